@@ -54,6 +54,11 @@ pub type Acting<'a> = Pin<Box<dyn Future<Output = Result<Outcome>> + Send + 'a>>
 
 /// A POST that keeps no object of its own kind.
 pub trait Action: Send + Sync {
+    /// True if the action works whether its namespace exists or not, which its callers must not learn from it.
+    fn ignores_namespace(&self) -> bool {
+        false
+    }
+
     /// Checks what upstream checks between the two halves of admission, and fills in what the second half sees.
     fn prepare<'a>(&'a self, _request: &'a mut ActionRequest<'_>) -> Pending<'a, ()> {
         Box::pin(async { Ok(()) })

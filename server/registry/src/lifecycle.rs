@@ -14,7 +14,7 @@ use crate::objects::Objects;
 use crate::options::CreateOptions;
 use crate::served::ServedResource;
 use crate::stored;
-use crate::typed::Context;
+use crate::typed::{Context, Place};
 use crate::verbs::Verbs;
 
 /// Who makes what the server makes by itself.
@@ -49,8 +49,21 @@ impl Objects {
         if !served.info.namespaced {
             return Ok(None);
         }
+        let name = [object.name(), object.generate_name()].into_iter().find(|name| !name.is_empty());
+        self.namespace_for_create(served, object.namespace(), name.unwrap_or_default()).await
+    }
+
+    /// The record of the namespace in which an object of this name is created.
+    ///
+    /// # Errors
+    /// 404 if it does not exist, 403 if it is terminating.
+    async fn namespace_for_create(
+        &self,
+        served: &ServedResource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Arc<Record>>> {
         let Ok(kind) = self.served(&namespaces()) else { return Ok(None) };
-        let namespace = object.namespace();
         let Some(record) = self.read(&kind, "", namespace).await? else {
             return Err(Box::new(Status::not_found(&namespaces(), namespace)));
         };
@@ -62,8 +75,8 @@ impl Objects {
         }
         let why =
             format!("unable to create new content in namespace {namespace} because it is being terminated");
-        let name = [object.name(), object.generate_name(), "Unknown"].into_iter().find(|n| !n.is_empty());
-        Err(Box::new(Status::forbidden(&served.resource, name.unwrap_or_default(), &why).with_cause(Cause {
+        let name = if name.is_empty() { "Unknown" } else { name };
+        Err(Box::new(Status::forbidden(&served.resource, name, &why).with_cause(Cause {
             reason: "NamespaceTerminating".to_owned(),
             message: format!("namespace {namespace} is being terminated"),
             field: "metadata.namespace".to_owned(),
@@ -89,17 +102,21 @@ impl Verbs {
         Ok(())
     }
 
-    /// 404 for a namespace that does not exist, which no action works in; it is made where the rules say so.
-    pub(crate) async fn require_namespace(&self, namespace: &str, dry_run: bool) -> Result<()> {
+    /// The same for an action, which is a create: `place` has the namespace and the name.
+    pub(crate) async fn act_in_namespace(
+        &self,
+        served: &ServedResource,
+        place: Place<'_>,
+        dry_run: bool,
+    ) -> Result<()> {
         let rules = self.admission.namespace_rules();
         if rules.provision && !dry_run {
-            self.provide_namespace(namespace).await?;
+            self.provide_namespace(place.namespace).await?;
         }
-        let (true, Ok(kind)) = (rules.lifecycle, self.objects.served(&namespaces())) else { return Ok(()) };
-        match self.objects.read(&kind, "", namespace).await? {
-            Some(_) => Ok(()),
-            None => Err(Box::new(Status::not_found(&namespaces(), namespace))),
+        if rules.lifecycle {
+            self.objects.namespace_for_create(served, place.namespace, place.name).await?;
         }
+        Ok(())
     }
 
     /// Makes a namespace that is missing, in the name of the server, as upstream's plugin does.

@@ -30,14 +30,14 @@ impl Request<'_> {
         let decoded =
             body::decode(&self.handler.scheme, self.call, format, schema, gvk, options.field_validation)?;
         self.recorder.object(&decoded.object, schema, |whole| schema.default(whole));
-        if self.served.info.namespaced && self.served.info.stored {
-            self.verbs().require_namespace(self.namespace, options.dry_run).await?;
-        }
         let body = self.completed(schema, decoded.object, options);
         // A path without a name: the object's counts, as upstream's `createHandler` has it.
         let named = body.name().to_owned();
         let name = if self.place.name.is_empty() { &named } else { self.place.name };
         let place = Place { name, ..self.place };
+        if self.served.info.namespaced && !action.ignores_namespace() {
+            self.verbs().act_in_namespace(&self.served, place, options.dry_run).await?;
+        }
         let attributes = Attributes::new(self.context, &self.served, place, Options::Create(options));
         let mut request = ActionRequest {
             verbs: self.verbs(),

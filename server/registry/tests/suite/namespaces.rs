@@ -64,3 +64,34 @@ async fn an_update_touches_metadata_alone_and_the_system_stays() {
         harness.patch(&format!("{URL}/n/status"), MERGE, r#"{"status":{"phase":"Terminating"}}"#).await;
     assert_eq!(status.at("details.causes.0.field"), "status.Phase");
 }
+
+#[tokio::test]
+async fn a_terminating_namespace_has_no_bindings_evictions_or_tokens_but_access_reviews() {
+    let harness = Harness::open().await;
+    harness.post(URL, &object("Namespace", "n", "")).await;
+    harness.post(&format!("{URL}/n/serviceaccounts"), &object("ServiceAccount", "default", "")).await;
+    let spec = r#","spec":{"automountServiceAccountToken":false,"containers":[{"name":"c","image":"i"}]}"#;
+    assert_eq!(harness.post(&format!("{URL}/n/pods"), &object("Pod", "p", spec)).await.code, 201);
+    assert_eq!(harness.delete(&format!("{URL}/n")).await.code, 200);
+    let binding = object("Binding", "p", r#","target":{"kind":"Node","name":"x"}"#);
+    let eviction = object("Eviction", "p", "").replace(r#""v1""#, r#""policy/v1""#);
+    for (path, body, of) in [
+        ("pods/p/binding", &*binding, r#"pods "p""#),
+        ("bindings", &*binding, r#"bindings "p""#),
+        ("pods/p/eviction", &*eviction, r#"pods "p""#),
+        ("serviceaccounts/default/token", r#"{"spec":{}}"#, r#"serviceaccounts "default""#),
+    ] {
+        let refused = harness.post(&format!("{URL}/n/{path}"), body).await;
+        let expected = format!(
+            "{of} is forbidden: unable to create new content in namespace n because it is being terminated"
+        );
+        assert_eq!((refused.code, refused.at("message")), (403, expected), "{path}");
+        assert_eq!(refused.at("details.causes.0.reason"), "NamespaceTerminating", "{path}");
+    }
+    let review =
+        r#"{"spec":{"user":"x","resourceAttributes":{"verb":"get","resource":"pods","namespace":"NS"}}}"#;
+    for namespace in ["n", "missing"] {
+        let path = format!("/apis/authorization.k8s.io/v1/namespaces/{namespace}/localsubjectaccessreviews");
+        assert_eq!(harness.post(&path, &review.replace("NS", namespace)).await.code, 201, "{namespace}");
+    }
+}

@@ -27,6 +27,10 @@ struct Answered<'a> {
 }
 
 impl Action for AccessReview {
+    fn ignores_namespace(&self) -> bool {
+        *self == Self::Local
+    }
+
     fn prepare<'a>(&'a self, request: &'a mut ActionRequest<'_>) -> Pending<'a, ()> {
         Box::pin(async { self.check(request) })
     }
