@@ -174,21 +174,32 @@ impl CallHandler {
         if connection.is_text() {
             negotiate::check_log(&served, call)?;
         }
+        let place = Place { part: Part::Subresource(&target.subresource), namespace, name: &target.name };
+        let attributes = Attributes::new(context, &served, place, Options::Connect);
+        let admitted = self.admit_connection(call, attributes).await?;
+        let call = admitted.as_ref().unwrap_or(call);
         let query = Query::parse(&call.query);
         let objects = self.objects();
         let request = ConnectRequest { objects, call, query: &query, served: &served, namespace, registered };
-        if let Some(mut options) = connect_options::of(&served, call, &query) {
-            let place = Place { part: Part::Subresource(&target.subresource), namespace, name: &target.name };
-            let attributes = Attributes::new(context, &served, place, Options::Connect);
-            let verbs = &self.handling.verbs;
-            // The caller of a connection reads no warnings.
-            drop(verbs.admit_mutate(attributes, Some(&mut options), None).await?);
-            drop(verbs.admit_validate(attributes, Some(&options), None).await?);
-        }
         Ok(Some(match connection.decide(&request).await? {
             Some(dial) => Connected::Dial(dial, Vec::new()),
             None => Connected::Answered(Answer::json(204, Bytes::new(), 0)),
         }))
+    }
+}
+
+impl CallHandler {
+    /// Runs admission about a connection. Returns the call with the options as admission has changed them, if it has.
+    async fn admit_connection(&self, call: &Call, attributes: Attributes<'_>) -> Result<Option<Call>> {
+        let served = attributes.served;
+        let Some(sent) = connect_options::of(served, call, &Query::parse(&call.query)) else {
+            return Ok(None);
+        };
+        let (mut options, verbs) = (sent.clone(), &self.handling.verbs);
+        // The caller of a connection reads no warnings.
+        drop(verbs.admit_mutate(attributes, Some(&mut options), None).await?);
+        drop(verbs.admit_validate(attributes, Some(&options), None).await?);
+        Ok((options != sent).then(|| connect_options::changed(served, call, &options)))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use portico_kinds::QueryParameter;
 use portico_machinery::Object;
+use url::form_urlencoded::{Serializer, parse};
 
 use crate::call::Call;
 use crate::options::Query;
@@ -24,6 +25,31 @@ pub(super) fn of(served: &ServedResource, call: &Call, query: &Query<'_>) -> Opt
         options.set(&[PATH], format!("/{}", call.target.rest.trim_start_matches('/')));
     }
     Some(options)
+}
+
+/// The call with these options in place of those it was sent with. Of a proxied request the path alone is an option.
+pub(super) fn changed(served: &ServedResource, call: &Call, options: &Object) -> Call {
+    let mut call = call.clone();
+    let Some(subresource) = served.info.subresource(&call.target.subresource) else { return call };
+    if subresource.below {
+        options.str_at(PATH).clone_into(&mut call.target.rest);
+        return call;
+    }
+    let is_option = |name: &str| subresource.parameters.iter().any(|parameter| parameter.name == name);
+    let mut query = Serializer::new(String::new());
+    query.extend_pairs(parse(call.query.as_bytes()).filter(|(name, _)| !is_option(name)));
+    for parameter in &subresource.parameters {
+        let (name, value) = (parameter.name.as_str(), options.at(&[&parameter.name]));
+        let values: Vec<String> = match (parameter.ty.as_str(), name) {
+            ("boolean", _) => value.is_present().then(|| value.bool().to_string()).into_iter().collect(),
+            ("integer", _) => value.items().filter_map(|one| one.i64()).map(|one| one.to_string()).collect(),
+            (_, "command") => value.items().map(|word| word.str().to_owned()).collect(),
+            _ => Some(value.str().to_owned()).filter(|text| !text.is_empty()).into_iter().collect(),
+        };
+        query.extend_pairs(values.into_iter().map(|value| (name, value)));
+    }
+    call.query = query.finish();
+    call
 }
 
 /// What cannot be read is refused when the connection is decided on.

@@ -4,6 +4,7 @@
 
 mod access;
 mod apiservices;
+mod connects;
 mod custom_lists;
 mod custom_resources;
 mod custom_subresources;
