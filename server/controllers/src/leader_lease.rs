@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use portico_kit::tasks::TaskSet;
-use portico_machinery::{GroupResource, GroupVersion, Object, Reason, Status, time};
+use portico_machinery::{GroupResource, GroupVersion, Object, Status, time};
 use portico_registry::{Context, CreateOptions, ObjectRef, Part, Registry};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -17,10 +17,19 @@ const NAMESPACE: &str = "kube-system";
 pub struct LeadershipTimers {
     /// How long others wait after the holder's last renewal.
     pub lease_duration: Duration,
-    /// How long the holder goes on without being able to renew.
+    /// How long after the start of its last renewal the holder stops leading.
     pub renew_deadline: Duration,
     /// How long to wait between two tries.
     pub retry_period: Duration,
+}
+
+impl LeadershipTimers {
+    /// How long what runs while leading may take to end. Another server may acquire the Lease `lease_duration` after the last
+    /// renewal: half of what is left after `renew_deadline` remains as a margin.
+    #[must_use]
+    pub fn grace(&self) -> Duration {
+        self.lease_duration.saturating_sub(self.renew_deadline) / 2
+    }
 }
 
 /// Acquires and renews a Lease.
@@ -44,7 +53,9 @@ impl LeaderLease {
 
     /// Shows in `leads` whether the Lease is held, until `tasks` is cancelled; then gives it back.
     pub async fn run(mut self, registry: Registry, leads: watch::Sender<bool>, tasks: TaskSet) {
-        tasks.token().run_until_cancelled(self.keep(&registry, &leads)).await;
+        let (name, timers) = (self.name, self.timers);
+        let mut candidate = LeaseCandidate { lease: &mut self, registry: &registry };
+        tasks.token().run_until_cancelled(compete(name, timers, &leads, &mut candidate)).await;
         if leads.send_replace(false) {
             let released = self.release(&registry).await;
             let _logged =
@@ -52,26 +63,7 @@ impl LeaderLease {
         }
     }
 
-    async fn keep(&mut self, registry: &Registry, leads: &watch::Sender<bool>) {
-        let mut renewed = Instant::now();
-        loop {
-            match self.attempt(registry).await {
-                Ok(held) => {
-                    renewed = Instant::now();
-                    leads.send_if_modified(|leads| std::mem::replace(leads, held) != held);
-                }
-                Err(status) => {
-                    tracing::debug!(lease = self.name, %status, "the lease is not renewed");
-                    if renewed.elapsed() >= self.timers.renew_deadline {
-                        leads.send_if_modified(std::mem::take);
-                    }
-                }
-            }
-            tokio::time::sleep(self.timers.retry_period).await;
-        }
-    }
-
-    /// Whether the Lease is held now (`tryAcquireOrRenew`).
+    /// Whether the Lease is held now (`tryAcquireOrRenew`). An error leaves that open, a conflict with another write, too.
     async fn attempt(&mut self, registry: &Registry) -> Result<bool, Box<Status>> {
         let current = registry.get_stored(&self.at()).await?.map(|stored| stored.object().clone());
         let since = self.observe(current.as_ref());
@@ -86,14 +78,8 @@ impl LeaderLease {
         } else {
             registry.create(&context, &leases(), lease, &options).await
         };
-        match written {
-            Ok(written) => {
-                self.observed = Some((written.stored.object().clone(), Instant::now()));
-                Ok(true)
-            }
-            Err(status) if matches!(status.reason(), Reason::Conflict | Reason::AlreadyExists) => Ok(false),
-            Err(status) => Err(status),
-        }
+        self.observed = Some((written?.stored.object().clone(), Instant::now()));
+        Ok(true)
     }
 
     fn at(&self) -> ObjectRef {
@@ -126,6 +112,48 @@ impl LeaderLease {
         }
         let (context, options) = (Context::internal(self.user), CreateOptions::default());
         registry.update(&context, &leases(), Part::Main, lease, &options).await.map(drop)
+    }
+}
+
+/// Acquires or renews a Lease.
+trait Candidate {
+    /// Whether the Lease is held now. An error leaves that open.
+    fn attempt(&mut self) -> impl Future<Output = Result<bool, Box<Status>>> + Send;
+}
+
+struct LeaseCandidate<'a> {
+    lease: &'a mut LeaderLease,
+    registry: &'a Registry,
+}
+
+impl Candidate for LeaseCandidate<'_> {
+    async fn attempt(&mut self) -> Result<bool, Box<Status>> {
+        self.lease.attempt(self.registry).await
+    }
+}
+
+/// Attempts to acquire or renew a Lease, for ever, and shows in `leads` whether it is held: until `renew_deadline` after the start of
+/// the last attempt that succeeded, however long later attempts take (client-go's `renew`).
+async fn compete(
+    name: &str,
+    timers: LeadershipTimers,
+    leads: &watch::Sender<bool>,
+    candidate: &mut impl Candidate,
+) {
+    let mut renewed = None;
+    loop {
+        let begun = Instant::now();
+        let deadline = renewed.unwrap_or(begun) + timers.renew_deadline;
+        match tokio::time::timeout_at(deadline, candidate.attempt()).await {
+            Ok(Ok(held)) => renewed = held.then_some(begun),
+            Ok(Err(status)) => tracing::debug!(lease = name, %status, "the lease is not renewed"),
+            Err(_) => tracing::debug!(lease = name, "the lease is not renewed: no answer in time"),
+        }
+        renewed = renewed.filter(|since| since.elapsed() < timers.renew_deadline);
+        let held = renewed.is_some();
+        leads.send_if_modified(|leads| std::mem::replace(leads, held) != held);
+        let next = Instant::now() + timers.retry_period;
+        tokio::time::sleep_until(renewed.map_or(next, |since| next.min(since + timers.renew_deadline))).await;
     }
 }
 
@@ -194,5 +222,66 @@ mod tests {
         let mut free = second.clone();
         free.set(&["spec", "holderIdentity"], "");
         assert!(take(Some(&free), "c", 0).is_some());
+    }
+
+    /// What becomes of an attempt.
+    #[derive(Clone, Copy)]
+    enum Then {
+        Held,
+        OfAnother,
+        Conflict,
+        Hang,
+    }
+
+    /// Attempts that end like this, the last one for ever.
+    struct Script(std::collections::VecDeque<Then>);
+
+    impl Candidate for Script {
+        async fn attempt(&mut self) -> Result<bool, Box<Status>> {
+            let then = if self.0.len() > 1 { self.0.pop_front() } else { self.0.front().copied() };
+            match then.unwrap() {
+                Then::Held => Ok(true),
+                Then::OfAnother => Ok(false),
+                Then::Conflict => Err(Box::new(Status::conflict(&leases(), "l", "changed"))),
+                Then::Hang => std::future::pending().await,
+            }
+        }
+    }
+
+    /// When leadership begins and ends within 100 seconds.
+    async fn changes(attempts: &[Then]) -> Vec<(u64, bool)> {
+        let (leads, mut leading) = watch::channel(false);
+        let (begun, mut seen) = (Instant::now(), Vec::new());
+        let mut script = Script(attempts.iter().copied().collect());
+        let watching = async {
+            while leading.changed().await.is_ok() {
+                seen.push((begun.elapsed().as_secs(), *leading.borrow_and_update()));
+            }
+        };
+        let both = async { tokio::join!(compete("l", TIMERS, &leads, &mut script), watching) };
+        assert!(tokio::time::timeout(Duration::from_secs(100), both).await.is_err());
+        seen
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn leadership_ends_before_another_server_may_take_the_lease() {
+        use Then::{Conflict, Hang, Held, OfAnother};
+        assert_eq!(changes([Held].as_slice()).await, [(0, true)]);
+        assert_eq!(changes([OfAnother].as_slice()).await, []);
+        assert_eq!(changes([Held, Held, OfAnother].as_slice()).await, [(0, true), (4, false)]);
+        assert_eq!(
+            changes([Held, Held, Conflict, Conflict, Held].as_slice()).await,
+            [(0, true)],
+            "it is retried"
+        );
+        for broken in [Conflict, Hang] {
+            assert_eq!(
+                changes([Held, Held, broken].as_slice()).await,
+                [(0, true), (12, false)],
+                "renewed at 2 s"
+            );
+        }
+        assert_eq!(changes([Held, Hang, Held].as_slice()).await, [(0, true), (10, false), (12, true)]);
+        assert!(TIMERS.renew_deadline + TIMERS.grace() < TIMERS.lease_duration);
     }
 }

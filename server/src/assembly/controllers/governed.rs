@@ -36,8 +36,6 @@ use crate::settings::ServerSettings;
 /// Upstream's name of their Lease, and who writes it.
 const LEASE: &str = "kube-controller-manager";
 const USER: &str = "system:kube-controller-manager";
-/// How long they may take to end where another control service goes on.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// What they are made of.
 #[derive(Clone)]
@@ -70,11 +68,17 @@ impl Governed {
         tasks.spawn("controllers-lease", lease.run(self.registry.clone(), leads, tasks.clone()));
         let token = tasks.token();
         tasks.spawn("controllers-leader", async move {
-            token.run_until_cancelled(self.lead(leading, &token)).await;
+            token.run_until_cancelled(self.lead(leading, timers.grace(), &token)).await;
         });
     }
 
-    async fn lead(&self, mut leading: watch::Receiver<bool>, token: &tokio_util::sync::CancellationToken) {
+    /// Runs them while this control service leads. `grace` is how long they may take to end.
+    async fn lead(
+        &self,
+        mut leading: watch::Receiver<bool>,
+        grace: Duration,
+        token: &tokio_util::sync::CancellationToken,
+    ) {
         while leading.wait_for(|leads| *leads).await.is_ok() {
             tracing::info!("this control service runs the controllers");
             let tasks = TaskSet::with_token(token.child_token());
@@ -82,7 +86,7 @@ impl Governed {
             tasks.spawn("controllers-log", listening.run(self.registry.clone(), tasks.clone()));
             let led = leading.wait_for(|leads| !*leads).await.map(drop);
             tracing::info!("this control service runs the controllers no more");
-            tasks.shutdown(GRACE).await;
+            tasks.shutdown(grace).await;
             if led.is_err() {
                 return;
             }
