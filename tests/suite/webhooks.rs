@@ -48,6 +48,27 @@ async fn a_webhook_that_wants_it_is_asked_again_when_something_changes_behind_it
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn all_webhooks_that_want_it_are_asked_again_when_the_last_of_another_configuration_changes_something()
+{
+    let setup = Setup::start().await;
+    let again = json!({"reinvocationPolicy": "IfNeeded"});
+    let hooks = |first: &str, last: &str, path: &str| {
+        vec![setup.webhook(first, &format!("label/{first}"), &again), setup.webhook(last, path, &json!({}))]
+    };
+    setup.configure(MUTATING, "a", hooks("a1", "a2", "allow")).await;
+    setup.configure(MUTATING, "b", hooks("b1", "b0", "label/b0")).await;
+    setup.create("m").await;
+    let asked = setup.hooks.seen().into_iter().filter(|seen| {
+        let review: Value = serde_json::from_slice(&seen.body).unwrap();
+        review["request"]["name"] == "m"
+    });
+    let asked: Vec<String> =
+        asked.map(|seen| seen.target.split('?').next().unwrap_or_default().to_owned()).collect();
+    let expected = ["label/a1", "allow", "label/b1", "label/b0", "label/a1", "label/b1"];
+    assert_eq!(asked, expected.map(|path| format!("/admission/{path}")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_denial_is_the_webhooks_own_status() {
     let setup = Setup::start().await;
     setup.one(VALIDATING, "deny", json!({})).await;
