@@ -141,6 +141,7 @@ topics! {
     builtin_put: "builtin-put";
     builtin_services: "builtin-services";
     builtin_storage: "builtin-storage";
+    builtin_validation: "builtin-validation";
     mended_after_a_campaign: "campaign";
     certificate_requests: "certificate-requests";
     cr_cel: "cr-cel";

@@ -56,13 +56,7 @@ impl MetaRules {
 
     /// A prefix of a generated name: a trailing dash will be followed by more.
     fn prefix_diagnostics(self, prefix: &str) -> Vec<String> {
-        match prefix.strip_suffix('-') {
-            Some(stem) if !stem.is_empty() => {
-                let end = stem.char_indices().next_back().map_or(0, |(at, _)| at);
-                self.name_diagnostics(&format!("{}a", &stem[..end]))
-            }
-            _ => self.name_diagnostics(prefix),
-        }
+        self.name_diagnostics(&values::masked_prefix(prefix))
     }
 }
 

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use portico_kit::pki::CertificateRequest;
-use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_parser::prelude::{FromDer, SubjectPublicKeyInfo, X509Certificate};
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
@@ -53,6 +53,72 @@ pub fn certificates(pem: &[u8]) -> Result<(), String> {
         (rest, found) = (after, true);
     }
     if found { Ok(()) } else { Err("must contain at least one CERTIFICATE PEM block".to_owned()) }
+}
+
+/// Validates that a certificate and a private key belong together (Go's `tls.X509KeyPair`).
+///
+/// # Errors
+/// The reason, in the words of Go's library.
+pub fn key_pair(certificate: &[u8], key: &[u8]) -> Result<(), String> {
+    let chain = certificate_blocks(&String::from_utf8_lossy(certificate))?;
+    let key = private_key(&String::from_utf8_lossy(key))?;
+    let (_, leaf) =
+        X509Certificate::from_der(&chain).map_err(|_| "x509: malformed certificate".to_owned())?;
+    match portico_kit::pki::public_key_of(&key) {
+        None => Err("tls: failed to parse private key".to_owned()),
+        Some(public) if public == leaf.public_key().raw => Ok(()),
+        Some(public) => {
+            let same_type = SubjectPublicKeyInfo::from_der(&public)
+                .is_ok_and(|(_, public)| public.algorithm.algorithm == leaf.public_key().algorithm.algorithm);
+            Err(if same_type {
+                "tls: private key does not match public key".to_owned()
+            } else {
+                "tls: private key type does not match public key type".to_owned()
+            })
+        }
+    }
+}
+
+/// The first certificate of a text.
+fn certificate_blocks(mut text: &str) -> Result<Vec<u8>, String> {
+    let mut skipped = Vec::new();
+    while let Some((block, after)) = next(text) {
+        if block.label == "CERTIFICATE" {
+            return Ok(block.der);
+        }
+        skipped.push(block.label);
+        text = after;
+    }
+    Err(match skipped.as_slice() {
+        [] => "tls: failed to find any PEM data in certificate input".to_owned(),
+        [one] if one.ends_with("PRIVATE KEY") => "tls: failed to find certificate PEM data in certificate input, but did find a private key; PEM inputs may have been switched".to_owned(),
+        _ => format!(
+            "tls: failed to find \"CERTIFICATE\" PEM block in certificate input after skipping PEM blocks of the following types: [{}]",
+            skipped.join(" ")
+        ),
+    })
+}
+
+/// The first private key of a text.
+fn private_key(mut text: &str) -> Result<Vec<u8>, String> {
+    let mut skipped = Vec::new();
+    while let Some((block, after)) = next(text) {
+        if block.label == "PRIVATE KEY" || block.label.ends_with(" PRIVATE KEY") {
+            return Ok(block.der);
+        }
+        skipped.push(block.label);
+        text = after;
+    }
+    Err(match skipped.as_slice() {
+        [] => "tls: failed to find any PEM data in key input".to_owned(),
+        [one] if one == "CERTIFICATE" => {
+            "tls: found a certificate rather than a key in the PEM for the private key".to_owned()
+        }
+        _ => format!(
+            "tls: failed to find PEM block with type ending in \"PRIVATE KEY\" in key input after skipping PEM blocks of the following types: [{}]",
+            skipped.join(" ")
+        ),
+    })
 }
 
 /// Why a bundle that holds no authority's certificate holds none, as upstream's transport says it.

@@ -24,6 +24,7 @@ mod security;
 pub mod totals;
 mod volumes;
 mod warnings;
+mod windows;
 
 use portico_machinery::{Cursor, Object, names};
 
@@ -35,10 +36,13 @@ pub use defaults::{CONTAINER_LISTS, default_spec, drop_old_annotations, round_to
 pub use parts::{Of, all_containers, is_sidecar};
 pub use privileges::allow as allow_privileges;
 pub use references::{config_maps_of, secrets_of};
-pub use resources::{COUNTED, container_resource_name, is_counted, is_extended, resource_name, total};
+pub use resources::{
+    COUNTED, container_resource_name, is_counted, is_extended, overhead as runtime_overhead, resource_name,
+    total,
+};
 pub use volumes::claims::{access_modes, validate_claim_spec};
 pub use volumes::host_path;
-pub use volumes::network::source as volume_source;
+pub use volumes::network::{Holder as VolumeHolder, source as volume_source};
 pub use warnings::{claim_spec_warnings, fractional_bytes, pod_warnings};
 
 /// Sets what absent fields of a template (`metadata` and `spec`) hold, behind the data's own defaults.
@@ -77,9 +81,9 @@ fn collected(validate: impl FnOnce(&mut Errors)) -> Errors {
 }
 
 /// Validates a pod spec, in upstream's order.
-pub fn validate_spec(spec: &Cursor<'_>, of: Of, errors: &mut Errors) {
+pub fn validate_spec(spec: &Cursor<'_>, of: Of<'_>, errors: &mut Errors) {
     let volumes = volumes::validate(&spec.field("volumes"), of, errors);
-    resources::pod_claims(&spec.field("resourceClaims"), errors);
+    resources::pod_claims(&spec.field("resourceClaims"), of, errors);
     containers::validate(spec, &volumes, errors);
     if spec.field("resources").is_present() {
         resources::pod_level(spec, errors);
@@ -101,9 +105,18 @@ pub fn validate_spec(spec: &Cursor<'_>, of: Of, errors: &mut Errors) {
     security::host_users(spec, errors);
     network::hostname_override(spec, errors);
     names(spec, errors);
-    resources::overhead(&spec.field("overhead"), errors);
+    let overhead = spec.field("overhead");
+    resources::overhead(&overhead, &overhead.path(), errors);
     os::validate(spec, errors);
     env::file_volumes(spec, errors);
+}
+
+/// Validates what holds for the images of a pod, but not of a template.
+pub fn image_without_padding(container: &Cursor<'_>, errors: &mut Errors) {
+    let image = container.field("image");
+    if image.str().trim() != image.str() {
+        errors.push(image.invalid("must not have leading or trailing whitespace"));
+    }
 }
 
 /// Names of other things, and the deadline.
@@ -130,7 +143,7 @@ pub fn template_warnings(template: &Cursor<'_>, old: Option<&Cursor<'_>>) -> Vec
     if old.is_some_and(|old| old.same_as(template)) {
         return Vec::new();
     }
-    warnings::of(template, Of::Template)
+    warnings::of(template, true)
 }
 
 /// A template whose pods are made anew whenever they end: what its kind (`Deployment`, ...) allows beyond the template's

@@ -9,24 +9,28 @@ use crate::Errors;
 
 const NOT_A_RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 
-/// A range that new objects may hold, in whatever spelling; the range when it is one.
+/// Validates a range of a new object, in whatever spelling. Returns a range that can be read, even if it is not valid.
 pub fn cidr(at: &Cursor<'_>, errors: &mut Errors) -> Option<IpNet> {
+    if let Err(text) = parse(at.str()) {
+        errors.push(at.invalid(text));
+    }
+    lenient(at.str()).map(|(range, _)| range)
+}
+
+/// As [`cidr`], in its one canonical spelling.
+pub fn canonical_cidr(at: &Cursor<'_>, errors: &mut Errors) -> Option<IpNet> {
     match parse(at.str()) {
-        Ok(range) => Some(range),
+        Ok(range) => {
+            if range.to_string() != at.str() {
+                errors.push(at.invalid(&format!("must be in canonical form ({:?})", range.to_string())));
+            }
+            Some(range)
+        }
         Err(text) => {
             errors.push(at.invalid(text));
             None
         }
     }
-}
-
-/// As [`cidr`], in its one canonical spelling.
-pub fn canonical_cidr(at: &Cursor<'_>, errors: &mut Errors) -> Option<IpNet> {
-    let range = cidr(at, errors)?;
-    if range.to_string() != at.str() {
-        errors.push(at.invalid(&format!("must be in canonical form ({:?})", range.to_string())));
-    }
-    Some(range)
 }
 
 /// An address with the length of its network's prefix, in its one canonical spelling.
@@ -43,11 +47,11 @@ pub fn interface_address(at: &Cursor<'_>, errors: &mut Errors) {
 
 /// The range in a text, or upstream's first diagnostic.
 pub fn parse(text: &str) -> Result<IpNet, &'static str> {
-    let range: IpNet = text.parse().map_err(|_| NOT_A_RANGE)?;
-    if has_leading_zeros(text) {
+    let (range, is_padded) = lenient(text).ok_or(NOT_A_RANGE)?;
+    if is_padded {
         return Err("must not have leading 0s in IP or prefix length");
     }
-    if matches!(range.addr(), IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some()) {
+    if is_mapped(&range) {
         return Err("must not have an IPv4-mapped IPv6 address");
     }
     if range.addr() != range.network() {
@@ -56,32 +60,52 @@ pub fn parse(text: &str) -> Result<IpNet, &'static str> {
     Ok(range)
 }
 
-/// Whether a number of a range is spelled with zeros in front.
-fn has_leading_zeros(text: &str) -> bool {
-    let decimal = |number: &str| number.len() > 1 && number.starts_with('0');
-    let (ip, bits) = text.split_once('/').unwrap_or((text, ""));
-    decimal(bits) || (!ip.contains(':') && ip.split('.').any(decimal))
+/// The range in a text whose decimal numbers may have zeros in front; true if some have.
+pub fn lenient(text: &str) -> Option<(IpNet, bool)> {
+    let (ip, bits) = text.split_once('/')?;
+    // An IPv4 address may also be the end of an IPv6 address.
+    let (head, tail) = ip.split_at(ip.rfind(':').map_or(0, |colon| colon + 1));
+    let is_ipv4 = head.is_empty() || tail.contains('.');
+    let tail =
+        if is_ipv4 { tail.split('.').map(bare).collect::<Vec<_>>().join(".") } else { tail.to_owned() };
+    let spelling = format!("{head}{tail}/{}", bare(bits));
+    let range = spelling.parse().ok()?;
+    Some((range, spelling != text))
 }
 
-/// How a range should have been written, as a warning.
-pub fn warning(at: &Cursor<'_>) -> Option<String> {
-    let (text, path) = (at.str(), at.path());
-    let range = text.parse::<IpNet>().ok()?;
-    if has_leading_zeros(text) {
-        let canonical = range.trunc().to_string();
-        return Some(format!("{path}: non-standard CIDR value {text:?} is invalid: use {canonical:?}"));
+/// A decimal number without zeros in front.
+fn bare(number: &str) -> &str {
+    match number.trim_start_matches('0') {
+        "" if !number.is_empty() => "0",
+        bare => bare,
     }
+}
+
+fn is_mapped(range: &IpNet) -> bool {
+    matches!(range.addr(), IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some())
+}
+
+/// How a range should have been written, as warnings.
+pub fn warnings(at: &Cursor<'_>) -> Vec<String> {
+    let (text, path) = (at.str(), at.path());
+    let Some((range, is_padded)) = lenient(text) else { return Vec::new() };
+    let (masked, mut warnings) = (range.trunc().to_string(), Vec::new());
     if range.addr() != range.network() {
         let host = IpNet::from(range.addr()).to_string();
-        let masked = range.trunc().to_string();
-        return Some(format!(
+        warnings.push(format!(
             "{path}: CIDR value {text:?} is ambiguous in this context (should be {masked:?} or {host:?}?)"
         ));
     }
+    if is_padded || is_mapped(&range) {
+        warnings.push(format!("{path}: non-standard CIDR value {text:?} is invalid: use {masked:?}"));
+    }
     let canonical = range.to_string();
-    (canonical != text && range.addr().is_ipv6()).then(|| {
-        format!("{path}: IPv6 CIDR value {text:?} should be in RFC 5952 canonical format ({canonical:?})")
-    })
+    if warnings.is_empty() && canonical != text && range.addr().is_ipv6() {
+        warnings.push(format!(
+            "{path}: IPv6 CIDR value {text:?} should be in RFC 5952 canonical format ({canonical:?})"
+        ));
+    }
+    warnings
 }
 
 #[cfg(test)]
@@ -98,6 +122,11 @@ mod tests {
             ("10.0.0.0/33", Some(NOT_A_RANGE)),
             ("010.0.0.0/8", Some("must not have leading 0s in IP or prefix length")),
             ("10.0.0.0/08", Some("must not have leading 0s in IP or prefix length")),
+            ("192.0.2.0/024", Some("must not have leading 0s in IP or prefix length")),
+            ("00010.0.0.0/8", Some("must not have leading 0s in IP or prefix length")),
+            ("10.0.0.0/", Some(NOT_A_RANGE)),
+            ("0.0.0.0/0", None),
+            ("::/0", None),
             ("::ffff:10.0.0.0/104", Some("must not have an IPv4-mapped IPv6 address")),
             ("10.0.0.1/8", Some("must not have bits set beyond the prefix length")),
         ];
@@ -108,23 +137,33 @@ mod tests {
 
     #[test]
     fn unusual_spellings_are_warned_of() {
-        let warning_of = |text: &str| {
+        let rows: [(&str, &[&str]); 5] = [
+            ("10.0.0.0/8", &[]),
+            (
+                "2001:DB8::/32",
+                &[
+                    "c: IPv6 CIDR value \"2001:DB8::/32\" should be in RFC 5952 canonical format (\"2001:db8::/32\")",
+                ],
+            ),
+            (
+                "10.1.2.3/8",
+                &[
+                    "c: CIDR value \"10.1.2.3/8\" is ambiguous in this context (should be \"10.0.0.0/8\" or \"10.1.2.3/32\"?)",
+                ],
+            ),
+            ("010.0.0.0/8", &["c: non-standard CIDR value \"010.0.0.0/8\" is invalid: use \"10.0.0.0/8\""]),
+            (
+                "10.0.0.1/008",
+                &[
+                    "c: CIDR value \"10.0.0.1/008\" is ambiguous in this context (should be \"10.0.0.0/8\" or \"10.0.0.1/32\"?)",
+                    "c: non-standard CIDR value \"10.0.0.1/008\" is invalid: use \"10.0.0.0/8\"",
+                ],
+            ),
+        ];
+        for (text, want) in rows {
             let mut object = Object::default();
             object.set(&["c"], text);
-            warning(&object.at(&["c"]))
-        };
-        assert_eq!(warning_of("10.0.0.0/8"), None);
-        assert_eq!(
-            warning_of("2001:DB8::/32").unwrap(),
-            "c: IPv6 CIDR value \"2001:DB8::/32\" should be in RFC 5952 canonical format (\"2001:db8::/32\")"
-        );
-        assert_eq!(
-            warning_of("10.1.2.3/8").unwrap(),
-            "c: CIDR value \"10.1.2.3/8\" is ambiguous in this context (should be \"10.0.0.0/8\" or \"10.1.2.3/32\"?)"
-        );
-        assert_eq!(
-            warning_of("010.0.0.0/8").unwrap(),
-            "c: non-standard CIDR value \"010.0.0.0/8\" is invalid: use \"10.0.0.0/8\""
-        );
+            assert_eq!(warnings(&object.at(&["c"])), want);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Values that several kinds hold: ports, addresses, keys of data, labels.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use portico_gostd::netip::{is_link_local_multicast, is_link_local_unicast};
@@ -122,6 +123,17 @@ pub fn endpoint_ip(cursor: &Cursor<'_>, address: Option<IpAddr>, errors: &mut Er
         errors.push(cursor.invalid("may not be in the link-local range (169.254.0.0/16, fe80::/10)"));
     } else if is_link_local_multicast(address) {
         errors.push(cursor.invalid("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"));
+    }
+}
+
+/// A prefix of a generated name as it is validated: more will follow a dash at its end.
+pub fn masked_prefix(prefix: &str) -> Cow<'_, str> {
+    match prefix.strip_suffix('-') {
+        Some(stem) if !stem.is_empty() => {
+            let end = stem.char_indices().next_back().map_or(0, |(at, _)| at);
+            Cow::Owned(format!("{}a", &stem[..end]))
+        }
+        _ => Cow::Borrowed(prefix),
     }
 }
 

@@ -7,6 +7,7 @@ use portico_machinery::field::{Error, Path};
 
 use super::parts::all_containers;
 use crate::Errors;
+use crate::paths;
 
 /// Marks the mirror of a static pod.
 pub const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -37,9 +38,7 @@ pub fn validate_pod_annotations(
     for (key, value) in annotations.entries() {
         let value = value.str();
         if key == SECCOMP_POD || key.starts_with(SECCOMP_CONTAINER) {
-            if !is_seccomp(value) {
-                errors.push(Error::invalid(&path.child(key), value, "must be a valid seccomp profile"));
-            }
+            seccomp(value, &path.child(key), errors);
         } else if let Some(name) = key.strip_prefix(APPARMOR) {
             apparmor(key, name, value, &containers, path, errors);
         } else if key == DELETION_COST && !is_cost(value) {
@@ -56,10 +55,11 @@ fn is_cost(value: &str) -> bool {
         && value != "-0"
 }
 
-fn is_seccomp(value: &str) -> bool {
-    match value.strip_prefix("localhost/") {
-        Some(path) => !path.starts_with('/') && !path.split('/').any(|part| part == ".."),
-        None => matches!(value, "runtime/default" | "docker/default" | "unconfined"),
+fn seccomp(profile: &str, path: &Path, errors: &mut Errors) {
+    match profile.strip_prefix("localhost/") {
+        Some(local) => paths::local_text(local, path, errors),
+        None if matches!(profile, "runtime/default" | "docker/default" | "unconfined") => {}
+        None => errors.push(Error::invalid(path, profile, "must be a valid seccomp profile")),
     }
 }
 
@@ -80,37 +80,50 @@ fn apparmor(
     }
 }
 
-/// An annotation and the field that took its place must say the same.
+/// Validates that annotations agree with the fields that replaced them.
 pub fn validate_profiles_agree(annotations: &Cursor<'_>, spec: &Cursor<'_>, errors: &mut Errors) {
+    let context = spec.field("securityContext");
     if let Some(annotation) = annotations.entry_str(SECCOMP_POD) {
-        agree(&spec.field("securityContext").field("seccompProfile"), annotation, "seccomp", errors);
+        let profile = context.field("seccompProfile");
+        agree(&profile, &profile.path(), annotation, "seccomp", errors);
     }
-    for container in all_containers(spec) {
-        let name = container.field("name").str();
-        for (prefix, field, word) in
-            [(SECCOMP_CONTAINER, "seccompProfile", "seccomp"), (APPARMOR, "appArmorProfile", "apparmor")]
-        {
-            if let Some(annotation) = annotations.entry_str(&format!("{prefix}{name}")) {
-                agree(&container.field("securityContext").field(field), annotation, word, errors);
-            }
+    let containers = all_containers(spec);
+    for container in &containers {
+        let profile = container.field("securityContext").field("seccompProfile");
+        let key = format!("{SECCOMP_CONTAINER}{}", container.field("name").str());
+        if let Some(annotation) = annotations.entry_str(&key) {
+            agree(&profile, &profile.path(), annotation, "seccomp", errors);
+        }
+    }
+    if spec.field("os").field("name").str() == "windows" {
+        return;
+    }
+    for container in &containers {
+        let own = container.field("securityContext").field("appArmorProfile");
+        let profile = if own.is_present() { own.clone() } else { context.field("appArmorProfile") };
+        let key = format!("{APPARMOR}{}", container.field("name").str());
+        if let Some(annotation) = annotations.entry_str(&key) {
+            agree(&profile, &own.path(), annotation, "apparmor", errors);
         }
     }
 }
 
-fn agree(profile: &Cursor<'_>, annotation: &str, word: &str, errors: &mut Errors) {
-    if !profile.is_present() {
-        return;
-    }
-    let (kind, local) = match annotation.strip_prefix("localhost/") {
-        Some(local) => ("Localhost", Some(local)),
-        None if annotation == "unconfined" => ("Unconfined", None),
-        None => ("RuntimeDefault", None),
+/// Compares a profile with an annotation; errors stand at `path`, which is a container's even when the profile is the pod's.
+fn agree(profile: &Cursor<'_>, path: &Path, annotation: &str, word: &str, errors: &mut Errors) {
+    let local = annotation.strip_prefix("localhost/");
+    let same_type = match profile.field("type").str() {
+        "Unconfined" => annotation == "unconfined",
+        "RuntimeDefault" => {
+            annotation == "runtime/default" || (word == "seccomp" && annotation == "docker/default")
+        }
+        "Localhost" => local.is_some(),
+        _ => return,
     };
-    if profile.field("type").str() != kind {
+    if !same_type {
         let text = format!("{word} type in annotation and field must match");
-        errors.push(profile.field("type").forbidden(&text));
-    } else if local.is_some_and(|local| profile.field("localhostProfile").str() != local) {
+        errors.push(Error::forbidden(&path.child("type"), &text));
+    } else if local.is_some() && profile.field("localhostProfile").opt_str() != local {
         let text = format!("{word} profile in annotation and field must match");
-        errors.push(profile.field("localhostProfile").forbidden(&text));
+        errors.push(Error::forbidden(&path.child("localhostProfile"), &text));
     }
 }

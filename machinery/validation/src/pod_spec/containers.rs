@@ -32,8 +32,8 @@ fn regular<'a>(scene: &Scene<'_, 'a>, names: &mut HashSet<&'a str>, errors: &mut
         return;
     }
     for container in list.items() {
-        common(&container, scene, false, errors);
-        unique_name(&container, names, errors);
+        common(&container, scene, errors);
+        unique_name(&container, names, true, errors);
         handlers::lifecycle_and_probes(&container, &scene.spec, errors);
         restarts(&container, errors);
     }
@@ -42,8 +42,9 @@ fn regular<'a>(scene: &Scene<'_, 'a>, names: &mut HashSet<&'a str>, errors: &mut
 
 fn init<'a>(scene: &Scene<'_, 'a>, names: &mut HashSet<&'a str>, errors: &mut Errors) {
     for container in scene.spec.field("initContainers").items() {
-        common(&container, scene, true, errors);
-        unique_name(&container, names, errors);
+        common(&container, scene, errors);
+        restarts(&container, errors);
+        unique_name(&container, names, !container.field("name").str().is_empty(), errors);
         ports::conflicts(std::iter::once(container.clone()), errors);
         if is_sidecar(&container) {
             handlers::lifecycle_and_probes(&container, &scene.spec, errors);
@@ -54,16 +55,28 @@ fn init<'a>(scene: &Scene<'_, 'a>, names: &mut HashSet<&'a str>, errors: &mut Er
                     errors.push(container.field(field).forbidden(text));
                 }
             }
+            no_restarting_resize(&container, errors);
         }
-        restarts(&container, errors);
+    }
+}
+
+/// Only containers that keep running can be restarted to resize them.
+fn no_restarting_resize(container: &Cursor<'_>, errors: &mut Errors) {
+    for policy in container.field("resizePolicy").items() {
+        let restart = policy.field("restartPolicy");
+        if restart.str() == "RestartContainer" {
+            let text = "must not be set to 'RestartContainer' for non-sidecar initContainers";
+            errors.push(restart.invalid(text));
+        }
     }
 }
 
 fn ephemeral<'a>(scene: &Scene<'_, 'a>, names: &mut HashSet<&'a str>, errors: &mut Errors) {
     let others = names.clone();
     for container in scene.spec.field("ephemeralContainers").items() {
-        common(&container, scene, false, errors);
-        unique_name(&container, names, errors);
+        common(&container, scene, errors);
+        super::image_without_padding(&container, errors);
+        unique_name(&container, names, true, errors);
         let target = container.field("targetContainerName");
         if !target.str().is_empty() && !others.contains(target.str()) {
             errors.push(target.not_found());
@@ -86,7 +99,8 @@ fn only_what_ephemeral_containers_have(container: &Cursor<'_>, errors: &mut Erro
         "lifecycle",
     ] {
         let field = container.field(name);
-        if field.is_present() && (field.is_scalar() || !field.is_empty()) {
+        // `resources` is no pointer in Go: an empty one is not set.
+        if field.is_present() && (name != "resources" || !field.is_empty()) {
             errors.push(field.forbidden(TEXT));
         }
     }
@@ -99,14 +113,22 @@ fn only_what_ephemeral_containers_have(container: &Cursor<'_>, errors: &mut Erro
     }
 }
 
-fn unique_name<'a>(container: &Cursor<'a>, names: &mut HashSet<&'a str>, errors: &mut Errors) {
-    let name = container.field("name").str();
-    if !name.is_empty() && !names.insert(name) {
-        errors.push(Error::duplicate(&container.path().child("name"), name));
+/// The name stands in none of the lists so far; `is_taken` adds it to them.
+fn unique_name<'a>(
+    container: &Cursor<'a>,
+    names: &mut HashSet<&'a str>,
+    is_taken: bool,
+    errors: &mut Errors,
+) {
+    let name = container.field("name");
+    if names.contains(name.str()) {
+        errors.push(Error::duplicate(&name.path(), name.str()));
+    } else if is_taken {
+        names.insert(name.str());
     }
 }
 
-fn common(container: &Cursor<'_>, scene: &Scene<'_, '_>, is_init: bool, errors: &mut Errors) {
+fn common(container: &Cursor<'_>, scene: &Scene<'_, '_>, errors: &mut Errors) {
     checks::required(&container.field("name"), values::label, errors);
     checks::not_empty(&container.field("image"), errors);
     let policies = ["File", "FallbackToLogsOnError"];
@@ -120,11 +142,11 @@ fn common(container: &Cursor<'_>, scene: &Scene<'_, '_>, is_init: bool, errors: 
         errors,
     );
     resources::of_container(container, &scene.spec, errors);
-    resize_policy(container, &scene.spec, is_init, errors);
+    resize_policy(container, &scene.spec, errors);
     security::container(container, &scene.spec, errors);
 }
 
-fn resize_policy(container: &Cursor<'_>, spec: &Cursor<'_>, is_init: bool, errors: &mut Errors) {
+fn resize_policy(container: &Cursor<'_>, spec: &Cursor<'_>, errors: &mut Errors) {
     let mut seen = HashSet::new();
     let list = container.field("resizePolicy");
     let path = list.path();
@@ -146,10 +168,6 @@ fn resize_policy(container: &Cursor<'_>, spec: &Cursor<'_>, is_init: bool, error
         if spec.field("restartPolicy").str() == "Never" && restart != "NotRequired" {
             let text = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
             errors.push(Error::invalid(&path, restart, text));
-        }
-        if is_init && !is_sidecar(container) && restart == "RestartContainer" {
-            let text = "must not be set to 'RestartContainer' for non-sidecar initContainers";
-            errors.push(policy.field("restartPolicy").invalid(text));
         }
     }
 }

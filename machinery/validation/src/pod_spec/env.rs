@@ -1,7 +1,7 @@
 //! Environment variables and where their values come from.
 
 use portico_machinery::field::Error;
-use portico_machinery::{Cursor, Quantity, names};
+use portico_machinery::{Cursor, names};
 
 use super::parts::all_containers;
 use crate::Errors;
@@ -65,7 +65,7 @@ fn value_from(variable: &Cursor<'_>, errors: &mut Errors) {
         }
     };
     source("fieldRef", errors, |field, errors| {
-        field_ref(field, &ENV_FIELDS, true, errors);
+        field_ref(field, &ENV_FIELDS, errors);
     });
     source("resourceFieldRef", errors, |field, errors| resource_field_ref(field, false, errors));
     source("configMapKeyRef", errors, key_ref);
@@ -85,49 +85,50 @@ fn value_from(variable: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// A field of the pod itself; `subscripts` allows one label or annotation.
-pub(super) fn field_ref(field: &Cursor<'_>, supported: &[&str], subscripts: bool, errors: &mut Errors) {
+/// A field of the pod itself, or one of its labels or annotations.
+pub(super) fn field_ref(field: &Cursor<'_>, supported: &[&str], errors: &mut Errors) {
     let (version, path) = (field.field("apiVersion"), field.field("fieldPath"));
     if !checks::not_empty(&version, errors) || !checks::not_empty(&path, errors) {
         return;
     }
-    if let Some((map, key)) = path.str().strip_suffix("']").and_then(|p| p.split_once("['")) {
-        let diagnostics = match map {
-            "metadata.annotations" if subscripts => names::qualified_name(&key.to_lowercase()),
-            "metadata.labels" if subscripts => names::qualified_name(key),
-            _ => {
-                errors.push(Error::invalid(&path.path(), path.str(), "does not support subscript"));
-                return;
-            }
-        };
-        errors.extend(diagnostics.iter().map(|m| Error::invalid(&path.path(), key, m)));
-        return;
+    let label = path.str();
+    let converted = match (version.str(), subscript(label)) {
+        (other, _) if other != "v1" => Err(format!("unsupported pod version: {other}")),
+        (_, Some(("metadata.annotations", key))) => return qualified(field, &key.to_lowercase(), errors),
+        (_, Some(("metadata.labels", key))) => return qualified(field, key, errors),
+        (_, Some(_)) => Err(format!("field label does not support subscript: {label}")),
+        // An older name of the field.
+        (_, None) if label == "spec.host" => Ok("spec.nodeName"),
+        (_, None) if ENV_FIELDS.contains(&label) || OTHER_FIELDS.contains(&label) => Ok(label),
+        (_, None) => Err(format!("field label not supported: {label}")),
+    };
+    match converted {
+        Err(text) => errors.push(path.invalid(&format!("error converting fieldPath: {text}"))),
+        Ok(name) if !supported.contains(&name) => {
+            errors.push(Error::not_supported(&path.path(), name, supported));
+        }
+        Ok(_) => {}
     }
-    let text = path.str();
-    if version.str() != "v1" || !(ENV_FIELDS.contains(&text) || OTHER_FIELDS.contains(&text)) {
-        let text = match version.str() {
-            "v1" => format!("error converting fieldPath: field label not supported: {text}"),
-            other => format!("error converting fieldPath: unsupported pod version: {other}"),
-        };
-        errors.push(path.invalid(&text));
-    } else if !supported.contains(&text) {
-        errors.push(path.not_supported(supported));
-    }
+}
+
+/// Key of a label or annotation. Its errors stand at the reference.
+fn qualified(field: &Cursor<'_>, key: &str, errors: &mut Errors) {
+    errors.extend(names::errors(&field.path(), key, names::qualified_name(key)));
+}
+
+/// `map['key']` as its two parts.
+fn subscript(path: &str) -> Option<(&str, &str)> {
+    path.strip_suffix("']").and_then(|path| path.split_once("['")).filter(|(map, _)| !map.is_empty())
 }
 
 /// A resource of a container; in a volume the container must be named.
 pub(super) fn resource_field_ref(field: &Cursor<'_>, in_volume: bool, errors: &mut Errors) {
     let (container, resource) = (field.field("containerName"), field.field("resource"));
-    if in_volume && container.str().is_empty() {
-        errors.push(container.required(""));
-        return;
-    }
-    if !checks::not_empty(&resource, errors) {
-        return;
-    }
     let name = resource.str();
     let huge = name.starts_with("limits.hugepages-") || name.starts_with("requests.hugepages-");
-    if !huge && !RESOURCES.contains(&name) {
+    if in_volume && container.str().is_empty() {
+        errors.push(container.required(""));
+    } else if checks::not_empty(&resource, errors) && !huge && !RESOURCES.contains(&name) {
         errors.push(resource.not_supported(&RESOURCES));
     }
     divisor(&field.field("divisor"), name, errors);
@@ -138,7 +139,8 @@ fn divisor(divisor: &Cursor<'_>, resource: &str, errors: &mut Errors) {
     const SIZES: [&str; 13] =
         ["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
     let Some(value) = divisor.quantity().filter(|value| !value.is_zero()) else { return };
-    let (known, text): (&[&str], _) = match resource.split_once('.').map_or("", |(_, name)| name) {
+    let name = ["limits.", "requests."].iter().find_map(|list| resource.strip_prefix(list));
+    let (known, text): (&[&str], _) = match name.unwrap_or_default() {
         "cpu" => (&CPU, "only divisor's values 1m and 1 are supported with the cpu resource"),
         "memory" => (
             &SIZES,
@@ -154,8 +156,9 @@ fn divisor(divisor: &Cursor<'_>, resource: &str, errors: &mut Errors) {
         ),
         _ => return,
     };
-    if !known.iter().any(|known| known.parse::<Quantity>().is_ok_and(|known| known == value)) {
-        errors.push(Error::invalid(&divisor.path(), value.to_string(), text));
+    if !known.contains(&value.to_string().as_str()) {
+        // Upstream prints the name of the resource.
+        errors.push(Error::invalid(&divisor.path(), resource, text));
     }
 }
 
@@ -181,14 +184,13 @@ fn file_key_ref(reference: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// Whole config maps and secrets. Their errors stand at the list, without an index.
+/// Whole config maps and secrets. Errors about how many there are stand at the list, without an index.
 fn sources(list: &Cursor<'_>, errors: &mut Errors) {
-    let path = list.path();
     for source in list.items() {
         let prefix = source.field("prefix");
         if !prefix.str().is_empty() && !prefix.str().bytes().all(|b| (b' '..=b'~').contains(&b) && b != b'=')
         {
-            errors.push(Error::invalid(&path.child("prefix"), prefix.str(), NAME));
+            errors.push(prefix.invalid(NAME));
         }
         let mut count = 0;
         for name in ["configMapRef", "secretRef"] {
@@ -197,23 +199,19 @@ fn sources(list: &Cursor<'_>, errors: &mut Errors) {
                 continue;
             }
             count += 1;
-            let (name_path, name) = (path.child(name).child("name"), reference.field("name").str());
-            if name.is_empty() {
-                errors.push(Error::required(&name_path, ""));
-            } else {
-                // A prefix of a generated name is a name, too.
-                let stem = name.strip_suffix('-').filter(|s| !s.is_empty()).unwrap_or(name);
-                let diagnostics = names::dns1123_subdomain(stem);
-                errors.extend(diagnostics.iter().map(|m| Error::invalid(&name_path, name, m)));
+            let name = reference.field("name");
+            if checks::not_empty(&name, errors) {
+                // Upstream accepts the prefix of a generated name.
+                let diagnostics = names::dns1123_subdomain(&values::masked_prefix(name.str()));
+                errors.extend(names::errors(&name.path(), name.str(), diagnostics));
             }
         }
-        match count {
-            0 => errors.push(Error::invalid(&path, "", "must specify one of: `configMapRef` or `secretRef`")),
-            1 => {}
-            _ => {
-                errors.push(Error::invalid(&path, "", "may not have more than one field specified at a time"))
-            }
-        }
+        let text = match count {
+            0 => "must specify one of: `configMapRef` or `secretRef`",
+            1 => continue,
+            _ => "may not have more than one field specified at a time",
+        };
+        errors.push(Error::invalid(&list.path(), "", text));
     }
 }
 
@@ -223,7 +221,7 @@ pub(super) fn file_volumes(spec: &Cursor<'_>, errors: &mut Errors) {
         for variable in container.field("env").items() {
             let reference = variable.field("valueFrom").field("fileKeyRef");
             let wanted = reference.field("volumeName");
-            if !reference.is_present() || wanted.str().is_empty() {
+            if !reference.is_present() {
                 continue;
             }
             let volumes = spec.field("volumes");

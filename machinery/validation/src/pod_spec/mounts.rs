@@ -1,6 +1,6 @@
 //! Where containers mount volumes and see block devices.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use portico_machinery::Cursor;
 use portico_machinery::field::Error;
@@ -15,8 +15,7 @@ const RECURSIVE: [&str; 3] = ["Disabled", "Enabled", "IfPossible"];
 /// `volumeMounts`, then `volumeDevices` of a container.
 pub(super) fn validate(container: &Cursor<'_>, scene: &Scene<'_, '_>, errors: &mut Errors) {
     let (mounts, devices) = (container.field("volumeMounts"), container.field("volumeDevices"));
-    let device_names: HashSet<&str> = devices.items().map(|d| d.field("name").str()).collect();
-    let device_paths: HashSet<&str> = devices.items().map(|d| d.field("devicePath").str()).collect();
+    let (device_names, device_paths) = names_and_paths(&devices, "devicePath");
     let mut paths = HashSet::new();
     for mount in mounts.items() {
         let (name, path) = (mount.field("name"), mount.field("mountPath"));
@@ -39,6 +38,13 @@ pub(super) fn validate(container: &Cursor<'_>, scene: &Scene<'_, '_>, errors: &m
         read_only(&mount, &mounts, errors);
     }
     validate_devices(&mounts, &devices, scene, errors);
+}
+
+/// Names of a list, and their paths; of a name that occurs twice, the last path.
+fn names_and_paths<'a>(list: &Cursor<'a>, path: &'static str) -> (HashSet<&'a str>, HashSet<&'a str>) {
+    let paths: HashMap<&str, &str> =
+        list.items().map(|item| (item.field("name").str(), item.field(path).str())).collect();
+    (paths.keys().copied().collect(), paths.into_values().collect())
 }
 
 /// What is wrong with a path stands at the list, without an index.
@@ -89,8 +95,7 @@ fn read_only(mount: &Cursor<'_>, mounts: &Cursor<'_>, errors: &mut Errors) {
 }
 
 fn validate_devices(mounts: &Cursor<'_>, devices: &Cursor<'_>, scene: &Scene<'_, '_>, errors: &mut Errors) {
-    let mounted: HashSet<&str> = mounts.items().map(|m| m.field("name").str()).collect();
-    let mount_paths: HashSet<&str> = mounts.items().map(|m| m.field("mountPath").str()).collect();
+    let (mounted, mount_paths) = names_and_paths(mounts, "mountPath");
     let (mut names, mut paths) = (HashSet::new(), HashSet::new());
     for device in devices.items() {
         let (name, path) = (device.field("name"), device.field("devicePath"));

@@ -10,6 +10,8 @@ const NAMESERVERS_MAX: usize = 3;
 const SEARCHES_MAX: usize = 32;
 const SEARCH_LIST_MAX: usize = 2048;
 const HOSTNAME_MAX: usize = 64;
+const SEARCH_DOMAIN_MAX: usize = 253;
+const SEARCH_DOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')";
 
 /// `dnsConfig`.
 pub(super) fn dns(spec: &Cursor<'_>, errors: &mut Errors) {
@@ -23,6 +25,7 @@ pub(super) fn dns(spec: &Cursor<'_>, errors: &mut Errors) {
         if servers.is_empty() {
             let text = "must provide at least one DNS nameserver when `dnsPolicy` is None";
             errors.push(servers.required(text));
+            return;
         }
     }
     if servers.len() > NAMESERVERS_MAX {
@@ -40,16 +43,33 @@ pub(super) fn dns(spec: &Cursor<'_>, errors: &mut Errors) {
         errors.push(searches.invalid(text));
     }
     for search in searches.items().filter(|search| search.str() != ".") {
-        // An underscore may stand where a letter may.
-        let validated = search.str().strip_suffix('.').unwrap_or(search.str()).replace('_', "a");
-        let diagnostics = names::dns1123_subdomain(&validated);
-        errors.extend(diagnostics.iter().map(|m| Error::invalid(&search.path(), search.str(), m)));
+        let domain = search.str().strip_suffix('.').unwrap_or(search.str());
+        errors.extend(names::errors(&search.path(), domain, search_domain(domain)));
     }
     for option in config.field("options").items() {
         if option.field("name").str().is_empty() {
             errors.push(option.required("must not be empty"));
         }
     }
+}
+
+/// Messages about a search domain: a subdomain whose labels may have underscores, but not at their end.
+fn search_domain(domain: &str) -> Vec<String> {
+    let word = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let is_label = |label: &str| {
+        let label = label.strip_prefix('_').unwrap_or(label).as_bytes();
+        label.first().is_some_and(word)
+            && label.last().is_some_and(word)
+            && label.iter().all(|b| word(b) || matches!(b, b'-' | b'_'))
+    };
+    let mut messages = Vec::new();
+    if domain.len() > SEARCH_DOMAIN_MAX {
+        messages.push(format!("must be no more than {SEARCH_DOMAIN_MAX} characters"));
+    }
+    if !domain.split('.').all(is_label) {
+        messages.push(SEARCH_DOMAIN.to_owned());
+    }
+    messages
 }
 
 /// `hostAliases`.

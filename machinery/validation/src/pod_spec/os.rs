@@ -9,18 +9,23 @@ use crate::Errors;
 
 const NOT_ON_LINUX: &str = "windows options cannot be set for a linux pod";
 const NOT_ON_WINDOWS: &str = "cannot be set for a windows pod";
-const WINDOWS_POD: [&str; 11] = [
-    "appArmorProfile",
-    "seLinuxOptions",
-    "seccompProfile",
-    "fsGroup",
-    "fsGroupChangePolicy",
-    "sysctls",
-    "runAsUser",
-    "runAsGroup",
-    "supplementalGroups",
-    "supplementalGroupsPolicy",
-    "seLinuxChangePolicy",
+/// Fields that a Windows pod may not set, in upstream's order: of the security context, or of the spec.
+const WINDOWS_POD: [(bool, &str); 15] = [
+    (true, "appArmorProfile"),
+    (true, "seLinuxOptions"),
+    (false, "hostUsers"),
+    (false, "hostPID"),
+    (false, "hostIPC"),
+    (true, "seccompProfile"),
+    (true, "fsGroup"),
+    (true, "fsGroupChangePolicy"),
+    (true, "sysctls"),
+    (false, "shareProcessNamespace"),
+    (true, "runAsUser"),
+    (true, "runAsGroup"),
+    (true, "supplementalGroups"),
+    (true, "supplementalGroupsPolicy"),
+    (true, "seLinuxChangePolicy"),
 ];
 const WINDOWS_CONTAINER: [&str; 10] = [
     "appArmorProfile",
@@ -60,19 +65,15 @@ fn linux(spec: &Cursor<'_>, errors: &mut Errors) {
 
 fn windows(spec: &Cursor<'_>, errors: &mut Errors) {
     let context = spec.field("securityContext");
-    for field in WINDOWS_POD {
-        if context.field(field).is_present() {
-            errors.push(context.field(field).forbidden(NOT_ON_WINDOWS));
-        }
-    }
-    for field in ["hostPID", "hostIPC"] {
-        if spec.field(field).bool() {
-            errors.push(Error::forbidden(&context.path().child(field), NOT_ON_WINDOWS));
-        }
-    }
-    for field in ["hostUsers", "shareProcessNamespace"] {
-        if spec.field(field).is_present() {
-            errors.push(Error::forbidden(&context.path().child(field), NOT_ON_WINDOWS));
+    for (in_context, field) in WINDOWS_POD {
+        let here = if in_context { context.field(field) } else { spec.field(field) };
+        let is_set = match field {
+            "hostPID" | "hostIPC" => here.bool(),
+            "sysctls" => !here.is_empty(),
+            _ => here.is_present(),
+        };
+        if is_set {
+            errors.push(here.forbidden(NOT_ON_WINDOWS));
         }
     }
     for context in all_containers(spec).iter().map(|container| container.field("securityContext")) {
@@ -81,9 +82,6 @@ fn windows(spec: &Cursor<'_>, errors: &mut Errors) {
                 errors.push(context.field(field).forbidden(NOT_ON_WINDOWS));
             }
         }
-    }
-    if spec.field("resources").is_present() {
-        errors.push(spec.field("resources").forbidden("may not be set for a windows pod"));
     }
 }
 

@@ -1,13 +1,13 @@
 //! The parts of a pod spec that several rules look at.
 
-use portico_machinery::Cursor;
 use portico_machinery::field::Path;
+use portico_machinery::{Cursor, Object};
 
-/// Whose spec is validated: some rules are for pods alone, some for templates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Of {
+/// Owner of a spec: some rules are for pods alone, some for templates.
+#[derive(Clone, Copy)]
+pub enum Of<'a> {
     /// A pod.
-    Pod,
+    Pod(&'a Object),
     /// A template of pods.
     Template,
 }

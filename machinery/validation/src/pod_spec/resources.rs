@@ -5,6 +5,8 @@ use std::collections::HashSet;
 use portico_machinery::field::{Error, Path};
 use portico_machinery::{Cursor, Quantity, names};
 
+use super::annotations::MIRROR;
+use super::parts::Of;
 use super::totals::together;
 use crate::Errors;
 use crate::{checks, values};
@@ -76,15 +78,12 @@ pub fn resource_name(name: &str, path: &Path, errors: &mut Errors) -> bool {
 
 /// The name of a resource of a container.
 pub fn container_resource_name(name: &str, path: &Path, errors: &mut Errors) {
-    let before = errors.len();
-    if !resource_name(name, path, errors) {
-        return;
-    }
+    resource_name(name, path, errors);
     if !name.contains('/') {
         if !is_standard_container_resource(name) {
             errors.push(Error::invalid(path, name, "must be a standard resource for containers"));
         }
-    } else if errors.len() == before && !name.contains("kubernetes.io/") && !is_extended(name) {
+    } else if !name.contains("kubernetes.io/") && !is_extended(name) {
         errors.push(Error::invalid(path, name, "doesn't follow extended resource name standard"));
     }
 }
@@ -95,7 +94,7 @@ pub fn amount(name: &str, value: &Cursor<'_>, errors: &mut Errors) {
     if quantity.is_negative() {
         errors.push(Error::invalid(&value.path(), quantity.to_string(), checks::NOT_NEGATIVE));
     }
-    if is_extended(name) && !quantity.is_whole() {
+    if is_counted(name) && !quantity.is_whole() {
         errors.push(Error::invalid(&value.path(), quantity.to_string(), "must be an integer"));
     }
     if let Some(size) = name.strip_prefix(HUGE) {
@@ -195,10 +194,13 @@ fn claim_names(claims: &Cursor<'_>, known: &[&str], errors: &mut Errors) {
     }
 }
 
-/// What the runtime takes for itself.
-pub(super) fn overhead(overhead: &Cursor<'_>, errors: &mut Errors) {
-    let path = overhead.path().child("limits");
+/// Resources of the runtime itself, which upstream validates as the limits of a container at `base`.
+pub fn overhead(overhead: &Cursor<'_>, base: &Path, errors: &mut Errors) {
+    let path = base.child("limits");
+    let (mut huge, mut cpu_or_memory) = (false, false);
     for (name, value) in overhead.entries() {
+        huge |= name.starts_with(HUGE);
+        cpu_or_memory |= matches!(name, "cpu" | "memory");
         let mut found = Errors::new();
         container_resource_name(name, &value.path(), &mut found);
         amount(name, &value, &mut found);
@@ -207,12 +209,20 @@ pub(super) fn overhead(overhead: &Cursor<'_>, errors: &mut Errors) {
             errors.push(error);
         }
     }
+    if huge && !cpu_or_memory {
+        errors.push(Error::forbidden(base, "HugePages require cpu or memory"));
+    }
 }
 
 /// `spec.resourceClaims`.
-pub(super) fn pod_claims(claims: &Cursor<'_>, errors: &mut Errors) {
+pub(super) fn pod_claims(claims: &Cursor<'_>, of: Of<'_>, errors: &mut Errors) {
+    let is_static = matches!(of, Of::Pod(pod) if pod.annotation(MIRROR).is_some());
     let mut names = HashSet::new();
     for claim in claims.items() {
+        if is_static {
+            errors.push(Error::forbidden(&"[]".into(), "static pods do not support resource claims"));
+            continue;
+        }
         let name = claim.field("name");
         if name.str().is_empty() {
             errors.push(name.required(""));
@@ -241,7 +251,11 @@ pub(super) fn pod_claims(claims: &Cursor<'_>, errors: &mut Errors) {
 /// Resources of the pod as a whole, and how its containers fit into them.
 pub(super) fn pod_level(spec: &Cursor<'_>, errors: &mut Errors) {
     let resources = spec.field("resources");
-    if !resources.field("claims").is_empty() {
+    if spec.field("os").field("name").str() == "windows" {
+        errors.push(resources.forbidden("may not be set for a windows pod"));
+        return;
+    }
+    if resources.field("claims").is_present() {
         errors.push(resources.field("claims").forbidden("claims may not be set for Resources at pod-level"));
     }
     let (limits, requests) = (resources.field("limits"), resources.field("requests"));

@@ -1,6 +1,6 @@
 //! Where a pod may run: affinity, topology spread, tolerations, gates.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, names};
@@ -59,46 +59,46 @@ fn pod_term(term: &Cursor<'_>, errors: &mut Errors) {
 /// Keys of the pod's own labels that become part of the selector.
 fn label_keys(term: &Cursor<'_>, errors: &mut Errors) {
     let (matching, mismatching) = (term.field("matchLabelKeys"), term.field("mismatchLabelKeys"));
-    selector_keys(&matching, term, errors);
-    selector_keys(&mismatching, term, errors);
-    for key in matching.items() {
-        if mismatching.items().any(|other| other.str() == key.str()) {
-            errors.push(key.invalid("exists in both matchLabelKeys and mismatchLabelKeys"));
-        }
-    }
-}
-
-fn selector_keys(keys: &Cursor<'_>, term: &Cursor<'_>, errors: &mut Errors) {
-    if keys.is_empty() {
-        return;
-    }
     let selector = term.field("labelSelector");
-    if !selector.is_present() {
-        errors.push(keys.forbidden("must not be specified when labelSelector is not set"));
-    }
-    for (index, key) in keys.items().enumerate() {
-        checks::follows(&key, names::qualified_name, errors);
-        if selects_by(&selector, key.str()) {
-            let path = term.path().index(index);
-            errors.push(Error::invalid(&path, key.str(), "exists in both matchLabelKeys and labelSelector"));
+    for keys in [&matching, &mismatching] {
+        if !keys.is_empty() && !selector.is_present() {
+            errors.push(keys.forbidden("must not be specified when labelSelector is not set"));
+        } else {
+            keys.items().for_each(|key| checks::follows(&key, names::qualified_name, errors));
         }
+    }
+    selected_twice(term, &matching, &selector, errors);
+    let mismatching: HashSet<&str> = mismatching.items().map(|key| key.str()).collect();
+    for key in matching.items().filter(|key| mismatching.contains(key.str())) {
+        errors.push(key.invalid("exists in both matchLabelKeys and mismatchLabelKeys"));
     }
 }
 
-/// Whether a selector says anything of this key. What creation merged into it stands behind the client's own words.
-fn selects_by(selector: &Cursor<'_>, key: &str) -> bool {
-    selector.field("matchLabels").entry_str(key).is_some()
-        || selector.field("matchExpressions").items().any(|requirement| {
-            let merged = matches!(requirement.field("operator").str(), "In" | "NotIn")
-                && requirement.field("values").len() == 1;
-            requirement.field("key").str() == key && !merged
-        })
+/// Keys that the selector names besides the requirement that creation made of them.
+fn selected_twice(term: &Cursor<'_>, keys: &Cursor<'_>, selector: &Cursor<'_>, errors: &mut Errors) {
+    let indexes: HashMap<&str, usize> =
+        keys.items().enumerate().map(|(index, key)| (key.str(), index)).collect();
+    let mut seen: HashSet<&str> = selector.field("matchLabels").entries().map(|(key, _)| key).collect();
+    for requirement in selector.field("matchExpressions").items() {
+        let key = requirement.field("key").str();
+        if let Some(index) = indexes.get(key).filter(|_| seen.contains(key)) {
+            // Upstream leaves out the name of the list.
+            let path = term.path().index(*index);
+            errors.push(Error::invalid(&path, key, "exists in both matchLabelKeys and labelSelector"));
+        }
+        seen.insert(key);
+    }
 }
 
 /// Topology spread constraints.
 pub(super) fn spread(constraints: &Cursor<'_>, errors: &mut Errors) {
-    let mut pairs = HashSet::new();
-    for constraint in constraints.items() {
+    fn pair<'a>(constraint: &Cursor<'a>) -> (&'a str, &'a str) {
+        (constraint.field("topologyKey").str(), constraint.field("whenUnsatisfiable").str())
+    }
+    // The last of several equal pairs is no error.
+    let last: HashMap<_, _> =
+        constraints.items().enumerate().map(|(index, constraint)| (pair(&constraint), index)).collect();
+    for (index, constraint) in constraints.items().enumerate() {
         let (skew, key) = (constraint.field("maxSkew"), constraint.field("topologyKey"));
         let when = constraint.field("whenUnsatisfiable");
         let number = skew.i64().unwrap_or(0);
@@ -111,16 +111,15 @@ pub(super) fn spread(constraints: &Cursor<'_>, errors: &mut Errors) {
         if !matches!(when.str(), "DoNotSchedule" | "ScheduleAnyway") {
             errors.push(when.not_supported(&["DoNotSchedule", "ScheduleAnyway"]));
         }
-        if !pairs.insert((key.str(), when.str())) {
+        if last.get(&pair(&constraint)).is_some_and(|last| *last != index) {
             let path = constraint.path().child("{topologyKey, whenUnsatisfiable}");
-            let pair = format!("{{{}, {}}}", key.str(), when.str());
-            errors.push(Error::duplicate(&path, pair));
+            errors.push(Error::duplicate(&path, format!("{{{}, {}}}", key.str(), when.str())));
         }
         min_domains(&constraint, when.str(), errors);
         for policy in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
             checks::one_of(&constraint.field(policy), &["Honor", "Ignore"], errors);
         }
-        spread_keys(&constraint, errors);
+        label_keys(&constraint, errors);
         label_selector(&constraint.field("labelSelector"), errors);
     }
 }
@@ -134,23 +133,6 @@ fn min_domains(constraint: &Cursor<'_>, when: &str, errors: &mut Errors) {
     if when != "DoNotSchedule" {
         let text = format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {when}");
         errors.push(Error::invalid(&domains.path(), number, &text));
-    }
-}
-
-fn spread_keys(constraint: &Cursor<'_>, errors: &mut Errors) {
-    let (keys, selector) = (constraint.field("matchLabelKeys"), constraint.field("labelSelector"));
-    if keys.is_empty() {
-        return;
-    }
-    if !selector.is_present() {
-        errors.push(keys.forbidden("must not be specified when labelSelector is not set"));
-        return;
-    }
-    for key in keys.items() {
-        checks::follows(&key, names::qualified_name, errors);
-        if selects_by(&selector, key.str()) {
-            errors.push(key.invalid("exists in both matchLabelKeys and labelSelector"));
-        }
     }
 }
 

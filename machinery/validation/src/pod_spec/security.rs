@@ -1,17 +1,34 @@
 //! Security contexts of pods and containers.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
+use portico_machinery::Cursor;
 use portico_machinery::field::Error;
-use portico_machinery::{Cursor, names};
 
 use super::parts::{all_containers, below};
 use super::privileges::PRIVILEGED;
+use super::windows;
 use crate::Errors;
 use crate::{checks, paths};
 
+/// Most bytes of the name of an AppArmor profile on a node.
+const LOCAL_PROFILE_MAX: usize = 4095;
 const ID_RANGE: &str = "must be between 0 and 2147483647, inclusive";
 const SYSCTL: &str = "must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
+/// Parameters of the kernel that belong to the namespace of inter-process communication.
+const IPC_SYSCTLS: [&str; 10] = [
+    "kernel.sem",
+    "kernel.shmall",
+    "kernel.shmmax",
+    "kernel.shmmni",
+    "kernel.shm_rmid_forced",
+    "kernel.shm",
+    "kernel.msgmax",
+    "kernel.msgmnb",
+    "kernel.msgmni",
+    "kernel.msg",
+];
 const PROFILES: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];
 
 fn id(at: &Cursor<'_>, errors: &mut Errors) {
@@ -31,9 +48,9 @@ pub(super) fn pod(spec: &Cursor<'_>, errors: &mut Errors) {
     }
     sysctls(spec, &context.field("sysctls"), errors);
     checks::one_of(&context.field("fsGroupChangePolicy"), &["Always", "OnRootMismatch"], errors);
-    profile(&context.field("seccompProfile"), "seccompProfile", "seccomp", errors);
-    windows_options(&context.field("windowsOptions"), errors);
-    profile(&context.field("appArmorProfile"), "appArmorProfile", "AppArmor", errors);
+    seccomp(&context.field("seccompProfile"), errors);
+    windows::options(&context.field("windowsOptions"), errors);
+    apparmor(&context.field("appArmorProfile"), errors);
     checks::one_of(&context.field("supplementalGroupsPolicy"), &["Merge", "Strict"], errors);
     checks::one_of(&context.field("seLinuxChangePolicy"), &["Recursive"], errors);
 }
@@ -46,19 +63,30 @@ fn sysctls(spec: &Cursor<'_>, sysctls: &Cursor<'_>, errors: &mut Errors) {
             errors.push(name.required(""));
         } else if !is_sysctl(name.str()) {
             errors.push(name.invalid(SYSCTL));
-        } else if !seen.insert(name.str().replace('/', ".")) {
+        } else if !seen.insert(name.str()) {
             errors.push(name.duplicate());
         }
-        let dotted = name.str().replace('/', ".");
-        let ipc = ["kernel.shm", "kernel.msg"].iter().any(|p| dotted.starts_with(p))
-            || dotted == "kernel.sem"
-            || dotted.starts_with("fs.mqueue.");
+        let dotted = dotted(name.str());
+        let ipc = IPC_SYSCTLS.contains(&dotted.as_ref()) || dotted.starts_with("fs.mqueue.");
         for (of_it, field) in [(dotted.starts_with("net."), "hostNetwork"), (ipc, "hostIPC")] {
             if of_it && spec.field(field).bool() {
                 errors.push(name.invalid(&format!("may not be specified when '{field}' is true")));
             }
         }
     }
+}
+
+/// The name with dots between its parts: where its first separator is a slash, dots and slashes change places.
+fn dotted(name: &str) -> Cow<'_, str> {
+    if name.find(['.', '/']).is_none_or(|first| name.as_bytes()[first] == b'.') {
+        return Cow::Borrowed(name);
+    }
+    let swapped = name.chars().map(|sign| match sign {
+        '/' => '.',
+        '.' => '/',
+        other => other,
+    });
+    Cow::Owned(swapped.collect())
 }
 
 fn is_sysctl(name: &str) -> bool {
@@ -72,35 +100,50 @@ fn is_sysctl(name: &str) -> bool {
         })
 }
 
-/// A seccomp or AppArmor profile.
-fn profile(profile: &Cursor<'_>, field: &str, name: &str, errors: &mut Errors) {
+fn seccomp(profile: &Cursor<'_>, errors: &mut Errors) {
     if !profile.is_present() {
         return;
     }
     let (kind, local) = (profile.field("type"), profile.field("localhostProfile"));
     match kind.str() {
-        "" => errors.push(kind.required(&format!("type is required when {field} is set"))),
+        "" => errors.push(kind.required("type is required when seccompProfile is set")),
         text if !PROFILES.contains(&text) => errors.push(kind.not_supported(&PROFILES)),
         _ => {}
     }
     if kind.str() != "Localhost" {
         if local.is_present() {
-            let text = format!("can only be set when {name} type is Localhost");
-            errors.push(local.invalid(&text));
+            errors.push(local.invalid("can only be set when seccomp type is Localhost"));
         }
+    } else if local.is_present() {
+        paths::local(&local, &local.path(), errors);
+    } else {
+        errors.push(local.required("must be set when seccomp type is Localhost"));
+    }
+}
+
+fn apparmor(profile: &Cursor<'_>, errors: &mut Errors) {
+    const NEEDED: &str = "must be set when AppArmor type is Localhost";
+    if !profile.is_present() {
         return;
     }
-    if !local.is_present() || (field == "appArmorProfile" && local.str().trim().is_empty()) {
-        errors.push(local.required(&format!("must be set when {name} type is Localhost")));
-    } else if field == "appArmorProfile" {
-        if local.str().trim() != local.str() {
-            errors.push(local.invalid("must not be padded with whitespace"));
+    let (kind, local) = (profile.field("type"), profile.field("localhostProfile"));
+    match kind.str() {
+        "" => errors.push(kind.required("type is required when appArmorProfile is set")),
+        "Localhost" if !local.is_present() => errors.push(local.required(NEEDED)),
+        "Localhost" => {
+            if local.str().trim() != local.str() {
+                errors.push(local.invalid("must not be padded with whitespace"));
+            } else if local.str().is_empty() {
+                errors.push(local.required(NEEDED));
+            }
+            checks::no_longer(&local, LOCAL_PROFILE_MAX, errors);
         }
-        if local.str().len() > 4095 {
-            errors.push(Error::too_long(&local.path(), 4095));
+        known if PROFILES.contains(&known) => {
+            if local.is_present() {
+                errors.push(local.invalid("can only be set when AppArmor type is Localhost"));
+            }
         }
-    } else {
-        paths::local(&local, &local.path(), errors);
+        _ => errors.push(kind.not_supported(&PROFILES)),
     }
 }
 
@@ -122,12 +165,12 @@ pub(super) fn container(container: &Cursor<'_>, spec: &Cursor<'_>, errors: &mut 
     if host_users && proc_mount.str() == "Unmasked" {
         errors.push(proc_mount.invalid("`hostUsers` must be false to use `Unmasked`"));
     }
-    profile(&context.field("seccompProfile"), "seccompProfile", "seccomp", errors);
+    seccomp(&context.field("seccompProfile"), errors);
     if context.field("allowPrivilegeEscalation").opt_bool() == Some(false) {
         escalation(&context, errors);
     }
-    windows_options(&context.field("windowsOptions"), errors);
-    profile(&context.field("appArmorProfile"), "appArmorProfile", "AppArmor", errors);
+    windows::options(&context.field("windowsOptions"), errors);
+    apparmor(&context.field("appArmorProfile"), errors);
 }
 
 fn escalation(context: &Cursor<'_>, errors: &mut Errors) {
@@ -136,68 +179,9 @@ fn escalation(context: &Cursor<'_>, errors: &mut Errors) {
             .push(context.invalid("cannot set `allowPrivilegeEscalation` to false and `privileged` to true"));
     }
     let added = context.field("capabilities").field("add");
-    if added.items().any(|capability| capability.str() == "CAP_SYS_ADMIN") {
+    for _ in added.items().filter(|capability| capability.str() == "CAP_SYS_ADMIN") {
         let text = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
         errors.push(context.invalid(text));
-    }
-}
-
-/// Options of Windows pods and containers.
-fn windows_options(options: &Cursor<'_>, errors: &mut Errors) {
-    let name = options.field("gmsaCredentialSpecName");
-    if name.is_present() {
-        checks::follows(&name, names::dns1123_subdomain, errors);
-    }
-    let spec = options.field("gmsaCredentialSpec");
-    if let Some(text) = spec.opt_str() {
-        if text.is_empty() {
-            errors.push(spec.invalid("gmsaCredentialSpec cannot be an empty string"));
-        } else if text.len() > 65_536 {
-            errors.push(spec.invalid("gmsaCredentialSpec size must be under 64 KiB"));
-        }
-    }
-    let user = options.field("runAsUserName");
-    if let Some(text) = user.opt_str() {
-        windows_user(&user, text, errors);
-    }
-}
-
-fn windows_user(at: &Cursor<'_>, text: &str, errors: &mut Errors) {
-    if text.is_empty() {
-        errors.push(at.invalid("runAsUserName cannot be an empty string"));
-        return;
-    }
-    if text.chars().any(char::is_control) {
-        errors.push(at.invalid("runAsUserName cannot contain control characters"));
-        return;
-    }
-    let parts: Vec<&str> = text.split('\\').collect();
-    let user = match parts.as_slice() {
-        [user] => user,
-        [domain, user] => {
-            if domain.is_empty() {
-                errors
-                    .push(at.invalid("runAsUserName's Domain doesn't match the NetBIOS nor the DNS format"));
-            } else if domain.len() >= 256 {
-                errors.push(at.invalid("runAsUserName's Domain length must be under 256 characters"));
-            }
-            user
-        }
-        _ => {
-            errors.push(at.invalid("runAsUserName cannot contain more than one backslash"));
-            return;
-        }
-    };
-    if user.is_empty() {
-        errors.push(at.invalid("runAsUserName's User cannot be empty"));
-    } else if user.len() > 104 {
-        errors.push(at.invalid("runAsUserName's User length must not be longer than 104 characters"));
-    } else if user.chars().all(|c| c == '.' || c == ' ') {
-        errors.push(at.invalid("runAsUserName's User cannot contain only periods or spaces"));
-    } else if let Some(sign) = user.chars().find(|c| "\"/\\[]:;|=,+*?<>@".contains(*c)) {
-        errors.push(
-            at.invalid(&format!("runAsUserName's User cannot contain the following character: {sign}")),
-        );
     }
 }
 

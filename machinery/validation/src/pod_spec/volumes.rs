@@ -2,13 +2,16 @@
 
 pub(super) mod claims;
 mod files;
+mod iscsi;
 pub(super) mod network;
+mod quobyte;
 
 use std::collections::HashMap;
 
 use portico_machinery::Cursor;
 use portico_machinery::field::Error;
 
+use self::network::Holder;
 use super::parts::Of;
 use crate::Errors;
 use crate::{checks, paths, values};
@@ -63,8 +66,9 @@ impl<'a> Volumes<'a> {
 }
 
 /// Validates all volumes and gives back the good ones.
-pub(super) fn validate<'a>(list: &Cursor<'a>, of: Of, errors: &mut Errors) -> Volumes<'a> {
+pub(super) fn validate<'a>(list: &Cursor<'a>, of: Of<'_>, errors: &mut Errors) -> Volumes<'a> {
     let mut good = Volumes(HashMap::new());
+    let created = claims::created_claims(list, of);
     for volume in list.items() {
         let mut found = Errors::new();
         source(&volume, of, &mut found);
@@ -77,16 +81,19 @@ pub(super) fn validate<'a>(list: &Cursor<'a>, of: Of, errors: &mut Errors) -> Vo
         if good.has(name.str()) {
             found.push(name.duplicate());
         }
+        let claim = volume.field("persistentVolumeClaim").field("claimName");
         if found.is_empty() {
             good.0.insert(name.str(), volume);
         }
         errors.append(&mut found);
+        if created.contains(claim.str()) {
+            errors.push(claim.invalid("must not reference a PVC that gets created for an ephemeral volume"));
+        }
     }
-    claims::no_conflicts(list, errors);
     good
 }
 
-fn source(volume: &Cursor<'_>, of: Of, errors: &mut Errors) {
+fn source(volume: &Cursor<'_>, of: Of<'_>, errors: &mut Errors) {
     let mut count = 0;
     for (field, shown) in SOURCES {
         let here = volume.field(field);
@@ -96,17 +103,20 @@ fn source(volume: &Cursor<'_>, of: Of, errors: &mut Errors) {
         if count > 0 {
             let path = volume.path().child(shown);
             errors.push(Error::forbidden(&path, "may not specify more than 1 volume type"));
-            continue;
+        } else {
+            count += 1;
+            one(field, &here, volume, of, errors);
         }
-        count += 1;
-        one(field, &here, volume, of, errors);
+        if field == "iscsi" {
+            iscsi::interface(volume, errors);
+        }
     }
     if count == 0 {
         errors.push(volume.required("must specify a volume type"));
     }
 }
 
-fn one(field: &str, here: &Cursor<'_>, volume: &Cursor<'_>, of: Of, errors: &mut Errors) {
+fn one(field: &str, here: &Cursor<'_>, volume: &Cursor<'_>, of: Of<'_>, errors: &mut Errors) {
     match field {
         "emptyDir" => {
             if here.field("sizeLimit").quantity().is_some_and(|limit| limit.is_negative()) {
@@ -123,14 +133,14 @@ fn one(field: &str, here: &Cursor<'_>, volume: &Cursor<'_>, of: Of, errors: &mut
         "persistentVolumeClaim" => {
             checks::not_empty(&here.field("claimName"), errors);
         }
-        "ephemeral" => claims::ephemeral(here, volume, errors),
+        "ephemeral" => claims::ephemeral(here, volume, of, errors),
         "image" => {
-            if of == Of::Pod {
+            if matches!(of, Of::Pod(_)) {
                 checks::not_empty(&here.field("reference"), errors);
             }
             checks::required_one_of(&here.field("pullPolicy"), &["Always", "IfNotPresent", "Never"], errors);
         }
-        _ => network::source(field, here, errors),
+        _ => network::source(field, here, Holder::Pod, errors),
     }
 }
 
@@ -141,6 +151,6 @@ pub fn host_path(here: &Cursor<'_>, errors: &mut Errors) {
     let path = here.field("path");
     if checks::not_empty(&path, errors) {
         paths::no_climbing(&path, &path.path(), errors);
+        checks::one_of(&here.field("type"), &TYPES, errors);
     }
-    checks::one_of(&here.field("type"), &TYPES, errors);
 }

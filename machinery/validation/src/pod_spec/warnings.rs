@@ -5,19 +5,19 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use portico_machinery::field::Path;
 use portico_machinery::{Cursor, names};
 
-use super::annotations::{SECCOMP_CONTAINER, SECCOMP_POD};
-use super::parts::{Of, all_containers};
+use super::annotations::{APPARMOR, SECCOMP_CONTAINER, SECCOMP_POD};
+use super::parts::all_containers;
 use crate::{node_labels, values};
 
 const CRITICAL: &str = "scheduler.alpha.kubernetes.io/critical-pod";
-const PREFER_AVOID: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
+const SECCOMP: &str = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 /// Where comparing one with each earlier one ends: an answer holds a few of these warnings at most, and a body could ask for
 /// millions of comparisons.
 const ENOUGH: usize = 256;
-/// Sources of volumes that do nothing any more.
-const OLD_SOURCES: [(&str, &str); 9] = [
+/// Sources of volumes that warn, in upstream's order. Ephemeral ones do for the claim inside.
+const OLD_SOURCES: [(&str, &str); 10] = [
     ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
     ("gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
     ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
@@ -25,33 +25,43 @@ const OLD_SOURCES: [(&str, &str); 9] = [
     ("storageos", "deprecated in v1.22, non-functional in v1.25+"),
     ("quobyte", "deprecated in v1.22, non-functional in v1.25+"),
     ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+    ("ephemeral", ""),
     ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
     ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
 
 /// Warnings of a pod (a cursor at the pod itself).
 pub fn pod_warnings(pod: &Cursor<'_>) -> Vec<String> {
-    of(pod, Of::Pod)
+    of(pod, false)
 }
 
-/// Warnings of a cursor at `metadata` and `spec`.
-pub(super) fn of(holder: &Cursor<'_>, of: Of) -> Vec<String> {
-    let (spec, metadata) = (holder.field("spec"), holder.field("metadata"));
+/// Warnings of a cursor at `metadata` and `spec`. Of pods, upstream reports annotations about AppArmor elsewhere.
+pub(super) fn of(holder: &Cursor<'_>, is_template: bool) -> Vec<String> {
+    let (spec, annotations) = (holder.field("spec"), holder.field("metadata").field("annotations"));
     let mut warnings = Vec::new();
     node_labels(&spec, &mut warnings);
-    affinity(&spec, &mut warnings);
+    node_affinity(&spec, &mut warnings);
     spread(&spec, &mut warnings);
-    annotations(&metadata.field("annotations"), &spec, &mut warnings);
+    old_annotations(&annotations, &mut warnings);
     volumes(&spec, &mut warnings);
     duplicates(&spec, &mut warnings);
     fractions(&spec, &mut warnings);
-    containers(&spec, &mut warnings);
+    if !spec.field("securityContext").field("seccompProfile").is_present() {
+        old_annotation(&annotations, SECCOMP_POD, SECCOMP, &mut warnings);
+    }
+    for container in all_containers(&spec) {
+        profiles(&container, &spec, &annotations, is_template, &mut warnings);
+        resources(&container, &mut warnings);
+        hidden_variables(&container, &mut warnings);
+    }
+    ambiguous_ports(&spec, &mut warnings);
     port_names(&spec, &mut warnings);
     let grace = spec.field("terminationGracePeriodSeconds");
-    if of == Of::Template && grace.i64().is_some_and(|seconds| seconds < 0) {
+    if grace.i64().is_some_and(|seconds| seconds < 0) {
         let text = "must be >= 0; negative values are invalid and will be treated as 1";
         warnings.push(format!("{}: {text}", grace.path()));
     }
+    pod_affinity(&spec, &mut warnings);
     addresses(&spec, &mut warnings);
     warnings
 }
@@ -64,20 +74,22 @@ fn node_labels(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
     }
 }
 
-fn affinity(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
-    let affinity = spec.field("affinity");
-    let nodes = affinity.field("nodeAffinity");
+fn node_affinity(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
+    let nodes = spec.field("affinity").field("nodeAffinity");
     for term in nodes.field(REQUIRED).field("nodeSelectorTerms").items() {
         node_term(&term, false, warnings);
     }
     for term in nodes.field(PREFERRED).items() {
         node_term(&term.field("preference"), true, warnings);
     }
+}
+
+fn pod_affinity(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
     for kind in ["podAffinity", "podAntiAffinity"] {
-        let pods = affinity.field(kind);
-        pods.field(REQUIRED).items().for_each(|term| pod_term(&term, warnings));
+        let pods = spec.field("affinity").field(kind);
+        pods.field(REQUIRED).items().for_each(|term| null_selector(&term, warnings));
         for term in pods.field(PREFERRED).items() {
-            pod_term(&term.field("podAffinityTerm"), warnings);
+            null_selector(&term.field("podAffinityTerm"), warnings);
         }
     }
 }
@@ -112,11 +124,6 @@ fn null_selector(at: &Cursor<'_>, warnings: &mut Vec<String>) {
     }
 }
 
-fn pod_term(term: &Cursor<'_>, warnings: &mut Vec<String>) {
-    topology_key(term, warnings);
-    null_selector(term, warnings);
-}
-
 fn spread(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
     for constraint in spec.field("topologySpreadConstraints").items() {
         topology_key(&constraint, warnings);
@@ -124,48 +131,71 @@ fn spread(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
     }
 }
 
-fn annotations(annotations: &Cursor<'_>, spec: &Cursor<'_>, warnings: &mut Vec<String>) {
-    let has = |key: &str| annotations.entry_str(key).is_some();
-    let mut warn = |key: &str, text: &str| {
+fn old_annotation(annotations: &Cursor<'_>, key: &str, text: &str, warnings: &mut Vec<String>) {
+    if annotations.entry_str(key).is_some() {
         warnings.push(format!("{}: {text}", annotations.path().key(key)));
-    };
-    if let Some(text) = node_labels::deprecation(PREFER_AVOID).filter(|_| has(PREFER_AVOID)) {
-        warn(PREFER_AVOID, text);
     }
-    if has(CRITICAL) {
-        warn(CRITICAL, "non-functional in v1.16+; use the \"priorityClassName\" field instead");
-    }
+}
+
+fn old_annotations(annotations: &Cursor<'_>, warnings: &mut Vec<String>) {
+    const SYSCTLS: &str = "non-functional in v1.11+; use the \"sysctls\" field instead";
+    let critical = "non-functional in v1.16+; use the \"priorityClassName\" field instead";
+    old_annotation(annotations, CRITICAL, critical, warnings);
     for key in ["security.alpha.kubernetes.io/sysctls", "security.alpha.kubernetes.io/unsafe-sysctls"] {
-        if has(key) {
-            warn(key, "non-functional in v1.11+; use the \"sysctls\" field instead");
-        }
+        old_annotation(annotations, key, SYSCTLS, warnings);
     }
-    const SECCOMP: &str = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
-    if has(SECCOMP_POD) && !spec.field("securityContext").field("seccompProfile").is_present() {
-        warn(SECCOMP_POD, SECCOMP);
+}
+
+/// Annotations that stand where a container has no field of its own.
+fn profiles(
+    container: &Cursor<'_>,
+    spec: &Cursor<'_>,
+    annotations: &Cursor<'_>,
+    is_template: bool,
+    warnings: &mut Vec<String>,
+) {
+    let (name, context) = (container.field("name").str(), container.field("securityContext"));
+    if !context.field("seccompProfile").is_present() {
+        old_annotation(annotations, &format!("{SECCOMP_CONTAINER}{name}"), SECCOMP, warnings);
     }
-    for container in all_containers(spec) {
-        let key = format!("{SECCOMP_CONTAINER}{}", container.field("name").str());
-        if has(&key) && !container.field("securityContext").field("seccompProfile").is_present() {
-            warn(&key, SECCOMP);
-        }
+    if !is_template || context.field("appArmorProfile").is_present() {
+        return;
     }
+    let key = format!("{APPARMOR}{name}");
+    let of_pod = spec.field("securityContext").field("appArmorProfile");
+    if !annotations.entry_str(&key).is_some_and(|annotation| is_profile(&of_pod, annotation)) {
+        let text = "deprecated since v1.30; use the \"appArmorProfile\" field instead";
+        old_annotation(annotations, &key, text, warnings);
+    }
+}
+
+/// True if the field and the annotation name the same AppArmor profile.
+fn is_profile(field: &Cursor<'_>, annotation: &str) -> bool {
+    let (kind, local) = match annotation.strip_prefix("localhost/") {
+        Some(local) => ("Localhost", Some(local)),
+        None if annotation == "unconfined" => ("Unconfined", None),
+        None if annotation == "runtime/default" => ("RuntimeDefault", None),
+        None => return false,
+    };
+    field.field("type").str() == kind && field.field("localhostProfile").opt_str() == local
 }
 
 fn volumes(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
     for volume in spec.field("volumes").items() {
         for (field, text) in OLD_SOURCES {
-            if volume.field(field).is_present() {
+            let source = volume.field(field);
+            if !source.is_present() {
+                continue;
+            }
+            if field == "ephemeral" {
+                warnings.extend(claim_spec_warnings(&source.field("volumeClaimTemplate").field("spec")));
+            } else {
                 let shown = if field == "storageos" { "storageOS" } else { field };
                 warnings.push(format!("{}: {text}", volume.path().child(shown)));
             }
         }
-        let template = volume.field("ephemeral").field("volumeClaimTemplate");
-        if template.is_present() {
-            warnings.extend(claim_spec_warnings(&template.field("spec")));
-        }
-        overlapping_paths(&volume, warnings);
     }
+    spec.field("volumes").items().for_each(|volume| overlapping_paths(&volume, warnings));
 }
 
 /// Storage that is no whole number of bytes.
@@ -206,7 +236,8 @@ fn overlapping_paths(volume: &Cursor<'_>, warnings: &mut Vec<String>) {
         return;
     }
     let who = format!("volume {name:?} (Projected)");
-    if projected.field("sources").is_empty() {
+    let empty = |source: &Cursor<'_>| !source.entries().any(|(_, value)| value.is_present());
+    for _ in projected.field("sources").items().filter(empty) {
         warnings.push(format!("{who} has no sources provided"));
     }
     warn_of_overlaps(&who, &projected_paths(&projected), warnings);
@@ -238,11 +269,15 @@ fn warn_of_overlaps(who: &str, paths: &[(String, String)], warnings: &mut Vec<St
         let folder = format!("{here}/");
         let below = seen.range((folder.as_str(), 0)..).take_while(|(other, _)| other.starts_with(&folder));
         let mut earlier: Vec<usize> = above.chain(below).map(|(_, at)| *at).take(ENOUGH).collect();
-        if !earlier.is_empty() && warnings.len() < ENOUGH {
-            earlier.sort_unstable();
-            let earlier = earlier.into_iter().map(|at| format!("{:?}{}", paths[at].0, paths[at].1));
-            let earlier = earlier.collect::<Vec<_>>().join(", ");
-            warnings.push(format!("{who}: overlapping paths: {path:?}{owner} with {earlier}"));
+        if here.is_empty() {
+            continue;
+        }
+        earlier.sort_unstable();
+        for other in earlier.iter().map(|at| &paths[*at]) {
+            if warnings.len() < ENOUGH {
+                let (path, of) = (other.0.trim_end_matches('/'), &other.1);
+                warnings.push(format!("{who}: overlapping paths: {here:?}{owner} with {path:?}{of}"));
+            }
         }
         seen.insert((here, at));
     }
@@ -256,14 +291,16 @@ fn duplicates(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
             warnings.push(format!("{}: duplicate ip {:?}", ip.path(), ip.str()));
         }
     }
+    let secrets = spec.field("imagePullSecrets");
     let mut seen = HashSet::new();
-    for secret in spec.field("imagePullSecrets").items() {
+    for secret in secrets.items() {
         let name = secret.field("name");
-        if name.str().is_empty() {
-            warnings.push(format!("{}: invalid empty name \"\"", name.path()));
-        } else if !seen.insert(name.str()) {
+        if !seen.insert(name.str()) {
             warnings.push(format!("{}: duplicate name {:?}", name.path(), name.str()));
         }
+    }
+    for secret in secrets.items().filter(|secret| secret.field("name").str().is_empty()) {
+        warnings.push(format!("{}: invalid empty name \"\"", secret.field("name").path()));
     }
 }
 
@@ -283,16 +320,12 @@ fn fractions(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
     }
 }
 
-fn containers(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
-    for container in all_containers(spec) {
-        let resources = container.field("resources");
-        for name in ["memory", "ephemeral-storage"] {
-            for list in ["limits", "requests"] {
-                fractional_bytes(&resources.field(list), name, warnings);
-            }
+fn resources(container: &Cursor<'_>, warnings: &mut Vec<String>) {
+    let resources = container.field("resources");
+    for name in ["memory", "ephemeral-storage"] {
+        for list in ["limits", "requests"] {
+            fractional_bytes(&resources.field(list), name, warnings);
         }
-        hidden_variables(&container, warnings);
-        ambiguous_ports(&container, warnings);
     }
 }
 
@@ -301,7 +334,8 @@ fn hidden_variables(container: &Cursor<'_>, warnings: &mut Vec<String>) {
     for variable in container.field("env").items() {
         let (name, value) = (variable.field("name").str(), variable.field("value").str());
         let reference = format!("$({name})");
-        let uses_it = value.contains(&reference) && value != reference;
+        let uses_it =
+            value.contains(&reference) && value != reference && !variable.field("valueFrom").is_present();
         if !seen.insert(name) && !uses_it {
             warnings.push(format!(
                 "{}: hides previous definition of {name:?}, which may be dropped when using apply",
@@ -311,57 +345,82 @@ fn hidden_variables(container: &Cursor<'_>, warnings: &mut Vec<String>) {
     }
 }
 
-fn ambiguous_ports(container: &Cursor<'_>, warnings: &mut Vec<String>) {
-    let mut alike: HashMap<(Option<i64>, &str), Vec<Cursor<'_>>> = HashMap::new();
-    for port in container.field("ports").items() {
-        let host_ip = port.field("hostIP").str();
-        if !host_ip.is_empty() && port.field("hostPort").i64().unwrap_or(0) == 0 {
-            warnings.push(format!("{}: hostIP set without hostPort: {}", port.path(), port.printed()));
+/// Ports of all containers that are the same, or may be.
+fn ambiguous_ports(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
+    let mut alike: HashMap<(i64, &str), Vec<HostPort<'_>>> = HashMap::new();
+    let ports = all_containers(spec).into_iter().flat_map(|container| container.field("ports").items());
+    for at in ports {
+        let port =
+            HostPort { number: number(&at, "hostPort"), ip: at.field("hostIP").str(), path: at.path() };
+        if !port.ip.is_empty() && port.number == 0 {
+            warnings.push(format!("{}: hostIP set without hostPort: {}", port.path, go_port(&at)));
         }
-        let others =
-            alike.entry((port.field("containerPort").i64(), port.field("protocol").str())).or_default();
+        let others = alike.entry((number(&at, "containerPort"), at.field("protocol").str())).or_default();
         for other in others.iter() {
             if warnings.len() >= ENOUGH {
                 break;
             }
-            let same = |field: &str| port.field(field).same_as(&other.field(field));
-            let set = |at: &Cursor<'_>| {
-                [at.field("hostPort").i64().unwrap_or(0) != 0, !at.field("hostIP").str().is_empty()]
-            };
-            let [[port_here, ip_here], [port_there, ip_there]] = [set(&port), set(other)];
-            let apart = (!same("hostPort") && port_here && port_there)
-                || (same("hostPort") && !same("hostIP") && ip_here && ip_there);
-            let word = match (same("hostPort"), same("hostIP")) {
-                _ if apart => continue,
-                (true, true) => "duplicate port definition with",
-                (true, false) => "dangerously ambiguous port definition with",
-                (false, _) => "overlapping port definition with",
-            };
-            warnings.push(format!("{}: {word} {}", port.path(), other.path()));
+            if let Some(words) = port.conflict(other) {
+                warnings.push(format!("{}: {words} port definition with {}", port.path, other.path));
+            }
         }
         others.push(port);
     }
 }
 
+/// Where a container's port is on the host.
+struct HostPort<'a> {
+    number: i64,
+    ip: &'a str,
+    path: Path,
+}
+
+impl HostPort<'_> {
+    fn conflict(&self, other: &Self) -> Option<&'static str> {
+        if (self.number, self.ip) == (other.number, other.ip) {
+            Some("duplicate")
+        } else if self.number == 0 || other.number == 0 {
+            Some("overlapping")
+        } else if self.number == other.number && (self.ip.is_empty() != other.ip.is_empty()) {
+            Some("dangerously ambiguous")
+        } else {
+            None
+        }
+    }
+}
+
+fn number(port: &Cursor<'_>, field: &str) -> i64 {
+    port.field(field).i64().unwrap_or(0)
+}
+
+/// A port as Go prints the struct.
+fn go_port(port: &Cursor<'_>) -> String {
+    let text = |field| port.field(field).str();
+    format!(
+        "{{Name:{} HostPort:{} ContainerPort:{} Protocol:{} HostIP:{}}}",
+        text("name"),
+        number(port, "hostPort"),
+        number(port, "containerPort"),
+        text("protocol"),
+        text("hostIP")
+    )
+}
+
 fn port_names(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
     let mut first: BTreeMap<&str, Path> = BTreeMap::new();
-    for list in ["containers", "initContainers"] {
-        for container in spec.field(list).items() {
-            for port in container.field("ports").items() {
-                let name = port.field("name");
-                if name.str().is_empty() {
-                    continue;
-                }
-                if let Some(earlier) = first.get(name.str()) {
-                    warnings.push(format!(
-                        "{}: duplicate port name {:?} with {earlier}, services and probes that select ports by name will use {earlier}",
-                        port.path(),
-                        name.str()
-                    ));
-                } else {
-                    first.insert(name.str(), port.path());
-                }
-            }
+    for port in all_containers(spec).into_iter().flat_map(|container| container.field("ports").items()) {
+        let name = port.field("name");
+        if name.str().is_empty() {
+            continue;
+        }
+        if let Some(earlier) = first.get(name.str()) {
+            warnings.push(format!(
+                "{}: duplicate port name {:?} with {earlier}, services and probes that select ports by name will use {earlier}",
+                port.path(),
+                name.str()
+            ));
+        } else {
+            first.insert(name.str(), port.path());
         }
     }
 }

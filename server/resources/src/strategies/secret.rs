@@ -7,7 +7,7 @@ use portico_machinery::field::{Error, Path};
 
 use super::configmap::{validate_bytes, validate_immutable};
 use portico_registry::{DecodeStrategy, Moment, Strategy};
-use portico_validation::Errors;
+use portico_validation::{Errors, pem};
 
 pub(crate) struct Secret;
 
@@ -46,6 +46,14 @@ impl Strategy for Secret {
             }
             _ => {}
         }
+    }
+
+    fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
+        if new.str_at("type") != "kubernetes.io/tls" {
+            return Vec::new();
+        }
+        let data = |key| STANDARD.decode(new.at(&["data", key]).str()).unwrap_or_default();
+        pem::key_pair(&data("tls.crt"), &data("tls.key")).err().into_iter().collect()
     }
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {

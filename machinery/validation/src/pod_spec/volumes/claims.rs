@@ -1,57 +1,51 @@
 //! Persistent volume claims as pods make and use them, and the rules of a claim's spec.
 
+use std::collections::HashSet;
+
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, names};
 
 use crate::Errors;
-use crate::{checks, label_selector, validate_labels};
+use crate::pod_spec::Of;
+use crate::{checks, label_selector, validate_labels, values};
 
 /// Ways to mount a volume.
 pub const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
-/// A claim that is made for the pod.
-pub(super) fn ephemeral(source: &Cursor<'_>, volume: &Cursor<'_>, errors: &mut Errors) {
+/// A claim that is created for the pod.
+pub(super) fn ephemeral(source: &Cursor<'_>, volume: &Cursor<'_>, of: Of<'_>, errors: &mut Errors) {
     let template = source.field("volumeClaimTemplate");
     if !template.is_present() {
         errors.push(template.required(""));
         return;
     }
     let metadata = template.field("metadata");
+    crate::validate_annotations(&metadata.field("annotations"), errors);
+    validate_labels(&metadata.field("labels"), errors);
     for (key, value) in metadata.entries() {
         if !matches!(key, "labels" | "annotations") && value.is_present() {
             errors.push(metadata.field(key).forbidden("cannot be set"));
         }
     }
-    validate_labels(&metadata.field("labels"), errors);
-    crate::validate_annotations(&metadata.field("annotations"), errors);
     validate_claim_spec(&template.field("spec"), errors);
     let name = volume.field("name");
-    if !name.str().is_empty() {
-        // The pod's name comes in front; it is a subdomain already.
-        let claim = format!("pod-{}", name.str());
-        let diagnostics = names::dns1123_subdomain(&claim);
-        for text in diagnostics {
-            let text = format!("PVC name {claim:?}: {text}");
-            errors.push(Error::invalid(&name.path(), name.str(), &text));
+    if let Some(claim) = created_claim(volume, of) {
+        for text in names::dns1123_subdomain(&claim) {
+            errors.push(Error::invalid(&name.path(), name.str(), &format!("PVC name {claim:?}: {text}")));
         }
     }
 }
 
-/// Claims that are made for this pod are not used by another of its volumes.
-pub(super) fn no_conflicts(list: &Cursor<'_>, errors: &mut Errors) {
-    // The name of the pod is two steps up; templates have none and conflict with nothing.
-    let made: Vec<&str> = list
-        .items()
-        .filter(|volume| volume.field("ephemeral").is_present())
-        .map(|volume| volume.field("name").str())
-        .collect();
-    for volume in list.items() {
-        let claim = volume.field("persistentVolumeClaim").field("claimName");
-        let own = |name: &&str| !name.is_empty() && claim.str().ends_with(&format!("-{name}"));
-        if made.iter().any(own) && list.path().as_str() == "spec.volumes" {
-            errors.push(claim.invalid("must not reference a PVC that gets created for an ephemeral volume"));
-        }
-    }
+/// Name of the claim that is created for a volume of a pod, if both have names.
+fn created_claim(volume: &Cursor<'_>, of: Of<'_>) -> Option<String> {
+    let (Of::Pod(pod), name) = (of, volume.field("name").str()) else { return None };
+    (!pod.name().is_empty() && !name.is_empty()).then(|| format!("{}-{name}", pod.name()))
+}
+
+/// Names of the claims that are created for the pod: its other volumes may not use them.
+pub(super) fn created_claims(list: &Cursor<'_>, of: Of<'_>) -> HashSet<String> {
+    let ephemeral = list.items().filter(|volume| volume.field("ephemeral").is_present());
+    ephemeral.filter_map(|volume| created_claim(&volume, of)).collect()
 }
 
 /// The spec of a claim, in a claim of its own or in a template.
@@ -76,7 +70,8 @@ pub fn access_modes(modes: &Cursor<'_>, errors: &mut Errors) {
         errors.push(Error::not_supported(&path, mode.str(), &ACCESS_MODES));
     }
     let once = modes.items().any(|mode| mode.str() == "ReadWriteOncePod");
-    if once && modes.items().any(|mode| mode.str() != "ReadWriteOncePod") {
+    let other = |mode: Cursor<'_>| mode.str() != "ReadWriteOncePod" && ACCESS_MODES.contains(&mode.str());
+    if once && modes.items().any(other) {
         errors.push(Error::forbidden(&path, "may not use ReadWriteOncePod with other access modes"));
     }
 }
@@ -108,9 +103,13 @@ fn sources(spec: &Cursor<'_>, errors: &mut Errors) {
             errors.push(Error::invalid(&source.path(), kind, text));
         }
         checks::optional(&group, names::dns1123_subdomain, errors);
+        if field == "dataSourceRef" {
+            checks::optional(&source.field("namespace"), values::label, errors);
+        }
     }
     let (source, reference) = (spec.field("dataSource"), spec.field("dataSourceRef"));
     if source.is_present() && reference.is_present() && !source.same_as(&reference) {
-        errors.push(spec.invalid("must match dataSourceRef"));
+        // Upstream prints the path where it means the value.
+        errors.push(spec.invalid_as("{}", "must match dataSourceRef"));
     }
 }

@@ -27,7 +27,7 @@ fn file_path(at: &Cursor<'_>, path: &Path, errors: &mut Errors) {
         return;
     }
     paths::local(at, path, errors);
-    if at.str().starts_with("..") && !at.str().starts_with("../") && at.str() != ".." {
+    if at.str().starts_with("..") && !at.str().starts_with("../") {
         errors.push(Error::invalid(path, at.str(), "must not start with '..'"));
     }
 }
@@ -37,16 +37,15 @@ pub(super) fn keyed(source: &Cursor<'_>, name: &str, errors: &mut Errors) {
     checks::not_empty(&source.field(name), errors);
     let default = source.field("defaultMode");
     mode(&default, &default.path(), errors);
-    items(&source.field("items"), errors);
+    source.field("items").items().for_each(|file| item(&file, errors));
 }
 
-fn items(items: &Cursor<'_>, errors: &mut Errors) {
-    for item in items.items() {
-        checks::not_empty(&item.field("key"), errors);
-        let path = item.field("path");
-        file_path(&path, &path.path(), errors);
-        mode(&item.field("mode"), &item.path().child("mode"), errors);
-    }
+/// A key and the path of the file that holds its value.
+fn item(item: &Cursor<'_>, errors: &mut Errors) {
+    checks::not_empty(&item.field("key"), errors);
+    let path = item.field("path");
+    file_path(&path, &path.path(), errors);
+    mode(&item.field("mode"), &item.path().child("mode"), errors);
 }
 
 /// Fields of the pod itself. Errors of items stand at the source, without their index.
@@ -61,11 +60,7 @@ fn downward_file(item: &Cursor<'_>, base: &Path, errors: &mut Errors) {
     let (field, resource) = (item.field("fieldRef"), item.field("resourceFieldRef"));
     let mut found = Errors::new();
     if field.is_present() {
-        env::field_ref(&field, &FILE_FIELDS, true, &mut found);
-        if resource.is_present() {
-            let text = "fieldRef and resourceFieldRef can not be specified simultaneously";
-            errors.push(Error::invalid_printed(base, "\"resource\"", text));
-        }
+        env::field_ref(&field, &FILE_FIELDS, &mut found);
     } else if resource.is_present() {
         env::resource_field_ref(&resource, true, &mut found);
     } else {
@@ -76,6 +71,10 @@ fn downward_file(item: &Cursor<'_>, base: &Path, errors: &mut Errors) {
         let rest = error.path.as_str().strip_prefix(own.as_str()).unwrap_or_default().to_owned();
         error.path = Path::new(format!("{base}{rest}"));
         errors.push(error);
+    }
+    if field.is_present() && resource.is_present() {
+        let text = "fieldRef and resourceFieldRef can not be specified simultaneously";
+        errors.push(Error::invalid(base, "resource", text));
     }
     mode(&item.field("mode"), &base.child("mode"), errors);
 }
@@ -89,15 +88,13 @@ pub(super) fn projected(source: &Cursor<'_>, errors: &mut Errors) {
         let mut count = 0;
         for kind in ["secret", "configMap", "downwardAPI", "serviceAccountToken"] {
             let here = part.field(kind);
-            if !here.is_present() {
-                continue;
+            if here.is_present() {
+                count += 1;
+                projection(kind, &here, source, &mut paths, errors);
             }
-            count += 1;
-            if count > 1 {
-                errors.push(part.forbidden("may not specify more than 1 volume type per source"));
-                continue;
-            }
-            projection(kind, &here, source, &mut paths, errors);
+        }
+        if count > 1 {
+            errors.push(part.forbidden("may not specify more than 1 volume type per source"));
         }
     }
 }
@@ -109,27 +106,27 @@ fn projection<'a>(
     paths: &mut HashSet<&'a str>,
     errors: &mut Errors,
 ) {
-    let mut claim = |path: &'a str, errors: &mut Errors| {
+    let mut claim = |path: &'a str, shown: &str, errors: &mut Errors| {
         if !once(paths, path) {
-            errors.push(Error::invalid(&source.path(), path, "conflicting duplicate paths"));
+            errors.push(Error::invalid(&source.path(), shown, "conflicting duplicate paths"));
         }
     };
     match kind {
-        "serviceAccountToken" => {
-            token(here, &source.path(), errors);
-            claim(here.field("path").str(), errors);
-        }
+        // The path of a token may be that of another file.
+        "serviceAccountToken" => token(here, &source.path(), errors),
         "downwardAPI" => {
             for item in here.field("items").items() {
                 downward_file(&item, &here.path(), errors);
-                claim(item.field("path").str(), errors);
+                let path = item.field("path").str();
+                claim(path, path, errors);
             }
         }
         _ => {
-            checks::not_empty(&here.field("name"), errors);
-            items(&here.field("items"), errors);
-            for item in here.field("items").items() {
-                claim(item.field("path").str(), errors);
+            let name = here.field("name");
+            checks::not_empty(&name, errors);
+            for file in here.field("items").items() {
+                item(&file, errors);
+                claim(file.field("path").str(), name.str(), errors);
             }
         }
     }

@@ -3,11 +3,22 @@
 use portico_machinery::field::{Error, Path};
 use portico_machinery::{Cursor, names};
 
+use super::iscsi::iscsi;
+use super::quobyte::quobyte;
 use crate::Errors;
-use crate::{checks, paths};
+use crate::{checks, paths, values};
+
+/// Object that holds a volume source. Some sources have more fields in a persistent volume.
+#[derive(Clone, Copy)]
+pub enum Holder<'a> {
+    /// A pod, or a template of one.
+    Pod,
+    /// A persistent volume of this name.
+    PersistentVolume(&'a str),
+}
 
 /// Fields that must not be empty, in upstream's order.
-const REQUIRED: [(&str, &[&str]); 19] = [
+const REQUIRED: [(&str, &[&str]); 17] = [
     ("gcePersistentDisk", &["pdName"]),
     ("awsElasticBlockStore", &["volumeID"]),
     ("gitRepo", &["repository"]),
@@ -16,7 +27,6 @@ const REQUIRED: [(&str, &[&str]); 19] = [
     ("rbd", &["monitors", "image"]),
     ("cinder", &["volumeID"]),
     ("cephfs", &["monitors"]),
-    ("quobyte", &["registry", "volume"]),
     ("flexVolume", &["driver"]),
     ("azureFile", &["secretName", "shareName"]),
     ("vsphereVolume", &["volumePath"]),
@@ -26,12 +36,11 @@ const REQUIRED: [(&str, &[&str]); 19] = [
     ("storageos", &["volumeName"]),
     ("scaleIO", &["gateway", "system", "volumeName"]),
     ("csi", &["driver"]),
-    ("iscsi", &["targetPortal", "iqn"]),
 ];
 const DRIVER_MAX: usize = 63;
 
 /// Validates a source of one of these kinds.
-pub fn source(kind: &str, here: &Cursor<'_>, errors: &mut Errors) {
+pub fn source(kind: &str, here: &Cursor<'_>, holder: Holder<'_>, errors: &mut Errors) {
     let base = base(kind, here);
     let required = REQUIRED.iter().find(|(known, _)| *known == kind).map_or(&[][..], |(_, fields)| fields);
     for field in required {
@@ -53,12 +62,61 @@ pub fn source(kind: &str, here: &Cursor<'_>, errors: &mut Errors) {
             let directory = here.field("directory");
             paths::local(&directory, &directory.path(), errors);
         }
-        "iscsi" => iscsi(here, errors),
+        "iscsi" => iscsi(here, holder, errors),
         "fc" => fibre_channel(here, errors),
         "csi" => csi(here, errors),
         "azureDisk" => azure_disk(here, errors),
         "flocker" => flocker(here, errors),
+        "quobyte" => quobyte(here, errors),
+        "cinder" => secret_ref(&here.field("secretRef"), holder, errors),
+        "storageos" => storage_os(here, holder, errors),
+        "flexVolume" => reserved_options(&here.field("options"), errors),
+        "glusterfs" => endpoints_namespace(&here.field("endpointsNamespace"), errors),
+        "azureFile" => {
+            let namespace = here.field("secretNamespace");
+            if namespace.is_present() {
+                checks::not_empty(&namespace, errors);
+            }
+        }
         _ => {}
+    }
+}
+
+/// Reference to a Secret; a persistent volume also names the Secret's namespace.
+fn secret_ref(secret: &Cursor<'_>, holder: Holder<'_>, errors: &mut Errors) {
+    if !secret.is_present() {
+        return;
+    }
+    checks::not_empty(&secret.field("name"), errors);
+    if matches!(holder, Holder::PersistentVolume(_)) {
+        checks::not_empty(&secret.field("namespace"), errors);
+    }
+}
+
+fn storage_os(here: &Cursor<'_>, holder: Holder<'_>, errors: &mut Errors) {
+    checks::optional(&here.field("volumeName"), values::label, errors);
+    checks::optional(&here.field("volumeNamespace"), values::label, errors);
+    secret_ref(&here.field("secretRef"), holder, errors);
+}
+
+/// Options of a FlexVolume may not use upstream's own domains.
+fn reserved_options(options: &Cursor<'_>, errors: &mut Errors) {
+    for (key, _) in options.entries() {
+        let domain = key.split_once('/').map_or(key, |(domain, _)| domain);
+        let domain = format!(".{}", domain.to_lowercase());
+        if domain.ends_with(".kubernetes.io") || domain.ends_with(".k8s.io") {
+            let text = "kubernetes.io and k8s.io namespaces are reserved";
+            errors.push(Error::invalid(&options.path().key(key), key, text));
+        }
+    }
+}
+
+fn endpoints_namespace(namespace: &Cursor<'_>, errors: &mut Errors) {
+    match namespace.opt_str() {
+        None => {}
+        Some("") => errors
+            .push(namespace.invalid("if the endpointnamespace is set, it must be a valid namespace name")),
+        Some(_) => checks::follows(namespace, values::label, errors),
     }
 }
 
@@ -79,76 +137,36 @@ fn partition(here: &Cursor<'_>, base: &Path, errors: &mut Errors) {
     }
 }
 
-fn lun(here: &Cursor<'_>, errors: &mut Errors) {
+pub(super) fn lun(here: &Cursor<'_>, errors: &mut Errors) {
     checks::between(&here.field("lun"), 0, 255, "must be between 0 and 255, inclusive", errors);
-}
-
-fn iscsi(here: &Cursor<'_>, errors: &mut Errors) {
-    let name = here.field("iqn");
-    if !name.str().is_empty() && !is_iscsi_name(name.str()) {
-        errors.push(name.invalid("must be valid format"));
-    }
-    lun(here, errors);
-    let chap = here.field("chapAuthDiscovery").bool() || here.field("chapAuthSession").bool();
-    let secret = here.field("secretRef");
-    if chap && !secret.is_present() {
-        errors.push(secret.required(""));
-    }
-    if secret.is_present() && secret.field("name").str().is_empty() {
-        errors.push(secret.field("name").required(""));
-    }
-    let initiator = here.field("initiatorName");
-    if let Some(text) = initiator.opt_str() {
-        if !is_iscsi_name(text) {
-            errors.push(initiator.invalid("must be valid format"));
-        }
-        if format!("{text}:{}", here.field("targetPortal").str()).len() > 64 {
-            errors.push(Error::too_long(&initiator.path(), 64));
-        }
-    }
-}
-
-/// `iqn.YYYY-MM.reversed.domain[:rest]`, `eui.` and 16, `naa.` and 32 hexadecimal digits.
-fn is_iscsi_name(name: &str) -> bool {
-    let alphanumeric =
-        |text: &str, length: usize| text.len() == length && text.bytes().all(|b| b.is_ascii_alphanumeric());
-    if let Some(rest) = name.strip_prefix("eui.") {
-        return alphanumeric(rest, 16);
-    }
-    if let Some(rest) = name.strip_prefix("naa.") {
-        return alphanumeric(rest, 32);
-    }
-    let Some((date, domain)) = name.strip_prefix("iqn.").and_then(|rest| rest.split_once('.')) else {
-        return false;
-    };
-    let digits = |text: &str, length: usize| text.len() == length && text.bytes().all(|b| b.is_ascii_digit());
-    date.split_once('-').is_some_and(|(year, month)| digits(year, 4) && digits(month, 2))
-        && !domain.is_empty()
-        && domain.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b':' | b'_'))
 }
 
 fn fibre_channel(here: &Cursor<'_>, errors: &mut Errors) {
     let (names, ids) = (here.field("targetWWNs"), here.field("wwids"));
-    match (names.is_empty(), ids.is_empty()) {
-        (true, true) => {
+    if names.is_empty() {
+        if ids.is_empty() {
             errors.push(names.required("must specify either targetWWNs or wwids, but not both"));
         }
-        (false, false) => {
-            errors.push(names.invalid("targetWWNs and wwids can not be specified simultaneously"))
-        }
-        (false, true) if !here.field("lun").is_present() => {
-            errors.push(here.field("lun").required("lun is required if targetWWNs is specified"));
-        }
-        (false, true) => lun(here, errors),
-        (true, false) => {}
+        return;
+    }
+    if !ids.is_empty() {
+        errors.push(names.invalid("targetWWNs and wwids can not be specified simultaneously"));
+    }
+    if here.field("lun").is_present() {
+        lun(here, errors);
+    } else {
+        errors.push(here.field("lun").required("lun is required if targetWWNs is specified"));
     }
 }
 
 fn csi(here: &Cursor<'_>, errors: &mut Errors) {
     csi_driver(&here.field("driver"), errors);
     let secret = here.field("nodePublishSecretRef");
-    if secret.is_present() {
-        checks::required(&secret.field("name"), names::dns1123_subdomain, errors);
+    let name = secret.field("name");
+    if secret.is_present() && checks::not_empty(&name, errors) {
+        // A bad name is reported at a field that does not exist, as upstream does.
+        let diagnostics = names::dns1123_subdomain(name.str());
+        errors.extend(names::errors(&here.path().child("name"), name.str(), diagnostics));
     }
 }
 
@@ -172,7 +190,7 @@ fn azure_disk(here: &Cursor<'_>, errors: &mut Errors) {
     let uri = here.field("diskURI");
     if kind.str() == "Managed" && !uri.str().starts_with("/subscriptions/") {
         errors.push(Error::not_supported(&uri.path(), uri.str(), &[
-            "/subscriptions/{sub-id}/resourceGroups/{group-name}/providers/Microsoft.Compute/disks/{disk-id}",
+            "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}",
         ]));
     }
     if kind.is_present() && kind.str() != "Managed" && !uri.str().starts_with("https://") {
@@ -189,7 +207,8 @@ fn flocker(here: &Cursor<'_>, errors: &mut Errors) {
     match (name.str().is_empty(), uuid.str().is_empty()) {
         (true, true) => errors.push(here.required("one of datasetName and datasetUUID is required")),
         (false, false) => {
-            errors.push(here.invalid("datasetName and datasetUUID can not be specified simultaneously"));
+            let text = "datasetName and datasetUUID can not be specified simultaneously";
+            errors.push(Error::invalid(&here.path(), "resource", text));
         }
         _ => {}
     }

@@ -1,5 +1,6 @@
 //! Node: its taints, what it can hold, the ranges of its pods' addresses, and how it is doing.
 
+mod annotations;
 mod table;
 mod validate;
 
@@ -64,7 +65,7 @@ impl Strategy for Node {
             let text = "spec.externalID: this field is deprecated, and is unused by Kubernetes";
             warnings.push(text.to_owned());
         }
-        warnings.extend(spec.field("podCIDRs").items().filter_map(|range| ranges::warning(&range)));
+        warnings.extend(spec.field("podCIDRs").items().flat_map(|range| ranges::warnings(&range)));
         warnings
     }
 }

@@ -12,7 +12,6 @@ mod update;
 use std::borrow::Cow;
 
 use portico_machinery::Object;
-use portico_machinery::field::Error;
 use portico_machinery::table::Cell;
 
 use portico_registry::{
@@ -20,8 +19,8 @@ use portico_registry::{
 };
 use portico_validation::Errors;
 use portico_validation::pod_spec::{
-    APPARMOR, Of, all_containers, name_warning, pod_warnings, validate_pod_annotations,
-    validate_profiles_agree, validate_spec,
+    APPARMOR, Of, all_containers, image_without_padding, name_warning, pod_warnings,
+    validate_pod_annotations, validate_profiles_agree, validate_spec,
 };
 
 pub(crate) struct Pod;
@@ -146,7 +145,7 @@ fn validate_content(pod: &Object, errors: &mut Errors) {
     let spec = pod.at(&["spec"]);
     let annotations = pod.metadata().field("annotations");
     validate_pod_annotations(&annotations, &spec, &annotations.path(), errors);
-    validate_spec(&spec, Of::Pod, errors);
+    validate_spec(&spec, Of::Pod(pod), errors);
     if spec.field("serviceAccountName").str().is_empty() {
         for volume in spec.field("volumes").items() {
             for source in volume.field("projected").field("sources").items() {
@@ -157,14 +156,8 @@ fn validate_content(pod: &Object, errors: &mut Errors) {
             }
         }
     }
-    for list in ["containers", "initContainers", "ephemeralContainers"] {
-        for container in spec.field(list).items() {
-            let image = container.field("image");
-            if image.str().trim() != image.str() {
-                let text = "must not have leading or trailing whitespace";
-                errors.push(Error::invalid(&image.path(), image.str(), text));
-            }
-        }
+    for list in ["containers", "initContainers"] {
+        spec.field(list).items().for_each(|container| image_without_padding(&container, errors));
     }
 }
 

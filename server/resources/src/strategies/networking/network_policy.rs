@@ -45,7 +45,7 @@ impl Strategy for NetworkPolicy {
     }
 
     fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
-        blocks(new).flat_map(|block| spellings(&block)).filter_map(|at| ranges::warning(&at)).collect()
+        blocks(new).flat_map(|block| spellings(&block)).flat_map(|at| ranges::warnings(&at)).collect()
     }
 }
 
@@ -136,7 +136,7 @@ fn ip_block(block: &Cursor<'_>, known: &HashSet<&str>, errors: &mut Errors) {
     let Some(outer) = range(&cidr, known, errors) else { return };
     for except in block.field("except").items() {
         let Some(inner) = range(&except, known, errors) else { continue };
-        if !outer.contains(&inner) || outer.prefix_len() >= inner.prefix_len() {
+        if !outer.contains(&inner.trunc()) || outer.prefix_len() >= inner.prefix_len() {
             errors.push(except.invalid("must be a strict subset of `cidr`"));
         }
     }
@@ -145,7 +145,7 @@ fn ip_block(block: &Cursor<'_>, known: &HashSet<&str>, errors: &mut Errors) {
 /// A range; what the old object held already passes.
 fn range(at: &Cursor<'_>, known: &HashSet<&str>, errors: &mut Errors) -> Option<IpNet> {
     if known.contains(at.str()) {
-        return at.str().parse().ok();
+        return ranges::lenient(at.str()).map(|(range, _)| range);
     }
     ranges::cidr(at, errors)
 }

@@ -68,7 +68,7 @@ fn by_type(spec: &Cursor<'_>, errors: &mut Errors) {
             if bare.is_empty() {
                 errors.push(name.required(""));
             } else {
-                errors.extend(names::errors(&name.path(), name.str(), names::dns1123_subdomain(bare)));
+                errors.extend(names::errors(&name.path(), bare, names::dns1123_subdomain(bare)));
             }
         }
         "LoadBalancer" | "NodePort" if is_headless(spec) => {
@@ -269,7 +269,7 @@ fn source_ranges(new: &Object, is_balancer: bool, errors: &mut Errors) {
         }
         for (at, range) in list.items().enumerate() {
             if let Err(text) = ranges::parse(range.str().trim()) {
-                errors.push(Error::invalid(&path.index(at), range.str(), text));
+                errors.push(Error::invalid(&path.index(at), range.str().trim(), text));
             }
         }
         return;
@@ -280,9 +280,9 @@ fn source_ranges(new: &Object, is_balancer: bool, errors: &mut Errors) {
         errors.push(Error::forbidden(&path, ONLY_BALANCER));
     }
     let annotated = annotated.trim();
-    for range in annotated.split(',').filter(|_| !annotated.is_empty()) {
-        if let Err(text) = ranges::parse(range.trim()) {
-            errors.push(Error::invalid(&path, annotated, text));
+    for range in annotated.split(',').map(str::trim).filter(|_| !annotated.is_empty()) {
+        if let Err(text) = ranges::parse(range) {
+            errors.push(Error::invalid(&path, range, text));
         }
     }
 }

@@ -14,40 +14,49 @@ pub(super) fn of(new: &Object) -> Vec<String> {
     let has = |field| !spec.field(field).str().is_empty();
     let external_ips = !spec.field("externalIPs").is_empty();
     let mut warnings = Vec::new();
-    let mut warn = |when: bool, text: &str| {
+    let warn = |warnings: &mut Vec<String>, when: bool, text: &str| {
         if when {
             warnings.push(text.to_owned());
         }
     };
-    warn(new.annotation("service.kubernetes.io/topology-aware-hints").is_some(), HINTS);
-    warn(headless && has("loadBalancerIP"), "spec.loadBalancerIP is ignored for headless services");
-    warn(headless && external_ips, "spec.externalIPs is ignored for headless services");
+    let has_hints = new.annotation("service.kubernetes.io/topology-aware-hints").is_some();
+    warn(&mut warnings, has_hints, HINTS);
+    let addresses = |field| spec.field(field).items().filter(|ip| ip.str() != "None");
+    warnings.extend(addresses("clusterIPs").filter_map(|ip| values::ip_warning(&ip)));
+    let affine = spec.field("sessionAffinity").str() == "ClientIP";
+    for (when, field) in [
+        (has("loadBalancerIP"), "loadBalancerIP"),
+        (external_ips, "externalIPs"),
+        (affine, "SessionAffinity"),
+    ] {
+        warn(&mut warnings, headless && when, &format!("spec.{field} is ignored for headless services"));
+    }
+    warnings.extend(addresses("externalIPs").filter_map(|ip| values::ip_warning(&ip)));
     warn(
-        headless && spec.field("sessionAffinity").str() == "ClientIP",
-        "spec.SessionAffinity is ignored for headless services",
-    );
-    warn(
+        &mut warnings,
         external_ips && !headless && !external_name,
         "spec.externalIPs is deprecated and may no longer be implemented in some clusters",
     );
-    warn(external_ips && external_name, "spec.externalIPs is ignored when spec.type is \"ExternalName\"");
-    warn(
-        has("externalName") && !external_name,
-        "spec.externalName is ignored when spec.type is not \"ExternalName\"",
-    );
-    warn(
-        spec.field("trafficDistribution").str() == "PreferClose",
-        "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"",
-    );
-    for list in ["clusterIPs", "externalIPs"] {
-        let addresses = spec.field(list).items().filter(|ip| ip.str() != "None");
-        warnings.extend(addresses.filter_map(|ip| values::ip_warning(&ip)));
-    }
     if has("loadBalancerIP") {
         warnings.extend(values::ip_warning(&spec.field("loadBalancerIP")));
     }
     let sources = spec.field("loadBalancerSourceRanges");
-    warnings.extend(sources.items().filter_map(|range| ranges::warning(&range)));
+    warnings.extend(sources.items().flat_map(|range| ranges::warnings(&range)));
+    warn(
+        &mut warnings,
+        external_ips && external_name,
+        "spec.externalIPs is ignored when spec.type is \"ExternalName\"",
+    );
+    warn(
+        &mut warnings,
+        has("externalName") && !external_name,
+        "spec.externalName is ignored when spec.type is not \"ExternalName\"",
+    );
+    warn(
+        &mut warnings,
+        spec.field("trafficDistribution").str() == "PreferClose",
+        "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"",
+    );
     warnings
 }
 

@@ -11,6 +11,7 @@ use portico_validation::checks::{at_most, no_longer, not_negative};
 
 const RULES_MAX: usize = 20;
 const EXIT_CODES_MAX: usize = 255;
+const STATUSES: [&str; 3] = ["False", "True", "Unknown"];
 const SUCCEEDED_INDEXES_MAX: usize = 64 * 1024;
 
 /// Rules about failed pods.
@@ -92,8 +93,10 @@ fn pod_conditions(conditions: &Cursor<'_>, errors: &mut Errors) {
         let (kind, status) = (condition.field("type"), condition.field("status"));
         let diagnostics = portico_machinery::names::qualified_name(kind.str());
         errors.extend(portico_machinery::names::errors(&kind.path(), kind.str(), diagnostics));
-        if !matches!(status.str(), "True" | "False" | "Unknown") {
-            errors.push(status.not_supported(&["False", "True", "Unknown"]));
+        match status.str() {
+            "True" | "False" | "Unknown" => {}
+            "" => errors.push(status.required(&format!("valid values: {}", go_list(&STATUSES)))),
+            _ => errors.push(status.not_supported(&STATUSES)),
         }
     }
 }
@@ -107,7 +110,11 @@ fn go_list(words: &[&str]) -> String {
 /// Rules about succeeded indexes.
 pub(super) fn success(spec: &Cursor<'_>, errors: &mut Errors) {
     let policy = spec.field("successPolicy");
-    if !policy.is_present() || spec.field("completionMode").str() != "Indexed" {
+    if !policy.is_present() {
+        return;
+    }
+    if spec.field("completionMode").str() != "Indexed" {
+        errors.push(policy.invalid("requires indexed completion mode"));
         return;
     }
     let rules = policy.field("rules");

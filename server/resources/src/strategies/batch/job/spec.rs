@@ -116,7 +116,7 @@ fn completion_mode(spec: &Cursor<'_>, errors: &mut Errors) {
         None | Some("NonIndexed") => {}
         Some(_) => return errors.push(mode.not_supported(&["NonIndexed", "Indexed"])),
     }
-    for field in ["backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"] {
+    for field in ["backoffLimitPerIndex", "maxFailedIndexes"] {
         if spec.field(field).is_present() {
             errors.push(spec.field(field).invalid("requires indexed completion mode"));
         }

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use portico_machinery::field::{Error, ErrorType, Path};
 use portico_machinery::{Cursor, Object, names};
 
+use super::annotations;
 use portico_validation::Errors;
 use portico_validation::pod_spec::is_counted;
 use portico_validation::{checks, ranges, values};
@@ -13,10 +14,12 @@ use portico_validation::{checks, ranges, values};
 const TAINT: [(&str, &str); 3] = [("Key", "key"), ("Value", "value"), ("Effect", "effect")];
 /// Most bytes of the name of a feature.
 const FEATURE_MAX: usize = 253;
+const FEATURE_NAME: &str = "must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes";
 
 /// Validates the whole.
 pub(super) fn node(node: &Object, errors: &mut Errors) {
-    taints(node, errors);
+    annotations::validate(&node.metadata().field("annotations"), errors);
+    taints(&node.at(&["spec", "taints"]), &Path::from("metadata.taints"), errors);
     swap(node, errors);
     resources(node, errors);
     declared_features(&node.at(&["status", "declaredFeatures"]), errors);
@@ -25,7 +28,9 @@ pub(super) fn node(node: &Object, errors: &mut Errors) {
 
 /// Validates what may change, of the whole and of the status alike.
 pub(super) fn change(new: &Object, old: &Object, errors: &mut Errors) {
+    annotations::validate(&new.metadata().field("annotations"), errors);
     resources(new, errors);
+    declared_features(&new.at(&["status", "declaredFeatures"]), errors);
     let mut seen = HashSet::new();
     for address in new.at(&["status", "addresses"]).items() {
         if !seen.insert((address.field("type").str(), address.field("address").str())) {
@@ -42,17 +47,17 @@ pub(super) fn change(new: &Object, old: &Object, errors: &mut Errors) {
             );
         }
     }
-    taints(new, errors);
-    swap(new, errors);
+    taints(&spec.field("taints"), &Path::from("metadata.taints"), errors);
     if spec.field("externalID").str() != before.field("externalID").str() {
         errors.push(spec.field("externalID").forbidden("may not be updated"));
     }
 }
 
-fn taints(node: &Object, errors: &mut Errors) {
+/// Taints, whose errors stand at `base`.
+pub(super) fn taints(list: &Cursor<'_>, base: &Path, errors: &mut Errors) {
     let mut seen = HashSet::new();
-    for (index, taint) in node.at(&["spec", "taints"]).items().enumerate() {
-        let path = Path::new(format!("metadata.taints[{index}]"));
+    for (index, taint) in list.items().enumerate() {
+        let path = base.index(index);
         let (key, effect) = (taint.field("key").str(), taint.field("effect"));
         errors.extend(names::errors(&path.child("key"), key, names::qualified_name(key)));
         let value = taint.field("value").str();
@@ -110,21 +115,24 @@ fn resources(node: &Object, errors: &mut Errors) {
 }
 
 fn declared_features(list: &Cursor<'_>, errors: &mut Errors) {
-    let mut seen = HashSet::new();
-    for feature in list.items() {
-        checks::no_longer(&feature, FEATURE_MAX, errors);
-        if !is_feature_name(feature.str()) {
-            let text = format!(
-                "invalid feature name {:?}: must start with an uppercase letter and contain only alphanumeric characters and '/'",
-                feature.str()
-            );
+    let features: Vec<_> = list.items().collect();
+    for (index, feature) in features.iter().enumerate() {
+        let name = feature.str();
+        if name.len() > FEATURE_MAX {
+            let text =
+                format!("invalid feature name {name:?}: must be no more than {FEATURE_MAX} characters");
             errors.push(feature.invalid(&text));
+        } else if !is_feature_name(name) {
+            errors.push(feature.invalid(&format!("invalid feature name {name:?}: {FEATURE_NAME}")));
         }
-        checks::unique(&mut seen, &feature, errors);
-    }
-    let names: Vec<&str> = list.items().map(|feature| feature.str()).collect();
-    if !names.is_sorted() {
-        errors.push(list.invalid("list must be sorted alphabetically"));
+        // Upstream reports the later of two that are not in order.
+        match features.get(index + 1) {
+            Some(next) if next.str() == name => errors.push(Error::duplicate(&next.path(), name)),
+            Some(next) if next.str() < name => {
+                errors.push(next.invalid("list must be sorted alphabetically"))
+            }
+            _ => {}
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use portico_machinery::{Cursor, names};
 
 use crate::strategies::storage;
 use portico_validation::Errors;
-use portico_validation::pod_spec::{host_path, volume_source};
+use portico_validation::pod_spec::{VolumeHolder, host_path, volume_source};
 use portico_validation::{checks, paths, values};
 
 /// Sources in the order in which upstream looks at them.
@@ -35,7 +35,7 @@ pub(super) const SOURCES: [&str; 22] = [
 ];
 
 /// Validates the source.
-pub(super) fn validate(spec: &Cursor<'_>, errors: &mut Errors) {
+pub(super) fn validate(spec: &Cursor<'_>, name: &str, errors: &mut Errors) {
     let mut found = 0;
     for field in SOURCES {
         let here = spec.field(field);
@@ -48,7 +48,7 @@ pub(super) fn validate(spec: &Cursor<'_>, errors: &mut Errors) {
             let path = spec.path().child(shown);
             errors.push(Error::forbidden(&path, "may not specify more than 1 volume type"));
         } else {
-            one(field, &here, spec, errors);
+            one(field, &here, spec, name, errors);
         }
     }
     if found == 0 {
@@ -56,7 +56,7 @@ pub(super) fn validate(spec: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn one(field: &str, here: &Cursor<'_>, spec: &Cursor<'_>, errors: &mut Errors) {
+fn one(field: &str, here: &Cursor<'_>, spec: &Cursor<'_>, name: &str, errors: &mut Errors) {
     match field {
         "hostPath" => host_path(here, errors),
         "csi" => csi(here, errors),
@@ -70,16 +70,7 @@ fn one(field: &str, here: &Cursor<'_>, spec: &Cursor<'_>, errors: &mut Errors) {
                 errors.push(affinity.required("Local volume requires node affinity"));
             }
         }
-        "cinder" => {
-            volume_source(field, here, errors);
-            let secret = here.field("secretRef");
-            if secret.is_present() {
-                for part in ["name", "namespace"] {
-                    checks::not_empty(&secret.field(part), errors);
-                }
-            }
-        }
-        _ => volume_source(field, here, errors),
+        _ => volume_source(field, here, VolumeHolder::PersistentVolume(name), errors),
     }
 }
 

@@ -46,7 +46,7 @@ pub(super) fn volume(volume: &Object, errors: &mut Errors) {
         checks::one_of(&policy, &["Delete", "Recycle", "Retain"], errors);
     }
     node_affinity(&spec.field("nodeAffinity"), errors);
-    source::validate(&spec, errors);
+    source::validate(&spec, volume.name(), errors);
     let root = spec.field("hostPath").field("path").str();
     if is_root(root) && policy.str() == "Recycle" {
         errors.push(policy.forbidden("may not be 'recycle' for a hostPath mount of '/'"));
@@ -76,11 +76,7 @@ fn capacity(list: &Cursor<'_>, errors: &mut Errors) {
     for (_, value) in list.entries() {
         let Some(amount) = value.quantity() else { continue };
         if amount.is_negative() {
-            errors.push(Error::invalid(
-                &value.path(),
-                amount.to_string(),
-                "must be a valid resource quantity",
-            ));
+            errors.push(Error::invalid(&value.path(), amount.value(), "must be a valid resource quantity"));
         }
         if !amount.is_positive() {
             errors.push(Error::invalid(&value.path(), amount.to_string(), "must be greater than zero"));

@@ -4,7 +4,6 @@ use portico_machinery::{Cursor, Object};
 
 use crate::strategies::core::storage_cells;
 use portico_validation::node_labels;
-use portico_validation::pod_spec::fractional_bytes;
 
 const RECYCLE: &str = "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.";
 /// Where the mount options once stood.
@@ -13,32 +12,31 @@ pub(super) const OLD_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
 const OLD_SOURCES: [(&str, &str, &str); 6] = [
     ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
     ("photonPersistentDisk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
-    ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
     ("scaleIO", "scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
     ("storageos", "storageOS", "deprecated in v1.22, non-functional in v1.25+"),
     ("glusterfs", "glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+    ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
 
 /// All of them, in order.
 pub(super) fn of(volume: &Object) -> Vec<String> {
     let spec = volume.at(&["spec"]);
     let mut warnings = Vec::new();
-    if spec.field("persistentVolumeReclaimPolicy").str() == "Recycle" {
-        warnings.push(RECYCLE.to_owned());
-    }
     warnings.extend(storage_cells::old_class_warning(volume));
     if volume.annotation(OLD_OPTIONS).is_some() {
         warnings.push(format!(
             "metadata.annotations[{OLD_OPTIONS}]: deprecated since v1.31; use \"mountOptions\" attribute instead"
         ));
     }
+    if spec.field("persistentVolumeReclaimPolicy").str() == "Recycle" {
+        warnings.push(RECYCLE.to_owned());
+    }
+    node_affinity(&spec.field("nodeAffinity").field("required").field("nodeSelectorTerms"), &mut warnings);
     for (field, shown, text) in OLD_SOURCES {
         if spec.field(field).is_present() {
             warnings.push(format!("spec.{shown}: {text}"));
         }
     }
-    node_affinity(&spec.field("nodeAffinity").field("required").field("nodeSelectorTerms"), &mut warnings);
-    fractional_bytes(&spec.field("capacity"), "storage", &mut warnings);
     warnings
 }
 

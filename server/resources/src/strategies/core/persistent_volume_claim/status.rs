@@ -4,7 +4,6 @@ use portico_machinery::field::{Error, ErrorType, Path};
 use portico_machinery::{Cursor, Object, names};
 
 use portico_validation::Errors;
-use portico_validation::checks;
 
 const STATES: [&str; 5] = [
     "ControllerResizeInProgress",
@@ -22,19 +21,22 @@ pub(super) fn validate(claim: &Object, errors: &mut Errors) {
     for (_, value) in claim.at(&["status", "capacity"]).entries() {
         valid_quantity(&value, errors);
     }
-    for (name, state) in claim.at(&["status", "allocatedResourceStatuses"]).entries() {
-        let path = state.path();
+    let states = claim.at(&["status", "allocatedResourceStatuses"]);
+    let path = states.path();
+    for (name, state) in states.entries() {
         resource(name, &path, errors);
         if !STATES.contains(&state.str()) {
             // Upstream prints the key where the value is wrong.
             errors.push(unsupported(&path, name, &STATES));
         }
     }
-    for (name, value) in claim.at(&["status", "allocatedResources"]).entries() {
-        resource(name, &value.path(), errors);
-        let amount = value.quantity().unwrap_or_default();
-        if amount.is_negative() {
-            errors.push(Error::invalid(&value.path(), amount.to_string(), checks::NOT_NEGATIVE));
+    let list = claim.at(&["status", "allocatedResources"]);
+    for (name, value) in list.entries() {
+        // Upstream reports a bad name at the list, and then nothing about the amount.
+        let before = errors.len();
+        resource(name, &list.path(), errors);
+        if errors.len() == before {
+            valid_quantity(&value, errors);
         }
     }
 }
@@ -42,7 +44,7 @@ pub(super) fn validate(claim: &Object, errors: &mut Errors) {
 fn valid_quantity(value: &Cursor<'_>, errors: &mut Errors) {
     let amount = value.quantity().unwrap_or_default();
     if amount.is_negative() {
-        errors.push(Error::invalid(&value.path(), amount.to_string(), "must be a valid resource quantity"));
+        errors.push(Error::invalid(&value.path(), amount.value(), "must be a valid resource quantity"));
     }
 }
 

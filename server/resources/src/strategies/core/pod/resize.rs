@@ -40,11 +40,11 @@ pub(super) fn prepare(new: &mut Object, old: &Object) {
 pub(super) fn validate(new: &Object, old: &Object, errors: &mut Errors) {
     let (new_spec, old_spec) = (new.at(&["spec"]), old.at(&["spec"]));
     if old.annotation(MIRROR).is_some() {
-        errors.push(Error::forbidden(&"".into(), "static pods cannot be resized"));
+        errors.push(Error::forbidden(&"[]".into(), "static pods cannot be resized"));
         return;
     }
     if old.str_at("spec.os.name") == "windows" {
-        errors.push(Error::forbidden(&"".into(), "windows pods cannot be resized"));
+        errors.push(Error::forbidden(&"[]".into(), "windows pods cannot be resized"));
         return;
     }
     if lacks_support(old) {

@@ -1,0 +1,93 @@
+//! Annotations of nodes that hold JSON: taints before there was a field for them, and pods to avoid.
+
+use portico_machinery::field::{Error, Path};
+use portico_machinery::{Cursor, Object};
+use serde_json::Value;
+
+use super::validate::taints;
+use portico_validation::Errors;
+
+const TAINTS: &str = "scheduler.alpha.kubernetes.io/taints";
+const AVOID: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
+
+/// Validates the JSON in annotations, and what it holds.
+pub(super) fn validate(annotations: &Cursor<'_>, errors: &mut Errors) {
+    let path = annotations.path();
+    if let Some(text) = annotations.entry_str(TAINTS).filter(|text| !text.is_empty()) {
+        match parsed(text, Value::is_array, "[]core.Taint") {
+            Ok(holder) => taints(&holder.at(&[VALUE]), &path.child(TAINTS), errors),
+            Err(reason) => errors.push(Error::invalid(&path, TAINTS, &reason)),
+        }
+    }
+    if let Some(text) = annotations.entry_str(AVOID).filter(|text| !text.is_empty()) {
+        match parsed(text, Value::is_object, "v1.AvoidPods") {
+            Ok(holder) => avoided(&holder.at(&[VALUE, "preferAvoidPods"]), &path.child(AVOID), errors),
+            Err(reason) => errors.push(Error::invalid(&path.child("AvoidPods"), AVOID, &reason)),
+        }
+    }
+}
+
+/// Field of the object that [`parsed`] puts a value into.
+const VALUE: &str = "value";
+
+/// The value that a text holds, as a field of an object; null is an empty one.
+fn parsed(text: &str, is_expected: fn(&Value) -> bool, go_type: &str) -> Result<Object, String> {
+    // The parser's words name a line and a column of the annotation.
+    let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    if !value.is_null() && !is_expected(&value) {
+        let found = portico_gostd::json::go_type(&value);
+        return Err(format!("json: cannot unmarshal {found} into Go value of type {go_type}"));
+    }
+    let mut holder = Object::default();
+    holder.set(&[VALUE], value);
+    Ok(holder)
+}
+
+fn avoided(entries: &Cursor<'_>, path: &Path, errors: &mut Errors) {
+    for (index, entry) in entries.items().enumerate() {
+        let signature = path.index(index).child("PodSignature");
+        let controller = entry.field("podSignature").field("podController");
+        if !controller.is_present() {
+            errors.push(Error::required(&signature, ""));
+        } else if !controller.field("controller").bool() {
+            let path = signature.child("PodController").child("Controller");
+            errors.push(Error::invalid(&path, false, "must point to a controller"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn annotations_hold_json_of_their_type() {
+        const CONTROLLER: &str = "metadata.annotations.scheduler.alpha.kubernetes.io/preferAvoidPods[0].PodSignature.PodController.Controller";
+        for (key, value, want) in [
+            (TAINTS, r#"[{"key":"a","effect":"NoSchedule"}]"#, None),
+            (TAINTS, "x", Some("metadata.annotations")),
+            (TAINTS, "{}", Some("metadata.annotations")),
+            (
+                TAINTS,
+                r#"[{"key":"a","effect":"X"}]"#,
+                Some("metadata.annotations.scheduler.alpha.kubernetes.io/taints[0].effect"),
+            ),
+            (AVOID, "", None),
+            (AVOID, "{}", None),
+            (AVOID, "{", Some("metadata.annotations.AvoidPods")),
+            (AVOID, "[]", Some("metadata.annotations.AvoidPods")),
+            (
+                AVOID,
+                r#"{"preferAvoidPods":[{"podSignature":{"podController":{"controller":false}}}]}"#,
+                Some(CONTROLLER),
+            ),
+        ] {
+            let mut node = Object::default();
+            node.set(&["metadata", "annotations", key], value);
+            let mut errors = Errors::new();
+            validate(&node.metadata().field("annotations"), &mut errors);
+            let path = errors.first().map(|error| error.path.as_str().to_owned());
+            assert_eq!(path.as_deref(), want, "{value}");
+        }
+    }
+}
