@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures::stream;
 use portico_machinery::accept::{Choice, Encoding, Form};
+use portico_machinery::status::Reason;
 use portico_machinery::{Object, Status};
 use portico_store::{Event, Record, Scope, State, StoreError, Subscription, WatchError};
 use rand::RngExt;
@@ -23,6 +24,9 @@ use crate::served::ServedResource;
 
 /// The annotation on the bookmark that closes the initial events.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+/// How long before its end a watch gets a last bookmark, so that the next one resumes close to now.
+const LAST_BOOKMARK_LEAD: Duration = Duration::from_secs(2);
 
 /// A running watch.
 struct Watcher {
@@ -71,7 +75,16 @@ impl Objects {
     ) -> Result<Watch> {
         served.require("watch")?;
         let selection = Selection::new(served, &options.labels, &options.fields)?;
-        let start = self.start(served, namespace, &selection, options).await?;
+        let start = match self.start(served, namespace, &selection, options).await {
+            Ok(start) => start,
+            // A list in the form of a watch reports by an event that its revision is too new.
+            Err(status)
+                if status.reason() == Reason::Timeout && options.send_initial_events == Some(true) =>
+            {
+                return Ok(only(error_frame(&status, wanted.encoding)));
+            }
+            Err(status) => return Err(status),
+        };
         let initial = match start.initial {
             Ok(initial) => initial,
             Err(status) => return Ok(only(error_frame(&status, wanted.encoding))),
@@ -91,6 +104,8 @@ impl Objects {
             }
             Err(error) => return Err(Box::new(Status::unavailable(error.to_string()).with_retry_after(1))),
         };
+        let deadline = Instant::now() + self.watch_time(options.timeout_seconds);
+        let bookmark = next_bookmark(deadline, self.settings.bookmark_period);
         let watcher = Watcher {
             inner: self.clone(),
             served: served.clone(),
@@ -104,8 +119,8 @@ impl Objects {
             bookmarks: options.allow_bookmarks,
             begun: false,
             ended: false,
-            deadline: Box::pin(tokio::time::sleep(self.watch_time(options.timeout_seconds))),
-            bookmark: Box::pin(tokio::time::sleep(self.settings.bookmark_period)),
+            deadline: Box::pin(tokio::time::sleep_until(deadline)),
+            bookmark: Box::pin(tokio::time::sleep_until(bookmark)),
         };
         let initial = watcher.initial.len() + usize::from(watcher.initial_end.is_some());
         let frames = Box::pin(stream::unfold(watcher, |mut w| async {
@@ -183,8 +198,8 @@ impl Watcher {
             match self.wait().await {
                 Woken::Deadline => return None,
                 Woken::Bookmark => {
-                    let period = self.inner.settings.bookmark_period;
-                    self.bookmark.as_mut().reset(Instant::now() + period);
+                    let next = next_bookmark(self.deadline.deadline(), self.inner.settings.bookmark_period);
+                    self.bookmark.as_mut().reset(next);
                     let revision = self.subscription.progress();
                     return Some(self.bookmark_frame(revision, false));
                 }
@@ -244,7 +259,7 @@ impl Watcher {
         }
         let left =
             Record { key: content.key.clone(), revision: event.revision(), value: content.value.clone() };
-        let frame = frame(self.encoding, kind, left.revision, &self.render(&left, false));
+        let frame = frame(self.encoding, kind, left.revision, &self.render(&left, false, self.include));
         Arc::new(frame)
     }
 
@@ -256,7 +271,8 @@ impl Watcher {
                 Shape::MetadataFrame(kind, self.encoding, version)
             }
             Form::Table(_) => {
-                return Arc::new(frame(self.encoding, kind, record.revision, &self.render(record, true)));
+                let shown = self.render(record, true, self.include);
+                return Arc::new(frame(self.encoding, kind, record.revision, &shown));
             }
         };
         let make =
@@ -279,9 +295,9 @@ impl Watcher {
         }
     }
 
-    fn render(&mut self, record: &Record, cached: bool) -> Vec<u8> {
+    fn render(&mut self, record: &Record, cached: bool, include: Include) -> Vec<u8> {
         let first = !std::mem::replace(&mut self.begun, true);
-        let renderer = self.renderer(cached);
+        let renderer = Renderer { include, ..self.renderer(cached) };
         match self.form {
             Form::Table(_) => renderer.table_of_one(record, first),
             _ => renderer.object(record),
@@ -299,9 +315,23 @@ impl Watcher {
         let shown = match (self.form, self.encoding) {
             (Form::Object, Encoding::Protobuf) => self.served.info.schema.to_sealed_protobuf(&object),
             (Form::Object, _) => object.to_json(),
-            _ => self.render(&record, false),
+            _ => {
+                // A row without its object would lose the annotation.
+                let include = if initial_end { self.include.at_least_metadata() } else { self.include };
+                self.render(&record, false, include)
+            }
         };
         Arc::new(frame(self.encoding, EventType::Bookmark, revision, &shown))
+    }
+}
+
+/// When to send the next bookmark: after a period, or shortly before the deadline.
+fn next_bookmark(deadline: Instant, period: Duration) -> Instant {
+    let now = Instant::now();
+    let periodic = now + period;
+    match deadline.checked_sub(LAST_BOOKMARK_LEAD) {
+        Some(last) if last > now => periodic.min(last),
+        _ => periodic,
     }
 }
 

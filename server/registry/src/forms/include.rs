@@ -17,6 +17,11 @@ pub(crate) enum Include {
 }
 
 impl Include {
+    /// This, or the metadata where it is nothing.
+    pub(crate) fn at_least_metadata(self) -> Self {
+        if self == Self::None { Self::Metadata } else { self }
+    }
+
     /// Reads `includeObject`; 400 for another word.
     pub(crate) fn parse(text: Option<&str>) -> Result<Self> {
         match text {
