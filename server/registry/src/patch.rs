@@ -10,6 +10,7 @@ use crate::managed_fields::{Tracked, manager_name};
 use crate::options::{FieldValidation, PatchOptions};
 use crate::replace::{Attempt, Terms, UidRule};
 use crate::served::ServedResource;
+use crate::system::settle_namespace;
 use crate::typed::{Context, Patch, Place, Written};
 use crate::update::forget_zero_version;
 use crate::verbs::Verbs;
@@ -36,9 +37,7 @@ impl Verbs {
             let mut object = current.object().clone();
             served.to_version(&mut object);
             let (mut new, warnings) = apply(served, &object, patch, options)?;
-            if !served.info.namespaced {
-                new.remove(&["metadata", "namespace"]);
-            }
+            settle_namespace(&mut new, served.info.namespaced, place.namespace)?;
             check_identity(served, &new, place)?;
             if let Some(error) = served.strategies.decode.unreadable(&new) {
                 return Err(Box::new(patch_status(&shown(served, &object, patch, &new), &error)));
