@@ -115,13 +115,18 @@ pub(crate) fn object(
     if let Some(error) = error {
         return Err(refuse(error));
     }
-    if !version.is_empty() && version != expected_version {
+    if !version.is_empty() && version != expected_version && !is_also_read(version, expected) {
         return Err(DecodeError::Version { found: version.to_owned(), expected: expected_version });
     }
     let Decoded { mut object, strict } = decoded;
     object.set(&["kind"], &expected.kind);
     object.set(&["apiVersion"], expected_version);
     Ok(Decoded { object, strict })
+}
+
+/// True for a version that is not served, but in which older clients send the same object: evictions of `kubectl drain`.
+fn is_also_read(version: &str, expected: &GroupVersionKind) -> bool {
+    (expected.group.as_str(), expected.kind.as_str(), version) == ("policy", "Eviction", "policy/v1beta1")
 }
 
 pub(crate) fn untagged(schema: &Typed, body: &[u8], format: Format) -> Result<Decoded, DecodeError> {

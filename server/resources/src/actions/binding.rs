@@ -82,9 +82,9 @@ fn check_pod(pod: &Object, binding: &Object) -> Result<()> {
         (binding.resource_version(), pod.resource_version(), "ResourceVersion"),
     ] {
         if !wanted.is_empty() && wanted != is {
-            return conflict(format!(
-                "Precondition failed: {word} in precondition: {wanted}, {word} in object meta: {is}"
-            ));
+            let why =
+                format!("Precondition failed: {word} in precondition: {wanted}, {word} in object meta: {is}");
+            return Err(Box::new(Status::conflict(&GroupResource::new("", "pods"), name, &why)));
         }
     }
     let node = pod.str_at("spec.nodeName");

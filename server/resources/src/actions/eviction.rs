@@ -36,6 +36,12 @@ fn check(request: &ActionRequest<'_>) -> Result<()> {
     if request.body.name() != request.place.name {
         return Err(Box::new(Status::bad_request("name in URL does not match name in Eviction object")));
     }
+    let namespace = request.body.namespace();
+    if !namespace.is_empty() && namespace != request.place.namespace {
+        return Err(Box::new(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        )));
+    }
     Ok(())
 }
 
