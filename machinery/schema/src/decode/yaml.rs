@@ -302,8 +302,8 @@ impl Visitor<'_> for Key {
         Ok(v.to_owned())
     }
 
-    fn visit_unit<E>(self) -> Result<String, E> {
-        Ok("null".to_owned())
+    fn visit_unit<E: serde::de::Error>(self) -> Result<String, E> {
+        Err(E::custom("unsupported map key of type: %!s(<nil>), key: <nil>"))
     }
 }
 
@@ -339,6 +339,13 @@ mod tests {
             assert_eq!(to_json(text).unwrap_err(), format!("json: unsupported value: {number}"), "{text}");
         }
         assert_eq!(to_json("{.nan: 1, -.inf: 2, x: '.nan'}").unwrap(), r#"{".nan":1,"-.inf":2,"x":".nan"}"#);
+    }
+
+    #[test]
+    fn a_null_key_is_refused() {
+        for text in ["{~: 1}", "a: {null: 1}", "? \n: 1"] {
+            assert!(to_json(text).unwrap_err().contains("unsupported map key"), "{text}");
+        }
     }
 
     #[test]
