@@ -136,13 +136,15 @@ pub fn why_no_authority(pem: &[u8]) -> &'static str {
     "no valid certificate authority data seen"
 }
 
-/// The next whole block and what follows it; text around blocks, and blocks that are broken, count for nothing.
+/// The next whole block and the text behind it. Ignores text around blocks, and broken blocks. Reads every byte a fixed number
+/// of times, whatever the text: it may be that of any client.
 fn next(mut text: &str) -> Option<(Block, &str)> {
+    const END: &str = "-----END ";
     loop {
-        let (label, body) = begin(text)?;
-        text = body;
-        let end = format!("-----END {label}-----");
-        if let Some((inside, after)) = body.split_once(end.as_str())
+        let (before, rest) = text.split_at(text.find(END)?);
+        text = &rest[END.len()..];
+        if let Some((label, inside)) = begun(before)
+            && let Some(after) = text.strip_prefix(label).and_then(|rest| rest.strip_prefix("-----"))
             && let Some(block) = block(label, inside)
         {
             return Some((block, after));
@@ -150,20 +152,12 @@ fn next(mut text: &str) -> Option<(Block, &str)> {
     }
 }
 
-/// The label of the next opening line, and what stands behind that line.
-fn begin(text: &str) -> Option<(&str, &str)> {
+/// The label of the last opening line, and the text behind that line.
+fn begun(text: &str) -> Option<(&str, &str)> {
     const BEGIN: &str = "-----BEGIN ";
-    let mut from = 0;
-    while let Some(at) = text[from..].find(BEGIN).map(|at| from + at) {
-        from = at + BEGIN.len();
-        let (line, after) = text[from..].split_once('\n').unwrap_or((&text[from..], ""));
-        if let Some(label) = line.trim_end().strip_suffix("-----")
-            && (at == 0 || text.as_bytes()[at - 1] == b'\n')
-        {
-            return Some((label, after));
-        }
-    }
-    None
+    let at = text.rfind(BEGIN).filter(|at| *at == 0 || text.as_bytes()[at - 1] == b'\n')?;
+    let (line, inside) = text[at + BEGIN.len()..].split_once('\n')?;
+    Some((line.trim_end().strip_suffix("-----")?, inside))
 }
 
 fn block(label: &str, inside: &str) -> Option<Block> {
@@ -177,6 +171,14 @@ fn block(label: &str, inside: &str) -> Option<Block> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_broken_blocks_are_read_at_once() {
+        let text = "-----BEGIN A-----\n".repeat(60_000) + "-----END B-----";
+        assert_eq!(next(&text), None);
+        let none = "tls: failed to find any PEM data in certificate input";
+        assert_eq!(key_pair(text.as_bytes(), b"").unwrap_err(), none);
+    }
 
     #[test]
     fn blocks_are_found_between_other_text_and_broken_ones_are_passed_over() {
