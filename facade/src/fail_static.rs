@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use portico_kit::atomic_file::{self, PRIVATE};
+use portico_kit::backoff::{Backoff, Policy};
 use portico_kit::tasks::blocking;
 
 use crate::configuration::Configuration;
@@ -30,6 +31,8 @@ const MAX_CLOCK_SKEW: Duration = Duration::from_secs(300);
 const DEBOUNCE: Duration = Duration::from_secs(1);
 /// How often a live configuration that does not change is marked as current.
 const MARK: Duration = Duration::from_secs(60);
+/// Waits between attempts to write a state that could not be written.
+const RETRY: Policy = Policy::new(Duration::from_secs(1), MARK, 2.0, 0.5);
 
 /// See the module.
 pub struct FailStatic {
@@ -106,7 +109,8 @@ impl FailStatic {
         tracing::info!(revision, ?age, "serving from the state on disk until the control service answers");
     }
 
-    /// Writes changes as they come, for ever. Errors are logged and tried again with the next change.
+    /// Writes each change, and marks as current what is on the disk while it is in force. A failed write is logged and tried
+    /// again; until it succeeds nothing is marked, so that the old state on the disk does not look current.
     pub async fn keep(
         self,
         configuration: Arc<Configuration>,
@@ -115,27 +119,35 @@ impl FailStatic {
     ) {
         let mut changed = configuration.subscribe();
         let this = Arc::new(self);
-        // What was written last, for the mark.
-        let mut written = None;
+        let mut retries = Backoff::new(RETRY);
+        // The mark of the content on the disk; `None` if other content is in force.
+        let mut written: Option<Mark> = None;
         loop {
+            let wait = if written.is_some() { MARK } else { retries.next_wait() };
             tokio::select! {
                 change = changed.changed() => {
                     if change.is_err() {
                         return;
                     }
                     tokio::time::sleep(DEBOUNCE).await;
-                    changed.borrow_and_update();
-                    if let Some(mark) = this.save(&configuration, &documents, &freshness).await {
-                        written = Some(mark);
+                }
+                () = tokio::time::sleep(wait) => {
+                    if let Some(mark) = &written && !changed.has_changed().unwrap_or(true) {
+                        this.mark(&freshness, mark).await;
+                        continue;
                     }
                 }
-                () = tokio::time::sleep(MARK) => this.mark(&freshness, written.as_ref()).await,
+            }
+            changed.borrow_and_update();
+            written = this.save(&configuration, &documents, &freshness).await;
+            if written.is_some() {
+                retries.reset();
             }
         }
     }
 
-    /// Writes what is in force now, if it came from the stream; returns the mark that moves its time on.
-    pub async fn save(
+    /// Writes what is in force if it came from the stream; returns its mark, or `None` if it was not written.
+    async fn save(
         self: &Arc<Self>,
         configuration: &Configuration,
         documents: &Documents,
@@ -172,8 +184,7 @@ impl FailStatic {
         None
     }
 
-    async fn mark(self: &Arc<Self>, freshness: &Freshness, written: Option<&Mark>) {
-        let Some(written) = written else { return };
+    async fn mark(self: &Arc<Self>, freshness: &Freshness, written: &Mark) {
         if freshness.stale_for().is_some() || !freshness.known() {
             return;
         }
@@ -201,3 +212,6 @@ fn seconds(unix: i64) -> Duration {
     const MAX_SECONDS: u64 = 1 << 40;
     Duration::from_secs(u64::try_from(unix).unwrap_or(0).min(MAX_SECONDS))
 }
+
+#[cfg(test)]
+mod tests;

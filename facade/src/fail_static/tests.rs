@@ -1,0 +1,83 @@
+//! The state on the disk and its mark while writes fail.
+
+use std::fs;
+
+use portico_kit::health::Health;
+use portico_kit::lifecycle::Signal;
+use portico_proto::convert::Version;
+
+use super::*;
+use crate::route_table::RouteTable;
+
+/// A folder with the state of a live configuration that is being kept, on a clock that waits for nothing else.
+struct Kept {
+    dir: tempfile::TempDir,
+    configuration: Arc<Configuration>,
+    keeping: tokio::task::JoinHandle<()>,
+}
+
+impl Kept {
+    fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let synced = Signal::new("synced");
+        let configuration =
+            Configuration::new(RouteTable::default(), Vec::new(), Health::new(Duration::ZERO), synced);
+        let (configuration, freshness) = (Arc::new(configuration), Freshness::new(Duration::MAX));
+        freshness.confirm();
+        freshness.live();
+        let documents = Arc::new(Documents::new(true));
+        let state = FailStatic::new(dir.path(), None);
+        let keeping = tokio::spawn(state.keep(configuration.clone(), documents, Arc::new(freshness)));
+        Self { dir, configuration, keeping }
+    }
+
+    fn change(&self, revision: i64) {
+        let version = Version { store_id: "s".to_owned(), epoch: "e".to_owned(), revision };
+        self.configuration.replace(version, Vec::new());
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(FOLDER).join(name)
+    }
+
+    /// The revision on the disk, if there is a state.
+    fn revision(&self) -> Option<i64> {
+        let bytes = fs::read(self.path(FILE)).ok()?;
+        Some(SavedState::decode(&bytes).unwrap().version.revision)
+    }
+
+    async fn written(&self, revision: i64) {
+        while self.revision() != Some(revision) {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.keeping.abort();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_that_could_not_be_replaced_is_not_marked_as_current_and_written_later() {
+    let kept = Kept::start();
+    kept.change(1);
+    kept.written(1).await;
+    tokio::time::sleep(MARK * 2).await;
+    assert!(kept.path(MARK_FILE).exists(), "a state in force is marked");
+
+    fs::remove_file(kept.path(MARK_FILE)).unwrap();
+    // Nothing can be renamed to the name of a folder.
+    fs::rename(kept.path(FILE), kept.path("old")).unwrap();
+    fs::create_dir(kept.path(FILE)).unwrap();
+    kept.change(2);
+    tokio::time::sleep(MARK * 5).await;
+    assert!(!kept.path(MARK_FILE).exists(), "other content is in force");
+
+    fs::remove_dir(kept.path(FILE)).unwrap();
+    fs::rename(kept.path("old"), kept.path(FILE)).unwrap();
+    kept.written(2).await;
+    tokio::time::sleep(MARK * 2).await;
+    assert!(kept.path(MARK_FILE).exists(), "it is marked from then on");
+}
