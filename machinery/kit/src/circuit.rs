@@ -12,7 +12,7 @@ use tokio::time::Instant;
 /// How the last try ended.
 #[derive(Clone, Debug)]
 pub struct Outcome<F> {
-    /// Why it failed; nothing when it did not.
+    /// Why it failed; `None` if it did not.
     pub failed: Option<F>,
     /// Milliseconds since 1970.
     pub at_ms: u64,
@@ -31,85 +31,111 @@ pub struct Limits {
     pub open_max: Duration,
 }
 
-/// See the module. `F` is what a failure says.
+/// Circuit breaker of one target. `F` describes a failure.
 #[derive(Debug)]
 pub struct Circuit<F> {
     limits: Limits,
+    /// Failures in a row; written under the lock of `state`.
     failures: AtomicU32,
-    /// No try before this time, on [`now_ms`]'s clock.
-    open_until: AtomicU64,
-    last: Mutex<Option<Outcome<F>>>,
+    /// Time of the next probe on the clock of [`now_ms`].
+    probe_at: AtomicU64,
+    state: Mutex<State<F>>,
+}
+
+#[derive(Debug)]
+struct State<F> {
+    last: Option<Outcome<F>>,
+    /// Probes that failed since the circuit opened.
+    failed_probes: u32,
+    /// True from the start of a probe until the next outcome.
+    is_probing: bool,
 }
 
 impl<F: Clone> Circuit<F> {
-    /// Closed: nothing was tried yet.
+    /// Returns a closed circuit without an outcome.
     pub fn new(limits: Limits) -> Self {
         let limits = Limits { failures: limits.failures.max(1), ..limits };
-        Self { limits, failures: AtomicU32::new(0), open_until: AtomicU64::new(0), last: Mutex::new(None) }
+        let state = State { last: None, failed_probes: 0, is_probing: false };
+        let (failures, probe_at) = (AtomicU32::new(0), AtomicU64::new(0));
+        Self { limits, failures, probe_at, state: Mutex::new(state) }
     }
 
-    /// Whether a try may start. While open, one caller in each window is let through as the probe.
+    /// True if a try may start. While the circuit is open, one caller in each window is let through as the probe.
     pub fn allows(&self) -> bool {
-        let failures = self.failures.load(Ordering::Relaxed);
-        if failures < self.limits.failures {
+        !self.is_open() || (now_ms() >= self.probe_at.load(Ordering::Acquire) && self.begin_probe())
+    }
+
+    /// Checks again under the lock: another caller may have begun the probe, or a success closed the circuit.
+    fn begin_probe(&self) -> bool {
+        let (mut state, now) = (self.state.lock(), now_ms());
+        if !self.is_open() {
             return true;
         }
-        let (until, now) = (self.open_until.load(Ordering::Acquire), now_ms());
-        let next = now + self.window_ms(failures);
-        now >= until
-            && self.open_until.compare_exchange(until, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        if now < self.probe_at.load(Ordering::Acquire) {
+            return false;
+        }
+        state.is_probing = true;
+        self.probe_at.store(now + self.window_ms(state.failed_probes), Ordering::Release);
+        true
     }
 
-    /// Whether so many tries have failed in a row that only probes are allowed.
+    /// True if so many tries have failed in a row that only probes are allowed.
     pub fn is_open(&self) -> bool {
-        self.failures.load(Ordering::Relaxed) >= self.limits.failures
+        self.failures() >= self.limits.failures
     }
 
-    /// A try has succeeded: the circuit is closed.
+    /// Closes the circuit: a try has succeeded.
     pub fn reached(&self) {
-        let failing = self.failures.swap(0, Ordering::Relaxed) > 0;
-        let mut last = self.last.lock();
-        if failing || last.is_none() {
+        let mut state = self.state.lock();
+        let failing = self.failures.swap(0, Ordering::AcqRel) > 0;
+        (state.failed_probes, state.is_probing) = (0, false);
+        if failing || state.last.is_none() {
             let now = unix_ms();
-            *last = Some(Outcome { failed: None, at_ms: now, since_ms: now });
+            state.last = Some(Outcome { failed: None, at_ms: now, since_ms: now });
         }
     }
 
-    /// A try has failed.
+    /// Notes that a try has failed. While the circuit is open, only a failed probe moves the time of the next one: tries that
+    /// began before it opened may still fail.
     pub fn failed(&self, failure: F) {
-        let failures = self.failures.load(Ordering::Relaxed).saturating_add(1);
-        self.failures.store(failures, Ordering::Relaxed);
-        self.open_until.store(now_ms() + self.window_ms(failures), Ordering::Release);
-        let (mut last, now) = (self.last.lock(), unix_ms());
-        let before = last.as_ref().filter(|last| last.failed.is_some());
+        let mut state = self.state.lock();
+        let failures = self.failures().saturating_add(1);
+        let probe_failed = std::mem::take(&mut state.is_probing);
+        state.failed_probes = state.failed_probes.saturating_add(u32::from(probe_failed));
+        if probe_failed || failures == self.limits.failures {
+            self.probe_at.store(now_ms() + self.window_ms(state.failed_probes), Ordering::Release);
+        }
+        // After `probe_at`, so that no caller sees the circuit open with an old time.
+        self.failures.store(failures, Ordering::Release);
+        let now = unix_ms();
+        let before = state.last.as_ref().filter(|last| last.failed.is_some());
         let since_ms = before.map_or(now, |last| last.since_ms);
-        *last = Some(Outcome { failed: Some(failure), at_ms: now, since_ms });
+        state.last = Some(Outcome { failed: Some(failure), at_ms: now, since_ms });
     }
 
     /// Lets the next caller probe: what is tried has changed.
     pub fn probe_soon(&self) {
-        self.open_until.store(0, Ordering::Release);
+        self.probe_at.store(0, Ordering::Release);
     }
 
-    /// How many tries have failed in a row.
+    /// Returns the number of failures in a row.
     pub fn failures(&self) -> u32 {
-        self.failures.load(Ordering::Relaxed)
+        self.failures.load(Ordering::Acquire)
     }
 
-    /// When the next probe is let through, in milliseconds since 1970; nothing while it is closed.
+    /// Returns the time of the next probe in milliseconds since 1970, or `None` if the circuit is closed.
     pub fn probe_at_ms(&self) -> Option<u64> {
-        self.is_open().then(|| START.1.saturating_add(self.open_until.load(Ordering::Acquire)))
+        self.is_open().then(|| START.1.saturating_add(self.probe_at.load(Ordering::Acquire)))
     }
 
-    /// How the last try ended: of successes in a row the first one.
+    /// Returns how the last try ended; of successes in a row the first one.
     pub fn last(&self) -> Option<Outcome<F>> {
-        self.last.lock().clone()
+        self.state.lock().last.clone()
     }
 
-    /// Doubles with each failure beyond those that open the circuit.
-    fn window_ms(&self, failures: u32) -> u64 {
-        let doublings = failures.saturating_sub(self.limits.failures).min(16);
-        let window = self.limits.open.saturating_mul(1 << doublings).min(self.limits.open_max);
+    /// Time between two probes after so many failed ones.
+    fn window_ms(&self, failed_probes: u32) -> u64 {
+        let window = self.limits.open.saturating_mul(1 << failed_probes.min(16)).min(self.limits.open_max);
         u64::try_from(window.as_millis()).unwrap_or(u64::MAX).max(1)
     }
 }
@@ -132,9 +158,14 @@ fn unix_ms() -> u64 {
 mod tests {
     use super::*;
 
+    /// Times in seconds: tests share the process's clock, whose start may differ by a moment.
     fn circuit(failures: u32, open: u64, open_max: u64) -> Circuit<&'static str> {
-        let [open, open_max] = [open, open_max].map(Duration::from_millis);
+        let [open, open_max] = [open, open_max].map(Duration::from_secs);
         Circuit::new(Limits { failures, open, open_max })
+    }
+
+    async fn pass(seconds: u64) {
+        tokio::time::advance(Duration::from_secs(seconds)).await;
     }
 
     #[tokio::test(start_paused = true)]
@@ -145,7 +176,7 @@ mod tests {
         assert!(circuit.allows());
         circuit.failed("refused");
         assert!(!circuit.allows());
-        tokio::time::advance(Duration::from_millis(101)).await;
+        pass(110).await;
         assert!(circuit.allows());
         assert!(!circuit.allows(), "the second caller of the window is no probe");
         assert!(circuit.probe_at_ms().is_some_and(|at| at > 0));
@@ -155,10 +186,58 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn its_window_doubles_up_to_a_limit() {
-        let circuit = circuit(1, 100, 350);
-        let windows = [1, 2, 3, 4, 60].map(|failures| circuit.window_ms(failures));
-        assert_eq!(windows, [100, 200, 350, 350, 350]);
+    async fn its_window_doubles_with_each_failed_probe_up_to_a_limit() {
+        let circuit = circuit(2, 100, 350);
+        (0..2).for_each(|_| circuit.failed("refused"));
+        for window in [100, 200, 350, 350] {
+            pass(window - 10).await;
+            assert!(!circuit.allows(), "{window}");
+            pass(20).await;
+            assert!(circuit.allows(), "{window}");
+            circuit.failed("refused");
+        }
+        circuit.reached();
+        (0..2).for_each(|_| circuit.failed("refused"));
+        pass(110).await;
+        assert!(circuit.allows(), "a success begins anew");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_of_requests_in_flight_do_not_prolong_the_window() {
+        let circuit = circuit(2, 100, 1000);
+        (0..50).for_each(|_| circuit.failed("reset"));
+        pass(90).await;
+        (0..50).for_each(|_| circuit.failed("timed out"));
+        assert!(!circuit.allows());
+        pass(20).await;
+        assert!(circuit.allows(), "the window of the blip is over");
+        (0..50).for_each(|_| circuit.failed("reset"));
+        pass(210).await;
+        assert!(circuit.allows(), "one probe has failed, whatever failed beside it");
+        assert_eq!(circuit.failures(), 150);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_probe_without_outcome_makes_room_for_the_next() {
+        let circuit = circuit(1, 100, 1000);
+        circuit.failed("refused");
+        for _ in 0..3 {
+            pass(110).await;
+            assert!(circuit.allows() && !circuit.allows());
+        }
+        circuit.probe_soon();
+        assert!(circuit.allows() && !circuit.allows());
+    }
+
+    #[test]
+    fn failures_at_the_same_time_are_all_counted() {
+        let circuit = circuit(1, 100, 1000);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..10_000).for_each(|_| circuit.failed("refused")));
+            }
+        });
+        assert_eq!(circuit.failures(), 40_000);
     }
 
     #[test]
