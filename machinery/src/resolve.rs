@@ -34,20 +34,21 @@ pub const MISSING_ENDPOINTS: &str = "MissingEndpoints";
 /// Whatever else keeps a backend from answering.
 pub const FAILED_DISCOVERY_CHECK: &str = "FailedDiscoveryCheck";
 
-/// Which of upstream's two resolvers is meant: `ResolveEndpoint` or `ResolveCluster` of its util/proxy package.
+/// How a Service is dialled: upstream's `ResolveCluster` or `ResolveEndpoint` of its util/proxy package.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// The Service's cluster IP.
-    #[default]
+    /// At its cluster IP, which something like kube-proxy must route: `--enable-aggregator-routing=false`.
     ClusterIp,
-    /// The Service's endpoints: `--enable-aggregator-routing`.
+    /// At its endpoints.
+    #[default]
     Endpoints,
 }
 
 /// The addresses of a Service's port, in an order that depends on the values alone: slices of the Service's first IP
 /// family before others, then by name, endpoints as listed; the other families count only when the first has nothing.
 ///
-/// A Service that has been given no cluster IP (which is not a headless one) resolves to its endpoints in both modes.
+/// A Service that has been given no cluster IP (which is not a headless one) resolves to its endpoints in both modes, and
+/// one of type ExternalName to its host (upstream's `ResolveEndpoint` refuses that type).
 ///
 /// # Errors
 /// Why there is nowhere to dial, under the Available condition's reason.
@@ -59,7 +60,7 @@ pub fn resolve(
 ) -> Result<Vec<Target>, ResolveError> {
     let Some(service) = service else { return Err(not_found(reference)) };
     match (mode, &service.kind) {
-        (Mode::ClusterIp, ServiceType::ExternalName) => external_name(service, reference),
+        (_, ServiceType::ExternalName) => external_name(service, reference),
         (Mode::ClusterIp, kind) if kind.has_cluster_ip() => cluster_ip(service, slices, reference),
         (Mode::Endpoints, kind) if kind.has_cluster_ip() => endpoints(service, slices, reference),
         (_, kind) => Err(unresolved(reference, &format!("has the unsupported type {:?}", kind.as_str()))),
@@ -92,7 +93,9 @@ fn cluster_ip(
     reference: &ServiceReference,
 ) -> Result<Vec<Target>, ResolveError> {
     match service.cluster_ip.as_str() {
-        "None" => Err(unresolved(reference, "is headless and endpoints are not routed to")),
+        "None" => {
+            Err(unresolved(reference, "is headless, and --enable-aggregator-routing=false dials cluster IPs"))
+        }
         "" => endpoints(service, slices, reference),
         ip => {
             port_name(service, reference)?;

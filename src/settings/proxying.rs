@@ -24,8 +24,9 @@ pub(crate) struct Proxying {
     /// --etcd-servers, where kube-apiservers may tell of theirs.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) own_front_proxy: Option<bool>,
-    /// Dial endpoints instead of cluster addresses.
-    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
+    /// Reach Services at their endpoints. With `false`, as by default in kube-apiserver, they are dialled at their cluster IPs, which
+    /// something like kube-proxy must route, and headless Services are refused.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
     pub(crate) enable_aggregator_routing: bool,
     /// Answer 502 when a backend redirects.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]

@@ -249,9 +249,9 @@ async fn an_external_name_service_leads_to_its_host() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn endpoints_are_dialled_and_followed_with_aggregator_routing() {
+async fn endpoints_of_a_service_are_dialled_and_followed() {
     let Some(backend) = Backend::beyond_loopback("slices.example.com").await else { return };
-    let portico = Launch::new().arg("--enable-aggregator-routing").start().await;
+    let portico = Portico::start().await;
     let admin = portico.admin();
     admin.post(API_SERVICES, &remote("slices.example.com", &backend.ca, 443)).await;
     let service = json!({"kind": "Service", "metadata": {"name": "backend"}, "spec": {"ports": [{"port": 443, "name": "https"}]}});

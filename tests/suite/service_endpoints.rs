@@ -37,7 +37,7 @@ fn sizes(slices: &[Value]) -> Vec<usize> {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_api_service_is_reached_through_a_service_with_a_selector_and_a_pod_with_an_address() {
     let Some(backend) = Backend::beyond_loopback("selected.example.com").await else { return };
-    let portico = Launch::new().arg("--enable-aggregator-routing").start().await;
+    let portico = Portico::start().await;
     let admin = portico.admin();
     admin.post(API_SERVICES, &remote("selected.example.com", &backend.ca, 443)).await;
     let service = json!({"metadata": {"name": "backend"}, "spec": {"selector": {"app": "backend"},

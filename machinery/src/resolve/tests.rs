@@ -50,7 +50,7 @@ fn answer(mode: Mode, service: Option<&ServiceFacts>, slices: &[&SliceFacts], po
 }
 
 #[test]
-fn both_resolvers_answer_as_upstream_does() {
+fn both_resolvers_answer_as_upstream_does_but_for_external_names() {
     let one = v4("a", &["10.1.0.1", "10.1.0.2"]);
     let rows = [
         (r#""clusterIP":"10.0.0.1""#, 443, "10.0.0.1:443", "10.1.0.1:8443 10.1.0.2:8443"),
@@ -64,12 +64,7 @@ fn both_resolvers_answer_as_upstream_does() {
         (r#""clusterIP":"10.0.0.1""#, 8443, "ServicePortError", "ServicePortError"),
         (r#""clusterIP":"None""#, 443, "FailedDiscoveryCheck", "10.1.0.1:8443 10.1.0.2:8443"),
         (r#""clusterIP":"None""#, 8443, "FailedDiscoveryCheck", "ServicePortError"),
-        (
-            r#""type":"ExternalName","externalName":"x.example""#,
-            6443,
-            "x.example:6443",
-            "FailedDiscoveryCheck",
-        ),
+        (r#""type":"ExternalName","externalName":"x.example""#, 6443, "x.example:6443", "x.example:6443"),
         (r#""type":"Odd","clusterIP":"10.0.0.1""#, 443, "FailedDiscoveryCheck", "FailedDiscoveryCheck"),
         (r#""type":"ClusterIP""#, 443, "10.1.0.1:8443 10.1.0.2:8443", "10.1.0.1:8443 10.1.0.2:8443"),
     ];

@@ -17,7 +17,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { mode: Mode::ClusterIp, loopback: None, history: 4_096 }
+        Self { mode: Mode::default(), loopback: None, history: 4_096 }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where webhooks are: behind Services that need not be there, and as whom they are called.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -92,6 +92,46 @@ async fn a_service_is_where_its_api_service_says() {
     portico_tests::until("the route is known", || async { setup.create("m").await.status == 418 }).await;
     setup.admin.delete(&format!("{}/hooks", configurations())).await;
     assert_eq!(setup.admin.get(&format!("{MAPS}/m")).await.status, 404);
+}
+
+/// A Service `default/backend` without selector, and an EndpointSlice with this address.
+async fn serve_by_hand(setup: &Setup, cluster_ip: &Value, address: SocketAddr) {
+    let service = json!({"metadata": {"name": "backend"},
+        "spec": {"clusterIP": cluster_ip, "ports": [{"name": "https", "port": 443}]}});
+    let created = setup.admin.post("/api/v1/namespaces/default/services", &service).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    let slice = json!({"metadata": {"name": "backend-1", "labels": {"kubernetes.io/service-name": "backend"}},
+        "addressType": "IPv4", "endpoints": [{"addresses": [address.ip()]}],
+        "ports": [{"name": "https", "port": address.port()}]});
+    let slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
+    let created = setup.admin.post(slices, &slice).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_is_reached_at_its_endpoints() {
+    let Some(backend) = Backend::beyond_loopback("hooks.example.com").await else { return };
+    for cluster_ip in [Value::Null, json!("None")] {
+        let setup = Setup::start().await;
+        serve_by_hand(&setup, &cluster_ip, backend.address).await;
+        let configuration = behind_service(&setup, &backend, &json!({}));
+        let created = setup.admin.post(&configurations(), &configuration).await;
+        assert_eq!(created.status, 201, "{}", created.text());
+        portico_tests::until("the webhook denies", || async { setup.create("m").await.status == 418 }).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_headless_service_is_refused_by_the_flag_that_wants_cluster_ips() {
+    let setup = Setup::launch(Launch::new().arg("--enable-aggregator-routing=false")).await;
+    serve_by_hand(&setup, &json!("None"), ([192, 0, 2, 1], 443).into()).await;
+    let configuration = behind_service(&setup, &setup.hooks, &json!({}));
+    assert_eq!(setup.admin.post(&configurations(), &configuration).await.status, 201);
+    portico_tests::until("the flag is named", || async {
+        let refused = setup.create("m").await;
+        refused.status == 500 && refused.text().contains("--enable-aggregator-routing=false")
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
