@@ -395,7 +395,6 @@ impl Parts {
             configuration: configuration.clone(),
             proxy: proxy.clone(),
             tasks: self.watches.clone(),
-            freshness: self.freshness.clone(),
             renderer: self.renderer.clone(),
             metrics: self.local_metrics.clone(),
         };

@@ -128,13 +128,14 @@ impl Control {
         loop {
             let member = self.services.current();
             let Err(lost) = self.session(&member, &mut backoff).await;
+            // Until a stream confirms it again: the next control service may be behind.
+            self.freshness.lost();
             if matches!(lost, Lost::Moved) {
                 tracing::debug!(server = member.name, "the configuration comes from another control service");
                 continue;
             }
             // Whether it is lost altogether is looked after at once.
             member.suspect();
-            self.freshness.lost();
             self.configuration.mark_stale();
             let wait = backoff.next_wait();
             if backoff.failures() == 1 {
@@ -192,7 +193,7 @@ impl Control {
                         tracing::info!("the control service is back");
                         backoff.reset();
                     }
-                    self.freshness.confirm();
+                    member.record_answer();
                     self.take(&mut session, message)?;
                     // What took long here was no silence there.
                     session.last = Instant::now();
@@ -246,7 +247,7 @@ impl Control {
                     return Ok(());
                 }
                 if self.configuration.version().as_ref() == Some(&version) {
-                    // A sign of life.
+                    self.freshness.confirm();
                     return Ok(());
                 }
                 self.configuration.progress(version.clone());
@@ -275,6 +276,7 @@ impl Control {
     }
 
     fn in_force(&self, session: &mut Session, version: &Version, refused: Vec<Refusal>) {
+        self.freshness.confirm();
         self.freshness.live();
         self.configuration.mark_live();
         for Refusal { key, reason } in &refused {

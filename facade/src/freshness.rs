@@ -1,5 +1,4 @@
-//! How fresh the configuration is: live, stale since a moment, or too old to be used; and whether the control service
-//! gives signs of life.
+//! How fresh the configuration is: live, stale since a moment, or too old to be used; and when it was last confirmed.
 //!
 //! It must not know where the configuration comes from.
 
@@ -13,7 +12,7 @@ pub struct Freshness {
     current_at: AtomicI64,
     max_age: Duration,
     begin: Instant,
-    /// Milliseconds plus one after `begin` at which the control service last sent anything; 0 for never.
+    /// Milliseconds plus one after `begin` at which a control service last confirmed the configuration; 0 for never.
     confirmed_at: AtomicU64,
 }
 
@@ -37,19 +36,18 @@ impl Freshness {
         self.current_at.store(LIVE, Ordering::Release);
     }
 
-    /// The control service has sent something.
+    /// Notes that a control service has confirmed the configuration in force as its newest.
     pub fn confirm(&self) {
         self.confirmed_at.store(self.millis().saturating_add(1), Ordering::Release);
     }
 
-    /// How long the control service has sent nothing; nothing when it never did.
-    #[must_use]
-    pub fn silence(&self) -> Option<Duration> {
+    /// Time since the configuration was last confirmed, or `None` if it never was.
+    fn silence(&self) -> Option<Duration> {
         let confirmed_at = self.confirmed_at.load(Ordering::Acquire).checked_sub(1)?;
         Some(Duration::from_millis(self.millis().saturating_sub(confirmed_at)))
     }
 
-    /// The stream is lost; what was live has been stale since the last sign of life.
+    /// The stream is lost; a live configuration has been stale since it was last confirmed.
     pub fn lost(&self) {
         let silence = self.silence().map_or(0, |s| i64::try_from(s.as_secs()).unwrap_or(i64::MAX));
         let since = unix_now().saturating_sub(silence);
@@ -57,7 +55,7 @@ impl Freshness {
         let _ = self.current_at.compare_exchange(LIVE, since, Ordering::AcqRel, Ordering::Acquire);
     }
 
-    /// How old the configuration is: since the last sign of life while it is live; nothing while there is none.
+    /// Age of the configuration (while it is live, the time since it was last confirmed), or `None` if there is none.
     #[must_use]
     pub fn age(&self) -> Option<Duration> {
         match self.current_at.load(Ordering::Acquire) {

@@ -38,7 +38,6 @@ use tokio::time::timeout;
 use crate::body::Body;
 use crate::configuration::Configuration;
 use crate::control_services::{CallReason, ControlServices, Member};
-use crate::freshness::Freshness;
 use crate::metrics::KnownResource;
 use crate::render::Renderer;
 use crate::request::{Request, RequestView, Response, WatchShutdown};
@@ -76,8 +75,6 @@ pub struct Local {
     pub proxy: Proxy,
     /// In which watches are pumped.
     pub tasks: TaskSet,
-    /// Knows the control service's signs of life.
-    pub freshness: Arc<Freshness>,
     /// Lays large answers out.
     pub renderer: Renderer,
     /// Of bodies and events.
@@ -256,14 +253,10 @@ impl Local {
         mut call: Pin<&mut impl Future<Output = Result<T, tonic::Status>>>,
     ) -> Result<T, tonic::Status> {
         let limit = self.limits.silence;
-        let silence = || match self.services.is_one() {
-            true => self.freshness.silence(),
-            false => member.silence(),
-        };
         loop {
             match timeout(limit, call.as_mut()).await {
                 Ok(answered) => return answered,
-                Err(_) if silence().is_some_and(|silence| silence < limit) => {}
+                Err(_) if member.silence().is_some_and(|silence| silence < limit) => {}
                 Err(_) => {
                     return Err(tonic::Status::unavailable(format!(
                         "it has given no sign of life for {limit:?}"

@@ -7,9 +7,10 @@ use http::Method;
 use http_body_util::BodyExt;
 use portico_facade::{ControlServices, Process};
 use portico_kit::tasks::TaskSet;
+use portico_proto::config as pb;
 use portico_proto::objects::DoResponse;
 
-use super::control::Scripted;
+use super::control::{Scripted, version};
 use super::rig::{Rig, eventually, served};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -68,6 +69,34 @@ async fn one_that_is_behind_what_was_shown_is_waited_for() {
     };
     let (answer, ()) = tokio::join!(rig.client.get(&path), catches_up);
     assert_eq!((answer.code, other.asked().len()), (200, 1), "{}", answer.text);
+}
+
+#[tokio::test]
+async fn one_that_is_behind_does_not_confirm_the_configuration() {
+    let (one, other) = (control(), control());
+    one.serves("store", 2);
+    other.serves("store", 1);
+    let (rig, _tasks) = rig(&one, &other).await;
+    one.change(vec![served("apps", "v1")]).await;
+    one.away(true);
+    readyz_shows(&rig, "other in use (serving)").await;
+    let age = || async {
+        let metrics = rig.client.get("/metrics").await.text;
+        let age = metrics.lines().find_map(|line| line.strip_prefix("portico_config_age_seconds "));
+        age.unwrap().parse::<i64>().unwrap()
+    };
+    eventually(|| async {
+        // However much it sends.
+        other.raw(pb::Entries { version: Some(version(1)), entries: Vec::new() });
+        (age().await >= 1).then_some(())
+    })
+    .await;
+    other.change(vec![served("apps", "v1")]).await;
+    eventually(|| async {
+        other.raw(pb::Entries { version: Some(version(2)), entries: Vec::new() });
+        (age().await == 0).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
