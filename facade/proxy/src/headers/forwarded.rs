@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use http::header::{HOST, HeaderMap, HeaderName, HeaderValue};
+use portico_machinery::connect::clean_path;
 
 pub(super) const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -26,6 +27,13 @@ impl From<IpAddr> for ClientAddress {
 pub(crate) fn set_target(headers: &mut HeaderMap, authority: &HeaderValue) {
     headers.remove(HOST);
     headers.insert(FORWARDED_HOST, authority.clone());
+}
+
+/// Value of `X-Forwarded-Uri`: the path cleaned as upstream's `path.Join` does, or `None` if a header cannot hold it.
+pub(super) fn uri(path: &str) -> Option<HeaderValue> {
+    let is_clean = !path.contains("//") && !path.contains("/.");
+    let uri = if is_clean { HeaderValue::from_str(path) } else { HeaderValue::try_from(clean_path(path)) };
+    uri.ok()
 }
 
 /// Where a request came through so far, the client last. Nothing when the header cannot hold it.

@@ -59,8 +59,8 @@ impl<'a> ProxyHeaders<'a> {
             headers.insert(URI, uri.clone());
         } else {
             headers.insert(PROTO, HTTPS);
-            if let Ok(path) = HeaderValue::from_str(path) {
-                headers.insert(URI, path);
+            if let Some(uri) = forwarded::uri(path) {
+                headers.insert(URI, uri);
             }
         }
         if let Some(audit_id) = self.audit_id {

@@ -211,6 +211,20 @@ fn the_client_is_appended_to_the_forwarding_list_and_the_rest_is_overwritten() {
 }
 
 #[test]
+fn the_forwarded_uri_is_clean() {
+    for (path, uri) in [
+        ("/apis/g/v/things//t", "/apis/g/v/things/t"),
+        ("/apis/g/v/things/../things/t", "/apis/g/v/things/t"),
+        ("/apis/g/v/./.hidden//", "/apis/g/v/.hidden/"),
+        ("/", "/"),
+    ] {
+        let mut headers = HeaderMap::new();
+        add_proxy_headers(&mut headers, &UserInfo::new("alice", ["dev"]), None, path, "").unwrap();
+        assert_eq!(headers["x-forwarded-uri"], uri, "{path}");
+    }
+}
+
+#[test]
 fn an_upgrade_is_a_token_of_connection_and_a_known_protocol() {
     let to = |text| Upgrade::To(HeaderValue::from_static(text));
     let table = [
