@@ -47,7 +47,7 @@ impl Default for Kubelets {
 /// The proxy's limits. The defaults are what `docs/OPERATIONS.md` states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Idle HTTP/1.1 connections kept for each target; one more is closed when it comes back.
+    /// Idle HTTP/1.1 connections kept for each target, by all serving threads together; when one more comes back, an old one is closed.
     pub max_idle_per_target: usize,
     /// An idle connection older than this is closed, sooner than backends built like upstream do it (90 s); a transport unused for this long lets go of its TLS state.
     pub idle_timeout: Duration,

@@ -219,18 +219,30 @@ impl Transport {
 
     /// A permit for one more request, or the limit that is reached.
     pub(crate) fn admit(self: &Arc<Self>) -> Result<Permit, usize> {
-        let limit = self.max_requests();
-        if self.in_flight.fetch_add(1, Ordering::Relaxed) >= limit {
-            self.in_flight.fetch_sub(1, Ordering::Relaxed);
+        if !self.count_in() {
             if let Some(counts) = &self.counts {
                 counts.refused();
             }
-            return Err(limit);
+            return Err(self.max_requests());
         }
         if !self.used.load(Ordering::Relaxed) {
             self.used.store(true, Ordering::Relaxed);
         }
         Ok(Permit { transport: self.clone() })
+    }
+
+    /// Counts a copy of a request that is under way until the guard is dropped, or returns `None` if the limit is reached.
+    pub(super) fn admit_copy(&self) -> Option<CopyPermit<'_>> {
+        self.count_in().then(|| CopyPermit(&self.in_flight))
+    }
+
+    /// Counts one more request under way, unless the limit is reached.
+    fn count_in(&self) -> bool {
+        let has_room = self.in_flight.fetch_add(1, Ordering::Relaxed) < self.max_requests();
+        if !has_room {
+            self.in_flight.fetch_sub(1, Ordering::Relaxed);
+        }
+        has_room
     }
 
     pub(super) fn put(&self, target: usize, connection: Http1) {
@@ -339,6 +351,15 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         self.transport.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Counts a copy of a request at a backend, beside the request's own [`Permit`].
+pub(super) struct CopyPermit<'a>(&'a AtomicUsize);
+
+impl Drop for CopyPermit<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -77,7 +77,8 @@ impl Transport {
         if let Ok(outcome) = timeout(after, first.as_mut()).await {
             return outcome;
         }
-        let Some(_hedging) = Repeating::begin(&self.repeating, self.in_flight()) else {
+        let hedging = Repeating::begin(&self.repeating, self.in_flight());
+        let Some(_hedging) = hedging.and_then(|hedging| Some((hedging, self.admit_copy()?))) else {
             self.shared.metrics.repeated("too_many");
             return first.await;
         };

@@ -55,6 +55,12 @@ impl Idle {
         });
         &mut all[at].connections
     }
+
+    /// The oldest connection of the runtime that has most of them, preferably not of this one.
+    fn take_oldest(all: &mut [Self], runtime: Id) -> Option<Http1> {
+        let most = all.iter_mut().max_by_key(|idle| (idle.connections.len(), idle.runtime != runtime))?;
+        (!most.connections.is_empty()).then(|| most.connections.remove(0))
+    }
 }
 
 impl Target {
@@ -128,17 +134,17 @@ impl Target {
         }
     }
 
-    /// Back into the pool, or closed when there are `max` already.
+    /// Puts a connection back into the pool. If more than `max` are idle then, one of them is closed.
     pub(super) fn put(&self, mut connection: Http1, max: usize) {
         connection.idle_since = Instant::now();
+        let runtime = connection.runtime;
         let mut all = self.idle.lock();
-        let idle = Idle::of(&mut all, connection.runtime);
-        if idle.len() < max {
-            idle.push(connection);
-        } else {
-            drop(all);
-            drop(connection);
-        }
+        Idle::of(&mut all, runtime).push(connection);
+        let idle: usize = all.iter().map(|idle| idle.connections.len()).sum();
+        let surplus = if idle > max { Idle::take_oldest(&mut all, runtime) } else { None };
+        // A connection is closed without the lock.
+        drop(all);
+        drop(surplus);
     }
 
     /// A stream on a connection with fewer than `max_streams`.

@@ -144,9 +144,14 @@ impl Backend {
 
     /// Until no connection is open.
     pub async fn left_alone(&mut self) {
-        let waiting = self.open.wait_for(|open| *open == 0);
+        self.left_with(0).await;
+    }
+
+    /// Until so many connections are open.
+    pub async fn left_with(&mut self, connections: usize) {
+        let waiting = self.open.wait_for(|open| *open == connections);
         let left = tokio::time::timeout(PATIENCE, waiting).await;
-        left.expect("a connection to the backend stays open").unwrap();
+        left.expect("another number of connections to the backend stays open").unwrap();
     }
 
     /// Whether a request has arrived that nobody looked at.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use portico_proxy::Upstream;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::backend::{Backend, Reply, ok};
 use crate::front::{FLUNDERS, Setup};
@@ -52,6 +52,30 @@ async fn idle_connections_are_bounded() {
         assert_eq!(backend.seen().await.connection, expected);
     }
     assert!(waiting.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn idle_connections_are_bounded_over_all_runtimes() {
+    let mut backend = Backend::start(|_| ok("{}")).await;
+    let mut setup = Setup::to(&[&backend]);
+    setup.limits.max_idle_per_target = 1;
+    let front = Arc::new(setup.start().await);
+    assert_eq!(front.direct(&front.upstream).await, 200);
+    let (elsewhere, (end, ended)) = (front.clone(), oneshot::channel::<()>());
+    let other = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            assert_eq!(elsewhere.direct(&elsewhere.upstream).await, 200);
+            // A runtime that ends would close its connections.
+            let _ = ended.await;
+        });
+    });
+    for connection in 0..2 {
+        assert_eq!(backend.seen().await.connection, connection, "each runtime dials");
+    }
+    backend.left_with(1).await;
+    drop(end);
+    other.join().unwrap();
 }
 
 #[tokio::test]
@@ -142,6 +166,28 @@ async fn counts_of_a_service_go_on_in_an_entry_that_follows_and_nowhere_else() {
     other.follow(&changed);
     assert_eq!(front.direct(&other).await, 503);
     assert_eq!((refused(&first), refused(&next)), (Some(2), Some(1)));
+}
+
+#[tokio::test]
+async fn a_copy_of_a_request_counts_as_one_under_way() {
+    let (held, _hold) = mpsc::channel(1);
+    let mut slow = Backend::start(move |_| Reply::Hang(held.clone())).await;
+    let spare = Backend::start(|_| ok("{}")).await;
+    let mut setup = Setup::to(&[&slow, &spare]);
+    setup.limits.max_requests_per_backend = 1;
+    setup.backend().policy.hedge_after = Some(std::time::Duration::from_millis(1));
+    let front = setup.start().await;
+    let mut raw = front.raw().await;
+    raw.write(&format!("GET {FLUNDERS} HTTP/1.1\r\nHost: front\r\n\r\n")).await;
+    slow.seen().await;
+    let refused = async {
+        while front.metric("portico_proxy_repeated_requests_total{reason=\"too_many\"}") != "1" {
+            tokio::task::yield_now().await;
+        }
+    };
+    let refused = tokio::time::timeout(std::time::Duration::from_secs(10), refused).await;
+    refused.expect("the copy is not refused");
+    assert_eq!(spare.connections.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]
