@@ -93,6 +93,7 @@ mod token_signer;
 mod tracing;
 mod type_checking;
 mod uses;
+mod volume_protection;
 mod weaknesses;
 mod webhooks;
 mod websocket_watches;

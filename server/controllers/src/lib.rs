@@ -42,3 +42,4 @@ pub mod storage_versions;
 pub mod system_namespaces;
 pub mod system_objects;
 pub mod ttl_after_finished;
+pub mod volume_protection;

@@ -1,4 +1,5 @@
-//! Starts the controllers of Services, budgets and finished Jobs, which work by the statuses that others write of pods and Jobs.
+//! Starts the controllers of Services, budgets, finished Jobs, claims and volumes, which work by the statuses that others write of
+//! pods, Jobs and volumes.
 
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use portico_controllers::service_endpoints::mirroring::{self, Mirroring};
 use portico_controllers::service_endpoints::slices::{self, EndpointSlices};
 use portico_controllers::service_endpoints::triggers::ServiceTriggers;
 use portico_controllers::ttl_after_finished::{self, TtlAfterFinished};
+use portico_controllers::volume_protection::{self, VolumeProtection};
 use portico_kit::metrics;
 use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::QueueMetrics;
@@ -39,6 +41,16 @@ pub(super) fn start(
         let jobs = TtlAfterFinished::new(workers, queues, metrics);
         jobs.run_workers(registry, tasks);
         listeners.push(Arc::new(jobs));
+    }
+    if is_wanted(volume_protection::CLAIMS) {
+        let claims = VolumeProtection::of_claims(queues);
+        claims.run_workers(registry, tasks);
+        listeners.push(Arc::new(claims));
+    }
+    if is_wanted(volume_protection::VOLUMES) {
+        let volumes = VolumeProtection::of_volumes(queues);
+        volumes.run_workers(registry, tasks);
+        listeners.push(Arc::new(volumes));
     }
     listeners
 }
