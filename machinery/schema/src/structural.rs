@@ -41,7 +41,7 @@ pub use format::{Format, FormatKind};
 pub use model::{Additional, Checks, JsonType, Marks, Node, Rule};
 pub use pattern::Pattern;
 pub(crate) use read::body;
-pub use resource::{CustomResource, rules_not_checked};
+pub use resource::{CustomResource, NO_FIELD, rules_not_checked};
 
 #[cfg(test)]
 mod properties;

@@ -211,6 +211,9 @@ impl CustomResource {
     }
 }
 
+/// The field of the error that [`rules_not_checked`] returns: it is about no field.
+pub const NO_FIELD: &str = "<nil>";
+
 /// What is reported in the place of rules (`x-kubernetes-validations`) when these errors keep them from being evaluated: a
 /// missing field, a value outside an enumeration, of a wrong type, too long or too many.
 #[must_use]
@@ -220,5 +223,5 @@ pub fn rules_not_checked(errors: &[Error]) -> Option<Error> {
         use ErrorType as E;
         matches!(error.kind, E::NotSupported | E::Required | E::TooLong | E::TooMany | E::TypeInvalid)
     };
-    errors.iter().any(blocks).then(|| Error::invalid_printed(&Path::new("<nil>"), "null", TEXT))
+    errors.iter().any(blocks).then(|| Error::invalid_printed(&Path::new(NO_FIELD), "null", TEXT))
 }

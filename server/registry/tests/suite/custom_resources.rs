@@ -129,8 +129,7 @@ async fn a_check_reports_what_a_definition_would_do_to_clients_and_to_what_is_st
     use portico_registry::{Context, FindingKind};
     let harness = defined(&version("v1", true, PROPERTIES)).await;
     harness.post(TABS, &tab("v1", r#""cronSpec":"x","replicas":3"#)).await;
-    let narrower =
-        r#""cronSpec":{"type":"string","maxLength":0},"image":{"type":"string","default":"nginx"}"#;
+    let narrower = r#""cronSpec":{"type":"string","maxLength":0,"x-kubernetes-validations":[{"rule":"true"}]},"image":{"type":"string","default":"nginx"}"#;
     let body = definition(&version("v1", true, narrower));
     let context = Context::system("suite");
     let checked = harness.registry.check_definition(&context, body.as_bytes(), JSON).await.unwrap();
@@ -142,7 +141,11 @@ async fn a_check_reports_what_a_definition_would_do_to_clients_and_to_what_is_st
     assert_eq!(findings(FindingKind::Error), Vec::<String>::new());
     assert_eq!(
         findings(FindingKind::Breaking),
-        [" spec.cronSpec: has a lower maxLength, 0", " spec.replicas: is gone: its values are pruned"]
+        [
+            " spec.cronSpec: has a lower maxLength, 0",
+            " spec.cronSpec: has a new rule: true",
+            " spec.replicas: is gone: its values are pruned"
+        ]
     );
     assert_eq!(findings(FindingKind::Lost), [r#"default/t : unknown field "spec.replicas""#]);
     assert_eq!(

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use portico_machinery::Object;
+use portico_machinery::field::Error;
+use portico_schema::structural::NO_FIELD;
 use portico_store::{Record, Resource};
 
 use super::finding::{Checked, Finding, FindingKind, MAX_OBJECTS};
@@ -65,10 +67,9 @@ fn check(served: &Arc<ServedResource>, record: &Record) -> Vec<Finding> {
         lost(served, &object).into_iter().map(|text| found(FindingKind::Lost, "", text)).collect();
     served.info.schema.settle(&mut object);
     let errors = Validation { served, part: Part::Main, old: None }.validate(&object).errors;
-    findings.extend(errors.iter().map(|error| {
-        let cause = error.cause();
-        found(FindingKind::Invalid, &cause.field, cause.message)
-    }));
+    // That rules were not checked is no finding of its own.
+    let causes = errors.iter().map(Error::cause).filter(|cause| cause.field != NO_FIELD);
+    findings.extend(causes.map(|cause| found(FindingKind::Invalid, &cause.field, cause.message)));
     findings.truncate(MAX_FINDINGS);
     findings
 }

@@ -1,15 +1,16 @@
-//! What a definition breaks of an installed one: its versions, what they serve, and their schemas.
+//! What a definition breaks of an installed one: its names, its versions, what they serve, and their schemas.
 
 use portico_schema::structural::Structural;
 
 use super::finding::{Finding, FindingKind};
 use super::proposed::Proposed;
-use crate::custom::facts::{Facts, Version};
+use crate::custom::facts::{Facts, Names, Version};
 use crate::served::ServedResource;
 
 /// In the order of the installed definition's versions.
 pub(super) fn compare(old: &Proposed, new: &Proposed) -> Vec<Finding> {
-    let mut findings = stored_versions(&old.facts, &new.facts);
+    let mut findings = names(old.facts.names(), new.facts.names());
+    findings.extend(stored_versions(&old.facts, &new.facts));
     for before in old.facts.versions().iter().filter(|version| version.served) {
         let after = new.facts.versions().iter().find(|version| version.name == before.name);
         let of_version = |text: &str| found(&before.name, "", text.to_owned());
@@ -32,6 +33,30 @@ pub(super) fn compare(old: &Proposed, new: &Proposed) -> Vec<Finding> {
 
 fn found(version: &str, field: &str, text: String) -> Finding {
     Finding { version: version.to_owned(), ..Finding::of(FindingKind::Breaking, field, text) }
+}
+
+/// Names by which clients ask for the resource and that are gone.
+fn names(old: &Names, new: &Names) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut report =
+        |field: &str, text: String| findings.push(found("", &format!("spec.names.{field}"), text));
+    // Both have a default.
+    let singular = if new.singular.is_empty() { new.kind.to_lowercase() } else { new.singular.clone() };
+    if old.singular != singular {
+        report("singular", format!("{} is gone: kubectl finds the resource by {singular}", old.singular));
+    }
+    let list_kind =
+        if new.list_kind.is_empty() { format!("{}List", new.kind) } else { new.list_kind.clone() };
+    if old.list_kind != list_kind {
+        report("listKind", format!("lists are of kind {list_kind}, no longer {}", old.list_kind));
+    }
+    for name in old.short_names.iter().filter(|name| !new.short_names.contains(name)) {
+        report("shortNames", format!("{name} is gone: kubectl no longer finds the resource by it"));
+    }
+    for category in old.categories.iter().filter(|category| !new.categories.contains(category)) {
+        report("categories", format!("{category} is gone: kubectl get {category} leaves the resource out"));
+    }
+    findings
 }
 
 fn stored_versions(old: &Facts, new: &Facts) -> Vec<Finding> {
@@ -82,4 +107,29 @@ fn schemas(version: &str, old: &ServedResource, new: &ServedResource) -> Vec<Fin
     let (Some(old), Some(new)) = (schema(old), schema(new)) else { return Vec::new() };
     let breaks = Structural::breaks(&new, &old);
     breaks.into_iter().map(|broken| found(version, broken.path.as_str(), broken.text)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_gone_are_reported() {
+        let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let old = Names {
+            kind: "CronTab".to_owned(),
+            singular: "crontab".to_owned(),
+            list_kind: "CronTabList".to_owned(),
+            short_names: words(&["ct", "cron"]),
+            categories: words(&["all"]),
+            ..Names::default()
+        };
+        let new =
+            Names { kind: "CronTab".to_owned(), short_names: words(&["cron", "new"]), ..Names::default() };
+        let fields = |new: &Names| names(&old, new).into_iter().map(|found| found.field).collect::<Vec<_>>();
+        assert_eq!(fields(&new), ["spec.names.shortNames", "spec.names.categories"]);
+        assert_eq!(fields(&old), Vec::<String>::new());
+        let renamed = Names { singular: "tab".to_owned(), list_kind: "Tabs".to_owned(), ..old.clone() };
+        assert_eq!(fields(&renamed), ["spec.names.singular", "spec.names.listKind"]);
+    }
 }
