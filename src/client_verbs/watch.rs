@@ -53,17 +53,28 @@ struct Seen {
 /// Prints until it is interrupted, until all are available, or until the time is over.
 pub(super) async fn run(watch: &Watch) -> Result<Ending, Failure> {
     let limit = if watch.timeout == 0 { Duration::MAX } else { Duration::from_secs(watch.timeout) };
-    let lost = RefCell::default();
-    match tokio::time::timeout(limit, follow(watch, &lost)).await {
+    let (lost, seen) = (RefCell::default(), RefCell::default());
+    match tokio::time::timeout(limit, follow(watch, &lost, &seen)).await {
         Ok(done) => done,
         // What is known is of earlier, or nothing is.
         Err(_) if !lost.borrow().is_empty() => Err(Failure::Lost(lost.take())),
-        Err(_) => Ok(if watch.until_available { Ending::NotSo } else { Ending::Well }),
+        Err(_) if watch.until_available => {
+            let missing = watch.missing(&seen.borrow());
+            // If standard error is closed, the exit code still says it.
+            let _ = writeln!(std::io::stderr(), "portico: watch: after {limit:?}: {missing}");
+            Ok(Ending::NotSo)
+        }
+        Err(_) => Ok(Ending::Well),
     }
 }
 
-/// Follows changes; `lost` says why the control service does not answer, and is empty while it does.
-async fn follow(watch: &Watch, lost: &RefCell<String>) -> Result<Ending, Failure> {
+/// Follows changes. `lost` holds why the control service does not answer, and is empty while it does; `seen` holds the
+/// APIServices that are there.
+async fn follow(
+    watch: &Watch,
+    lost: &RefCell<String>,
+    seen: &RefCell<BTreeMap<String, Seen>>,
+) -> Result<Ending, Failure> {
     let client = watch.control.client(DEADLINE)?;
     let mut live = Live::begin();
     let is_live = live.is_some();
@@ -75,14 +86,14 @@ async fn follow(watch: &Watch, lost: &RefCell<String>) -> Result<Ending, Failure
         }
     };
     let mut events = pin!(watch_api_services_on_retry(client.clone(), WatchRequest::default(), report));
-    let (mut seen, begun) = (BTreeMap::new(), Instant::now());
+    let begun = Instant::now();
     let mut ticks = tokio::time::interval(TICK);
     loop {
         tokio::select! {
             event = events.try_next() => {
                 let Some(event) = event? else { return Ok(Ending::Well) };
                 lost.take();
-                let changed = watch.take(&client, event, &mut seen).await?;
+                let changed = watch.take(&client, event, seen).await?;
                 if let (None, Some(line)) = (&live, changed) {
                     output::lines([line])?;
                 }
@@ -90,9 +101,10 @@ async fn follow(watch: &Watch, lost: &RefCell<String>) -> Result<Ending, Failure
             _ = ticks.tick() => {}
         }
         if let Some(live) = &mut live {
+            let seen = seen.borrow();
             live.draw(&table(&seen), &progress(&seen, begun.elapsed(), &lost.borrow()))?;
         }
-        if watch.until_available && watch.all_are_available(&seen) {
+        if watch.until_available && watch.all_are_available(&seen.borrow()) {
             return Ok(Ending::Well);
         }
     }
@@ -104,7 +116,7 @@ impl Watch {
         &self,
         client: &Client,
         event: Event,
-        seen: &mut BTreeMap<String, Seen>,
+        seen: &RefCell<BTreeMap<String, Seen>>,
     ) -> Result<Option<String>, Failure> {
         let (kind, Some(object)) = (event.r#type(), event.object) else { return Ok(None) };
         let name = object.metadata.as_ref().map(|metadata| metadata.name.clone()).unwrap_or_default();
@@ -112,19 +124,29 @@ impl Watch {
             return Ok(None);
         }
         if kind == EventType::Deleted {
-            seen.remove(&name);
+            seen.borrow_mut().remove(&name);
             return Ok(Some(format!("{name} deleted")));
         }
         let now = look_at(client, &name, &object).await?;
-        if seen.get(&name) == Some(&now) {
+        if seen.borrow().get(&name) == Some(&now) {
             return Ok(None);
         }
         let line = match now.available {
             true => format!("{name} available"),
             false => format!("{name} unavailable: {}", now.why),
         };
-        seen.insert(name, now);
+        seen.borrow_mut().insert(name, now);
         Ok(Some(line))
+    }
+
+    /// Describes what --until-available still waits for.
+    fn missing(&self, seen: &BTreeMap<String, Seen>) -> String {
+        let absent = self.names.iter().filter(|name| !seen.contains_key(*name));
+        let absent = absent.map(|name| format!("there is no APIService {name}"));
+        let unavailable = seen.iter().filter(|(_, seen)| !seen.available);
+        let unavailable = unavailable.map(|(name, _)| format!("{name} is unavailable"));
+        let missing: Vec<String> = absent.chain(unavailable).collect();
+        if missing.is_empty() { "there are no APIServices".to_owned() } else { missing.join(", ") }
     }
 
     fn all_are_available(&self, seen: &BTreeMap<String, Seen>) -> bool {

@@ -297,6 +297,10 @@ async fn a_dead_backend_is_explained_in_the_table_in_the_tree_and_by_exit_codes(
     let printed = String::from_utf8(done.stdout).unwrap();
     assert_eq!(done.status.code(), Some(1), "{printed}");
     assert!(printed.starts_with(&format!("{name} unavailable: ")), "{printed}");
+    let missing = ["watch", "nosuch", &name, "--until-available", "--timeout", "1"];
+    let (code, error) = fails(&portico, &missing);
+    let waited_for = format!("there is no APIService nosuch, {name} is unavailable");
+    assert_eq!((code, error), (1, format!("portico: watch: after 1s: {waited_for}\n")));
 
     let waiting =
         verb(&portico, &["watch", &name, "--until-available"]).stdout(Stdio::piped()).spawn().unwrap();
