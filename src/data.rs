@@ -85,7 +85,8 @@ fn with_places(arguments: impl Iterator<Item = OsString>) -> Result<Cli, ExitCod
             match &mut cli.verb {
                 Verb::Backup(verb) => verb.from.place.settle(matches)?,
                 Verb::Restore(verb) => verb.to.settle(matches)?,
-                Verb::Migrate(_) | Verb::Doctor(_) => {}
+                Verb::Doctor(verb) => verb.check(matches)?,
+                Verb::Migrate(_) => {}
             }
         }
         Ok(cli)

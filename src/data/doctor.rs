@@ -5,12 +5,15 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::ArgMatches;
+use clap::parser::ValueSource;
 use portico_gostd::os::error_text;
 use portico_kit::platform::OpenOptionsExt;
 use portico_machinery::effective_version::KUBERNETES;
 use portico_machinery::expiration::Evaluator;
 use portico_server::data::{DataError, DataFolder, Exported};
 
+use super::place::conflict;
 use crate::ending::fail_with;
 
 /// Something is wrong, or still is.
@@ -20,8 +23,11 @@ const FAILED: u8 = 2;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Doctor {
-    /// The folder of the database.
+    /// The folder of the database; --data-dir names it as well.
     #[arg(value_name = "DATA_DIR")]
+    folder: Option<PathBuf>,
+    /// The folder of the database.
+    #[arg(long, value_name = "DIR", default_value = "./portico-data", env = "PORTICO_DATA_DIR")]
     data_dir: PathBuf,
     /// Write every object that can be read into a new file, one line of JSON each, Secrets included; - writes to standard
     /// output, and findings to standard error.
@@ -47,6 +53,21 @@ enum Failure {
     Output(#[from] io::Error),
 }
 
+impl Doctor {
+    /// The folder that the command line names; the variable counts where it names none.
+    fn folder(&self) -> &Path {
+        self.folder.as_deref().unwrap_or(&self.data_dir)
+    }
+
+    /// Refuses a command line that names two folders.
+    pub(super) fn check(&self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        match self.folder.is_some() && matches.value_source("data_dir") == Some(ValueSource::CommandLine) {
+            true => Err(conflict("DATA_DIR", "--data-dir")),
+            false => Ok(()),
+        }
+    }
+}
+
 pub(super) async fn run(verb: &Doctor) -> ExitCode {
     match examine(verb).await {
         Ok(true) => ExitCode::SUCCESS,
@@ -57,7 +78,7 @@ pub(super) async fn run(verb: &Doctor) -> ExitCode {
 
 /// Whether the database is sound in the end.
 async fn examine(verb: &Doctor) -> Result<bool, Failure> {
-    let mut folder = DataFolder::new(&verb.data_dir, &Evaluator::new(KUBERNETES))?;
+    let mut folder = DataFolder::new(verb.folder(), &Evaluator::new(KUBERNETES))?;
     if let Some(file) = &verb.encryption_provider_config {
         folder = folder.opening_with(file)?;
     }

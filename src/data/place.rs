@@ -80,13 +80,15 @@ pub(super) fn read(flag: &'static str, path: &Path) -> Result<Vec<u8>, Failure> 
         .map_err(|error| Failure::Asked(format!("{flag} {}: {}", path.display(), error_text(&error))))
 }
 
+/// Two that name a place each.
+pub(super) fn conflict(first: &str, second: &str) -> clap::Error {
+    let text = format!("{first} and {second} name a place each: give one of them\n");
+    clap::Error::raw(ErrorKind::ArgumentConflict, text)
+}
+
 impl Place {
     /// A place that a flag names is meant before those that variables name. Two of a kind are refused.
     pub(super) fn settle(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        let conflict = |first: &str, second: &str| {
-            let text = format!("{first} and {second} name a place each: give one of them\n");
-            Err(clap::Error::raw(ErrorKind::ArgumentConflict, text))
-        };
         let is_flag = |id: &str| {
             matches.try_contains_id(id).unwrap_or_default()
                 && matches.value_source(id) == Some(ValueSource::CommandLine)
@@ -94,12 +96,12 @@ impl Place {
         let mut flags = PLACES.iter().filter(|(id, _)| is_flag(id)).map(|(_, flag)| *flag);
         let Some(flag) = flags.next() else {
             return match self.database_url.is_some() && !self.etcd.etcd_servers.is_empty() {
-                true => conflict("PORTICO_DATABASE_URL", "PORTICO_ETCD_SERVERS"),
+                true => Err(conflict("PORTICO_DATABASE_URL", "PORTICO_ETCD_SERVERS")),
                 false => Ok(()),
             };
         };
         if let Some(other) = flags.next() {
-            return conflict(flag, other);
+            return Err(conflict(flag, other));
         }
         if flag != "--database-url" {
             self.database_url = None;

@@ -277,6 +277,10 @@ async fn the_doctor_names_exports_and_removes() {
     assert!(code == Some(0) && printed.contains("removed configmaps/default/cm-b"), "{printed}");
     let (code, printed) = run(&portico, &["doctor", data]);
     assert!(code == Some(0) && printed.starts_with("sound: "), "{printed}");
+    let (code, printed) = run(&portico, &["doctor", "--data-dir", data]);
+    assert!(code == Some(0) && printed.starts_with("sound: "), "{printed}");
+    let (code, printed) = run(&portico, &["doctor", data, "--data-dir", data]);
+    assert!(code == Some(2) && printed.contains("DATA_DIR and --data-dir name a place each"), "{printed}");
     let (code, printed) = run(&portico, &["doctor", "nowhere"]);
     assert!(code == Some(2) && printed.contains("nowhere/portico.db is not there"), "{printed}");
     portico.restart().await;
