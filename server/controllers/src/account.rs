@@ -2,10 +2,9 @@
 
 use portico_registry::{Context, ObjectRef};
 
-/// One of upstream's controller service accounts, with kube-controller-manager as the field manager.
+/// One of upstream's controller service accounts.
 pub(crate) fn account(name: &str) -> Context {
-    let user = format!("system:serviceaccount:kube-system:{name}");
-    Context { user_agent: "kube-controller-manager".to_owned(), ..Context::system(&user) }
+    Context::system(&format!("system:serviceaccount:kube-system:{name}"))
 }
 
 /// What a queue of namespaced objects holds.

@@ -65,16 +65,25 @@ impl Context {
         Self { user, user_agent: user_agent.into(), annotations: Annotations::default(), internal: false }
     }
 
-    /// One of our own controllers: `system:masters` under this name.
+    /// One of our own controllers: `system:masters` under this name. Its field manager is that of the program which runs it upstream.
     #[must_use]
     pub fn system(name: &str) -> Self {
-        Self::new(UserInfo::new(name, [MASTERS]).authenticated(), name)
+        Self::new(UserInfo::new(name, [MASTERS]).authenticated(), program_of(name))
     }
 
     /// The same for writes that authentication or leader election depends on: no webhook or policy can delay or refuse them.
     #[must_use]
     pub fn internal(name: &str) -> Self {
         Self { internal: true, ..Self::system(name) }
+    }
+}
+
+/// Name of the upstream program that acts as this user; the user's own if there is none.
+fn program_of(user: &str) -> &str {
+    match user {
+        "system:apiserver" => "kube-apiserver",
+        user if user.starts_with("system:serviceaccount:kube-system:") => "kube-controller-manager",
+        user => user,
     }
 }
 

@@ -7,7 +7,7 @@ pub const NON_STRUCTURAL: &str = "NonStructuralSchema";
 /// Whether it may have a name in a group of Kubernetes' own.
 pub const APPROVED: &str = "KubernetesAPIApprovalPolicyConformant";
 
-/// The server itself, as managed fields name it upstream.
+/// The server itself.
 pub fn context() -> Context {
-    Context { user_agent: "kube-apiserver".to_owned(), ..Context::system("system:apiserver") }
+    Context::system("system:apiserver")
 }
