@@ -1,8 +1,9 @@
-//! Compresses the console's files: the program has them as browsers ask for them.
+//! Compresses the console's files, which the program has as browsers ask for them, and notes the compiler's version.
 
 use std::error::Error;
 use std::io::Write;
 use std::path::Path;
+use std::process::Command;
 use std::{env, fs};
 
 use flate2::Compression;
@@ -13,6 +14,8 @@ const FOLDER: &str = "console";
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={FOLDER}");
+    let compiler = Command::new(env::var("RUSTC")?).arg("--version").output()?;
+    println!("cargo::rustc-env=PORTICO_COMPILER={}", String::from_utf8(compiler.stdout)?.trim());
     let out = env::var("OUT_DIR")?;
     for entry in fs::read_dir(FOLDER)? {
         let path = entry?.path();

@@ -22,11 +22,11 @@ pub struct VersionInfo {
     pub min_compatibility_minor: String,
     /// `v1.36.3+portico-0.1.0`
     pub git_version: String,
-    /// The commit of this build, empty when unknown.
+    /// The commit of this build (`PORTICO_GIT_COMMIT` while it is built), empty if unknown.
     pub git_commit: String,
-    /// `clean`, `dirty`, or empty.
+    /// `clean`, `dirty`, or empty (`PORTICO_GIT_TREE_STATE`).
     pub git_tree_state: String,
-    /// RFC 3339, empty when unknown.
+    /// RFC 3339, empty if unknown (`PORTICO_BUILD_DATE`).
     pub build_date: String,
     /// Upstream names its compiler's version here; we ours.
     pub go_version: String,
@@ -51,10 +51,10 @@ impl Default for VersionInfo {
             min_compatibility_major: "1".to_owned(),
             min_compatibility_minor: "35".to_owned(),
             git_version: concat!("v1.36.3+portico-", env!("CARGO_PKG_VERSION")).to_owned(),
-            git_commit: String::new(),
-            git_tree_state: String::new(),
-            build_date: String::new(),
-            go_version: String::new(),
+            git_commit: option_env!("PORTICO_GIT_COMMIT").unwrap_or_default().to_owned(),
+            git_tree_state: option_env!("PORTICO_GIT_TREE_STATE").unwrap_or_default().to_owned(),
+            build_date: option_env!("PORTICO_BUILD_DATE").unwrap_or_default().to_owned(),
+            go_version: env!("PORTICO_COMPILER").to_owned(),
             compiler: "rustc".to_owned(),
             platform: format!("{}/{arch}", std::env::consts::OS),
         }
