@@ -13,6 +13,7 @@ mod place;
 mod shown;
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -22,7 +23,7 @@ use crate::control_service::parse;
 use crate::ending::{fail_with, print_text};
 pub(crate) use names::Name;
 use names::{FAILED, USAGE};
-use place::Asked;
+use place::{Asked, Place};
 
 /// The verb that is ours.
 pub(crate) const VERB: &str = "testenv";
@@ -33,6 +34,7 @@ pub(crate) fn main_as(name: Name, arguments: Vec<OsString>) -> ExitCode {
         Name::ApiServer => api_server::main(arguments),
         Name::Etcd => etcd::main(&arguments),
         Name::Kubectl => kubectl::main(),
+        Name::SetupEnvtest => main(arguments.into_iter()),
     }
 }
 
@@ -54,6 +56,12 @@ enum Verb {
         /// the files stay what they are.
         #[arg(long)]
         symlink: bool,
+    },
+    /// Make setup-envtest in the bin folder of a project of kubebuilder, for its Makefile to use: make test ENVTEST_VERSION=portico. Exit
+    /// code 0: made; 1: not.
+    SetupEnvtest {
+        /// The folder, which is made: the Makefile's LOCALBIN.
+        dir: PathBuf,
     },
     /// Print what KUBEBUILDER_ASSETS is to be, after making the folder unless it is there and of this program: eval "$(portico testenv use)".
     /// Exit code 0: printed; 1: it could not be made.
@@ -104,9 +112,10 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let done = match cli.verb {
         Verb::Install { dir, symlink } => install(&dir, symlink),
+        Verb::SetupEnvtest { dir } => install::setup_envtest(&dir),
         Verb::Use { asked, bin_dir, print, output, installed_only: _ } => {
             place::of(&Asked { text: asked.as_deref(), bin_dir: bin_dir.as_deref() })
-                .and_then(|dir| use_folder(&dir, print, output))
+                .and_then(|place| use_folder(&place, print, output))
         }
     };
     match done {
@@ -120,7 +129,12 @@ fn install(dir: &Path, symlink: bool) -> Result<String, String> {
     Ok(format!("{made}\n\n  {}", shown::shell(&place::absolute(dir)?)))
 }
 
-fn use_folder(dir: &Path, print: Option<Print>, output: Option<Output>) -> Result<String, String> {
+fn use_folder(place: &Place, print: Option<Print>, output: Option<Output>) -> Result<String, String> {
+    let dir = &place.dir;
+    if let Some(warning) = &place.warning {
+        // If standard error is closed, the tests still run.
+        let _ = writeln!(std::io::stderr(), "portico: {VERB}: {warning}");
+    }
     if !install::is_current(dir) {
         install::install(dir, install::Link::Lasting)?;
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use portico_gostd::os::error_text;
 use portico_kit::platform::{file_id, is_program, symlink};
 
-use super::names::Name;
+use super::names::{Name, SETUP_ENVTEST};
 
 /// How the names lead to this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +35,7 @@ pub(super) fn is_current(dir: &Path) -> bool {
 /// One line that names the file.
 pub(super) fn install(dir: &Path, link: Link) -> Result<String, String> {
     fs::create_dir_all(dir).map_err(failed(dir))?;
-    let own = std::env::current_exe().and_then(fs::canonicalize);
-    let own = own.map_err(|error| format!("cannot find this program's file: {}", error_text(&error)))?;
+    let own = own_file()?;
     let mut made = Vec::new();
     for (name, file) in Name::ALL {
         let path = dir.join(file);
@@ -51,6 +50,28 @@ pub(super) fn install(dir: &Path, link: Link) -> Result<String, String> {
         made.push(format!("{}: {}", path.display(), how.map_err(failed(&path))?));
     }
     Ok(made.join("\n"))
+}
+
+/// Makes setup-envtest in a Makefile's LOCALBIN, as its `go-install-tool` leaves it for `ENVTEST_VERSION=portico`: a file with the
+/// version in its name, and a symbolic link to it. What is there is not fetched.
+///
+/// # Errors
+/// One line that names the file.
+pub(super) fn setup_envtest(dir: &Path) -> Result<String, String> {
+    fs::create_dir_all(dir).map_err(failed(dir))?;
+    let dir = super::place::absolute(dir)?;
+    let own = own_file()?;
+    let (file, name) = (dir.join(format!("{SETUP_ENVTEST}-portico")), dir.join(SETUP_ENVTEST));
+    let how = place(&file, |new| made_of(&own, new, Link::Lasting)).map_err(failed(&file))?;
+    place(&name, |new| symlink(&file, new).map(|()| "symbolic link to")).map_err(failed(&name))?;
+    let made = format!("{}: {how} {}", file.display(), own.display());
+    Ok(format!("{made}\n\n  make test ENVTEST_VERSION=portico"))
+}
+
+/// The file of this program.
+fn own_file() -> Result<PathBuf, String> {
+    let own = std::env::current_exe().and_then(fs::canonicalize);
+    own.map_err(|error| format!("cannot find this program's file: {}", error_text(&error)))
 }
 
 fn made_of(own: &Path, new: &Path, link: Link) -> io::Result<&'static str> {

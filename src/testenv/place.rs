@@ -14,20 +14,29 @@ pub(super) struct Asked<'a> {
     pub(super) bin_dir: Option<&'a Path>,
 }
 
-/// The folder.
+/// The folder to use.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) dir: PathBuf,
+    /// What the caller should know.
+    pub(super) warning: Option<String>,
+}
+
+/// Returns the folder that is asked for. In the place of another version it is that of the served one, with a warning.
 ///
 /// # Errors
-/// Another version is asked for, or what is none; or nothing says where this user's files are.
-pub(super) fn of(asked: &Asked<'_>) -> Result<PathBuf, String> {
+/// The version cannot be read, or nothing says where this user's files are.
+pub(super) fn of(asked: &Asked<'_>) -> Result<Place, String> {
+    let mut warning = None;
     match asked.text {
         Some(text) if !is_version(text) && (asked.bin_dir.is_some() || is_like_a_version(text)) => {
             return Err(format!("{text} is no version of Kubernetes; a folder of this name is ./{text}"));
         }
-        Some(text) if !is_version(text) => return Ok(PathBuf::from(text)),
+        Some(text) if !is_version(text) => return Ok(Place { dir: PathBuf::from(text), warning }),
         Some(text) if !is_served(text) => {
-            return Err(format!(
-                "Kubernetes {text} is asked for, and this program serves {}; an earlier one is emulated with \
-                 APIServer.Configure().Set(\"emulated-version\", ...)",
+            warning = Some(format!(
+                "Kubernetes {text} is asked for, and this program serves {}, which is used in its place; an earlier one \
+                 is emulated with APIServer.Configure().Set(\"emulated-version\", ...)",
                 version()
             ));
         }
@@ -38,7 +47,8 @@ pub(super) fn of(asked: &Asked<'_>) -> Result<PathBuf, String> {
         None => of_user()?,
     };
     let (os, arch) = (std::env::consts::OS, go_architecture());
-    Ok(below.join("k8s").join(format!("{}-portico-{os}-{arch}", version())))
+    let dir = below.join("k8s").join(format!("{}-portico-{os}-{arch}", version()));
+    Ok(Place { dir, warning })
 }
 
 /// Where programs keep what they make for a user.
@@ -90,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_told_from_folders_and_only_the_served_one_is_made() {
+    fn versions_are_told_from_folders_and_the_served_one_is_made_for_all() {
         for folder in ["bin", "./1.36", "/opt/1.36.3", "1", "testbin.d"] {
             assert!(!is_version(folder), "{folder}");
         }
@@ -106,7 +116,10 @@ mod tests {
             assert!(said.contains(&format!("{mistyped} is no version")), "{said}");
         }
         assert!(is_version("1.20.x") && !is_served("1.20.x"));
-        let said = of(&Asked { text: Some("1.20"), bin_dir: None }).unwrap_err();
+        let of = |text| of(&Asked { text: Some(text), bin_dir: Some(Path::new("d")) }).unwrap();
+        let (other, same) = (of("1.20"), of(minor));
+        assert_eq!((&other.dir, same.warning), (&same.dir, None));
+        let said = other.warning.unwrap();
         assert!(said.contains("1.20") && said.contains(&served), "{said}");
     }
 }

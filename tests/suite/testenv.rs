@@ -471,7 +471,27 @@ async fn a_folder_is_made_once_and_printed_for_whoever_asks() {
     let (code, _, err) = portico(&["testenv", "use", "1.3x", "--bin-dir", path]);
     assert!(code == Some(1) && err.contains("1.3x is no version"), "{code:?} {err}");
     let (code, _, err) = portico(&["testenv", "use", "1.20.x", "--bin-dir", path, "-p", "path"]);
-    assert!(code == Some(1) && err.contains("1.20.x"), "{err}");
+    assert!(code == Some(0) && err.contains("1.20.x"), "another version is told of: {err}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_makefile_of_kubebuilder_finds_setup_envtest() {
+    let folder = temporary();
+    let bin = folder.path().join("project's bin");
+    let (code, out, err) = portico(&["testenv", "setup-envtest", bin.to_str().unwrap()]);
+    assert!(code == Some(0) && out.contains("make test ENVTEST_VERSION=portico"), "{out} {err}");
+    // What the Makefile looks at before it installs setup-envtest with go.
+    let file = bin.join("setup-envtest-portico");
+    assert!(std::fs::symlink_metadata(&file).unwrap().is_file());
+    assert_eq!(std::fs::read_link(bin.join("setup-envtest")).unwrap(), file);
+    for name in ["setup-envtest", "setup-envtest-portico"] {
+        let mut command = Command::new(bin.join(name));
+        let command = command.args(["use", "1.35", "--bin-dir"]).arg(&bin).args(["-p", "path"]);
+        let (code, out, err) = run(command);
+        assert!(code == Some(0) && err.contains("Kubernetes 1.35 is asked for"), "{out} {err}");
+        let assets = Path::new(out.trim_end());
+        assert!(assets.starts_with(bin.join("k8s")) && assets.join("kube-apiserver").exists(), "{out}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
