@@ -99,6 +99,18 @@ async fn the_table_has_upstreams_columns_and_names_the_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn flow_schemas_are_listed_in_the_order_in_which_they_are_matched() {
+    let portico = Portico::start().await;
+    let path = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
+    let accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    let table = portico.admin().get_as(path, accept).await.json();
+    let row = |row: &Value| (row["cells"][2].as_i64().unwrap(), row["cells"][0].as_str().unwrap().to_owned());
+    let rows: Vec<_> = table["rows"].as_array().unwrap().iter().map(row).collect();
+    assert_eq!(rows.first().unwrap(), &(1, "exempt".to_owned()));
+    assert!(rows.is_sorted() && rows.len() > 3, "{rows:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn yaml_comes_and_goes() {
     let portico = Portico::start().await;
     let admin = portico.admin();

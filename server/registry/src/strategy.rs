@@ -203,6 +203,11 @@ pub trait TableStrategy: Send + Sync {
         None
     }
 
+    /// What the rows of a list are sorted by before their names, if by anything.
+    fn row_order(&self) -> Option<fn(&Object) -> i64> {
+        None
+    }
+
     /// Why an object of which these selectable fields are known is done for good: reason and message of its row.
     fn completion(&self, _field: &dyn Fn(&str) -> String) -> Option<(&'static str, &'static str)> {
         None

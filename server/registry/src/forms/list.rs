@@ -13,6 +13,7 @@ use crate::answer::{Body, ListStream};
 use crate::list::Page;
 use crate::objects::Objects;
 use crate::served::ServedResource;
+use crate::stored;
 
 /// About how many bytes one piece has.
 const PIECE: usize = 64 * 1024;
@@ -142,8 +143,12 @@ fn json(
     served: &Arc<ServedResource>,
     form: Form,
     include: Include,
-    page: Page,
+    mut page: Page,
 ) -> Body {
+    if let (Form::Table(_), Some(order)) = (form, served.strategies.table.row_order()) {
+        // Stable: what is equal stays sorted by name.
+        page.records.sort_by_cached_key(|record| order(&stored::decode(record)));
+    }
     let now = inner.moment().now;
     let renderer = Renderer { cache: None, served, form, encoding: Encoding::Json, include, now };
     let mut writer = Writer {

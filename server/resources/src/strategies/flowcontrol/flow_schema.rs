@@ -45,6 +45,10 @@ impl TableStrategy for FlowSchema {
         let dangling = conditions.items().find(|c| c.field("type").str() == "Dangling");
         Cell::text(dangling.map_or("?", |condition| condition.field("status").str()))
     }
+
+    fn row_order(&self) -> Option<fn(&Object) -> i64> {
+        Some(|schema| schema.at(&["spec", "matchingPrecedence"]).i64().unwrap_or_default())
+    }
 }
 
 fn spec(new: &Object, errors: &mut Errors) {
