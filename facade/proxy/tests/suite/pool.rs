@@ -7,7 +7,7 @@ use bytes::Bytes;
 use portico_proxy::Upstream;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::backend::{Backend, Reply, ok};
+use crate::backend::{Backend, PATIENCE, Reply, ok};
 use crate::front::{FLUNDERS, Setup};
 
 #[tokio::test]
@@ -185,7 +185,7 @@ async fn a_copy_of_a_request_counts_as_one_under_way() {
             tokio::task::yield_now().await;
         }
     };
-    let refused = tokio::time::timeout(std::time::Duration::from_secs(10), refused).await;
+    let refused = tokio::time::timeout(PATIENCE, refused).await;
     refused.expect("the copy is not refused");
     assert_eq!(spare.connections.load(Ordering::SeqCst), 0);
 }
