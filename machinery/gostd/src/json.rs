@@ -36,6 +36,31 @@ pub fn go_type(value: &serde_json::Value) -> &'static str {
     }
 }
 
+/// JSON values that Go decodes into a slice or a struct.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Container {
+    /// Decoded into a slice.
+    Array,
+    /// Decoded into a struct or a map.
+    Object,
+}
+
+/// Parses a JSON value that Go decodes into `go_type`; `null` is accepted.
+///
+/// # Errors
+/// The text is not JSON, or is a value of another type: the message is that of `encoding/json`.
+pub fn container(text: &str, expected: Container, go_type: &str) -> Result<serde_json::Value, String> {
+    let value: serde_json::Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let fits = match expected {
+        Container::Array => value.is_array(),
+        Container::Object => value.is_object(),
+    };
+    if fits || value.is_null() {
+        return Ok(value);
+    }
+    Err(format!("json: cannot unmarshal {} into Go value of type {go_type}", self::go_type(&value)))
+}
+
 /// Reads a document; one that is `null` is empty.
 ///
 /// # Errors

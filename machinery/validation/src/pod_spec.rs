@@ -33,6 +33,7 @@ use crate::{checks, tolerations, validate_annotations, validate_labels, values};
 
 pub use annotations::{APPARMOR, MIRROR, validate_pod_annotations, validate_profiles_agree};
 pub use defaults::{CONTAINER_LISTS, default_spec, drop_old_annotations, round_to_milli};
+pub use images::image_without_padding;
 pub use parts::{Of, all_containers, is_sidecar};
 pub use privileges::allow as allow_privileges;
 pub use references::{config_maps_of, secrets_of};
@@ -41,8 +42,9 @@ pub use resources::{
     total,
 };
 pub use volumes::claims::{access_modes, validate_claim_spec};
+pub use volumes::holder::Holder as VolumeHolder;
 pub use volumes::host_path;
-pub use volumes::network::{Holder as VolumeHolder, source as volume_source};
+pub use volumes::network::source as volume_source;
 pub use warnings::{claim_spec_warnings, fractional_bytes, pod_warnings};
 
 /// Sets what absent fields of a template (`metadata` and `spec`) hold, behind the data's own defaults.
@@ -109,14 +111,6 @@ pub fn validate_spec(spec: &Cursor<'_>, of: Of<'_>, errors: &mut Errors) {
     resources::overhead(&overhead, &overhead.path(), errors);
     os::validate(spec, errors);
     env::file_volumes(spec, errors);
-}
-
-/// Validates what holds for the images of a pod, but not of a template.
-pub fn image_without_padding(container: &Cursor<'_>, errors: &mut Errors) {
-    let image = container.field("image");
-    if image.str().trim() != image.str() {
-        errors.push(image.invalid("must not have leading or trailing whitespace"));
-    }
 }
 
 /// Names of other things, and the deadline.

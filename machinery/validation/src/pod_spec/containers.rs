@@ -8,7 +8,7 @@ use portico_machinery::field::Error;
 use super::parts::is_sidecar;
 use super::scene::Scene;
 use super::volumes::Volumes;
-use super::{env, handlers, mounts, ports, resources, security};
+use super::{env, handlers, images, mounts, ports, resources, security};
 use crate::Errors;
 use crate::{checks, values};
 
@@ -75,7 +75,7 @@ fn ephemeral<'a>(scene: &Scene<'_, 'a>, names: &mut HashSet<&'a str>, errors: &m
     let others = names.clone();
     for container in scene.spec.field("ephemeralContainers").items() {
         common(&container, scene, errors);
-        super::image_without_padding(&container, errors);
+        images::image_without_padding(&container, errors);
         unique_name(&container, names, true, errors);
         let target = container.field("targetContainerName");
         if !target.str().is_empty() && !others.contains(target.str()) {

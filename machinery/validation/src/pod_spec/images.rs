@@ -1,5 +1,17 @@
 //! References of container images, as far as the pull policy depends on them.
 
+use portico_machinery::Cursor;
+
+use crate::Errors;
+
+/// Validates what holds for the images of a pod, but not of a template.
+pub fn image_without_padding(container: &Cursor<'_>, errors: &mut Errors) {
+    let image = container.field("image");
+    if image.str().trim() != image.str() {
+        errors.push(image.invalid("must not have leading or trailing whitespace"));
+    }
+}
+
 /// What stands for an absent pull policy: `Always` for what may move (`latest`, or neither tag nor digest).
 pub fn pull_policy(image: &str) -> &'static str {
     match tag(image) {

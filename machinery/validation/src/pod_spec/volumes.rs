@@ -2,6 +2,7 @@
 
 pub(super) mod claims;
 mod files;
+pub(super) mod holder;
 mod iscsi;
 pub(super) mod network;
 mod quobyte;
@@ -11,7 +12,7 @@ use std::collections::HashMap;
 use portico_machinery::Cursor;
 use portico_machinery::field::Error;
 
-use self::network::Holder;
+use self::holder::Holder;
 use super::parts::Of;
 use crate::Errors;
 use crate::{checks, paths, values};

@@ -3,7 +3,7 @@
 use portico_machinery::Cursor;
 use portico_machinery::field::Error;
 
-use super::network::{Holder, lun};
+use super::holder::Holder;
 use crate::Errors;
 use crate::checks;
 
@@ -50,6 +50,10 @@ pub(super) fn interface(volume: &Cursor<'_>, errors: &mut Errors) {
 fn is_too_long(here: &Cursor<'_>, volume: &str) -> bool {
     let portal = here.field("targetPortal").str();
     here.field("initiatorName").is_present() && volume.len() + 1 + portal.len() > INTERFACE_MAX
+}
+
+pub(super) fn lun(here: &Cursor<'_>, errors: &mut Errors) {
+    checks::between(&here.field("lun"), 0, 255, "must be between 0 and 255, inclusive", errors);
 }
 
 /// A name at `at`, reported as `shown` of the source.

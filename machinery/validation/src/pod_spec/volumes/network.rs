@@ -3,19 +3,11 @@
 use portico_machinery::field::{Error, Path};
 use portico_machinery::{Cursor, names};
 
-use super::iscsi::iscsi;
+use super::holder::Holder;
+use super::iscsi::{iscsi, lun};
 use super::quobyte::quobyte;
 use crate::Errors;
 use crate::{checks, paths, values};
-
-/// Object that holds a volume source. Some sources have more fields in a persistent volume.
-#[derive(Clone, Copy)]
-pub enum Holder<'a> {
-    /// A pod, or a template of one.
-    Pod,
-    /// A persistent volume of this name.
-    PersistentVolume(&'a str),
-}
 
 /// Fields that must not be empty, in upstream's order.
 const REQUIRED: [(&str, &[&str]); 17] = [
@@ -135,10 +127,6 @@ fn partition(here: &Cursor<'_>, base: &Path, errors: &mut Errors) {
     if !(0..=255).contains(&number) {
         errors.push(Error::invalid(&base.child("partition"), number, "must be between 1 and 255, inclusive"));
     }
-}
-
-pub(super) fn lun(here: &Cursor<'_>, errors: &mut Errors) {
-    checks::between(&here.field("lun"), 0, 255, "must be between 0 and 255, inclusive", errors);
 }
 
 fn fibre_channel(here: &Cursor<'_>, errors: &mut Errors) {

@@ -2,6 +2,7 @@
 
 mod annotations;
 mod table;
+mod taints;
 mod validate;
 
 use std::borrow::Cow;

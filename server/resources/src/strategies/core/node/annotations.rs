@@ -2,9 +2,10 @@
 
 use portico_machinery::field::{Error, Path};
 use portico_machinery::{Cursor, Object};
-use serde_json::Value;
 
-use super::validate::taints;
+use portico_gostd::json::{self, Container};
+
+use super::taints::taints;
 use portico_validation::Errors;
 
 const TAINTS: &str = "scheduler.alpha.kubernetes.io/taints";
@@ -14,13 +15,13 @@ const AVOID: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
 pub(super) fn validate(annotations: &Cursor<'_>, errors: &mut Errors) {
     let path = annotations.path();
     if let Some(text) = annotations.entry_str(TAINTS).filter(|text| !text.is_empty()) {
-        match parsed(text, Value::is_array, "[]core.Taint") {
+        match parsed(text, Container::Array, "[]core.Taint") {
             Ok(holder) => taints(&holder.at(&[VALUE]), &path.child(TAINTS), errors),
             Err(reason) => errors.push(Error::invalid(&path, TAINTS, &reason)),
         }
     }
     if let Some(text) = annotations.entry_str(AVOID).filter(|text| !text.is_empty()) {
-        match parsed(text, Value::is_object, "v1.AvoidPods") {
+        match parsed(text, Container::Object, "v1.AvoidPods") {
             Ok(holder) => avoided(&holder.at(&[VALUE, "preferAvoidPods"]), &path.child(AVOID), errors),
             Err(reason) => errors.push(Error::invalid(&path.child("AvoidPods"), AVOID, &reason)),
         }
@@ -30,16 +31,10 @@ pub(super) fn validate(annotations: &Cursor<'_>, errors: &mut Errors) {
 /// Field of the object that [`parsed`] puts a value into.
 const VALUE: &str = "value";
 
-/// The value that a text holds, as a field of an object; null is an empty one.
-fn parsed(text: &str, is_expected: fn(&Value) -> bool, go_type: &str) -> Result<Object, String> {
-    // The parser's words name a line and a column of the annotation.
-    let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    if !value.is_null() && !is_expected(&value) {
-        let found = portico_gostd::json::go_type(&value);
-        return Err(format!("json: cannot unmarshal {found} into Go value of type {go_type}"));
-    }
+/// Parses JSON into a field of an object, so that the value can be read with a cursor.
+fn parsed(text: &str, expected: Container, go_type: &str) -> Result<Object, String> {
     let mut holder = Object::default();
-    holder.set(&[VALUE], value);
+    holder.set(&[VALUE], json::container(text, expected, go_type)?);
     Ok(holder)
 }
 

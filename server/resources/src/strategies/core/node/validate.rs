@@ -1,17 +1,14 @@
 //! What is validated of a node. Upstream names some of the fields by paths where they do not stand.
 
-use std::collections::HashSet;
-
-use portico_machinery::field::{Error, ErrorType, Path};
+use portico_machinery::field::{Error, Path};
 use portico_machinery::{Cursor, Object, names};
 
 use super::annotations;
+use super::taints::taints;
 use portico_validation::Errors;
 use portico_validation::pod_spec::is_counted;
 use portico_validation::{checks, ranges, values};
 
-/// The fields of a taint that are texts.
-const TAINT: [(&str, &str); 3] = [("Key", "key"), ("Value", "value"), ("Effect", "effect")];
 /// Most bytes of the name of a feature.
 const FEATURE_MAX: usize = 253;
 const FEATURE_NAME: &str = "must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes";
@@ -51,44 +48,6 @@ pub(super) fn change(new: &Object, old: &Object, errors: &mut Errors) {
     if spec.field("externalID").str() != before.field("externalID").str() {
         errors.push(spec.field("externalID").forbidden("may not be updated"));
     }
-}
-
-/// Taints, whose errors stand at `base`.
-pub(super) fn taints(list: &Cursor<'_>, base: &Path, errors: &mut Errors) {
-    let mut seen = HashSet::new();
-    for (index, taint) in list.items().enumerate() {
-        let path = base.index(index);
-        let (key, effect) = (taint.field("key").str(), taint.field("effect"));
-        errors.extend(names::errors(&path.child("key"), key, names::qualified_name(key)));
-        let value = taint.field("value").str();
-        let diagnostics = names::label_value(value);
-        if !diagnostics.is_empty() {
-            errors.push(Error::invalid(&path.child("value"), value, &diagnostics.join(";")));
-        }
-        match effect.str() {
-            "" => errors.push(Error::required(&path.child("effect"), "")),
-            "NoSchedule" | "PreferNoSchedule" | "NoExecute" => {}
-            other => errors.push(unsupported_effect(&path.child("effect"), other)),
-        }
-        if !seen.insert((key, effect.str())) {
-            errors.push(Error {
-                kind: ErrorType::Duplicate,
-                path,
-                body: format!(
-                    "Duplicate value: {}: taints must be unique by key and effect pair",
-                    values::go_struct(&taint, &TAINT, &[("TimeAdded", "timeAdded")])
-                ),
-            });
-        }
-    }
-}
-
-/// The effects in upstream's order, which is not the alphabet's.
-fn unsupported_effect(path: &Path, effect: &str) -> Error {
-    let body = format!(
-        "Unsupported value: {effect:?}: supported values: \"NoSchedule\", \"PreferNoSchedule\", \"NoExecute\""
-    );
-    Error { kind: ErrorType::NotSupported, path: path.clone(), body }
 }
 
 fn swap(node: &Object, errors: &mut Errors) {
