@@ -258,7 +258,7 @@ async fn each_layer_does_its_part() {
         ("POST /version", &["anonymous"], 403, "cannot post path", "", ""),
         ("GET /x", &["Authorization: Bearer good"], 403, "alice", "", ""),
         ("GET /seen", &["Impersonate-User: bob", "Impersonate-Group: system:masters"], 200, "bob [\"system:masters\", \"system:authenticated\"] []", "", ""),
-        ("GET /seen", &["Impersonate-Group: system:masters"], 400, "Impersonate-User", "", ""),
+        ("GET /seen", &["Impersonate-Group: system:masters"], 400, "without impersonating a user name", "", ""),
         ("GET /version", &["Authorization: Bearer good", "Impersonate-User: bob"], 403, "User \\\"alice\\\" cannot impersonate", "", ""),
         ("GET /seen", &["X-Remote-User: mallory", "x-remote-extra-a: b"], 200, "root [\"system:masters\", \"system:authenticated\"] []", "", ""),
     ];
