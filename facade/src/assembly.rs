@@ -435,6 +435,7 @@ impl Parts {
         let decider: Arc<dyn Decider> = Arc::new(AccessAsker::new(asker.clone()));
         let life = &self.lifecycle;
         let timed = |name| self.metrics.filter(name);
+        let cors = AllowedOrigins::new(&settings.cors_allowed_origins)?;
         let watches = !settings.shutdown_watch_termination_grace_period.is_zero();
         Ok(Layers {
             mux_complete: life.mux_and_discovery_complete.clone(),
@@ -456,8 +457,9 @@ impl Parts {
                 request_timeout: settings.request_timeout,
                 stalled_read: settings.stalled_read_timeout,
             },
-            cors: AllowedOrigins::new(&settings.cors_allowed_origins)?,
+            cors: cors.clone(),
             authentication: Authenticator {
+                cors,
                 console: settings.console,
                 auditor: auditor.cloned(),
                 reviewer: Arc::new(TokenAsker(asker)),

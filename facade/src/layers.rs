@@ -8,6 +8,7 @@ pub mod audit_init;
 pub mod authentication;
 pub mod authorization;
 pub mod cors;
+pub mod foreign_page;
 pub mod goaway;
 pub mod header_values;
 pub mod hsts;

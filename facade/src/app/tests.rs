@@ -140,6 +140,7 @@ impl Rig {
             cors: AllowedOrigins::new(&["^https://good\\.example$".to_owned()]).unwrap(),
             authentication: Authenticator {
                 console: false,
+                cors: None,
                 auditor: None,
                 reviewer: Arc::new(Nobody),
                 metrics: AuthenticationMetrics::new(&self.registry, metrics.filter("authentication")),

@@ -14,11 +14,12 @@ use portico_audit::Stage;
 use portico_auth::authn::{Reviewer, without_token};
 use portico_auth::{AuthenticatorChain, Credentials, Method, Outcome};
 use portico_kit::layer::{AfterResponse, OnResponse, Step};
-use portico_machinery::{Status, aggregate};
+use portico_machinery::{Reason, Status, aggregate};
 use tower::Service;
 
-use super::audit;
+use super::cors::AllowedOrigins;
 use super::header_values::Headers;
+use super::{audit, foreign_page};
 use crate::connection::Connection;
 use crate::console_paths::is_page;
 use crate::handler::Handler;
@@ -35,6 +36,8 @@ pub struct Authenticator {
     pub metrics: AuthenticationMetrics,
     /// Whether anonymous callers load the console's page without their connection being ended for it.
     pub console: bool,
+    /// Other origins whose pages may use certificates.
+    pub cors: Option<AllowedOrigins>,
     /// What records refusals.
     pub auditor: Option<Arc<Auditor>>,
 }
@@ -130,6 +133,11 @@ impl Authenticator {
         self.admit(found, request, begin)
     }
 
+    fn is_foreign(&self, request: &Request) -> bool {
+        let allowed = self.cors.as_ref().and_then(|cors| cors.allowed(request.headers()));
+        allowed.is_none() && foreign_page::is_foreign(request.method(), request.headers())
+    }
+
     /// Names the caller and takes the credentials off.
     fn admit(&self, found: portico_auth::Authentication, mut request: Request, begin: Instant) -> Admitted {
         let authenticators = Arc::clone(&request.in_force().authenticators);
@@ -146,6 +154,12 @@ impl Authenticator {
             request.record().warn([warning.to_owned()]);
         }
         let (user, anonymous) = match found.outcome {
+            Outcome::Authenticated(_, Method::ClientCertificate | Method::InternalCertificate)
+                if self.is_foreign(&request) =>
+            {
+                let refusal = respond::forbidden(&request, &foreign_page());
+                return Err(self.refused(&request, refusal));
+            }
             Outcome::Authenticated(user, _) => (user, false),
             Outcome::Anonymous(user) => (user, true),
             refused => {
@@ -168,6 +182,12 @@ impl Authenticator {
         let audited = audit::refused(self.auditor.as_ref(), request, &response);
         Box::new(Refused { response, audited })
     }
+}
+
+/// The 403 of a request that a page of another origin sends with the browser's certificate.
+fn foreign_page() -> Status {
+    let message = "a page of another origin may not use a client certificate (--cors-allowed-origins names origins that may)";
+    Status::failure(Reason::Forbidden, message)
 }
 
 /// Whether a token has led there.

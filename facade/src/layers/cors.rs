@@ -66,7 +66,8 @@ impl AllowedOrigins {
         Ok((!origins.is_empty()).then(|| Self { origins: origins.into() }))
     }
 
-    fn allowed(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+    /// The request's `Origin`, if it is allowed.
+    pub(super) fn allowed(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         let origin = headers.get(ORIGIN)?;
         let text = header_text::text(origin);
         self.origins.iter().any(|o| o.is_match(text)).then(|| origin.clone())

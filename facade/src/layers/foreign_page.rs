@@ -1,0 +1,78 @@
+//! Requests that a browser sends for a page of another origin.
+//!
+//! A browser adds its user's client certificate to every request, whichever page it is for; a bearer token is known to the page
+//! itself. So pages of other origins may not use certificates. Clients that are no browsers send none of the headers that count here.
+
+use http::header::{HOST, HeaderMap, HeaderName, ORIGIN, UPGRADE};
+use http::{Method, Uri};
+use portico_kit::header_text::first;
+
+const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+
+/// True if a page of another origin has the browser send this request.
+///
+/// `Sec-Fetch-Site: cross-site` marks one, unless the user follows a link. Browsers let any page begin a WebSocket, often without
+/// that header: the `Origin` of an upgrade must be the host that is asked, or the user's own machine, where `kubectl proxy` serves pages.
+pub(super) fn is_foreign(method: &Method, headers: &HeaderMap) -> bool {
+    let site = first(headers, SITE);
+    let follows_link = first(headers, MODE) == "navigate" && matches!(*method, Method::GET | Method::HEAD);
+    if site == "cross-site" {
+        return !follows_link;
+    }
+    headers.contains_key(UPGRADE)
+        && site != "same-origin"
+        && headers.contains_key(ORIGIN)
+        && !is_trusted(first(headers, ORIGIN), first(headers, HOST))
+}
+
+fn is_trusted(origin: &str, host: &str) -> bool {
+    let Some(authority) = origin.parse::<Uri>().ok().and_then(|origin| origin.authority().cloned()) else {
+        return false;
+    };
+    let without_port = |text: &str| text.strip_suffix(":443").unwrap_or(text).to_ascii_lowercase();
+    let name = authority.host().trim_start_matches('[').trim_end_matches(']');
+    let is_loopback =
+        name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    is_loopback || without_port(authority.as_str()) == without_port(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_other_origins_are_foreign_and_links_and_other_clients_are_not() {
+        let upgrade = ("upgrade", "websocket");
+        let (cross, navigate) = (("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate"));
+        let evil = ("origin", "https://evil.example");
+        let rows: [(&str, &[(&str, &str)], bool); 16] = [
+            ("GET", &[], false),
+            ("POST", &[cross], true),
+            ("GET", &[cross], true),
+            ("GET", &[cross, navigate], false),
+            ("POST", &[cross, navigate], true),
+            ("GET", &[evil], false),
+            ("GET", &[upgrade], false),
+            ("GET", &[upgrade, evil], true),
+            ("GET", &[upgrade, evil, ("sec-fetch-site", "same-site")], true),
+            ("GET", &[upgrade, evil, ("sec-fetch-site", "same-origin")], false),
+            ("GET", &[upgrade, ("origin", "null")], true),
+            ("GET", &[upgrade, ("origin", "https://k8s.example.evil.example:6443")], true),
+            ("GET", &[upgrade, ("origin", "https://k8s.example:443")], true),
+            ("GET", &[upgrade, ("origin", "https://K8S.example:6443")], false),
+            ("GET", &[upgrade, ("origin", "http://localhost:8001")], false),
+            ("GET", &[upgrade, ("origin", "http://[::1]:8001")], false),
+        ];
+        for (method, pairs, want) in rows {
+            let mut headers = HeaderMap::new();
+            headers.insert("host", "k8s.example:6443".parse().unwrap());
+            for (name, value) in pairs {
+                headers.insert(name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
+            }
+            let method = method.parse().unwrap();
+            assert_eq!(is_foreign(&method, &headers), want, "{method} {pairs:?}");
+        }
+        assert!(is_trusted("https://k8s.example", "k8s.example:443"));
+    }
+}
