@@ -34,6 +34,8 @@ pub(crate) struct Hub {
     revision: watch::Sender<i64>,
     dispatched: AtomicI64,
     compacted: AtomicI64,
+    /// The compaction point for watches whose events are all in memory: deletions without history do not move it.
+    watchable: AtomicI64,
     next_id: AtomicU64,
     limits: Limits,
     /// How many subscriptions run.
@@ -81,6 +83,7 @@ impl Hub {
             revision: watch::Sender::new(revision),
             dispatched: AtomicI64::new(revision),
             compacted: AtomicI64::new(compacted),
+            watchable: AtomicI64::new(compacted),
             next_id: AtomicU64::new(0),
             limits: Limits {
                 ring_events: settings.ring_events,
@@ -141,7 +144,32 @@ impl Hub {
 
     /// Moves the compaction point; must happen before rows are deleted.
     pub(crate) fn set_compacted(&self, revision: i64) {
+        self.watchable.fetch_max(revision, Ordering::AcqRel);
         self.compacted.fetch_max(revision, Ordering::AcqRel);
+    }
+
+    /// The same before rows are deleted by a group whose events come here: a watch from before it still gets them.
+    pub(crate) fn compact_with_group(&self, revision: i64) {
+        self.compacted.fetch_max(revision, Ordering::AcqRel);
+    }
+
+    /// The oldest revision from which a watch can begin that has all events after `floor` in memory.
+    pub(crate) fn oldest_watchable(&self, from: i64, floor: i64) -> i64 {
+        if from < floor { self.compacted() } else { self.watchable.load(Ordering::Acquire) }
+    }
+
+    /// Moves the compaction point back: the rows whose deletion it announced are still there.
+    pub(crate) fn undo_compacted(&self, revision: i64) {
+        self.compacted.store(revision, Ordering::Release);
+        // Who waits for the revision of that deletion looks again.
+        self.revision.send_modify(|_| ());
+    }
+
+    /// Waits until the current revision can be read: that of a deletion without history is compacted before it is visible.
+    pub(crate) async fn readable(&self) {
+        let mut revisions = self.revisions();
+        // The sender is this one's own: it does not go away meanwhile.
+        let _ = revisions.wait_for(|revision| *revision >= self.compacted()).await;
     }
 
     /// Makes a group visible: the caches have applied it. `events` are in revision order, `revision` is the group's last.

@@ -3,6 +3,7 @@
 //! Joins the parts: `open` the file, `writer` the one that writes, `persist` its SQL, `read`, `history` and `find` the SQL of
 //! readers, `compaction` the history's end.
 
+mod allocate;
 mod archive;
 mod archive_upkeep;
 mod archiving;
@@ -37,6 +38,7 @@ mod writer;
 use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use futures::future::BoxFuture;
 use portico_kit::tasks::TaskSet;
@@ -126,8 +128,7 @@ impl SqliteStore {
         let settings =
             Settings { overwrite_deleted: settings.overwrite_deleted || seal.is_active(), ..settings };
         let settings = Settings { path: files::resolve(&settings.path), ..settings };
-        let (lock, Opened { writer: connection, readers, contents: opened, full }) =
-            open::open(&settings).await?;
+        let (lock, Opened { writer: connection, readers, contents: opened }) = open::open(&settings).await?;
         let mut unreadable_resources = Vec::new();
         for (resource, objects) in opened.unreadable_resources {
             metrics.unreadable(&resource, objects);
@@ -141,7 +142,7 @@ impl SqliteStore {
         opened.reserved.into_iter().for_each(|id| cache.reserve(id));
         let cache = Arc::new(cache);
         let (requests, queue) = mpsc::channel(settings.write_queue.max(1));
-        let space = Space::new(&settings.path, settings.reserve_bytes, settings.max_file_bytes, full);
+        let space = Space::new(&settings.path, settings.reserve_bytes, settings.max_file_bytes);
         let space = Arc::new(space);
         let reader = Arc::new(Reader {
             pool: readers,
@@ -166,6 +167,7 @@ impl SqliteStore {
             interval: settings.compaction_interval,
             path: settings.path.clone(),
             space: space.clone(),
+            gives_again: AtomicBool::new(false),
         });
         let closing = tasks.token().child_token();
         let writer = Writer {

@@ -11,6 +11,9 @@ use crate::read_only;
 use crate::seal::Seal;
 use crate::txn::{Change, Committed, Operation, Prepared, Txn, TxnError};
 
+/// Bytes of values that one request has at most, but for the last Txn in it.
+const REQUEST_BYTES: usize = 4 << 20;
+
 /// The results of Txns, in their order.
 pub(crate) type Results = Vec<Result<Committed, TxnError>>;
 
@@ -29,12 +32,7 @@ impl CommitRequest {
 
     /// How many bytes its values have.
     pub(crate) fn bytes(&self) -> usize {
-        let all = self.txns.iter().flat_map(|prepared| &prepared.txn.operations);
-        all.map(|operation| match &operation.change {
-            Change::Put(value) | Change::Delete(value) => value.stored_bytes(),
-            Change::Check => 0,
-        })
-        .sum()
+        self.txns.iter().map(Prepared::bytes).sum()
     }
 }
 
@@ -87,10 +85,13 @@ impl<R: From<CommitRequest> + Send> Submitter<R> {
         let mut results = Vec::new();
         let mut txns = txns.into_iter().peekable();
         while txns.peek().is_some() {
-            let mut operations = 0;
+            let (mut operations, mut bytes) = (0, 0);
             let mut chunk = Vec::new();
-            while let Some(prepared) = txns.next_if(|_| operations < self.group_operations) {
+            while let Some(prepared) =
+                txns.next_if(|_| operations < self.group_operations && bytes < REQUEST_BYTES)
+            {
                 operations += prepared.txn.operations.len().max(1);
+                bytes += prepared.bytes();
                 chunk.push(prepared);
             }
             let count = chunk.len();

@@ -78,7 +78,7 @@ impl Subscription {
             unreadable: None,
         };
         // From here on dropping the subscription unregisters it.
-        let oldest = hub.compacted();
+        let oldest = hub.oldest_watchable(from, floor);
         if from < oldest {
             return Err(WatchError::Compacted { wanted: from, oldest });
         }

@@ -59,6 +59,17 @@ pub(crate) struct Prepared {
     pub(crate) sealed: Vec<Option<Arc<[u8]>>>,
 }
 
+impl Prepared {
+    /// Bytes of its values, as they are stored.
+    pub(crate) fn bytes(&self) -> usize {
+        let bytes = |operation: &Operation| match &operation.change {
+            Change::Put(value) | Change::Delete(value) => value.stored_bytes(),
+            Change::Check => 0,
+        };
+        self.txn.operations.iter().map(bytes).sum()
+    }
+}
+
 impl Txn {
     /// How many operations one Txn may have.
     pub const MAX_OPERATIONS: usize = 1_000;

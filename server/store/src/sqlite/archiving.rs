@@ -38,6 +38,12 @@ pub(super) fn keep(batch: &mut Batch, resources: &str, from: i64, until: i64) ->
     Ok(())
 }
 
+/// Notes that the log forgets history up to a revision that does not come into the archive.
+pub(super) fn lose(batch: &mut Batch, until: i64) -> Result<(), sqlx::Error> {
+    batch.statement("UPDATE archived SET since = max(since, ?)");
+    batch.bind(until)
+}
+
 /// Puts all past states that the log has into the archive, of the resources that are kept there.
 pub(super) fn keep_all(batch: &mut Batch) {
     const ARCHIVED: &str = "SELECT resource FROM archived";

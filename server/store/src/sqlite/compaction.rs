@@ -1,7 +1,7 @@
 //! Forgets history by age and size, and gives the file's free pages back: small steps, done by the writer between commits.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -33,6 +33,8 @@ pub(crate) struct Compactor {
     pub(crate) interval: Duration,
     pub(crate) path: std::path::PathBuf,
     pub(crate) space: Arc<Space>,
+    /// There may be free pages, or a log that could not be cut, that the next tick gives back.
+    pub(crate) gives_again: AtomicBool,
 }
 
 impl Compactor {
@@ -48,7 +50,7 @@ impl Compactor {
             loop {
                 let done = tokio::select! {
                     _ = ticks.tick() => self.tick(&mut counted, &mut marked, opened_at).await,
-                    () = self.space.retry() => self.replenish().await,
+                    () = self.space.retry() => self.give_back().await,
                 };
                 match done {
                     Ok(()) => {}
@@ -66,6 +68,10 @@ impl Compactor {
             self.history.bytes.fetch_add(stored, Ordering::Relaxed);
             *counted = true;
         }
+        self.step(Step::Relax).await?;
+        if self.gives_again.load(Ordering::Relaxed) || self.space.full().is_some() {
+            self.give_back().await?;
+        }
         let now = unix_time::now();
         let until = self.aged(now).await?;
         self.compact(until).await?;
@@ -80,33 +86,10 @@ impl Compactor {
                 .await?;
             *marked = revision;
         }
-        self.replenish().await?;
         if let Ok(file) = tokio::fs::metadata(&self.path).await {
             self.metrics.file_bytes.set(i64::try_from(file.len()).unwrap_or(i64::MAX));
         }
         Ok(())
-    }
-
-    /// Makes the reserve for deletions when it is missing.
-    async fn replenish(&self) -> Result<(), StoreError> {
-        let space = self.space.clone();
-        match portico_kit::tasks::blocking(move || space.replenish()).await {
-            Some(Ok(())) => self.step(Step::Relax).await.map(drop),
-            Some(Err(error)) => {
-                let error = portico_gostd::os::error_text(&error);
-                match self.space.full() {
-                    Some(_) => tracing::debug!(error, "there is no space for the reserve"),
-                    None => {
-                        tracing::warn!(
-                            error,
-                            "there is no space for the reserve: deletions have none on a full disk"
-                        )
-                    }
-                }
-                Ok(())
-            }
-            None => Err(StoreError::Closed),
-        }
     }
 
     /// Superseded values that were there when the store was opened.
@@ -139,6 +122,9 @@ impl Compactor {
         let until = until.min(self.reader.hub.revision());
         let mut reached = self.reader.hub.compacted();
         if until <= reached {
+            if self.space.full().is_some() {
+                self.give_back().await?;
+            }
             return Ok(reached);
         }
         while reached < until {
@@ -149,18 +135,21 @@ impl Compactor {
     }
 
     pub(super) async fn give_back(&self) -> Result<(), StoreError> {
-        let mut gave = false;
+        let is_full = self.space.full().is_some();
+        let mut gave = self.gives_again.load(Ordering::Relaxed);
         while self.step(Step::Vacuum).await? > 0 {
             gave = true;
         }
         // Where values are sealed the log keeps no longer what the file has forgotten.
+        let mut is_cut = true;
         if gave || self.reader.seal.is_active() {
-            self.step(Step::Checkpoint).await?;
+            is_cut = self.step(Step::Checkpoint).await? == 0;
         }
-        match self.space.full() {
-            Some(_) => self.replenish().await,
-            None => Ok(()),
+        self.gives_again.store(is_full || !is_cut, Ordering::Relaxed);
+        if is_full {
+            self.step(Step::Relax).await?;
         }
+        Ok(())
     }
 
     pub(super) async fn step(&self, step: Step) -> Result<i64, StoreError> {

@@ -32,6 +32,11 @@ pub(crate) fn lacks_space(error: &sqlx::Error, none_left: impl FnOnce() -> bool)
     }
 }
 
+/// Whether a file could not grow. Then the last frame of a transaction, which commits it, was not written.
+pub(crate) fn is_full(error: &sqlx::Error) -> bool {
+    code(error) == Some(SQLITE_FULL)
+}
+
 fn code(error: &sqlx::Error) -> Option<i32> {
     error.as_database_error()?.code()?.parse().ok()
 }

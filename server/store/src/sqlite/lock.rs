@@ -1,8 +1,10 @@
-//! One process per database file: an OS lock on a file beside it, which names its holder.
+//! One process per database file: an OS lock on a file beside it, which names its holder, and one on the database itself, which
+//! other names of the same file share.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use portico_kit::platform::{DirBuilderExt, OpenOptionsExt};
 
@@ -13,12 +15,15 @@ use super::open_error::OpenError;
 #[derive(Debug)]
 pub(crate) struct FileLock {
     file: File,
+    /// The database. Closing any handle of it ends the locks that SQLite has on it in this process: so this one is closed after
+    /// SQLite's.
+    pub(crate) database: Arc<File>,
 }
 
 impl Drop for FileLock {
     /// Closing is not enough: a process that somebody forks has the file open, too, until it becomes another program.
     fn drop(&mut self) {
-        if let Err(error) = self.file.unlock() {
+        if let Err(error) = self.file.unlock().and_then(|()| unlock(&self.database)) {
             tracing::warn!(
                 error = portico_gostd::os::error_text(&error),
                 "the database's lock is not let go"
@@ -49,7 +54,10 @@ pub(crate) fn acquire(database: &Path) -> Result<FileLock, OpenError> {
         }
         Err(TryLockError::Error(error)) => return Err(failed(error)),
     }
-    make(database).map_err(|error| OpenError::File { path: database.to_owned(), error })?;
+    let opened = make(database).map_err(|error| OpenError::File { path: database.to_owned(), error })?;
+    if !lock(&opened).map_err(|error| OpenError::File { path: database.to_owned(), error })? {
+        return Err(OpenError::InUse { path: database.to_owned(), pid: "?".to_owned() });
+    }
     files::give(&file, database).map_err(failed)?;
     let noted = file.set_len(0).and_then(|()| file.rewind());
     // The disk may be full, and the database can be opened all the same.
@@ -57,15 +65,43 @@ pub(crate) fn acquire(database: &Path) -> Result<FileLock, OpenError> {
         let error = portico_gostd::os::error_text(&error);
         tracing::warn!(path = %path.display(), error, "the lock does not name the process that holds it");
     }
-    Ok(FileLock { file })
+    Ok(FileLock { file, database: Arc::new(opened) })
 }
 
-/// Makes the database's file if it is missing: SQLite would make it with the mode of the umask, and its WAL gets the mode of
+/// Locks the database itself; returns false if another process has locked it under another name.
+#[cfg(unix)]
+fn lock(database: &File) -> std::io::Result<bool> {
+    match database.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        // Not every file system has locks of this kind.
+        Err(TryLockError::Error(error)) if error.kind() == std::io::ErrorKind::Unsupported => Ok(true),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+#[cfg(unix)]
+fn unlock(database: &File) -> std::io::Result<()> {
+    database.unlock()
+}
+
+/// A locked file cannot be written by another handle here.
+#[cfg(not(unix))]
+fn lock(_: &File) -> std::io::Result<bool> {
+    Ok(true)
+}
+
+#[cfg(not(unix))]
+fn unlock(_: &File) -> std::io::Result<()> {
+    Ok(())
+}
+
+/// Opens the database's file, making it if it is missing: SQLite would make it with the mode of the umask, and its WAL gets the mode of
 /// the file.
-fn make(database: &Path) -> std::io::Result<()> {
+fn make(database: &Path) -> std::io::Result<File> {
     match private().create_new(true).open(database) {
-        Ok(made) => files::give(&made, files::folder_of(database)),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => private().open(database).map(drop),
+        Ok(made) => files::give(&made, files::folder_of(database)).map(|()| made),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => private().open(database),
         Err(error) => Err(error),
     }
 }

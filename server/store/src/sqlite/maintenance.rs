@@ -9,7 +9,6 @@ use tokio::sync::oneshot;
 use super::archiving;
 use super::history::PREVIOUS;
 use super::persist;
-use super::read::failed;
 use super::space::Space;
 use super::statement::Batch as Statements;
 use crate::archive_rules::ArchiveRules;
@@ -40,7 +39,8 @@ pub(crate) enum Step {
     Compact(i64),
     /// Give free pages back. Answers how many are left to give.
     Vacuum,
-    /// Copy the log into the file and cut it. Answers 1 when a reader needs it, and it was not cut; else 0.
+    /// Copy the log into the file and cut it; on a full disk the log stays as long as it is. Answers 1 when a reader needs it, and
+    /// it was not cut; else 0.
     Checkpoint,
     /// Note that the revision stands here at this time (Unix seconds), and forget what stood where before `oldest`, but
     /// for the last of it. Answers 0.
@@ -52,48 +52,56 @@ pub(crate) enum Step {
     Forget { resource: i64, until: Option<i64> },
     /// Replace the values of archived states by what is the same, sealed otherwise. Answers 0.
     Reseal(Vec<Resealed>),
-    /// The reserve is there: end the lack of space, if there was one. Answers 0.
+    /// End the lack of space, if there is space again. Answers 0.
     Relax,
 }
 
 impl Maintenance {
+    /// Does the work.
     pub(crate) async fn run(
-        self,
+        &self,
         connection: &mut SqliteConnection,
         compacted: &mut i64,
         revision: i64,
         publisher: &Publisher,
         space: &Space,
         archive: &ArchiveRules,
-    ) {
-        let done = match self.step {
+    ) -> Result<i64, sqlx::Error> {
+        match &self.step {
             Step::Compact(until) => {
-                let until = until.min(revision).min(compacted.saturating_add(STEP_REVISIONS));
+                let until = (*until).min(revision).min(compacted.saturating_add(STEP_REVISIONS));
+                let archive = space.full().is_none().then_some(archive);
                 compact(connection, compacted, until, publisher, archive).await
             }
             Step::Archive => note(connection, &archived(archive, publisher), *compacted).await,
             Step::Forget { resource, until } => {
-                archiving::forget(connection, resource, until, *compacted).await
+                archiving::forget(connection, *resource, *until, *compacted).await
             }
-            Step::Reseal(values) => archiving::replace(connection, &values).await.map(|()| 0),
-            Step::Vacuum => vacuum(connection).await,
-            Step::Checkpoint => checkpoint(connection).await,
+            Step::Reseal(values) => archiving::replace(connection, values).await.map(|()| 0),
+            Step::Vacuum if space.full().is_some() => short_vacuum(connection, space.vacuum_pages()).await,
+            Step::Vacuum => vacuum(connection, STEP_PAGES).await,
+            Step::Checkpoint if space.full().is_some() => restart(connection).await.map(|_| 1),
+            Step::Checkpoint => {
+                let cut = checkpoint(connection, "TRUNCATE").await;
+                space.allocate_log().ok();
+                cut
+            }
             Step::Relax => space.relax(connection).await.map(|()| 0),
-            Step::Mark { at, oldest } => mark(connection, revision, at, oldest).await,
-        };
-        // A caller that has gone away does not stop the work.
-        let _gone = self.reply.send(done.map_err(failed));
+            Step::Mark { at, oldest } => mark(connection, revision, *at, *oldest).await,
+        }
     }
 }
 
+/// Forgets history up to a revision; without an archive that of all resources, whatever is kept longer.
+///
 /// A state is forgotten when it was superseded up to `until`, a tombstone when it was written up to there. The point moves
 /// first, so that a reader that finds it unmoved after reading has read everything.
-async fn compact(
+pub(super) async fn compact(
     connection: &mut SqliteConnection,
     compacted: &mut i64,
     until: i64,
     publisher: &Publisher,
-    archive: &ArchiveRules,
+    archive: Option<&ArchiveRules>,
 ) -> Result<i64, sqlx::Error> {
     if until <= *compacted {
         return Ok(*compacted);
@@ -101,23 +109,11 @@ async fn compact(
     publisher.hub.set_compacted(until);
     let mut batch = Statements::default();
     batch.statement("BEGIN IMMEDIATE");
-    archiving::keep(&mut batch, &archived(archive, publisher), *compacted, until)?;
-    batch.statement(&format!(
-        "DELETE FROM log WHERE revision IN (SELECT p.revision FROM log l JOIN log p ON {PREVIOUS} \
-         WHERE l.revision > ? AND l.revision <= ?) RETURNING length(value)"
-    ));
-    // A tombstone whose key or chain is damaged may stand over a state that is kept, which must not come back.
-    batch.statement(
-        "DELETE FROM log WHERE revision > ? AND revision <= ? AND deleted = 1 AND NOT EXISTS (SELECT 1 FROM log o \
-         WHERE o.resource = log.resource AND o.namespace = log.namespace AND o.name = log.name \
-         AND o.revision < log.revision AND o.deleted = 0) RETURNING length(value)",
-    );
-    for _ in 0..2 {
-        batch.bind(*compacted)?;
-        batch.bind(until)?;
+    match archive {
+        Some(archive) => archiving::keep(&mut batch, &archived(archive, publisher), *compacted, until)?,
+        None => archiving::lose(&mut batch, until)?,
     }
-    batch.statement("UPDATE meta SET compacted = ? WHERE id = 1");
-    batch.bind(until)?;
+    forget(&mut batch, *compacted, until)?;
     batch.statement("COMMIT");
     let rows = match batch.fetch(connection).await {
         Ok(rows) => rows,
@@ -132,6 +128,26 @@ async fn compact(
         rows.iter().map(|row| row.try_get::<i64, _>(0).map(|length| length - 1)).sum::<Result<i64, _>>()?;
     publisher.history.bytes.fetch_sub(freed, Ordering::Relaxed);
     Ok(until)
+}
+
+/// The statements that forget the history of a range of revisions, and move the compaction point.
+pub(super) fn forget(batch: &mut Statements, from: i64, until: i64) -> Result<(), sqlx::Error> {
+    batch.statement(&format!(
+        "DELETE FROM log WHERE revision IN (SELECT p.revision FROM log l JOIN log p ON {PREVIOUS} \
+         WHERE l.revision > ? AND l.revision <= ?) RETURNING length(value)"
+    ));
+    // A tombstone whose key or chain is damaged may stand over a state that is kept, which must not come back.
+    batch.statement(
+        "DELETE FROM log WHERE revision > ? AND revision <= ? AND deleted = 1 AND NOT EXISTS (SELECT 1 FROM log o \
+         WHERE o.resource = log.resource AND o.namespace = log.namespace AND o.name = log.name \
+         AND o.revision < log.revision AND o.deleted = 0) RETURNING length(value)",
+    );
+    for _ in 0..2 {
+        batch.bind(from)?;
+        batch.bind(until)?;
+    }
+    batch.statement("UPDATE meta SET compacted = ? WHERE id = 1");
+    batch.bind(until)
 }
 
 async fn note(
@@ -155,23 +171,38 @@ fn archived(archive: &ArchiveRules, publisher: &Publisher) -> String {
     numbers.join(",")
 }
 
-async fn vacuum(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
+async fn vacuum(connection: &mut SqliteConnection, step: i64) -> Result<i64, sqlx::Error> {
     let free: i64 = sqlx::query_scalar("PRAGMA freelist_count").fetch_one(&mut *connection).await?;
     if free <= SPARE_PAGES {
         return Ok(0);
     }
-    let pages = (free - SPARE_PAGES).min(STEP_PAGES);
+    let pages = (free - SPARE_PAGES).min(step);
     let pragma = sqlx::AssertSqlSafe(format!("PRAGMA incremental_vacuum({pages})"));
     sqlx::query(pragma).fetch_all(connection).await?;
     Ok(free - SPARE_PAGES - pages)
 }
 
-/// Copies what it can and cuts the log if no reader needs it: writes wait behind this, so it waits for nobody. What is left
-/// over the next one copies.
-async fn checkpoint(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
+/// The same on a full disk: in parts that the log has blocks for.
+async fn short_vacuum(connection: &mut SqliteConnection, step: i64) -> Result<i64, sqlx::Error> {
+    restart(connection).await?;
+    let left = vacuum(connection, step).await?;
+    restart(connection).await?;
+    Ok(left)
+}
+
+/// Copies the log into the file and lets the next write begin at its start, without giving back its blocks; returns false if
+/// a reader needs it.
+pub(super) async fn restart(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    checkpoint(connection, "RESTART").await.map(|busy| busy == 0)
+}
+
+/// Copies what it can and restarts or cuts the log if no reader needs it: writes wait behind this, so it waits for nobody. What is
+/// left over the next one copies.
+async fn checkpoint(connection: &mut SqliteConnection, mode: &str) -> Result<i64, sqlx::Error> {
     let busy_timeout = BUSY_TIMEOUT.as_millis();
     sqlx::query("PRAGMA busy_timeout = 0").execute(&mut *connection).await?;
-    let busy = sqlx::query_scalar("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut *connection).await;
+    let checkpoint = sqlx::AssertSqlSafe(format!("PRAGMA wal_checkpoint({mode})"));
+    let busy = sqlx::query_scalar(checkpoint).fetch_one(&mut *connection).await;
     let restore = sqlx::AssertSqlSafe(format!("PRAGMA busy_timeout = {busy_timeout}"));
     sqlx::query(restore).execute(connection).await?;
     busy

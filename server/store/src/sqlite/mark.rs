@@ -5,6 +5,7 @@
 //! closed, every [`MARK_REVISIONS`], and with each compaction that finds a new revision.
 
 use std::fs::File;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use portico_kit::atomic_file;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::files;
 use super::open_error::OpenError;
+use super::space;
 
 /// How many revisions may pass before the mark follows, at most.
 pub(crate) const MARK_REVISIONS: i64 = 4_096;
@@ -110,10 +112,23 @@ impl Mark {
         // A struct of strings and numbers always encodes.
         let mut bytes = serde_json::to_vec(self).unwrap_or_default();
         bytes.push(b'\n');
-        let written = atomic_file::write(&path, &bytes, atomic_file::PRIVATE);
+        let written = match atomic_file::write(&path, &bytes, atomic_file::PRIVATE) {
+            Err(error) if space::is_lack(&error) && path.exists() => overwrite(&path, bytes),
+            written => written,
+        };
         let given = written.and_then(|()| files::give(&File::open(&path)?, database));
         given.map_err(|error| OpenError::File { path, error })
     }
+}
+
+/// Writes a mark over the one that is there: a full disk has no space for a second file. If the machine goes down meanwhile
+/// the mark cannot be read.
+fn overwrite(path: &Path, mut bytes: Vec<u8>) -> io::Result<()> {
+    let mut file = File::options().write(true).open(path)?;
+    let length = usize::try_from(file.metadata()?.len()).unwrap_or(0);
+    bytes.resize(bytes.len().max(length), b' ');
+    file.write_all(&bytes)?;
+    atomic_file::sync(&file)
 }
 
 /// Compares a database with its mark.
@@ -217,6 +232,11 @@ mod tests {
         std::fs::write(&database, "").unwrap();
         for mark in [mark(false), mark(true).beginning((3, 1_100))] {
             mark.write(&database).unwrap();
+            assert_eq!(Mark::read(&database).unwrap(), Some(mark));
+        }
+        for mark in [mark(true).beginning((3, 1_100)), mark(false)] {
+            let bytes = serde_json::to_vec(&mark).unwrap();
+            overwrite(&path(&database), bytes).unwrap();
             assert_eq!(Mark::read(&database).unwrap(), Some(mark));
         }
         std::fs::write(path(&database), "{").unwrap();

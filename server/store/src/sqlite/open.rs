@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row, SqlSafeStr, SqliteConnection};
 
@@ -13,7 +13,7 @@ use super::maintenance::BUSY_TIMEOUT;
 use super::mark::{self, Found, Mark, Verdict, beside};
 use super::open_error::OpenError;
 use super::read::CURRENT;
-use super::{failure, row, space};
+use super::{row, space};
 use crate::identity::Identity;
 use crate::key::Resource;
 use crate::new_file::sync_folder_of;
@@ -26,29 +26,11 @@ const MIGRATIONS: [(i64, &str, &str); 3] = [
     (3, "archive", include_str!("../../../../migrations/sqlite/0003_archive.sql")),
 ];
 
-impl OpenError {
-    /// Whether it is for lack of space on the disk.
-    fn lacks_space(&self, database: &Path) -> bool {
-        let of_sqlite = |error| failure::lacks_space(error, || space::none_left(database));
-        match self {
-            Self::File { error, .. } => space::is_lack(error),
-            Self::Database { error, .. } => of_sqlite(error),
-            Self::Migration { error, .. } => match &**error {
-                MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => of_sqlite(error),
-                _ => false,
-            },
-            _ => false,
-        }
-    }
-}
-
 /// An open database.
 pub(crate) struct Opened {
     pub(crate) writer: SqliteConnection,
     pub(crate) readers: SqlitePool,
     pub(crate) contents: Contents,
-    /// Why only deletions are to be written: the reserve for them was needed to open it.
-    pub(crate) full: Option<String>,
 }
 
 /// What was read of a database when it was opened.
@@ -64,20 +46,12 @@ pub(crate) struct Contents {
     pub(crate) unreadable_resources: Vec<(Resource, usize)>,
 }
 
-/// Locks and opens the database, making or migrating it first. When there is no space for that the reserve is given away: a
-/// server that starts can delete.
+/// Locks and opens the database, making or migrating it first. Its write-ahead log takes the place of the reserve: there is space
+/// for it on a full disk.
 pub(crate) async fn open(settings: &Settings) -> Result<(FileLock, Opened), OpenError> {
-    let path = &settings.path;
-    let lock = lock::acquire(path)?;
-    let opened = match open_locked(settings).await {
-        Err(error) if error.lacks_space(path) && space::release(path) => {
-            tracing::error!(%error, "the disk is full: the database is opened with the space that is kept for deletions");
-            let full = Some(failure::NO_SPACE.to_owned());
-            Opened { full, ..open_locked(settings).await? }
-        }
-        opened => opened?,
-    };
-    Ok((lock, opened))
+    let lock = lock::acquire(&settings.path)?;
+    space::release(&settings.path);
+    Ok((lock, open_locked(settings).await?))
 }
 
 async fn open_locked(settings: &Settings) -> Result<Opened, OpenError> {
@@ -93,7 +67,7 @@ async fn open_locked(settings: &Settings) -> Result<Opened, OpenError> {
                 .max_connections(settings.read_connections.max(1).saturating_add(1))
                 .test_before_acquire(false)
                 .connect_lazy_with(base_options(path).read_only(true));
-            Ok(Opened { writer, readers, contents, full: None })
+            Ok(Opened { writer, readers, contents })
         }
         Err(error) => {
             // At once: a connection that is dropped closes later, while the next try is under way.
@@ -192,14 +166,12 @@ fn configuration(settings: &Settings) -> String {
     // Whether to sync comes before all that writes.
     let mut pragmas = format!(
         "PRAGMA synchronous = {}; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; \
-        PRAGMA cache_size = -512; PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864;",
-        if settings.sync { "FULL" } else { "OFF" }
+        PRAGMA cache_size = -512; {}",
+        if settings.sync { "FULL" } else { "OFF" },
+        space::pragmas(&settings.path, settings.max_file_bytes)
     );
     if settings.overwrite_deleted {
         pragmas.push_str("PRAGMA secure_delete = ON;");
-    }
-    if let Some(bytes) = settings.max_file_bytes {
-        pragmas.push_str(&format!("PRAGMA max_page_count = {};", space::max_pages(bytes)));
     }
     pragmas
 }

@@ -1,6 +1,6 @@
 //! The SQL of one group: one transaction in one text, so one hop to SQLite's thread.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -8,9 +8,10 @@ use sqlx::{Error, SqliteConnection};
 
 use super::failure::logged;
 use super::statement::Batch;
+use super::{archiving, maintenance};
 use crate::cache::{Cache, Slot};
 use crate::codec;
-use crate::event::EventType;
+use crate::event::{Event, EventType};
 use crate::group::{Group, Touched};
 use crate::key::{Key, Resource, split_path};
 use crate::record::Record;
@@ -33,6 +34,7 @@ pub(crate) async fn commit(
     cache: &Cache,
     group: &Group<'_>,
     clock: Option<Tick>,
+    history: History,
 ) -> Result<(), Error> {
     let slots = slots(cache, group);
     let mut batch = Batch::default();
@@ -40,10 +42,17 @@ pub(crate) async fn commit(
     check_states(&mut batch, &slots, group)?;
     let new: Vec<&Arc<Slot>> = slots.values().filter(|slot| !slot.stored.load(Ordering::Acquire)).collect();
     insert_resources(&mut batch, &new)?;
-    insert_log(&mut batch, &slots, group)?;
+    match history {
+        History::Kept => insert_log(&mut batch, &slots, &rows(group))?,
+        History::Forgotten { .. } => replace_states(&mut batch, &slots, group)?,
+    }
     write_owners(&mut batch, &slots, group)?;
     batch.statement("UPDATE meta SET revision = ? WHERE id = 1");
     batch.bind(group.revision)?;
+    if let History::Forgotten { since } = history {
+        archiving::lose(&mut batch, group.revision)?;
+        maintenance::forget(&mut batch, since, group.revision)?;
+    }
     if let Some(tick) = clock {
         tick.note(&mut batch, group.revision)?;
     }
@@ -51,6 +60,18 @@ pub(crate) async fn commit(
     batch.fetch(connection).await?;
     new.iter().for_each(|slot| slot.stored.store(true, Ordering::Release));
     Ok(())
+}
+
+/// What becomes of the states that a group supersedes.
+#[derive(Clone, Copy)]
+pub(crate) enum History {
+    /// They stay, and deletions leave tombstones, until they are compacted.
+    Kept,
+    /// They are deleted, and deletions leave nothing: the compaction point follows the group.
+    Forgotten {
+        /// The compaction point before.
+        since: i64,
+    },
 }
 
 /// When a group is written, for those who ask later: one mark for each second, at the last revision of it.
@@ -100,7 +121,14 @@ fn check_states(batch: &mut Batch, slots: &Slots, group: &Group<'_>) -> Result<(
     )
 }
 
+/// An event, and the sealed form of its value if it is sealed.
+type Row<'a> = (&'a Arc<Event>, &'a Option<Arc<[u8]>>);
+
 type Slots = BTreeMap<Resource, Arc<Slot>>;
+
+fn rows<'a>(group: &'a Group<'_>) -> Vec<Row<'a>> {
+    group.events.iter().zip(&group.sealed).collect()
+}
 
 fn slots(cache: &Cache, group: &Group<'_>) -> Slots {
     let mut slots = Slots::new();
@@ -120,10 +148,23 @@ fn insert_resources(batch: &mut Batch, new: &[&Arc<Slot>]) -> Result<(), Error> 
     })
 }
 
-fn insert_log(batch: &mut Batch, slots: &Slots, group: &Group<'_>) -> Result<(), Error> {
-    let rows: Vec<_> = group.events.iter().zip(&group.sealed).collect();
+/// Deletes the states of all objects that are written, then inserts those that the group leaves.
+fn replace_states(batch: &mut Batch, slots: &Slots, group: &Group<'_>) -> Result<(), Error> {
+    let is_left = |event: &Event| {
+        let after = group.touched.get(&event.record.key).and_then(|touched| touched.after.as_ref());
+        after.is_some_and(|after| after.revision == event.record.revision)
+    };
+    let keys: BTreeSet<&Key> = group.events.iter().map(|event| &event.record.key).collect();
+    let keys: Vec<&Key> = keys.into_iter().collect();
+    let head = "DELETE FROM log WHERE (resource, namespace, name) IN (VALUES ";
+    batch.rows(head, "(?,?,?)", ")", &keys, |batch, key| bind_key(batch, slot_of(slots, key), key))?;
+    let left: Vec<_> = rows(group).into_iter().filter(|(event, _)| is_left(event)).collect();
+    insert_log(batch, slots, &left)
+}
+
+fn insert_log(batch: &mut Batch, slots: &Slots, rows: &[Row<'_>]) -> Result<(), Error> {
     let head = "INSERT INTO log (resource, namespace, name, revision, uid, previous, deleted, value) VALUES ";
-    batch.rows(head, "(?,?,?,?,?,?,?,?)", "", &rows, |batch, (event, sealed)| {
+    batch.rows(head, "(?,?,?,?,?,?,?,?)", "", rows, |batch, (event, sealed)| {
         let record = &event.record;
         bind_key(batch, slot_of(slots, &record.key), &record.key)?;
         batch.bind(record.revision)?;

@@ -102,7 +102,10 @@ impl Reader {
                     }
                     return Ok(Found { revision, object });
                 }
-                Err(error @ StoreError::Compacted { .. }) => last = error,
+                Err(error @ StoreError::Compacted { .. }) => {
+                    last = error;
+                    self.hub.readable().await;
+                }
                 Err(error) => return Err(error),
             }
         }

@@ -1,12 +1,17 @@
 //! Space for deletions when the disk, or the database's size limit, is full.
 //!
-//! A file of zeros beside the database keeps some of the disk. When SQLite finds no space the file is removed, the size
-//! limit grows by as much, and from then on only what makes objects go is written, until the file can be made again. The same
-//! is done when the database does not open, or does not close in order, for lack of space.
+//! While the database is open its files own the disk blocks that deletions need: the write-ahead log those of a group, and the
+//! database those of all pages that a checkpoint moves into it, since it is extended before a group is written. Nothing that
+//! fills the disk can take them. While the database is closed and has no log, a file of zeros beside it owns as many; while it is
+//! open that file owns those that the next start needs after a kill.
+//!
+//! When there are no blocks for more, only deletions are written, without history, until there is space again.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -14,114 +19,193 @@ use serde::de::IgnoredAny;
 use sqlx::{AssertSqlSafe, SqliteConnection};
 use tokio::sync::watch;
 
-use super::failure::logged;
+use super::allocate::{Disk, extend};
+use super::failure::{NO_SPACE, logged};
+use super::files;
 use super::mark::beside;
 use crate::txn::{Change, Expect, Operation, Txn};
 
-/// Bytes of a database page; also what the size limit is counted in.
+/// Size of a database page in bytes; also the unit of the size limit.
 pub(crate) const PAGE_BYTES: u64 = 4_096;
 
-/// Which part of the size limit must be free at most before everything is written again; and which part of the reserve must
-/// stay free on the disk beside the reserve itself.
+/// Part of the size limit that must be free before everything is written again.
 const SPARE_PART: u64 = 8;
-/// Which part of its file system the reserve takes at most.
+/// Largest part of its file system that the reserve takes.
 const MAX_PART: u64 = 4;
+/// Largest part of its file system that the write-ahead log takes before a checkpoint.
+const LOG_PART: u64 = 8;
+/// Pages of the write-ahead log before a checkpoint, on a large disk.
+const LOG_PAGES: u64 = 4_000;
+/// Bytes that the write-ahead log keeps when it starts anew, while there is space.
+const LOG_KEPT_BYTES: u64 = 64 << 20;
+/// Part of the reserve by which the database file is extended beyond what a group needs.
+const SLACK_PART: u64 = 4;
+/// Part of the reserve that must be left free on the disk when the database file is extended.
+const MARGIN_PART: u64 = 8;
+/// Pages that an operation may add to the database, besides those of its value.
+const OPERATION_PAGES: u64 = 1;
+/// Part of the reserve that the values of a group may take while only deletions are written.
+const GROUP_PART: u64 = 4;
+/// Part of the reserve whose pages one step gives back; moving a page writes up to three others.
+const VACUUM_PART: u64 = 8;
+/// Bytes of the write-ahead log for an operation that deletes, besides its value.
+const DELETION_BYTES: u64 = 64 * 1024;
+/// Bytes of the reserve while the database is open: for the index of the log, which the next start may have to make.
+const INDEX_BYTES: u64 = 64 * 1024;
 /// Bytes that are written to find out whether any can be: more than SQLite adds to a file at once.
 const PROBE_BYTES: usize = 64 * 1024;
-/// How often it is tried to get the reserve back.
+/// Period of attempts to leave the state in which only deletions are written.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// See the module.
+/// The disk space of an open database.
 pub(crate) struct Space {
-    reserve: PathBuf,
+    path: PathBuf,
+    /// Size of the reserve.
     bytes: u64,
     max_pages: Option<u64>,
-    /// Why only deletions are written.
+    /// Upper bound of the pages of the database, with those of the write-ahead log.
+    pages: AtomicU64,
+    /// The reason why only deletions are written.
     full: watch::Sender<Option<String>>,
 }
 
 impl Space {
-    /// `full`: why only deletions are written from the beginning.
-    pub(crate) fn new(
-        database: &Path,
-        bytes: u64,
-        max_file_bytes: Option<u64>,
-        full: Option<String>,
-    ) -> Self {
-        Self {
-            reserve: reserve(database),
-            bytes: bounded(database, bytes),
+    /// The space of a database that was just opened. The write-ahead log gets its blocks; without them, or on a disk that is
+    /// full, only deletions are written from the start. Blocks.
+    pub(crate) fn new(path: &Path, bytes: u64, max_file_bytes: Option<u64>) -> Self {
+        let space = Self {
+            path: path.to_owned(),
+            bytes: bounded(path, bytes),
             max_pages: max_file_bytes.map(max_pages),
-            full: watch::Sender::new(full),
+            pages: AtomicU64::new(u64::MAX / 2),
+            full: watch::Sender::new(None),
+        };
+        let allocated = space.allocate_log();
+        if Disk::of(path).is_none_or(|disk| disk.available > space.bytes) {
+            space.reserve_index();
         }
+        let available = Disk::of(path).map_or(u64::MAX, |disk| disk.available);
+        if allocated.as_ref().is_err_and(is_lack) || available < space.bytes / MARGIN_PART {
+            tracing::error!("the disk is full: only deletions are written until there is space again");
+            space.full.send_replace(Some(NO_SPACE.to_owned()));
+        } else if let Err(error) = allocated {
+            let error = portico_gostd::os::error_text(&error);
+            tracing::warn!(error, "deletions have no space of their own on a full disk");
+        }
+        space
     }
 
-    /// Why only deletions are written; nothing while everything is.
+    /// The reason why only deletions are written; `None` while everything is.
     pub(crate) fn full(&self) -> Option<String> {
         self.full.borrow().clone()
     }
 
-    /// SQLite found no space: gives the reserve to deletions.
+    /// Operations and bytes of values that one transaction has while only deletions are written: the write-ahead log has
+    /// blocks for as much.
+    pub(crate) fn group_limits(&self) -> (usize, usize) {
+        let limit = |number: u64| usize::try_from(number).unwrap_or(usize::MAX).max(1);
+        (limit(self.bytes / DELETION_BYTES), limit(self.bytes / GROUP_PART))
+    }
+
+    /// Free pages that one step of a full disk gives back: the write-ahead log has blocks for moving as many.
+    pub(crate) fn vacuum_pages(&self) -> i64 {
+        i64::try_from(self.bytes / PAGE_BYTES / VACUUM_PART).unwrap_or(i64::MAX).max(1)
+    }
+
+    /// Only deletions are written from now on. Gives them the size limit's reserve.
     pub(crate) async fn exhausted(&self, connection: &mut SqliteConnection, why: String) {
         tracing::error!(
             error = why,
             "the database or its disk is full: only deletions are written until there is space again"
         );
-        self.release();
+        set(connection, format!("journal_size_limit = {}", self.bytes)).await;
         if let Some(pages) = self.max_pages {
             // A database that was larger than its limit when it was opened is limited to what it had.
             let there = count(connection, "PRAGMA page_count").await.unwrap_or(0);
-            self.limit(connection, pages.max(there) + self.bytes.div_ceil(PAGE_BYTES)).await;
+            let pages = pages.max(there) + self.bytes.div_ceil(PAGE_BYTES);
+            set(connection, format!("max_page_count = {pages}")).await;
         }
         self.full.send_replace(Some(why));
     }
 
-    /// Gives the reserve away; whether there was one.
-    pub(crate) fn release(&self) -> bool {
-        remove(&self.reserve)
-    }
-
-    async fn limit(&self, connection: &mut SqliteConnection, pages: u64) {
-        let pragma = AssertSqlSafe(format!("PRAGMA max_page_count = {pages}"));
-        if let Err(error) = sqlx::query(pragma).fetch_all(connection).await {
-            tracing::error!(error = logged(&error), "the size limit cannot be changed");
-        }
-    }
-
-    /// Makes the reserve when it is missing, if that leaves some of the disk free. Blocks.
-    pub(crate) fn replenish(&self) -> io::Result<()> {
-        let there = fs::metadata(&self.reserve).map_or(0, |file| file.len());
-        if there == self.bytes && self.reserve.exists() {
+    /// Extends the database file for a group of so many operations with so many bytes of values, so that no checkpoint needs
+    /// blocks of the disk.
+    pub(crate) async fn cover(
+        &self,
+        database: &Arc<File>,
+        connection: &mut SqliteConnection,
+        operations: usize,
+        bytes: usize,
+    ) -> io::Result<()> {
+        // A page of an overflow chain holds slightly less than its size.
+        let needed = operations as u64 * OPERATION_PAGES + (bytes as u64).div_ceil(PAGE_BYTES - 8) * 2;
+        let length = database.metadata()?.len();
+        let bound = self.pages.fetch_add(needed, Ordering::Relaxed).saturating_add(needed);
+        if bound.saturating_mul(PAGE_BYTES) <= length {
             return Ok(());
         }
-        let needed = self.bytes.saturating_sub(there).saturating_add(self.bytes / SPARE_PART);
-        if Disk::of(&self.reserve).is_some_and(|disk| disk.available < needed) {
-            return Err(io::ErrorKind::StorageFull.into());
+        // What cannot be counted is refused by SQLite.
+        let Ok(used) = count(connection, "PRAGMA page_count").await else { return Ok(()) };
+        self.pages.store(used + needed, Ordering::Relaxed);
+        if (used + needed) * PAGE_BYTES <= length || self.max_pages.is_some_and(|most| used + needed > most) {
+            return Ok(());
         }
-        let made = self.make();
-        if made.is_err() {
-            // What was written of it is needed more elsewhere.
-            let _ = fs::remove_file(&self.reserve);
-        }
-        made
+        let most = self.max_pages.map_or(u64::MAX, |pages| pages.saturating_mul(PAGE_BYTES));
+        let target = ((used + needed) * PAGE_BYTES + self.bytes / SLACK_PART).min(most);
+        let margin = self.bytes / MARGIN_PART;
+        let (database, path) = (database.clone(), self.path.clone());
+        let extended = portico_kit::tasks::blocking(move || {
+            let lacking = |disk: &Disk| disk.available < target.saturating_sub(length).saturating_add(margin);
+            match Disk::of(&path).filter(lacking) {
+                Some(_) => Err(io::ErrorKind::StorageFull.into()),
+                None => extend(&database, target),
+            }
+        });
+        extended.await.unwrap_or(Ok(()))
     }
 
-    fn make(&self) -> io::Result<()> {
-        let zeros = vec![0; 64 * 1024];
-        let mut file = File::create(&self.reserve)?;
-        let mut left = self.bytes;
-        while left > 0 {
-            let part = left.min(zeros.len() as u64);
-            // At most the array's length.
-            file.write_all(&zeros[..part as usize])?;
-            left -= part;
+    /// Gives the write-ahead log the blocks of the reserve. Blocks.
+    pub(crate) fn allocate_log(&self) -> io::Result<()> {
+        let log = File::options().write(true).open(beside(&self.path, "-wal"));
+        match log {
+            Ok(log) => extend(&log, self.bytes),
+            // Nothing was ever read or written.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
         }
-        portico_kit::atomic_file::sync(&file)
     }
 
-    /// The reserve is there again: everything is written if the size limit has space for as much, too.
+    /// Keeps the blocks that the write-ahead log had, once the database is closed and the log is gone. Blocks.
+    pub(crate) fn keep(&self) -> io::Result<()> {
+        if beside(&self.path, "-wal").exists() {
+            return Ok(());
+        }
+        self.reserve_bytes(self.bytes)
+    }
+
+    /// Without it a start needs space only if the index of the log was removed, so an error does not matter.
+    fn reserve_index(&self) {
+        let _ = self.reserve_bytes(self.bytes.min(INDEX_BYTES));
+    }
+
+    fn reserve_bytes(&self, bytes: u64) -> io::Result<()> {
+        let path = reserve(&self.path);
+        let kept = File::create(&path).and_then(|file| {
+            extend(&file, bytes)?;
+            files::give(&file, &self.path)
+        });
+        if kept.is_err() {
+            // Part of a reserve is of no use.
+            remove(&path);
+        }
+        kept
+    }
+
+    /// Gives the write-ahead log its blocks again if it has lost them, and ends the lack of space once there is enough.
     pub(crate) async fn relax(&self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-        if self.full.borrow().is_none() {
+        // Its own errors show when the disk is looked at.
+        let allocated = self.allocate_log().is_ok();
+        if self.full().is_none() || !allocated || !self.has_room() {
             return Ok(());
         }
         if let Some(pages) = self.max_pages {
@@ -131,11 +215,21 @@ impl Space {
             if used + spare > pages {
                 return Ok(());
             }
-            self.limit(connection, pages).await;
+            set(connection, format!("max_page_count = {pages}")).await;
         }
+        set(connection, format!("journal_size_limit = {LOG_KEPT_BYTES}")).await;
+        self.reserve_index();
         tracing::info!("there is space again: everything is written");
         self.full.send_replace(None);
         Ok(())
+    }
+
+    /// Whether the disk has room for the write-ahead log at its largest, and for the next extension of the database.
+    fn has_room(&self) -> bool {
+        let Some(disk) = Disk::of(&self.path) else { return true };
+        let log = fs::metadata(beside(&self.path, "-wal")).map_or(0, |file| file.len());
+        let needed = (log_pages(&self.path) * PAGE_BYTES).saturating_sub(log);
+        disk.available >= needed + self.bytes / 2
     }
 
     /// Waits until it is time to look for space again: for ever while there is no lack of it.
@@ -147,33 +241,27 @@ impl Space {
     }
 }
 
-/// A file system.
-struct Disk {
-    bytes: u64,
-    available: u64,
+/// Pages of the write-ahead log before a checkpoint.
+fn log_pages(database: &Path) -> u64 {
+    Disk::of(database).map_or(LOG_PAGES, |disk| (disk.bytes / LOG_PART / PAGE_BYTES).clamp(1, LOG_PAGES))
 }
 
-impl Disk {
-    /// That of a file; none when it does not say how large it is.
-    #[cfg(unix)]
-    fn of(path: &Path) -> Option<Self> {
-        let stats = rustix::fs::statvfs(super::files::folder_of(path)).ok()?;
-        let bytes = |blocks: u64| blocks.saturating_mul(stats.f_frsize);
-        Some(Self { bytes: bytes(stats.f_blocks), available: bytes(stats.f_bavail) })
-            .filter(|disk| disk.bytes > 0)
+/// The pragmas that limit the files of a database.
+pub(crate) fn pragmas(database: &Path, max_file_bytes: Option<u64>) -> String {
+    let pages = log_pages(database);
+    let mut pragmas =
+        format!("PRAGMA wal_autocheckpoint = {pages}; PRAGMA journal_size_limit = {LOG_KEPT_BYTES};");
+    if let Some(bytes) = max_file_bytes {
+        pragmas.push_str(&format!("PRAGMA max_page_count = {};", max_pages(bytes)));
     }
-
-    #[cfg(not(unix))]
-    fn of(_: &Path) -> Option<Self> {
-        None
-    }
+    pragmas
 }
 
 fn reserve(database: &Path) -> PathBuf {
     beside(database, ".reserve")
 }
 
-/// How large the reserve of a database is that shall be so large: one that takes much of the disk would itself be what fills it.
+/// Size of the reserve of a database: one that takes much of the disk would itself be what fills it.
 fn bounded(database: &Path, bytes: u64) -> u64 {
     let Some(disk) = Disk::of(database) else { return bytes };
     let most = disk.bytes / MAX_PART;
@@ -187,20 +275,18 @@ fn bounded(database: &Path, bytes: u64) -> u64 {
     bytes.min(most)
 }
 
-/// Gives away the reserve of a database that nobody else has open; whether there was one.
-pub(crate) fn release(database: &Path) -> bool {
-    remove(&reserve(database))
+/// Frees the reserve of a database for its write-ahead log.
+pub(crate) fn release(database: &Path) {
+    remove(&reserve(database));
 }
 
-fn remove(reserve: &Path) -> bool {
+fn remove(reserve: &Path) {
     match fs::remove_file(reserve) {
-        Ok(()) => true,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-        Err(error) => {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
             let error = portico_gostd::os::error_text(&error);
             tracing::error!(path = %reserve.display(), error, "the reserve cannot be removed");
-            false
         }
+        _ => {}
     }
 }
 
@@ -218,13 +304,19 @@ pub(crate) fn none_left(database: &Path) -> bool {
     written.is_err_and(|error| is_lack(&error))
 }
 
+async fn set(connection: &mut SqliteConnection, pragma: String) {
+    if let Err(error) = sqlx::query(AssertSqlSafe(format!("PRAGMA {pragma}"))).fetch_all(connection).await {
+        tracing::error!(error = logged(&error), pragma, "a limit of the database cannot be changed");
+    }
+}
+
 async fn count(connection: &mut SqliteConnection, pragma: &'static str) -> Result<u64, sqlx::Error> {
     let count: i64 = sqlx::query_scalar(pragma).fetch_one(connection).await?;
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
 /// The size limit in pages.
-pub(crate) fn max_pages(bytes: u64) -> u64 {
+fn max_pages(bytes: u64) -> u64 {
     (bytes / PAGE_BYTES).max(1)
 }
 
@@ -314,15 +406,24 @@ mod tests {
         let disk = Disk::of(&database).unwrap();
         assert_eq!(bounded(&database, u64::MAX), disk.bytes / MAX_PART);
         assert_eq!(bounded(&database, 4096), 4096);
-        // More than there is now, on a disk that is large enough: nothing of it is written.
-        let mut space = Space::new(&database, 4096, None, None);
-        space.bytes = disk.available;
-        assert_eq!(space.replenish().unwrap_err().kind(), io::ErrorKind::StorageFull);
-        assert!(!reserve(&database).exists());
-        space.bytes = 4096;
-        space.replenish().unwrap();
-        assert_eq!(fs::metadata(reserve(&database)).unwrap().len(), 4096);
-        assert!(space.release() && !space.release());
+    }
+
+    #[test]
+    fn the_reserve_is_the_logs_while_there_is_one_and_a_file_otherwise() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("portico.db");
+        let (log, kept) = (beside(&database, "-wal"), reserve(&database));
+        fs::write(&log, "frames").unwrap();
+        let space = Space::new(&database, 4096, None);
+        assert_eq!(fs::metadata(&log).unwrap().len(), 4096);
+        release(&database);
+        space.keep().unwrap();
+        assert!(!kept.exists());
+        fs::remove_file(&log).unwrap();
+        space.keep().unwrap();
+        assert_eq!(fs::metadata(&kept).unwrap().len(), 4096);
+        release(&database);
+        assert!(!kept.exists());
     }
 
     #[test]

@@ -13,9 +13,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::lock::FileLock;
-use super::maintenance::{Maintenance, Step};
+use super::maintenance::{Maintenance, Step, compact, restart};
 use super::mark::{MARK_REVISIONS, Mark};
-use super::read::Reader;
+use super::persist::History;
+use super::read::{Reader, failed};
 use super::space::{self, Space};
 use super::{before, failure, open, persist};
 use crate::archive_rules::ArchiveRules;
@@ -27,6 +28,18 @@ use crate::submit::{CommitRequest, Results, answer};
 use crate::subscription::selection::Batch;
 use crate::txn::{Prepared, TxnError};
 use crate::unix_time;
+
+/// Bytes of values that one transaction has at most, but for the last request in it.
+const GROUP_BYTES: usize = 4 << 20;
+
+/// Writes a page as it is; SQLite writes none for an update that changes nothing.
+const SAME_PAGE: &str = "BEGIN IMMEDIATE; UPDATE meta SET revision = revision + 1 WHERE id = 1; \
+    UPDATE meta SET revision = revision - 1 WHERE id = 1; COMMIT";
+
+/// Revisions of history that are forgotten at a time when the disk is full, ...
+const SHORT_REVISIONS: i64 = 16 * 1_024;
+/// ... and part of them that is tried when the log has no blocks for more.
+const SHORT_PART: i64 = 8;
 
 /// What the writer is asked to do.
 pub(crate) enum Request {
@@ -98,11 +111,7 @@ impl Writer {
         // Before the log goes, as it does with the last connection. The revision is the last one that was answered. After
         // `Fatal::Lost` the database may hold one more group, whose outcome is unknown to its callers: the mark is behind the
         // database then, which is allowed, and never ahead of it.
-        let mut marked = self.mark(false).await;
-        let released = !marked && self.space.release();
-        if released {
-            marked = self.mark(false).await;
-        }
+        let marked = self.mark(false).await;
         // The last connection that closes moves the log into the file, and readers cannot. After an error, too, the lock is let
         // go of after everything that has the file open.
         self.reader.pool.close().await;
@@ -115,18 +124,19 @@ impl Writer {
             );
             open::close_keeping_log(connection, &self.path).await;
         }
-        if released {
-            let space = self.space.clone();
-            if let Some(Err(error)) = portico_kit::tasks::blocking(move || space.replenish()).await {
-                let error = portico_gostd::os::error_text(&error);
-                tracing::warn!(error, "there is no space for the reserve");
-            }
+        let space = self.space.clone();
+        if let Some(Err(error)) = portico_kit::tasks::blocking(move || space.keep()).await {
+            let error = portico_gostd::os::error_text(&error);
+            tracing::warn!(error, "there is no space for the reserve");
         }
         drop(self.lock);
         served
     }
 
     async fn serve(&mut self) -> Result<(), Fatal> {
+        if let Some(why) = self.space.full() {
+            self.run_short(&why).await;
+        }
         while let Some(request) = self.next().await {
             match request {
                 Request::Commit(first) => {
@@ -157,14 +167,15 @@ impl Writer {
         self.requests.recv().await
     }
 
-    /// What is queued now, up to a group's worth of operations, or up to a request that is no commit.
+    /// What is queued now, up to a group's worth of operations and bytes, or up to a request that is no commit.
     fn take_group(&mut self, first: CommitRequest) -> (Vec<CommitRequest>, Option<Maintenance>) {
-        let mut operations = first.operations();
+        let (mut operations, mut bytes) = (first.operations(), first.bytes());
         let mut group = vec![first];
-        while operations < self.group_operations {
+        while operations < self.group_operations && bytes < GROUP_BYTES {
             match self.requests.try_recv() {
                 Ok(Request::Commit(next)) => {
                     operations += next.operations();
+                    bytes += next.bytes();
                     group.push(next);
                 }
                 Ok(Request::Maintain(maintenance)) => return (group, Some(maintenance)),
@@ -181,47 +192,164 @@ impl Writer {
         write_mark(&self.path, open::mark_of(&self.identity, self.revision, open)).await
     }
 
-    /// Commits a group. When there is no space for it what makes objects go is tried again, without the rest.
+    /// Commits a group. When there is no space for it, what makes objects go is committed without the rest.
     async fn commit(&mut self, mut requests: Vec<CommitRequest>) -> Result<(), Fatal> {
-        let started = Instant::now();
         let txns: Vec<Vec<Prepared>> = requests.iter_mut().map(|r| std::mem::take(&mut r.txns)).collect();
+        let freeing = freeing(&txns);
+        let why = match self.space.full() {
+            Some(why) => why,
+            None => match self.commit_all(&mut requests, txns).await? {
+                Some(why) => {
+                    self.run_short(&why).await;
+                    why
+                }
+                None => return Ok(()),
+            },
+        };
+        let mut results = Vec::with_capacity(requests.len());
+        for txns in freeing {
+            results.push(self.commit_freeing(txns, &why).await?);
+        }
+        answer(requests, results);
+        Ok(())
+    }
+
+    /// Commits a group and answers it; returns why there is no space for it, if there is none.
+    async fn commit_all(
+        &mut self,
+        requests: &mut Vec<CommitRequest>,
+        txns: Vec<Vec<Prepared>>,
+    ) -> Result<Option<String>, Fatal> {
+        let started = Instant::now();
+        if self.cover(&txns).await.is_err_and(|error| space::is_lack(&error)) {
+            return Ok(Some(failure::NO_SPACE.to_owned()));
+        }
         let basis = match self.basis(&txns).await {
             Ok(basis) => basis,
             Err(error) => {
-                let (failure, refuse) = (self.failed(error).await?, |txns: &Vec<Prepared>| txns.len());
-                let refused = txns.iter().map(refuse).map(|count| vec![Err(failure.clone()); count]);
-                answer(requests, refused.collect());
-                return Ok(());
+                let failure = self.failed(error).await?;
+                let refused = txns.iter().map(|txns| vec![Err(failure.clone()); txns.len()]).collect();
+                answer(std::mem::take(requests), refused);
+                return Ok(None);
             }
         };
-        let (mut offered, mut freeing) = match (self.space.full(), freeing(&txns)) {
-            (Some(why), freeing) => (only(freeing, &why), None),
-            (None, freeing) => {
-                (txns.into_iter().map(|txns| txns.into_iter().map(Ok).collect()).collect(), Some(freeing))
-            }
+        let offered = txns.into_iter().map(|txns| txns.into_iter().map(Ok).collect()).collect();
+        let (group, mut results) = check(&basis, self.revision, offered);
+        let Err(error) = self.persist(&group, History::Kept).await else {
+            self.publisher.metrics.commit_seconds.observe(started.elapsed().as_secs_f64());
+            let (events, revision) = (Batch::from(group.events), group.revision);
+            self.show(&events, revision, &results);
+            answer(std::mem::take(requests), results);
+            self.dispatch(&events, revision);
+            return Ok(None);
         };
-        loop {
-            let (group, mut results) = check(&basis, self.revision, offered);
-            let Err(error) = self.persist(&group).await else {
-                self.publisher.metrics.commit_seconds.observe(started.elapsed().as_secs_f64());
-                self.visible(group, requests, results);
-                return Ok(());
-            };
-            let failure = self.failed(error).await?;
-            self.publisher.metrics.failures.inc();
-            match (&failure, freeing.take()) {
-                (TxnError::Full(why), Some(freeing)) => {
-                    self.space.exhausted(&mut self.connection, why.clone()).await;
-                    offered = only(freeing, why);
-                }
-                _ => {
-                    // Refusals, too, may have been checked by what is not there now.
-                    results.iter_mut().flatten().for_each(|result| *result = Err(failure.clone()));
-                    answer(requests, results);
-                    return Ok(());
+        match self.failed(error).await? {
+            TxnError::Full(why) => return Ok(Some(why)),
+            // Refusals, too, may have been checked by what is not there now.
+            failure => results.iter_mut().flatten().for_each(|result| *result = Err(failure.clone())),
+        }
+        answer(std::mem::take(requests), results);
+        Ok(None)
+    }
+
+    /// Gives the database's file blocks for what a group adds.
+    async fn cover(&mut self, txns: &[Vec<Prepared>]) -> std::io::Result<()> {
+        let all = || txns.iter().flatten();
+        let operations = all().map(|prepared| prepared.txn.operations.len()).sum();
+        let bytes = all().map(Prepared::bytes).sum();
+        let connection = &mut *self.connection;
+        self.space.cover(&self.lock.database, connection, operations, bytes).await
+    }
+
+    /// Goes over to writing deletions alone: forgets all history, in parts that the log has blocks for.
+    async fn run_short(&mut self, why: &str) {
+        self.space.exhausted(&mut self.connection, why.to_owned()).await;
+        let (mut revisions, mut restarted) = (SHORT_REVISIONS, false);
+        while self.compacted < self.revision && revisions > 0 {
+            let until = self.revision.min(self.compacted.saturating_add(revisions));
+            let compacted = &mut self.compacted;
+            match compact(&mut self.connection, compacted, until, &self.publisher, None).await {
+                Ok(_) => restarted = false,
+                Err(_) if !restarted => restarted = self.restart_log().await,
+                Err(error) => {
+                    tracing::warn!(
+                        error = failure::logged(&error),
+                        revisions,
+                        "history cannot be forgotten at once"
+                    );
+                    revisions /= SHORT_PART;
+                    restarted = false;
                 }
             }
         }
+        self.publisher.history.bytes.store(0, Ordering::Relaxed);
+        self.restart_log().await;
+    }
+
+    /// Makes the blocks of the write-ahead log free for the next group. What is left is done after that one.
+    async fn restart_log(&mut self) -> bool {
+        if let Err(error) = restart(&mut self.connection).await {
+            tracing::warn!(
+                error = failure::logged(&error),
+                "the write-ahead log cannot be moved into the database"
+            );
+        }
+        true
+    }
+
+    /// Commits what makes objects go, without history, in groups that the log has blocks for.
+    async fn commit_freeing(&mut self, txns: Vec<Option<Prepared>>, why: &str) -> Result<Results, Fatal> {
+        let (most_operations, most_bytes) = self.space.group_limits();
+        let mut results = Vec::with_capacity(txns.len());
+        let mut txns = txns.into_iter().peekable();
+        while txns.peek().is_some() {
+            let (mut operations, mut bytes, mut group) = (0, 0, Vec::new());
+            while let Some(txn) = txns.next_if(|_| operations < most_operations && bytes < most_bytes) {
+                operations += txn.as_ref().map_or(0, |prepared| prepared.txn.operations.len());
+                bytes += txn.as_ref().map_or(0, Prepared::bytes);
+                group.push(txn.ok_or_else(|| TxnError::Full(format!("{why}; only deletions are written"))));
+            }
+            results.extend(self.commit_short(group).await?);
+        }
+        Ok(results)
+    }
+
+    async fn commit_short(&mut self, txns: Vec<Result<Prepared, TxnError>>) -> Result<Results, Fatal> {
+        let prepared: Vec<Vec<Prepared>> =
+            vec![txns.iter().filter_map(|txn| txn.as_ref().ok()).cloned().collect()];
+        let basis = match self.basis(&prepared).await {
+            Ok(basis) => basis,
+            Err(error) => {
+                let failure = self.failed(error).await?;
+                return Ok(txns
+                    .into_iter()
+                    .map(|txn| Err(txn.err().unwrap_or_else(|| failure.clone())))
+                    .collect());
+            }
+        };
+        let (group, results) = check(&basis, self.revision, vec![txns]);
+        let mut results: Results = results.into_iter().flatten().collect();
+        for again in [true, false] {
+            let since = self.compacted;
+            self.publisher.hub.compact_with_group(group.revision);
+            let Err(error) = self.persist(&group, History::Forgotten { since }).await else { break };
+            self.publisher.hub.undo_compacted(since);
+            let failure = self.failed(error).await?;
+            self.restart_log().await;
+            if !again {
+                results.iter_mut().for_each(|result| *result = Err(failure.clone()));
+                return Ok(results);
+            }
+        }
+        if !group.events.is_empty() {
+            let (events, revision) = (Batch::from(group.events), group.revision);
+            self.compacted = revision;
+            self.show(&events, revision, std::slice::from_ref(&results));
+            self.dispatch(&events, revision);
+            self.publisher.history.bytes.store(0, Ordering::Relaxed);
+            self.restart_log().await;
+        }
+        Ok(results)
     }
 
     /// What a group is checked by.
@@ -237,36 +365,38 @@ impl Writer {
 
     /// Makes a group durable. When all are refused nothing is written: what they were checked by is what the last commit
     /// has left.
-    async fn persist(&mut self, group: &Group<'_>) -> Result<(), sqlx::Error> {
+    async fn persist(&mut self, group: &Group<'_>, history: History) -> Result<(), sqlx::Error> {
         if group.events.is_empty() {
             return Ok(());
         }
         let tick = self.clock.as_ref().map(CommitClock::tick);
-        persist::commit(&mut self.connection, &self.publisher.cache, group, tick).await?;
+        persist::commit(&mut self.connection, &self.publisher.cache, group, tick, history).await?;
         if let (Some(clock), Some(tick)) = (&mut self.clock, tick) {
             clock.last = (tick.at, group.revision);
         }
         Ok(())
     }
 
-    /// The group is durable: cache, revision, answers, subscriptions, in this order.
-    fn visible(&mut self, group: Group<'_>, requests: Vec<CommitRequest>, results: Vec<Results>) {
+    /// A group is durable: the cache and the revision follow. Then its callers are answered, then subscriptions.
+    fn show(&mut self, events: &Batch, revision: i64, results: &[Results]) {
         let refused = results.iter().flatten().filter(|result| result.is_err()).count();
         self.publisher.metrics.refused.inc_by(refused as u64);
-        if group.events.is_empty() {
-            return answer(requests, results);
+        if !events.is_empty() {
+            self.revision = revision;
+            self.publisher.show(events, revision);
         }
-        let revision = group.revision;
-        let events: Batch = group.events.into();
-        self.revision = revision;
-        self.publisher.show(&events, revision);
-        answer(requests, results);
-        self.publisher.dispatch(&events, revision);
+    }
+
+    fn dispatch(&self, events: &Batch, revision: i64) {
+        if !events.is_empty() {
+            self.publisher.dispatch(events, revision);
+        }
     }
 
     /// Rolls back after an error and makes sure that nothing of the group is there.
     async fn failed(&mut self, error: sqlx::Error) -> Result<TxnError, Fatal> {
         tracing::error!(error = failure::logged(&error), "the database refused a group of writes");
+        self.publisher.metrics.failures.inc();
         persist::rollback(&mut self.connection).await;
         if persist::disagreed(&error) {
             return Err(Fatal::Disagree);
@@ -280,20 +410,50 @@ impl Writer {
             // It failed, and its revision is there: only a fresh start shows what holds.
             return Err(Fatal::Lost(error));
         }
+        let is_undone = self.overwrite().await || failure::is_full(&error);
         let (path, reason) = (self.path.clone(), failure::reason(&error));
+        if !is_undone {
+            return Ok(TxnError::Unknown(reason.to_owned()));
+        }
         let found = portico_kit::tasks::blocking(move || txn_error(&error, &path)).await;
         Ok(found.unwrap_or_else(|| TxnError::Unavailable(reason.to_owned())))
+    }
+
+    /// Overwrites what a group that failed has left at the end of the log; returns false if it cannot. A transaction that was
+    /// written whole, and whose sync failed, would be committed after a kill.
+    async fn overwrite(&mut self) -> bool {
+        for _ in 0..2 {
+            if sqlx::raw_sql(SAME_PAGE).execute(&mut *self.connection).await.is_ok() {
+                return true;
+            }
+            persist::rollback(&mut self.connection).await;
+            self.restart_log().await;
+        }
+        false
     }
 
     async fn maintain(&mut self, maintenance: Maintenance) {
         if matches!(maintenance.step, Step::Mark { .. }) {
             self.mark(true).await;
         }
-        let (publisher, space) = (&self.publisher, self.space.clone());
+        let mut done = self.run_maintenance(&maintenance).await;
+        if done.as_ref().is_err_and(failure::is_full) {
+            match self.space.full() {
+                None => self.run_short(failure::NO_SPACE).await,
+                Some(_) => drop(self.restart_log().await),
+            }
+            done = self.run_maintenance(&maintenance).await;
+        }
+        // A caller that has gone away does not stop the work.
+        let _gone = maintenance.reply.send(done.map_err(failed));
+        self.publisher.metrics.compacted.set(self.publisher.hub.compacted());
+        self.publisher.metrics.history_bytes.set(self.publisher.history.bytes.load(Ordering::Relaxed));
+    }
+
+    async fn run_maintenance(&mut self, maintenance: &Maintenance) -> Result<i64, sqlx::Error> {
+        let (publisher, revision) = (&self.publisher, self.revision);
         let (connection, compacted) = (&mut *self.connection, &mut self.compacted);
-        maintenance.run(connection, compacted, self.revision, publisher, &space, &self.archive).await;
-        publisher.metrics.compacted.set(publisher.hub.compacted());
-        publisher.metrics.history_bytes.set(publisher.history.bytes.load(Ordering::Relaxed));
+        maintenance.run(connection, compacted, revision, publisher, &self.space, &self.archive).await
     }
 }
 
@@ -304,13 +464,6 @@ type Offered = Vec<Vec<Result<Prepared, TxnError>>>;
 fn freeing(txns: &[Vec<Prepared>]) -> Vec<Vec<Option<Prepared>>> {
     let freeing = |prepared: &Prepared| space::frees(&prepared.txn).then(|| prepared.clone());
     txns.iter().map(|txns| txns.iter().map(freeing).collect()).collect()
-}
-
-/// Refuses the others for lack of space.
-fn only(freeing: Vec<Vec<Option<Prepared>>>, why: &str) -> Offered {
-    let full = || TxnError::Full(format!("{why}; only deletions are written"));
-    let of_request = |txns: Vec<Option<Prepared>>| txns.into_iter().map(|txn| txn.ok_or_else(full)).collect();
-    freeing.into_iter().map(of_request).collect()
 }
 
 fn check(basis: &Basis, revision: i64, offered: Offered) -> (Group<'_>, Vec<Results>) {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use futures::StreamExt;
-use portico_store::{Change, Expect, Scope, Settings, Store, Txn, WatchError};
+use portico_store::{Change, Expect, Scope, Settings, Store, Txn, TxnError, WatchError};
 use portico_tests::disk::{Shim, lose_power};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -69,8 +69,14 @@ async fn serving() {
     report(&format!("epoch {}", store.identity().epoch));
     let key = key("a/late");
     let txn = Txn::one(key.clone(), Expect::Any, Change::Put(value(&key, "late")));
-    if let Ok(written) = commit(&store, txn).await {
-        report(&format!("written {}", written.revision));
+    match commit(&store, txn).await {
+        Ok(written) => report(&format!("written {}", written.revision)),
+        Err(TxnError::Unknown(_)) => {}
+        Err(error) => {
+            report(&format!("refused-write {error}"));
+            // As a kill: what the log has is committed by the next start.
+            std::process::exit(0);
+        }
     }
     store.close().await;
 }
@@ -118,6 +124,8 @@ impl Prepared {
 struct Report {
     epoch: Option<i64>,
     written: Option<i64>,
+    /// Why nothing was written.
+    refused: Option<String>,
     steps: u64,
 }
 
@@ -137,6 +145,7 @@ fn cut_off(mut shim: Shim, data: &Path, cut: Cut, step: u64) -> Report {
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         match line.split_once("report ").and_then(|(_, report)| report.split_once(' ')) {
             Some(("epoch", epoch)) => report.epoch = Some(epoch.parse().unwrap()),
+            Some(("refused-write", why)) => report.refused = Some(why.to_owned()),
             Some(("written", revision)) => report.written = Some(revision.parse().unwrap()),
             _ => {}
         }
@@ -190,6 +199,10 @@ async fn check(path: &Path, before: Before, last: i64, report: &Report) -> Resul
             let snapshot = store.snapshot(&config_maps()).await.unwrap();
             let found = snapshot.get_path("a/late").map(|record| record.revision);
             right(&format!("{start} has lost a write"), found == Some(written))?;
+        }
+        if report.refused.is_some() {
+            let snapshot = store.snapshot(&config_maps()).await.unwrap();
+            right(&format!("{start} has a write that was refused"), snapshot.get_path("a/late").is_none())?;
         }
         if before == Before::Killed || before == Before::WithoutLog {
             let watch = store.watch(Scope::all(&config_maps()), last);

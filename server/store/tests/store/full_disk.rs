@@ -81,15 +81,12 @@ fn beside(database: &Path, suffix: &str) -> PathBuf {
     database.with_file_name(format!("portico.db{suffix}"))
 }
 
-/// A store with forty objects, and its reserve.
+/// A store with forty objects.
 async fn filled(database: &Path) -> portico_store::SqliteStore {
     let store = open_at(database).await;
     for n in 0..40 {
         create(&store, n).await.unwrap();
     }
-    let reserve = beside(database, ".reserve");
-    eventually("there is no reserve", || fs::metadata(&reserve).is_ok_and(|file| file.len() == RESERVE))
-        .await;
     store
 }
 
@@ -194,6 +191,120 @@ async fn closes() {
 #[test]
 fn a_store_that_closes_on_a_full_disk_is_the_same_when_it_opens_again() {
     on_small_disk("closes");
+}
+
+/// Largest size of a database without objects: spare pages, and what was added for the next groups.
+const SHRUNK_BYTES: u64 = 4 << 20;
+/// Sizes of the objects that fill a disk.
+const SIZES: [usize; 4] = [100, 2_000, 20_000, 200_000];
+/// Exit code of the process that fills a disk and ends as a killed one does.
+const DIED: i32 = 42;
+/// For that process: the size limit of its database.
+const LIMIT: &str = "PORTICO_STORE_LIMIT";
+
+async fn open_limited(limit: Option<u64>) -> portico_store::SqliteStore {
+    let tune = move |settings: &mut Settings| {
+        tune(settings);
+        settings.max_file_bytes = limit;
+    };
+    open_sqlite(disk().join("data/portico.db"), &tune).await.unwrap()
+}
+
+fn nth(n: usize) -> portico_store::Key {
+    key(&format!("a/{n:04}"))
+}
+
+async fn delete_nth(store: &dyn Store, n: usize) {
+    let deletion = Change::Delete(value(&nth(n), &"x".repeat(SIZES[n % SIZES.len()])));
+    let deleted = commit(store, Txn::one(nth(n), Expect::Exists, deletion)).await;
+    assert!(deleted.is_ok(), "{n}: {deleted:?}");
+}
+
+/// Fills a store until it refuses more, then its disk to the last byte, then deletes every second object.
+async fn fill_and_delete(limit: Option<u64>) -> portico_store::SqliteStore {
+    let store = open_limited(limit).await;
+    let mut created = 0;
+    loop {
+        let new = value(&nth(created), &"x".repeat(SIZES[created % SIZES.len()]));
+        match commit(&store, Txn::create(nth(created), new)).await {
+            Ok(_) => created += 1,
+            Err(error) => break assert!(matches!(error, TxnError::Full(_)), "{error}"),
+        }
+    }
+    assert!(created > 20, "{created}");
+    fill(&disk());
+    for n in (0..created).step_by(2) {
+        delete_nth(&store, n).await;
+    }
+    assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), created / 2);
+    store
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "the program that a test of this file starts, no test of its own"]
+async fn dies() {
+    let limit = std::env::var(LIMIT).unwrap().parse().ok();
+    let _store = fill_and_delete(limit).await;
+    std::process::exit(DIED);
+}
+
+/// Deletes what is left on a disk without any space, then has space again.
+async fn delete_the_rest(limit: Option<u64>) {
+    fill(&disk());
+    let store = open_limited(limit).await;
+    let left = store.snapshot(&config_maps()).await.unwrap().len();
+    assert!(left > 10, "{left}");
+    for n in 0..left {
+        delete_nth(&store, 2 * n + 1).await;
+    }
+    assert!(store.snapshot(&config_maps()).await.unwrap().is_empty());
+    store.compact(store.revision()).await.unwrap();
+    let database = disk().join("data/portico.db");
+    eventually("the database does not shrink", || fs::metadata(&database).unwrap().len() < SHRUNK_BYTES)
+        .await;
+    fs::remove_file(disk().join("others")).unwrap();
+    eventually("there is space and it is not used", || store.condition().full.is_none()).await;
+    create(&store, 0).await.unwrap();
+    store.close().await;
+    drop(store);
+    fs::remove_dir_all(disk().join("data")).unwrap();
+}
+
+async fn survives(limit: Option<u64>) {
+    let store = fill_and_delete(limit).await;
+    store.close().await;
+    drop(store);
+    delete_the_rest(limit).await;
+
+    let died = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "full_disk::dies", "--ignored", "--nocapture"])
+        .env(LIMIT, limit.map_or_else(String::new, |limit| limit.to_string()))
+        .output()
+        .unwrap();
+    assert_eq!(died.status.code(), Some(DIED), "{}", String::from_utf8_lossy(&died.stdout));
+    delete_the_rest(limit).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a file system of its own, which a test of this file mounts"]
+async fn survives_a_full_disk() {
+    survives(None).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a file system of its own, which a test of this file mounts"]
+async fn survives_its_limit_on_a_full_disk() {
+    survives(Some(3 << 20)).await;
+}
+
+#[test]
+fn a_store_that_fills_its_disk_deletes_all_of_it_before_and_after_a_stop_and_a_kill() {
+    on_small_disk("survives_a_full_disk");
+}
+
+#[test]
+fn a_store_that_reaches_its_limit_deletes_all_of_it_on_a_full_disk_too() {
+    on_small_disk("survives_its_limit_on_a_full_disk");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

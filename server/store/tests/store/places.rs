@@ -123,7 +123,7 @@ async fn what_root_restores_or_mends_belongs_to_whom_it_belonged() {
     for path in [&folder, &empty, &database] {
         chown(path, Some(SOMEBODY), Some(SOMEBODY)).unwrap();
     }
-    for name in ["portico.db.lock", "portico.db.mark"] {
+    for name in ["portico.db.lock", "portico.db.mark", "portico.db.reserve"] {
         fs::remove_file(folder.join(name)).unwrap();
     }
     // The one that is replaced, one where there was none, and one whose objects are removed.
