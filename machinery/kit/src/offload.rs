@@ -51,20 +51,33 @@ impl Offload {
         Ok(Self { runtime: Some(builder.build()?), permits, tasks: tasks.clone() })
     }
 
-    /// Runs work there and waits for it; it is dropped when its caller is. None when it panicked, or when the threads are
-    /// ending.
+    /// Runs work there and waits for it; it is dropped when its caller is. Returns `None` if it panicked, or if the threads
+    /// are ending. Its place is taken until it ends, also while it waits: for work that holds much memory.
     pub async fn run<T: Send + 'static>(
         &self,
         name: impl Into<TaskName>,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
         let permit = Arc::clone(&self.permits).acquire_owned().await.ok()?;
+        let work = async move {
+            let _permit = permit;
+            work.await
+        };
+        self.run_light(name, work).await
+    }
+
+    /// As [`Offload::run`], for work that holds little memory: it needs no place, so that however much of it waits (for a
+    /// webhook, for the store), other work begins.
+    pub async fn run_light<T: Send + 'static>(
+        &self,
+        name: impl Into<TaskName>,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
         let runtime = self.runtime.as_ref()?;
         let (done, outcome) = oneshot::channel();
         let caller = CancellationToken::new();
         let _left = caller.clone().drop_guard();
         self.tasks.spawn_on(runtime.handle(), name, async move {
-            let _permit = permit;
             if let Some(outcome) = caller.run_until_cancelled(work).await {
                 // Who asked may have left.
                 let _ = done.send(outcome);
@@ -140,6 +153,7 @@ mod tests {
             }
         }
         assert_eq!(offload.permits.available_permits(), 0);
+        assert_eq!(offload.run_light("light", async { 2 }).await, Some(2), "light work needs no place");
         drop(all);
         assert_eq!(offload.run("next", async { 1 }).await, Some(1));
     }

@@ -10,12 +10,13 @@ use futures::Stream;
 use portico_machinery::Status;
 use portico_machinery::accept::Encoding;
 
+use crate::Result;
 use crate::frame::Frame;
 use crate::recorded::Record;
 
-/// Pieces of one list, in order; joined they are the document, JSON with its closing newline. Never fails: everything
-/// that can is settled before the first piece. Pieces have about 64 KiB.
-pub type ListStream = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
+/// Pieces of one list, in order; joined they are the document, JSON with its closing newline. Pieces have about 64 KiB.
+/// Fails only if a piece cannot be written because the process ends or the writer panicked.
+pub type ListStream = Pin<Box<dyn Stream<Item = Result<Bytes>> + Send>>;
 
 /// Frames in order of revision. Ends at the deadline, when the watcher was too slow, or after an `ERROR` frame.
 pub type WatchStream = Pin<Box<dyn Stream<Item = WatchFrame> + Send>>;

@@ -10,6 +10,11 @@ use crate::unreadable;
 pub(crate) const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
+/// 500 for work that panicked, or that the end of the process cut off.
+pub(crate) fn unfinished() -> Box<Status> {
+    Box::new(Status::internal("the request ended before it was answered"))
+}
+
 /// A failed write. Conflicts that a verb can settle itself never come here.
 pub fn of_txn(error: TxnError, resource: &GroupResource, name: &str) -> Box<Status> {
     Box::new(match error {

@@ -15,6 +15,8 @@ pub(crate) use cache::{FormCache, FormKey, Made, Shape};
 pub(crate) use include::Include;
 pub(crate) use list::stream;
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use portico_machinery::accept::{Encoding, Form};
 use portico_store::Record;
@@ -38,7 +40,23 @@ pub(crate) struct Renderer<'a> {
     pub(crate) now: Timestamp,
 }
 
+/// Maximum size of the stored objects that a serving thread decodes for one piece of a list.
+const MAX_INLINE_BYTES: usize = 64 * 1024;
+
 impl Renderer<'_> {
+    /// True if the first of these records may take long to write. Stored bytes that are copied do not.
+    fn is_long(&self, records: &[Arc<Record>]) -> bool {
+        let is_json = self.encoding != Encoding::Protobuf;
+        let is_copied = is_json && self.form == Form::Object && self.served.stored_as.is_none();
+        let mut bytes = 0;
+        let mut sizes = records.iter().map(|record| record.value.json().len());
+        !is_copied
+            && sizes.any(|size| {
+                bytes += size;
+                bytes > MAX_INLINE_BYTES
+            })
+    }
+
     /// One object, without a closing newline; in protobuf with its envelope.
     pub(crate) fn object(&self, record: &Record) -> Vec<u8> {
         if self.encoding == Encoding::Protobuf {

@@ -64,10 +64,15 @@ enum At {
     NotOlderThan(i64),
 }
 
+/// Maximum number of objects that a serving thread takes into a list: about a millisecond of work.
+const MAX_INLINE_OBJECTS: usize = 10_000;
+/// Maximum number of objects that a serving thread compares with a selector.
+const MAX_INLINE_COMPARED: usize = 2_000;
+
 /// What to read, with the token already decoded.
 #[derive(Clone)]
-struct Request<'a> {
-    namespace: Option<&'a str>,
+struct Request {
+    namespace: Option<String>,
     /// Behind which key the page begins.
     begin: Option<String>,
     /// Behind which key to read: while a page is read in parts it moves on from `begin`.
@@ -80,7 +85,14 @@ struct Request<'a> {
     only: Option<String>,
 }
 
-impl Request<'_> {
+impl Request {
+    /// All that a selection takes.
+    fn of_all(served: &ServedResource, namespace: Option<&str>, selection: Selection) -> Self {
+        let only = Self::only(served, namespace, &selection);
+        let namespace = namespace.map(str::to_owned);
+        Self { namespace, begin: None, after: None, limit: None, counted: false, selection, only }
+    }
+
     /// The path of the only object that a selection can take, when it names it.
     fn only(served: &ServedResource, namespace: Option<&str>, selection: &Selection) -> Option<String> {
         match (selection.only_name(), namespace, served.info.namespaced) {
@@ -122,7 +134,7 @@ impl Objects {
         let only = if after.is_some() { None } else { Request::only(served, namespace, &selection) };
         let begin = after.map(|key| namespace.map_or(key.clone(), |n| format!("{n}/{key}")));
         let request = Request {
-            namespace,
+            namespace: namespace.map(str::to_owned),
             only,
             after: begin.clone(),
             begin,
@@ -138,14 +150,40 @@ impl Objects {
         Ok(page)
     }
 
-    async fn list_at(&self, served: &ServedResource, request: &Request<'_>, at: At) -> Result<Page> {
+    /// All objects of a state that a selection takes, as they are stored.
+    pub(crate) async fn select_all(
+        &self,
+        served: &ServedResource,
+        namespace: Option<&str>,
+        selection: Selection,
+        state: State,
+    ) -> Result<Page> {
+        let request = Request::of_all(served, namespace, selection);
+        match state {
+            State::Held(snapshot) => self.page_of(snapshot, &request).await,
+            State::Stored(revision) => self.list_stored(served, &request, revision).await,
+        }
+    }
+
+    /// A page of a state in memory. The objects of a large one are selected on the threads for long work.
+    async fn page_of(&self, snapshot: Snapshot, request: &Request) -> Result<Page> {
+        let objects = snapshot.range(request.namespace.as_deref(), request.after.as_deref()).len();
+        let is_long = match request.selection.is_everything() {
+            true => request.limit.unwrap_or(objects).min(objects) > MAX_INLINE_OBJECTS,
+            false => request.only.is_none() && objects > MAX_INLINE_COMPARED,
+        };
+        let request = request.clone();
+        self.compute(is_long, async move { page_of(&snapshot, &request) }).await
+    }
+
+    async fn list_at(&self, served: &ServedResource, request: &Request, at: At) -> Result<Page> {
         let state = match at {
             At::Newest => self.state(served).await?,
             At::NotOlderThan(least) => self.not_older_than(served, least).await?,
             At::Exactly(revision) => return self.list_exactly(served, request, revision).await,
         };
         match state {
-            State::Held(snapshot) => Ok(page_of(&snapshot, request)),
+            State::Held(snapshot) => self.page_of(snapshot, request).await,
             State::Stored(revision) => self.list_stored(served, request, revision).await,
         }
     }
@@ -160,12 +198,7 @@ impl Objects {
     }
 
     /// Selects when everything has come into the version of the request: in parts, no more of them than fill the page.
-    async fn list_converted(
-        &self,
-        served: &ServedResource,
-        mut request: Request<'_>,
-        at: At,
-    ) -> Result<Page> {
+    async fn list_converted(&self, served: &ServedResource, mut request: Request, at: At) -> Result<Page> {
         let selection = std::mem::take(&mut request.selection);
         let limit = request.limit;
         request.limit = limit.map(|limit| limit.clamp(CONVERTED_AT_ONCE, MAX_AT_ONCE));
@@ -179,7 +212,7 @@ impl Objects {
         let (mut shown, mut unreadable) = (Vec::new(), Vec::new());
         let left = loop {
             let part = match &state {
-                State::Held(snapshot) => page_of(snapshot, &request),
+                State::Held(snapshot) => self.page_of(snapshot.clone(), &request).await?,
                 State::Stored(revision) => self.list_exactly(served, &request, *revision).await?,
             };
             let mut left = part.remaining.unwrap_or_default();
@@ -236,14 +269,15 @@ fn start(options: &ListOptions) -> Result<(At, Option<String>)> {
     Ok((at, None))
 }
 
-fn page_of(snapshot: &Snapshot, request: &Request<'_>) -> Page {
+fn page_of(snapshot: &Snapshot, request: &Request) -> Page {
     if let Some(path) = &request.only {
         let found = snapshot.get_path(path).filter(|r| request.selection.takes(r)).cloned();
         let records = found.into_iter().collect();
         let unreadable = snapshot.unreadable(path).cloned().into_iter().collect();
         return Page { records, revision: snapshot.revision(), unreadable, ..Page::default() };
     }
-    let mut range = snapshot.range(request.namespace, request.after.as_deref());
+    let namespace = request.namespace.as_deref();
+    let mut range = snapshot.range(namespace, request.after.as_deref());
     let limit = request.limit.unwrap_or(usize::MAX);
     let mut records = Vec::with_capacity(range.len().min(limit));
     let everything = request.selection.is_everything();
@@ -254,14 +288,14 @@ fn page_of(snapshot: &Snapshot, request: &Request<'_>) -> Page {
             records.push(record.clone());
         }
     }
-    let unreadable = snapshot.unreadable_in(request.namespace).cloned().collect();
+    let unreadable = snapshot.unreadable_in(namespace).cloned().collect();
     let page = Page { records, revision: snapshot.revision(), unreadable, ..Page::default() };
     page.followed_by(range.len() as u64, request)
 }
 
 impl Page {
     /// Reports that so many objects follow.
-    fn followed_by(mut self, left: u64, request: &Request<'_>) -> Self {
+    fn followed_by(mut self, left: u64, request: &Request) -> Self {
         self.remaining = (left > 0 && request.selection.is_everything()).then_some(left);
         self.continue_token = match self.records.last() {
             Some(last) if left > 0 => token_behind(last.key.path(), request, Some(self.revision)),
@@ -271,7 +305,7 @@ impl Page {
     }
 
     /// The same page read at an older revision at which it looked the same.
-    fn at(mut self, request: &Request<'_>, revision: i64) -> Self {
+    fn at(mut self, request: &Request, revision: i64) -> Self {
         self.revision = revision;
         if let Some(last) = self.records.last().filter(|_| !self.continue_token.is_empty()) {
             self.continue_token = token_behind(last.key.path(), request, Some(revision));
@@ -280,8 +314,8 @@ impl Page {
     }
 }
 
-fn token_behind(path: &str, request: &Request<'_>, revision: Option<i64>) -> String {
-    let after = match request.namespace {
+fn token_behind(path: &str, request: &Request, revision: Option<i64>) -> String {
+    let after = match &request.namespace {
         Some(namespace) => path.get(namespace.len() + 1..).unwrap_or_default(),
         None => path,
     };
@@ -289,7 +323,7 @@ fn token_behind(path: &str, request: &Request<'_>, revision: Option<i64>) -> Str
 }
 
 /// 410 with a token that goes on at the same place in the newest state.
-fn compacted_token(request: &Request<'_>) -> Box<portico_machinery::Status> {
+fn compacted_token(request: &Request) -> Box<portico_machinery::Status> {
     let mut status = portico_machinery::Status::expired(
         "the continue token is too old for a consistent list: begin again without it, or go on with the token in this answer's metadata, which may miss or repeat what changed in between",
     );

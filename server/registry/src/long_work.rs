@@ -1,32 +1,65 @@
 //! Which calls take long, so that their work leaves the thread that serves their connection.
 
+use portico_schema::structural::CustomResource;
 use portico_store::Key;
 
 use crate::call::Call;
 use crate::objects::Objects;
 use crate::served::ServedResource;
 
-/// The most bytes of a body, of the object that it changes, or of a definition that is not compiled yet, that are looked at on a
-/// serving thread: about a millisecond of work. Everybody else on that thread waits meanwhile.
-pub const MAX_INLINE_BYTES: usize = 64 * 1024;
+/// Maximum size of a body, of the object that it changes, or of a definition to compile, that a serving thread works on: a
+/// millisecond or two. All other connections of that thread wait meanwhile.
+pub const MAX_INLINE_BYTES: usize = 8 * 1024;
+/// Maximum size of these in a call that needs no place of its own on the threads for long work.
+const MAX_LIGHT_BYTES: usize = 64 * 1024;
 
-/// Whether a call may keep a processor busy for long.
-pub(crate) fn is_long(inner: &Objects, served: Option<&ServedResource>, call: &Call) -> bool {
-    let changes = matches!(call.verb.as_str(), "update" | "patch");
-    let writes = changes || call.verb == "create";
-    if writes && call.body.len() > MAX_INLINE_BYTES {
-        return true;
-    }
-    let Some(served) = served else { return false };
-    let compiles = |custom: &crate::custom::Custom| custom.bytes_to_compile(writes) > MAX_INLINE_BYTES;
-    served.custom.as_ref().is_some_and(compiles) || (changes && is_stored_large(inner, served, call))
+/// Where a call is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Placement {
+    /// On the thread that serves its connection.
+    Inline,
+    /// On the threads for long work.
+    Light,
+    /// There, with a place of its own until it is answered: it may hold much memory.
+    Heavy,
 }
 
-/// Whether the object that a call changes is large, as far as that is known without reading the database: what is read there takes
-/// its time anyway.
-fn is_stored_large(inner: &Objects, served: &ServedResource, call: &Call) -> bool {
-    let Some(snapshot) = inner.store.cached(&served.storage) else { return true };
+/// Where a call is answered, by what it may cost.
+pub(crate) fn placement(inner: &Objects, served: Option<&ServedResource>, call: &Call) -> Placement {
+    let changes = matches!(call.verb.as_str(), "update" | "patch");
+    let writes = changes || call.verb == "create";
+    let custom = served.and_then(|served| served.custom.as_ref());
+    let to_compile = custom.map_or(0, |custom| custom.bytes_to_compile(writes));
+    let stored = served.filter(|_| changes).map_or(0, |served| stored_bytes(inner, served, call));
+    match call.body.len().max(to_compile).max(stored) {
+        bytes if bytes > MAX_LIGHT_BYTES || expands(call) => Placement::Heavy,
+        bytes if bytes > MAX_INLINE_BYTES => Placement::Light,
+        // Rules may cost up to a second, whatever the size of the object.
+        _ if writes && custom.is_some() && served.is_some_and(has_rules) => Placement::Light,
+        _ => Placement::Inline,
+    }
+}
+
+fn has_rules(served: &ServedResource) -> bool {
+    served.info.schema.custom().is_some_and(CustomResource::has_rules)
+}
+
+/// True if a body can become much larger than it is: YAML by aliases, a JSON patch by copies.
+fn expands(call: &Call) -> bool {
+    let has = |text: &[u8]| memchr::memmem::find(&call.body, text).is_some();
+    match call.content_type.to_ascii_lowercase() {
+        content if content.contains("yaml") => has(b"*") && has(b"&"),
+        // The name of the operation may have escapes.
+        content if content.contains("json-patch") => has(b"copy") || has(b"\\u"),
+        _ => false,
+    }
+}
+
+/// Size of the object that a call changes, as far as it is known without reading the database: what is read there takes its
+/// time anyway.
+fn stored_bytes(inner: &Objects, served: &ServedResource, call: &Call) -> usize {
+    let Some(snapshot) = inner.store.cached(&served.storage) else { return MAX_LIGHT_BYTES };
     let namespace = if served.info.namespaced { &*call.target.namespace } else { "" };
     let record = snapshot.get(&Key::new(&served.storage, namespace, &call.target.name));
-    record.is_some_and(|record| record.value.json().len() > MAX_INLINE_BYTES)
+    record.map_or(0, |record| record.value.json().len())
 }

@@ -7,12 +7,14 @@ use std::sync::{Arc, OnceLock};
 
 use portico_auth::Authorizer;
 use portico_kinds::Kinds;
+use portico_kit::offload::Offload;
 use portico_machinery::{GroupKind, GroupResource, GroupVersionKind, GroupVersionResource, Status};
 use portico_store::{Resource, Store};
 
 use crate::Result;
 use crate::builtin::{ResourceIndex, StrategyTable};
 use crate::custom::{Conversions, Converted, Definition, Definitions, Shapes};
+use crate::failure;
 use crate::forms::FormCache;
 use crate::recent::Recent;
 use crate::served::ServedResource;
@@ -37,6 +39,8 @@ pub struct Objects {
     /// Objects that were decoded a moment ago.
     pub recent: Recent,
     pub(crate) converted: Converted,
+    /// Given once there are threads for long work.
+    pub(crate) offload: OnceLock<Arc<Offload>>,
     /// Given once there is a way to webhooks.
     pub(crate) conversions: OnceLock<Conversions>,
 }
@@ -60,9 +64,25 @@ impl Objects {
             forms: FormCache::new(settings.form_cache_bytes),
             recent: Recent::new(),
             converted: Converted::new(),
+            offload: OnceLock::new(),
             conversions: OnceLock::new(),
             settings,
             clock,
+        }
+    }
+
+    /// Computes something: on this thread, or on the threads for long work if it is long and there are any.
+    ///
+    /// # Errors
+    /// 500 if the work panicked there or the process ends.
+    pub(crate) async fn compute<T: Send + 'static>(
+        &self,
+        is_long: bool,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T> {
+        match self.offload.get().filter(|_| is_long) {
+            Some(offload) => offload.run("long-read", work).await.ok_or_else(failure::unfinished),
+            None => Ok(work.await),
         }
     }
 

@@ -11,11 +11,10 @@ mod request;
 mod route;
 mod verb;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use portico_kinds::Kinds;
-use portico_kit::offload::Offload;
 use portico_kit::spans;
 use portico_machinery::status::Reason;
 use portico_machinery::{Status, names};
@@ -26,8 +25,9 @@ use crate::answer::Answer;
 use crate::attempts::{MAX_DEFINITION_ATTEMPTS, is_definition_changed};
 use crate::call::Call;
 use crate::connection::{ConnectRequest, Connected, Registered};
+use crate::failure;
 use crate::handlers::HandlerTable;
-use crate::long_work;
+use crate::long_work::{self, Placement};
 use crate::objects::Objects;
 use crate::options::Query;
 use crate::recorded::Recorder;
@@ -46,21 +46,12 @@ const REMOVED_RELEASE: &str = "k8s.io/removed-release";
 /// Answers calls.
 pub(crate) struct CallHandler {
     handling: Handling,
-    /// Given once there are threads for long work; without, everything is done where it is asked for.
-    offload: OnceLock<Arc<Offload>>,
 }
 
 impl CallHandler {
     pub(crate) fn new(verbs: Arc<Verbs>, handlers: HandlerTable, kinds: &Kinds) -> Self {
         let (scheme, delete_options) = (Scheme::new(kinds), kinds.meta("DeleteOptions"));
-        let handling = Handling { verbs, handlers, scheme, delete_options };
-        Self { handling, offload: OnceLock::new() }
-    }
-
-    /// Gives threads for calls that take long; the first ones count.
-    pub(crate) fn offload_to(&self, offload: Arc<Offload>) {
-        // There are some already.
-        let _ = self.offload.set(offload);
+        Self { handling: Handling { verbs, handlers, scheme, delete_options } }
     }
 
     fn objects(&self) -> &Objects {
@@ -70,18 +61,23 @@ impl CallHandler {
     /// Answers a call; a failure is an answer, too. Work that takes long leaves this thread.
     pub(crate) async fn serve(self: &Arc<Self>, call: Call) -> Answer {
         let served = route::served(self.objects(), &call.target);
-        let offload = match self.offload.get() {
-            Some(offload) if long_work::is_long(self.objects(), served.as_deref(), &call) => offload,
-            _ => return self.answer(&call, served).await,
-        };
+        let Some(offload) = self.objects().offload.get() else { return self.answer(&call, served).await };
+        let placement = long_work::placement(self.objects(), served.as_deref(), &call);
+        if placement == Placement::Inline {
+            return self.answer(&call, served).await;
+        }
         // In a box: held here by value it would make the future of every request three times as large.
         let work = Box::pin({
             let handler = Arc::clone(self);
             // On another thread it is still a part of the request.
             spans::current().around(async move { handler.answer(&call, served).await })
         });
-        let ended = || Answer::status(Status::internal("the request ended before it was answered"));
-        offload.run("long-request", work).await.unwrap_or_else(ended)
+        let ended = || Answer::status(*failure::unfinished());
+        let answer = match placement {
+            Placement::Heavy => offload.run("long-request", work).await,
+            Placement::Inline | Placement::Light => offload.run_light("long-request", work).await,
+        };
+        answer.unwrap_or_else(ended)
     }
 
     /// Begins anew when the definition that the call was validated along has changed by the time of its write.

@@ -9,14 +9,16 @@ use futures::stream;
 use portico_machinery::accept::{Choice, Encoding, Form};
 use portico_machinery::status::Reason;
 use portico_machinery::{Object, Status};
-use portico_store::{Event, Record, Scope, State, StoreError, Subscription, WatchError};
+use portico_store::{Event, Record, Scope, StoreError, Subscription, WatchError};
 use rand::RngExt;
+use tokio::task::yield_now;
 use tokio::time::{Instant, Sleep};
 
 use crate::Result;
 use crate::answer::{Watch, WatchFrame};
 use crate::forms::{FormKey, Include, Made, Renderer, Shape};
 use crate::frame::{EventType, Frame};
+use crate::list::Page;
 use crate::objects::Objects;
 use crate::options::ListOptions;
 use crate::selection::Selection;
@@ -27,6 +29,8 @@ const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 /// How long before its end a watch gets a last bookmark, so that the next one resumes close to now.
 const LAST_BOOKMARK_LEAD: Duration = Duration::from_secs(2);
+/// Number of initial events, each of which may have to be decoded, after which other requests have their turn.
+const TURN: usize = 16;
 
 /// A running watch.
 struct Watcher {
@@ -155,24 +159,15 @@ impl Objects {
             Some(version) => self.not_older_than(served, version).await?,
             None => self.state(served).await?,
         };
-        let from = state.revision();
         if !initial {
+            let from = state.revision();
             return Ok(Start { initial: Ok(VecDeque::new()), initial_end: None, from });
         }
         let namespace = Some(namespace).filter(|n| served.info.namespaced && !n.is_empty());
         let late = served.selects_converted(selection);
         let early = if late { Selection::default() } else { selection.clone() };
-        let (there, from): (Vec<Arc<Record>>, i64) = match state {
-            State::Held(snapshot) => {
-                let there = snapshot.range(namespace, None).matching(early.signature());
-                (there.filter(|record| early.takes(record)).cloned().collect(), from)
-            }
-            State::Stored(revision) => {
-                let page = self.all_stored(served, namespace, early, revision).await?;
-                (page.records, page.revision)
-            }
-        };
-        let mut shown = self.incoming_all(served, there).await;
+        let Page { records, revision: from, .. } = self.select_all(served, namespace, early, state).await?;
+        let mut shown = self.incoming_all(served, records).await;
         if let Ok(shown) = &mut shown
             && late
         {
@@ -189,6 +184,9 @@ impl Watcher {
             return None;
         }
         if let Some(record) = self.initial.pop_front() {
+            if self.initial.len().is_multiple_of(TURN) {
+                yield_now().await;
+            }
             return Some(self.frame(EventType::Added, &record));
         }
         if let Some(revision) = self.initial_end.take() {

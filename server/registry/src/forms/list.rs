@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::stream;
+use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use portico_machinery::accept::{Choice, Encoding, Form};
 use portico_store::Record;
+use tokio::task::yield_now;
 
 use super::{Include, Renderer, protobuf};
-use crate::answer::{Body, ListStream};
+use crate::Result;
+use crate::answer::Body;
 use crate::list::Page;
 use crate::objects::Objects;
 use crate::served::ServedResource;
@@ -96,19 +98,32 @@ impl Writer {
         }
     }
 
-    fn piece(&mut self) -> Option<Bytes> {
-        if self.done {
-            return None;
-        }
-        let mut out = std::mem::take(&mut self.begun);
-        let renderer = Renderer {
+    fn renderer(&self) -> Renderer<'_> {
+        Renderer {
             cache: Some(&self.inner.forms),
             served: &self.served,
             form: self.form,
             encoding: Encoding::Json,
             include: self.include,
             now: self.now,
-        };
+        }
+    }
+
+    /// The next piece and what follows it, `None` after the last one.
+    async fn next(mut self) -> Result<Option<(Bytes, Self)>> {
+        if self.done {
+            return Ok(None);
+        }
+        let is_long = self.renderer().is_long(self.records.as_slice());
+        let inner = Arc::clone(&self.inner);
+        inner.compute(is_long, async move { Some((self.piece(), self)) }).await
+    }
+
+    fn piece(&mut self) -> Bytes {
+        let mut out = std::mem::take(&mut self.begun);
+        if out.is_empty() {
+            out.reserve(PIECE + PIECE / 8);
+        }
         while out.len() < PIECE {
             let Some(record) = self.records.next() else {
                 self.end(&mut out);
@@ -118,40 +133,40 @@ impl Writer {
             if !std::mem::take(&mut self.first) {
                 out.push(b',');
             }
-            renderer.item(&record, &mut out);
+            self.renderer().item(&record, &mut out);
         }
-        Some(out.into())
+        out.into()
     }
 }
 
 /// The list as a body: whole when it is short, else in pieces.
-pub(crate) fn stream(
+pub(crate) async fn stream(
     inner: &Arc<Objects>,
     served: &Arc<ServedResource>,
     wanted: Choice,
     include: Include,
     page: Page,
-) -> Body {
+) -> Result<Body> {
     if wanted.encoding == Encoding::Protobuf {
-        return protobuf::stream(inner, served, wanted.form, page);
+        return protobuf::stream(inner, served, wanted.form, page).await;
     }
-    json(inner, served, wanted.form, include, page)
+    json(inner, served, wanted.form, include, page).await
 }
 
-fn json(
+async fn json(
     inner: &Arc<Objects>,
     served: &Arc<ServedResource>,
     form: Form,
     include: Include,
     mut page: Page,
-) -> Body {
+) -> Result<Body> {
     if let (Form::Table(_), Some(order)) = (form, served.strategies.table.row_order()) {
         // Stable: what is equal stays sorted by name.
         page.records.sort_by_cached_key(|record| order(&stored::decode(record)));
     }
     let now = inner.moment().now;
     let renderer = Renderer { cache: None, served, form, encoding: Encoding::Json, include, now };
-    let mut writer = Writer {
+    let writer = Writer {
         inner: inner.clone(),
         served: served.clone(),
         form,
@@ -162,16 +177,15 @@ fn json(
         first: true,
         done: false,
     };
-    let piece = writer.piece().unwrap_or_default();
-    if writer.done {
-        return Body::Bytes(piece);
-    }
-    writer.begun = Vec::with_capacity(PIECE + PIECE / 8);
-    let rest = stream::iter(std::iter::from_fn(move || {
-        let piece = writer.piece();
-        writer.begun = Vec::with_capacity(PIECE + PIECE / 8);
-        piece
-    }));
-    let body: ListStream = Box::pin(futures::StreamExt::chain(stream::iter([piece]), rest));
-    Body::List(body)
+    let (first, rest) = match writer.next().await? {
+        Some((whole, Writer { done: true, .. })) => return Ok(Body::Bytes(whole)),
+        Some((first, rest)) => (first, rest),
+        None => return Ok(Body::Bytes(Bytes::new())),
+    };
+    let rest = stream::try_unfold(rest, |writer| async {
+        // Other requests of this thread have their turn between two pieces.
+        yield_now().await;
+        writer.next().await
+    });
+    Ok(Body::List(Box::pin(stream::iter([Ok(first)]).chain(rest))))
 }

@@ -9,8 +9,10 @@ use portico_machinery::Object;
 use portico_machinery::accept::{Encoding, Form, MetaVersion};
 use portico_machinery::protobuf::{ENVELOPE_TAIL, Writer, envelope_head, field_length, seal};
 use portico_store::Record;
+use tokio::task::yield_now;
 
 use super::{FormKey, Include, Made, Renderer, Shape};
+use crate::Result;
 use crate::answer::Body;
 use crate::list::Page;
 use crate::objects::Objects;
@@ -102,7 +104,7 @@ impl Messages {
         let mut length = self.metadata.len() as u64;
         for (at, record) in self.records.as_slice().iter().enumerate() {
             if at % TURN == TURN - 1 {
-                tokio::task::yield_now().await;
+                yield_now().await;
             }
             length += field_length(2, self.renderer().message(record).len() as u64);
         }
@@ -134,18 +136,24 @@ impl Messages {
         writer.into_bytes().into()
     }
 
-    async fn next(&mut self) -> Option<Bytes> {
+    /// The next piece and what follows it, `None` after the last one.
+    async fn next(mut self) -> Result<Option<(Bytes, Self)>> {
         if self.done {
-            return None;
+            return Ok(None);
         }
-        let begun = match std::mem::replace(&mut self.begun, true) {
-            true => Vec::with_capacity(PIECE + PIECE / 8),
-            false => {
-                let length = self.length().await;
-                self.head(length)
-            }
+        let is_long = self.renderer().is_long(self.records.as_slice());
+        let inner = Arc::clone(&self.inner);
+        let piece = async move {
+            let begun = match std::mem::replace(&mut self.begun, true) {
+                true => Vec::with_capacity(PIECE + PIECE / 8),
+                false => {
+                    let length = self.length().await;
+                    self.head(length)
+                }
+            };
+            Some((self.piece(begun, PIECE), self))
         };
-        Some(self.piece(begun, PIECE))
+        inner.compute(is_long, piece).await
     }
 
     /// The list at once.
@@ -172,7 +180,12 @@ fn list_metadata(page: &Page) -> Vec<u8> {
 }
 
 /// The list as a body: whole when it is short, else in pieces.
-pub(super) fn stream(inner: &Arc<Objects>, served: &Arc<ServedResource>, form: Form, page: Page) -> Body {
+pub(super) async fn stream(
+    inner: &Arc<Objects>,
+    served: &Arc<ServedResource>,
+    form: Form,
+    page: Page,
+) -> Result<Body> {
     let short = page.records.len() <= WHOLE;
     let messages = Messages {
         inner: inner.clone(),
@@ -185,8 +198,13 @@ pub(super) fn stream(inner: &Arc<Objects>, served: &Arc<ServedResource>, form: F
         done: false,
     };
     if short {
-        return Body::Bytes(messages.whole());
+        let is_long = messages.renderer().is_long(messages.records.as_slice());
+        return inner.compute(is_long, async move { Body::Bytes(messages.whole()) }).await;
     }
-    let pieces = stream::unfold(messages, |mut m| async { m.next().await.map(|piece| (piece, m)) });
-    Body::List(Box::pin(pieces))
+    let pieces = stream::try_unfold(messages, |messages| async {
+        // Other requests of this thread have their turn between two pieces.
+        yield_now().await;
+        messages.next().await
+    });
+    Ok(Body::List(Box::pin(pieces)))
 }

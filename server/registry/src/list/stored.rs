@@ -2,11 +2,12 @@
 
 use portico_store::{Key, ListAt, Scope, State, StoreError};
 
-use super::{MAX_AT_ONCE, Page, Request, compacted_token, each_once, page_of, unreached};
+use tokio::task::consume_budget;
+
+use super::{MAX_AT_ONCE, Page, Request, compacted_token, each_once, unreached};
 use crate::Result;
 use crate::failure;
 use crate::objects::Objects;
-use crate::selection::Selection;
 use crate::served::ServedResource;
 
 /// How many objects are read at a time, at least, when only some of them are wanted.
@@ -16,26 +17,12 @@ const SELECTED_AT_ONCE: usize = 500;
 const READS: usize = 5;
 
 impl Objects {
-    /// All that a selection takes of a current state that is in the database alone.
-    pub(crate) async fn all_stored(
-        &self,
-        served: &ServedResource,
-        namespace: Option<&str>,
-        selection: Selection,
-        revision: i64,
-    ) -> Result<Page> {
-        let only = Request::only(served, namespace, &selection);
-        let request =
-            Request { namespace, begin: None, after: None, limit: None, counted: false, selection, only };
-        self.list_stored(served, &request, revision).await
-    }
-
     /// A page of the current state, which is in the database alone: of this revision, or of a newer one when that is forgotten before
     /// it is read.
     pub(super) async fn list_stored(
         &self,
         served: &ServedResource,
-        request: &Request<'_>,
+        request: &Request,
         mut revision: i64,
     ) -> Result<Page> {
         if let Some(path) = &request.only {
@@ -48,7 +35,7 @@ impl Objects {
                 Err(error) => return Err(failure::of_read(error, revision)),
             }
             match self.state(served).await? {
-                State::Held(snapshot) => return Ok(page_of(&snapshot, request)),
+                State::Held(snapshot) => return self.page_of(snapshot, request).await,
                 State::Stored(newer) => revision = newer,
             }
         }
@@ -56,7 +43,7 @@ impl Objects {
     }
 
     /// A page that can have one object alone.
-    async fn only_stored(&self, served: &ServedResource, request: &Request<'_>, path: &str) -> Result<Page> {
+    async fn only_stored(&self, served: &ServedResource, request: &Request, path: &str) -> Result<Page> {
         let (namespace, name) = path.split_once('/').unwrap_or(("", path));
         let found = self.store.find(&Key::new(&served.storage, namespace, name)).await;
         let found = found.map_err(|error| failure::of_read(error, 0))?;
@@ -73,13 +60,13 @@ impl Objects {
     pub(super) async fn list_exactly(
         &self,
         served: &ServedResource,
-        request: &Request<'_>,
+        request: &Request,
         revision: i64,
     ) -> Result<Page> {
         if let State::Held(snapshot) = self.state(served).await?
             && (snapshot.changed()..=snapshot.revision()).contains(&revision)
         {
-            return Ok(Page { revision, ..page_of(&snapshot, request) }.at(request, revision));
+            return Ok(Page { revision, ..self.page_of(snapshot, request).await? }.at(request, revision));
         }
         match self.read_exactly(scope(served, request), request, revision).await {
             Ok(page) => Ok(page),
@@ -95,7 +82,7 @@ impl Objects {
     async fn read_exactly(
         &self,
         scope: Scope,
-        request: &Request<'_>,
+        request: &Request,
         revision: i64,
     ) -> std::result::Result<Page, StoreError> {
         let everything = request.selection.is_everything();
@@ -120,6 +107,7 @@ impl Objects {
                     // Upstream counts what no selector takes, too: the page that it leads to may be empty.
                     false => left += 1,
                 }
+                consume_budget().await;
             }
             if records.len() >= limit || found.remaining == 0 || after.is_none() {
                 let page = Page { records, revision, unreadable: each_once(unreadable), ..Page::default() };
@@ -130,8 +118,8 @@ impl Objects {
     }
 }
 
-fn scope(served: &ServedResource, request: &Request<'_>) -> Scope {
-    match request.namespace {
+fn scope(served: &ServedResource, request: &Request) -> Scope {
+    match &request.namespace {
         Some(namespace) => Scope::namespace(&served.storage, namespace),
         None => Scope::all(&served.storage),
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use futures::StreamExt;
+use futures::TryStreamExt;
 use portico_kit::{slow_trace, spans};
 use portico_machinery::accept::{Encoding, Form};
 use portico_machinery::object::cut_at;
@@ -211,18 +211,18 @@ impl Request<'_> {
         let page = self.objects().list(&self.served, self.namespace, &options).await?;
         let revision = page.revision;
         let warnings = unreadable::warning(&self.served.resource, &page.unreadable).into_iter().collect();
-        let body = self.page(wanted, include, page).await;
+        let body = self.page(wanted, include, page).await?;
         Ok(Answer { body, warnings, ..Answer::json(200, Bytes::new(), revision) }.dressed(wanted))
     }
 
     /// A page as an answer.
-    async fn page(&self, wanted: Wanted, include: Include, page: Page) -> Body {
+    async fn page(&self, wanted: Wanted, include: Include, page: Page) -> Result<Body> {
         if self.recorder.wants_response() && wanted.encoding == Encoding::Protobuf {
             let json = Wanted { encoding: Encoding::Json, ..wanted };
-            let body = forms::stream(self.objects(), &self.served, json, include, page.clone());
-            self.recorder.response(gathered(body).await);
+            let body = forms::stream(self.objects(), &self.served, json, include, page.clone()).await?;
+            self.recorder.response(gathered(body).await?);
         }
-        forms::stream(self.objects(), &self.served, wanted, include, page)
+        forms::stream(self.objects(), &self.served, wanted, include, page).await
     }
 
     async fn watch(&self) -> Result<Answer> {
@@ -395,7 +395,7 @@ impl Request<'_> {
             .await?;
         let revision = page.revision.max(last);
         let left_out = unreadable::warning(&self.served.resource, &page.unreadable);
-        let body = self.page(wanted, include, page).await;
+        let body = self.page(wanted, include, page).await?;
         let warnings =
             left_out.into_iter().chain(self.served.strategies.delete.delete_warnings(&options)).collect();
         Ok(Answer { body, warnings, ..Answer::json(200, Bytes::new(), revision) }.dressed(wanted))
@@ -403,21 +403,21 @@ impl Request<'_> {
 }
 
 /// A document in one piece.
-async fn gathered(body: Body) -> Bytes {
-    match body {
+async fn gathered(body: Body) -> Result<Bytes> {
+    Ok(match body {
         Body::Bytes(bytes) => bytes,
         Body::List(parts) => {
-            let whole = parts.fold(BytesMut::new(), |mut whole, part| {
+            let whole = parts.try_fold(BytesMut::new(), |mut whole, part| {
                 // What is more than this is not recorded, and need not be held.
                 if whole.len() <= BODY_LIMIT {
                     whole.extend_from_slice(&part);
                 }
-                std::future::ready(whole)
+                std::future::ready(Ok(whole))
             });
-            whole.await.freeze()
+            whole.await?.freeze()
         }
         Body::Watch(_) => Bytes::new(),
-    }
+    })
 }
 
 impl Answer {

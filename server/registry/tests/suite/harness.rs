@@ -145,7 +145,7 @@ impl Harness {
             Body::Bytes(bytes) => text.extend_from_slice(&bytes),
             Body::List(mut pieces) => {
                 while let Some(piece) = pieces.next().await {
-                    text.extend_from_slice(&piece);
+                    text.extend_from_slice(&piece.unwrap());
                 }
             }
             Body::Watch(_) => panic!("a watch has no end to be read to"),

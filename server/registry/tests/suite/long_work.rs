@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cpu_time::ThreadTime;
+use futures::StreamExt;
 use portico_kit::offload::Offload;
-use portico_registry::MAX_INLINE_BYTES;
+use portico_registry::{Body, MAX_INLINE_BYTES};
 
 use crate::custom_resources::defined;
 use crate::harness::{Harness, MERGE, Reply, object};
@@ -65,6 +66,61 @@ async fn taken(offloads: bool) -> [Duration; 3] {
 async fn long_requests_take_little_of_the_thread_that_serves_them() {
     let (here, there) = (taken(false).await, taken(true).await);
     for (what, (here, there)) in ["body", "object", "schema"].iter().zip(here.iter().zip(&there)) {
+        assert!(*there * 3 < *here, "{what}: {here:?} where it is asked, {there:?} with threads for it");
+    }
+}
+
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+const YAML: &str = "application/yaml";
+
+/// Lists of lists of aliases, almost as many as a text of this size may expand to, with a comment of so many bytes.
+fn aliases(bytes: usize) -> String {
+    let mut text = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n".to_owned();
+    for level in 1..9 {
+        let aliases = vec![format!("*a{}", level - 1); 9].join(",");
+        writeln!(text, "a{level}: &a{level} [{aliases}]").unwrap();
+    }
+    format!("{text}# {}\n", "x".repeat(bytes))
+}
+
+/// What small requests that cost much take of the thread that asks: aliases, tables and protobuf of what is stored.
+async fn small_requests(offloads: bool) -> [Duration; 3] {
+    let harness = Harness::open().await;
+    if offloads {
+        harness.registry.offload_to(Arc::new(Offload::with_threads("long", 1, harness.tasks()).unwrap()));
+    }
+    for at in 0..40 {
+        let data: String = (0..500).map(|key| format!(r#","k{key}":"v""#)).collect();
+        let object = object("ConfigMap", &format!("m{at}"), &format!(r#","data":{{"first":"v"{data}}}"#));
+        assert_eq!(harness.post(CONFIG_MAPS, &object).await.code, 201);
+    }
+    let expand = aliases(5_000);
+    let begun = ThreadTime::now();
+    let bomb = harness.ask("POST", CONFIG_MAPS, "", YAML, &expand).await;
+    let expanded = begun.elapsed();
+    assert_eq!(bomb.code, 400, "{}", bomb.text);
+    assert!(bomb.text.contains("document contains excessive aliasing"), "{}", bomb.text);
+    let mut taken = [expanded, Duration::ZERO, Duration::ZERO];
+    for (accept, taken) in [TABLE, PROTOBUF].into_iter().zip(&mut taken[1..]) {
+        let begun = ThreadTime::now();
+        let list = harness.answer("GET", CONFIG_MAPS, accept, "", "").await;
+        assert_eq!(list.code, 200);
+        let Body::List(pieces) = list.body else {
+            *taken = begun.elapsed();
+            continue;
+        };
+        let sizes = pieces.map(|piece| piece.unwrap().len());
+        assert!(sizes.collect::<Vec<_>>().await.into_iter().sum::<usize>() > 1_000);
+        *taken = begun.elapsed();
+    }
+    taken
+}
+
+#[tokio::test]
+async fn small_requests_that_cost_much_take_little_of_the_thread_that_serves_them() {
+    let (here, there) = (small_requests(false).await, small_requests(true).await);
+    for (what, (here, there)) in ["aliases", "table", "protobuf"].iter().zip(here.iter().zip(&there)) {
         assert!(*there * 3 < *here, "{what}: {here:?} where it is asked, {there:?} with threads for it");
     }
 }

@@ -24,7 +24,7 @@ async fn whole(answer: Answer) -> (Bytes, usize) {
     match answer.body {
         Body::Bytes(bytes) => (bytes, 1),
         Body::List(pieces) => {
-            let pieces: Vec<Bytes> = pieces.collect().await;
+            let pieces: Vec<Bytes> = pieces.map(|piece| piece.unwrap()).collect().await;
             (pieces.concat().into(), pieces.len())
         }
         Body::Watch(_) => panic!("a watch has no end to be read to"),

@@ -188,6 +188,7 @@ async fn whole(body: Body, limit: usize) -> RpcResult<Option<Bytes>> {
     };
     let mut all = BytesMut::new();
     while let Some(part) = parts.next().await {
+        let part = part.map_err(|status| to_rpc(&status))?;
         if part.len() > limit.saturating_sub(all.len()) {
             return Ok(None);
         }

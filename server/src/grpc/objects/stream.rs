@@ -7,6 +7,7 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use portico_auditor::GatheredList;
 use portico_proto::objects::{DoResponse, ListResponse, WatchResponse, watch_response};
+use portico_proto::rpc_status::to_rpc;
 use portico_registry::{Body, ListStream, Watch, WatchFrame, WatchStream};
 
 use crate::grpc::RpcResult;
@@ -36,16 +37,16 @@ impl ListParts {
     }
 
     /// The next bytes of the body; `None` at its end.
-    fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<RpcResult<Option<Bytes>>> {
         while self.next.is_empty() {
-            let Some(rest) = &mut self.rest else { return Poll::Ready(None) };
+            let Some(rest) = &mut self.rest else { return Poll::Ready(Ok(None)) };
             match ready!(rest.poll_next_unpin(cx)) {
-                Some(part) => self.next = part,
+                Some(part) => self.next = part.map_err(|status| to_rpc(&status))?,
                 None => self.rest = None,
             }
         }
         let length = self.next.len().min(PART_BYTES);
-        Poll::Ready(Some(self.next.split_to(length)))
+        Poll::Ready(Ok(Some(self.next.split_to(length))))
     }
 }
 
@@ -70,7 +71,10 @@ impl Stream for ListParts {
     type Item = RpcResult<ListResponse>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let part = ready!(self.poll_part(cx));
+        let part = match ready!(self.poll_part(cx)) {
+            Ok(part) => part,
+            Err(status) => return Poll::Ready(Some(Err(status))),
+        };
         match (&mut self.gathered, &part) {
             (Some(gathered), Some(part)) => gathered.add(part),
             (Some(gathered), None) => {
