@@ -237,7 +237,6 @@ impl Parts {
         let max_age = settings.fail_static.as_ref().map_or(Duration::MAX, |f| f.max_age);
         let freshness = Arc::new(Freshness::new(max_age));
         let documents = Arc::new(Documents::new(settings.fail_static.is_some()));
-        let catalog = Arc::new(Catalog::new(catalog_settings(settings), documents.clone()));
         let table = RouteTable::new(&endpoints::paths(&Chosen::by(settings)))?;
         let synced = lifecycle.register_completion("ConfigurationInForce");
         let modes = settings.authorization.clone();
@@ -251,6 +250,7 @@ impl Parts {
             Some(offload) => Arc::clone(offload),
             None => Arc::new(Offload::start("long-work", &tasks).map_err(StartError::Threads)?),
         };
+        let catalog = Catalog::new(catalog_settings(settings), documents.clone(), Arc::clone(&offload));
         let renderer = Renderer::new(offload);
         let last_hour = LastHour::new(metrics.clone(), in_flight.clone(), flow.clone(), health.clone());
         let parts = Self {
@@ -269,7 +269,7 @@ impl Parts {
             flow,
             freshness,
             documents,
-            catalog,
+            catalog: Arc::new(catalog),
             renderer,
             configuration,
             test_faults: settings.test_faults.then(Arc::default),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use portico_kit::offload::Offload;
 use portico_machinery::GroupVersion;
 use portico_machinery::api_path::ApiPath;
 use portico_machinery::discovery::{Source, VersionDiscovery};
@@ -30,10 +31,10 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// A catalogue that knows no API.
+    /// A catalogue that knows no API; it makes large documents on the threads of `offload`.
     #[must_use]
-    pub fn new(settings: Settings, documents: Arc<dyn DocumentSource>) -> Self {
-        Self { shared: Shared::new(settings, documents) }
+    pub fn new(settings: Settings, documents: Arc<dyn DocumentSource>, offload: Arc<Offload>) -> Self {
+        Self { shared: Shared::new(settings, documents, offload) }
     }
 
     /// Sets the address that `/api` names, once it is bound.
@@ -73,8 +74,10 @@ impl Catalog {
         match request.path {
             ApiPath::Core => Some(discovery::core(shared, apis, request).await),
             ApiPath::Groups { slash: false } => Some(discovery::groups(shared, snapshot, request).await),
-            ApiPath::Groups { slash: true } => Some(discovery::legacy_groups(snapshot, request)),
-            ApiPath::Group(group) => discovery::group(snapshot, group, request),
+            ApiPath::Groups { slash: true } => {
+                Some(discovery::legacy_groups(shared, snapshot, request).await)
+            }
+            ApiPath::Group(group) => discovery::group(shared, snapshot, group, request).await,
             ApiPath::Version { group, version } => {
                 discovery::resources(shared, snapshot, &GroupVersion::new(group, version), request).await
             }

@@ -12,9 +12,11 @@ mod protobuf;
 
 pub(crate) use aggregated_document::Aggregated;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
-use portico_machinery::accept::{Choice, Encoding, Offer, negotiate};
+use portico_machinery::accept::{Encoding, Offer, negotiate};
 use portico_machinery::discovery::Source;
 use portico_machinery::{GroupVersion, Status};
 
@@ -39,38 +41,46 @@ pub(crate) async fn core(shared: &Shared, apis: &ServedApis, request: &Request<'
     }
     if let Some(wanted) = aggregated::wanted(&request.accept()) {
         let document = aggregated::core(shared, apis.snapshot()).await;
-        return aggregated_reply(&document, wanted, request);
+        return aggregated_reply(shared, document, wanted, request).await;
     }
-    strict(request, || {
+    strict(shared, request, || {
         let client = addresses::client_ip(request.headers, request.client);
         let rule = apis.address_rule();
         let rule = rule.filter(|rule| client.is_some_and(|ip| rule.clients.contains(&ip)));
         legacy::versions(&shared.server_address(), rule)
     })
+    .await
 }
 
 /// `/apis`: aggregated or the list of groups; any method.
 pub(crate) async fn groups(shared: &Shared, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
     match aggregated::wanted(&request.accept()) {
         Some(wanted) => {
-            let own = aggregated::groups(shared, snapshot).await;
-            let document = if wanted.own { own } else { shared.peers.merged_with(own) };
-            aggregated_reply(&document, wanted, request)
+            let document = match aggregated::groups(shared, snapshot).await {
+                Ok(own) if !wanted.own => shared.peers.merged_with(&shared.workers, own).await,
+                own => own,
+            };
+            aggregated_reply(shared, document, wanted, request).await
         }
-        None => legacy_groups(snapshot, request),
+        None => legacy_groups(shared, snapshot, request).await,
     }
 }
 
 /// `/apis/`, which never gives the aggregated form; any method.
-pub(crate) fn legacy_groups(snapshot: &Snapshot, request: &Request<'_>) -> Reply {
+pub(crate) async fn legacy_groups(shared: &Shared, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
     let json = || snapshot.legacy.get_or_init(|| legacy::group_list(snapshot.groups())).clone();
-    negotiated(request, json)
+    negotiated(shared, request, json).await
 }
 
 /// `/apis/<group>`; any method. Nothing when no APIService is of this group.
-pub(crate) fn group(snapshot: &Snapshot, name: &str, request: &Request<'_>) -> Option<Reply> {
+pub(crate) async fn group(
+    shared: &Shared,
+    snapshot: &Snapshot,
+    name: &str,
+    request: &Request<'_>,
+) -> Option<Reply> {
     let group = snapshot.group(name)?;
-    Some(negotiated(request, || legacy::group(group)))
+    Some(negotiated(shared, request, || legacy::group(group)).await)
 }
 
 /// The resource list of a group version that is served here; nothing when a backend or nobody serves it.
@@ -89,8 +99,8 @@ pub(crate) async fn resources(
     let hash = served.resource_list.as_str();
     let loaded = load_one(&*shared.documents, hash).await?;
     Some(match loaded {
-        Ok(json) if routed => strict(request, || json::with_newline(&json)),
-        Ok(json) => negotiated(request, || json::with_newline(&json)),
+        Ok(json) if routed => strict(shared, request, || json::with_newline(&json)).await,
+        Ok(json) => negotiated(shared, request, || json::with_newline(&json)).await,
         Err(error) => Reply::refused(Status::unavailable(error.to_string())),
     })
 }
@@ -101,31 +111,45 @@ fn other_method(request: &Request<'_>) -> Option<Reply> {
 }
 
 /// Routed like resources upstream: `application/*` is not enough.
-fn strict(request: &Request<'_>, json: impl FnOnce() -> Bytes) -> Reply {
+async fn strict(shared: &Shared, request: &Request<'_>, json: impl FnOnce() -> Bytes) -> Reply {
     let accept = request.accept();
     let clauses = accept.split(',').map(|c| c.split(';').next().unwrap_or_default().trim());
     if !accept.is_empty() && clauses.clone().all(|c| c == "application/*") {
         return Reply::refused(Status::not_acceptable(&ACCEPTED));
     }
-    negotiated(request, json)
+    negotiated(shared, request, json).await
 }
 
-fn negotiated(request: &Request<'_>, json: impl FnOnce() -> Bytes) -> Reply {
+async fn negotiated(shared: &Shared, request: &Request<'_>, json: impl FnOnce() -> Bytes) -> Reply {
     let Some(choice) = negotiate(&request.accept(), OFFER) else {
         return Reply::refused(Status::not_acceptable(&ACCEPTED));
     };
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, value(choice.encoding.media_type()));
-    document(json(), choice, headers)
-}
-
-fn document(json: Bytes, choice: Choice, headers: HeaderMap) -> Reply {
-    let body = if choice.encoding == Encoding::Protobuf { protobuf::encode(&json) } else { json };
-    Reply::Document(Document { body, encoding: choice.encoding, pretty: choice.pretty, headers })
+    let json = json();
+    let body = match choice.encoding {
+        Encoding::Protobuf => shared.workers.compute(json.len(), move || protobuf::encode(&json)).await,
+        Encoding::Json | Encoding::Yaml => Ok(json),
+    };
+    match body {
+        Ok(body) => {
+            Reply::Document(Document { body, encoding: choice.encoding, pretty: choice.pretty, headers })
+        }
+        Err(status) => Reply::Refused(status),
+    }
 }
 
 /// The aggregated document with its validators; 304 only for exactly the current tag.
-fn aggregated_reply(document: &Aggregated, wanted: Wanted, request: &Request<'_>) -> Reply {
+async fn aggregated_reply(
+    shared: &Shared,
+    document: Result<Arc<Aggregated>, Box<Status>>,
+    wanted: Wanted,
+    request: &Request<'_>,
+) -> Reply {
+    let document = match document {
+        Ok(document) => document,
+        Err(status) => return Reply::Refused(status),
+    };
     let mut headers = HeaderMap::new();
     headers.insert(header::ETAG, value(&document.etag));
     headers.insert(header::VARY, value("Accept"));
@@ -136,10 +160,9 @@ fn aggregated_reply(document: &Aggregated, wanted: Wanted, request: &Request<'_>
     let media =
         format!("{};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", wanted.encoding.media_type());
     headers.insert(header::CONTENT_TYPE, value(&media));
-    Reply::Document(Document {
-        body: document.body(wanted.encoding),
-        encoding: wanted.encoding,
-        pretty: wanted.pretty,
-        headers,
-    })
+    let Wanted { encoding, pretty, .. } = wanted;
+    match document.body(&shared.workers, encoding).await {
+        Ok(body) => Reply::Document(Document { body, encoding, pretty, headers }),
+        Err(status) => Reply::Refused(status),
+    }
 }

@@ -9,12 +9,14 @@ mod compressed;
 mod discovery;
 mod document;
 mod etag;
+mod lazy_document;
 mod openapi;
 mod request;
 mod served_apis;
 mod shared;
 mod snapshot;
 mod state;
+mod workers;
 
 pub use catalog::{Catalog, ServedBy};
 pub use discovery::{AddressRule, PeerGroups};

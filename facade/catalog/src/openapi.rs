@@ -127,10 +127,13 @@ pub(crate) async fn v2(shared: &Shared, snapshot: &Snapshot, request: &Request<'
     let Some(form) = form::V2.negotiate(&request.accept()) else {
         return Reply::empty(StatusCode::NOT_ACCEPTABLE, HeaderMap::new());
     };
-    let merged = v2::document(shared, snapshot).await;
+    let merged = match v2::document(shared, snapshot).await {
+        Ok(merged) => merged,
+        Err(status) => return Reply::Refused(status),
+    };
     let packed = match form {
         Form::Json => Ok(merged.gzip.clone()),
-        Form::Protobuf => merged.protobuf().await,
+        Form::Protobuf => merged.protobuf(&shared.workers).await,
     };
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, value(form::V2.of(form)));

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use portico_kit::offload::Offload;
 
 use crate::compressed::Compressed;
 use crate::discovery::Peers;
 use crate::document::DocumentSource;
+use crate::workers::Workers;
 
 /// What the facade knows of itself and of the control service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,16 +26,18 @@ pub(crate) struct Shared {
     pub compressed: Compressed,
     pub server_address: ArcSwap<String>,
     pub peers: Peers,
+    pub workers: Workers,
 }
 
 impl Shared {
-    pub fn new(settings: Settings, documents: Arc<dyn DocumentSource>) -> Self {
+    pub fn new(settings: Settings, documents: Arc<dyn DocumentSource>, offload: Arc<Offload>) -> Self {
         Self {
             server_address: ArcSwap::from_pointee(settings.server_address.clone()),
             settings,
             documents,
             compressed: Compressed::default(),
             peers: Peers::default(),
+            workers: Workers::new(offload),
         }
     }
 

@@ -9,10 +9,9 @@ use bytes::Bytes;
 use portico_machinery::GroupVersion;
 use portico_machinery::discovery::{Served, Source};
 use portico_machinery::version_order::preferred_first;
-use tokio::sync::{Mutex, OnceCell};
-use tokio::time::Instant;
 
 use crate::discovery::Aggregated;
+use crate::lazy_document::LazyDocument;
 use crate::openapi::MergedDocument;
 use crate::state::{Registered, State};
 
@@ -36,12 +35,10 @@ pub(crate) struct Snapshot {
     served: BTreeMap<GroupVersion, Arc<Served>>,
     groups: OnceLock<Vec<Group>>,
     pub legacy: OnceLock<Bytes>,
-    pub aggregated: OnceCell<Arc<Aggregated>>,
-    pub aggregated_core: OnceCell<Arc<Aggregated>>,
+    pub aggregated: LazyDocument<Aggregated>,
+    pub aggregated_core: LazyDocument<Aggregated>,
     pub v3_index: OnceLock<Bytes>,
-    pub v2: OnceCell<Arc<MergedDocument>>,
-    /// One with parts missing, and when it was made: requests share it for a while.
-    pub v2_partial: Mutex<Option<(Instant, Arc<MergedDocument>)>>,
+    pub v2: LazyDocument<MergedDocument>,
 }
 
 impl Snapshot {

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use parking_lot::Mutex;
+use portico_kit::offload::Offload;
+use portico_kit::tasks::TaskSet;
 use portico_machinery::GroupVersion;
 use portico_machinery::accept::Encoding;
 use portico_machinery::api_path::ApiPath;
@@ -54,7 +56,8 @@ struct World {
 fn world() -> World {
     let shelf = Arc::new(Shelf::default());
     let settings = Settings { server_address: "10.0.0.1:6443".into(), version: "1.36".into() };
-    World { catalog: Catalog::new(settings, shelf.clone()), apis: Mutex::default(), shelf }
+    let offload = Arc::new(Offload::with_threads("long", 1, &TaskSet::new()).unwrap());
+    World { catalog: Catalog::new(settings, shelf.clone(), offload), apis: Mutex::default(), shelf }
 }
 
 fn route(gv: &str, priorities: (i32, i32), remote: bool) -> Change {
@@ -377,15 +380,21 @@ async fn backends_show_when_they_are_routed_fresh_stale_or_not_yet_answered() {
     assert!(w.get("/apis/apps/v1", "").await.is_some());
 }
 
-#[tokio::test]
-async fn a_document_that_is_missing_is_asked_for_again() {
-    let w = world();
-    w.update([route("apps/v1", (1, 1), false)]);
-    w.serve("apps/v1", Source::Builtin, false);
-    let kept = std::mem::take(&mut *w.shelf.documents.lock());
-    assert!(w.json("/apis", AGGREGATED).await.contains(r#""freshness":"Stale""#));
-    *w.shelf.documents.lock() = kept;
-    assert!(w.json("/apis", AGGREGATED).await.contains(r#""freshness":"Current""#));
+#[tokio::test(start_paused = true)]
+async fn discovery_with_a_document_missing_is_made_once_for_a_while_and_then_again() {
+    for (gv, path) in [("apps/v1", "/apis"), ("v1", "/api")] {
+        let w = world();
+        w.update([route(gv, (1, 1), false)]);
+        w.serve(gv, Source::Builtin, false);
+        let kept = std::mem::take(&mut *w.shelf.documents.lock());
+        for _ in 0..3 {
+            assert!(w.json(path, AGGREGATED).await.contains(r#""freshness":"Stale""#));
+        }
+        assert_eq!(w.shelf.asked.load(Ordering::Relaxed), 1, "{path}");
+        *w.shelf.documents.lock() = kept;
+        tokio::time::advance(std::time::Duration::from_secs(1)).await;
+        assert!(w.json(path, AGGREGATED).await.contains(r#""freshness":"Current""#));
+    }
 }
 
 #[tokio::test(start_paused = true)]

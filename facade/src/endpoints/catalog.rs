@@ -1,7 +1,5 @@
 //! Discovery and OpenAPI: the catalogue's answers, written as the caller wants them.
 
-use std::sync::Arc;
-
 use axum::extract::{Request as Asked, State};
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, USER_AGENT, VARY};
 use http::request::Parts;
@@ -15,22 +13,11 @@ use crate::render::{Layout, Rendered, Renderer, Rendering, Style, accepts_gzip};
 use crate::request::{RequestView, Response};
 use crate::respond;
 
-/// `/apis`
-pub(super) async fn groups(State(endpoints): Shared, request: Asked) -> Response {
+/// `/apis` and `/openapi/...`
+pub(super) async fn document(State(endpoints): Shared, request: Asked) -> Response {
     let (parts, _) = request.into_parts();
     let answer = discovery(&endpoints.catalog, &endpoints.renderer, &parts).await;
     answer.unwrap_or_else(|| respond::not_found(&parts))
-}
-
-/// `/openapi/...`: documents are large, merged, encoded and compressed, none of it on a thread that serves connections.
-pub(super) async fn openapi(State(endpoints): Shared, request: Asked) -> Response {
-    let parts = Arc::new(request.into_parts().0);
-    let (catalog, asked) = (Arc::clone(&endpoints.catalog), Arc::clone(&parts));
-    match endpoints.renderer.run_future(async move { reply(&catalog, &asked).await }).await {
-        Ok(Some(reply)) => answered(&endpoints.renderer, &parts, reply).await,
-        Ok(None) => respond::not_found(&*parts),
-        Err(error) => respond::status(&*parts, &Status::internal(error)),
-    }
 }
 
 /// The catalogue's answer; nothing when the path is none of its or names what is not served.

@@ -46,17 +46,6 @@ impl Renderer {
         self.offload.run("render", async move { work() }).await.ok_or(Unfinished)
     }
 
-    /// The future itself, whatever it computes, off the serving threads.
-    ///
-    /// # Errors
-    /// [`Unfinished`].
-    pub async fn run_future<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, Unfinished> {
-        self.offload.run("render", work).await.ok_or(Unfinished)
-    }
-
     /// A whole body.
     ///
     /// # Errors
@@ -109,7 +98,6 @@ mod tests {
         let renderer = renderer();
         assert_eq!(renderer.run(LARGE, thread_name).await.unwrap(), thread_name());
         assert_eq!(renderer.run(LARGE + 1, thread_name).await.unwrap().as_deref(), Some("render"));
-        assert_eq!(renderer.run_future(async { thread_name() }).await.unwrap().as_deref(), Some("render"));
     }
 
     #[tokio::test]

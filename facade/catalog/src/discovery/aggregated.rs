@@ -3,16 +3,18 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use portico_machinery::GroupVersion;
+use bytes::Bytes;
 use portico_machinery::accept::{Encoding, parse_accept};
 use portico_machinery::discovery::{GroupMetadata, Served, VersionDiscovery};
 use portico_machinery::version_order::preferred_first;
+use portico_machinery::{GroupVersion, Status};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::aggregated_document::Aggregated;
-use crate::document::load;
+use crate::document::{DocumentError, load};
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 
@@ -45,28 +47,46 @@ struct Item {
     versions: Vec<Box<RawValue>>,
 }
 
+/// Groups with the entries of their versions, in the order of the document.
+type Groups = Vec<(String, Vec<Arc<Served>>)>;
+/// Documents, each of which may be missing.
+type Documents = Vec<Option<Result<Bytes, DocumentError>>>;
+
+/// How long a document with parts missing serves before they are looked for again.
+const PARTIAL_LIFE: Duration = Duration::from_millis(500);
+
 /// All groups but core.
-pub(super) async fn groups(shared: &Shared, snapshot: &Snapshot) -> Arc<Aggregated> {
-    let make = || async {
-        let (items, complete) = items(shared, &ordered(snapshot)).await;
-        finish(items, complete)
-    };
-    snapshot.aggregated.get_or_try_init(make).await.map_or_else(|partial| partial, Clone::clone)
+pub(super) async fn groups(shared: &Shared, snapshot: &Snapshot) -> Result<Arc<Aggregated>, Box<Status>> {
+    let make = async { document(shared, ordered(snapshot)).await };
+    snapshot.aggregated.get_or_make(PARTIAL_LIFE, make).await
 }
 
 /// The core group's own document.
-pub(super) async fn core(shared: &Shared, snapshot: &Snapshot) -> Arc<Aggregated> {
-    let make = || async {
-        let mut versions: Vec<_> = snapshot.all_served().filter(|s| s.group.is_empty()).collect();
+pub(super) async fn core(shared: &Shared, snapshot: &Snapshot) -> Result<Arc<Aggregated>, Box<Status>> {
+    let make = async {
+        let mut versions: Vec<_> = snapshot.all_served().filter(|s| s.group.is_empty()).cloned().collect();
         versions.sort_by(|a, b| preferred_first(&a.version, &b.version));
-        let (items, complete) = items(shared, &[("", versions)]).await;
-        finish(items, complete)
+        document(shared, vec![(String::new(), versions)]).await
     };
-    snapshot.aggregated_core.get_or_try_init(make).await.map_or_else(|partial| partial, Clone::clone)
+    snapshot.aggregated_core.get_or_make(PARTIAL_LIFE, make).await
+}
+
+/// Fetches what the document is put together of, then makes it. False if a part was missing.
+async fn document(shared: &Shared, groups: Groups) -> Result<(Arc<Aggregated>, bool), Box<Status>> {
+    let flat = groups.iter().flat_map(|(_, versions)| versions);
+    let hashes: Vec<Arc<str>> = flat.map(|s| s.discovery.as_str().into()).collect();
+    let documents = load(&*shared.documents, &hashes).await;
+    for error in documents.iter().flatten().filter_map(|document| document.as_ref().err()) {
+        tracing::warn!(%error, "a discovery document is missing");
+    }
+    let complete = documents.iter().flatten().all(Result::is_ok);
+    let bytes = documents.iter().flatten().flatten().map(Bytes::len).sum();
+    let make = move || Arc::new(Aggregated::of(items(groups, documents)));
+    Ok((shared.workers.compute(bytes, make).await?, complete))
 }
 
 /// Groups by their highest priority, then name; versions by priority, then as versions sort.
-fn ordered(snapshot: &Snapshot) -> Vec<(&str, Vec<&Arc<Served>>)> {
+fn ordered(snapshot: &Snapshot) -> Groups {
     let gv = |s: &Served| GroupVersion::new(&s.group, &s.version);
     let mut groups: BTreeMap<&str, (i32, Vec<&Arc<Served>>)> = BTreeMap::new();
     for served in snapshot.all_served().filter(|s| !s.group.is_empty()) {
@@ -82,33 +102,21 @@ fn ordered(snapshot: &Snapshot) -> Vec<(&str, Vec<&Arc<Served>>)> {
             priority(b).cmp(&priority(a)).then_with(|| preferred_first(&a.version, &b.version))
         });
     }
-    groups.into_iter().map(|(name, (_, versions))| (name, versions)).collect()
+    let owned = |versions: Vec<&Arc<Served>>| versions.into_iter().cloned().collect();
+    groups.into_iter().map(|(name, (_, versions))| (name.to_owned(), owned(versions))).collect()
 }
 
-/// The items, and whether every document could be had.
-async fn items(shared: &Shared, groups: &[(&str, Vec<&Arc<Served>>)]) -> (Vec<Item>, bool) {
-    let flat = groups.iter().flat_map(|(_, versions)| versions);
-    let hashes: Vec<Arc<str>> = flat.map(|s| s.discovery.as_str().into()).collect();
-    let mut documents = load(&*shared.documents, &hashes).await.into_iter();
-    let mut complete = true;
-    let mut items = Vec::with_capacity(groups.len());
-    for (name, versions) in groups {
-        let one = |served: &&Arc<Served>| {
-            let document = match documents.next().flatten() {
-                Some(Ok(bytes)) => Some(bytes),
-                Some(Err(error)) => {
-                    tracing::warn!(%error, "a discovery document is missing");
-                    complete = false;
-                    None
-                }
-                None => None,
-            };
-            version(served, document.as_deref())
-        };
-        let versions = versions.iter().map(one).collect();
-        items.push(Item { metadata: GroupMetadata { name: (*name).to_owned() }, versions });
-    }
-    (items, complete)
+fn items(groups: Groups, documents: Documents) -> Vec<Item> {
+    let mut documents = documents.into_iter();
+    let mut one = |served: &Arc<Served>| {
+        let document = documents.next().flatten().and_then(Result::ok);
+        version(served, document.as_deref())
+    };
+    let item = |(name, versions): (String, Vec<Arc<Served>>)| Item {
+        metadata: GroupMetadata { name },
+        versions: versions.iter().map(&mut one).collect(),
+    };
+    groups.into_iter().map(item).collect()
 }
 
 /// A version's entry: its document as it is, or marked stale, or stale and empty.
@@ -124,10 +132,4 @@ fn version(served: &Served, document: Option<&[u8]>) -> Box<RawValue> {
         ..known.unwrap_or_default()
     };
     serde_json::value::to_raw_value(&stale).unwrap_or_default()
-}
-
-fn finish(items: Vec<Item>, complete: bool) -> Result<Arc<Aggregated>, Arc<Aggregated>> {
-    let document = Arc::new(Aggregated::of(items));
-    // One that lacks something is answered once and made anew for the next request.
-    if complete { Ok(document) } else { Err(document) }
 }

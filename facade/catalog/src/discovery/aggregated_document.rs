@@ -1,14 +1,15 @@
 //! A finished aggregated document and its tag.
 
-use std::sync::OnceLock;
-
 use bytes::Bytes;
+use portico_machinery::Status;
 use portico_machinery::accept::Encoding;
 use portico_machinery::discovery::GroupMetadata;
 use serde::Serialize;
+use tokio::sync::OnceCell;
 
 use super::{json, protobuf};
 use crate::etag::quoted_sha512;
+use crate::workers::Workers;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -25,7 +26,7 @@ pub(crate) struct Aggregated {
     pub json: Bytes,
     /// Quoted, upper-case hex SHA-512 of the JSON; the same for every encoding.
     pub etag: String,
-    protobuf: OnceLock<Bytes>,
+    protobuf: OnceCell<Bytes>,
 }
 
 impl Aggregated {
@@ -38,14 +39,16 @@ impl Aggregated {
             items,
         });
         let etag = quoted_sha512(&json);
-        Self { json, etag, protobuf: OnceLock::new() }
+        Self { json, etag, protobuf: OnceCell::new() }
     }
 
     /// What is sent in this encoding, of which YAML is made of JSON.
-    pub(super) fn body(&self, encoding: Encoding) -> Bytes {
-        match encoding {
-            Encoding::Protobuf => self.protobuf.get_or_init(|| protobuf::encode(&self.json)).clone(),
-            Encoding::Json | Encoding::Yaml => self.json.clone(),
+    pub(super) async fn body(&self, workers: &Workers, encoding: Encoding) -> Result<Bytes, Box<Status>> {
+        let json = self.json.clone();
+        if encoding != Encoding::Protobuf {
+            return Ok(json);
         }
+        let make = || workers.compute(json.len(), move || protobuf::encode(&json));
+        self.protobuf.get_or_try_init(make).await.cloned()
     }
 }

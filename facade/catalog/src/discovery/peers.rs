@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use parking_lot::Mutex;
+use portico_machinery::Status;
 use portico_machinery::discovery::merge::merged;
 use portico_machinery::discovery::{GroupDiscovery, GroupDiscoveryList};
+use tokio::sync::Mutex;
 
 use super::Aggregated;
+use crate::workers::Workers;
 
 /// What other servers serve, without core; by their names, since the one that sorts first decides what cannot be united.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,20 +42,25 @@ impl Peers {
     }
 
     /// The own document with what peers serve besides; the own one while there is no such thing.
-    pub(super) fn merged_with(&self, own: Arc<Aggregated>) -> Arc<Aggregated> {
+    pub(super) async fn merged_with(
+        &self,
+        workers: &Workers,
+        own: Arc<Aggregated>,
+    ) -> Result<Arc<Aggregated>, Box<Status>> {
         let groups = self.groups.load_full();
         if groups.others.is_empty() {
-            return own;
+            return Ok(own);
         }
-        let mut newest = self.newest.lock();
+        let mut newest = self.newest.lock().await;
         let is_of_both =
             |known: &&Merged| Arc::ptr_eq(&known.groups, &groups) && Arc::ptr_eq(&known.own, &own);
         if let Some(known) = newest.as_ref().filter(is_of_both) {
-            return Arc::clone(&known.document);
+            return Ok(Arc::clone(&known.document));
         }
-        let document = merge(&own, &groups);
+        let both = (Arc::clone(&own), Arc::clone(&groups));
+        let document = workers.compute(own.json.len(), move || merge(&both.0, &both.1)).await?;
         *newest = Some(Merged { groups, own, document: Arc::clone(&document) });
-        document
+        Ok(document)
     }
 }
 

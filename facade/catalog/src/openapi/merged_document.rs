@@ -7,6 +7,7 @@ use tokio::sync::OnceCell;
 use super::gzip::{compress, decompress};
 use super::protobuf;
 use crate::etag::quoted_sha512;
+use crate::workers::Workers;
 
 /// See the module.
 #[derive(Debug)]
@@ -25,12 +26,14 @@ impl MergedDocument {
     }
 
     /// The same document as `openapi.v2.Document`, compressed.
-    pub(super) async fn protobuf(&self) -> Result<Bytes, Box<Status>> {
-        let make = || async {
-            let json = decompress(&self.gzip)?;
+    pub(super) async fn protobuf(&self, workers: &Workers) -> Result<Bytes, Box<Status>> {
+        let gzip = self.gzip.clone();
+        let encode = move || {
+            let json = decompress(&gzip)?;
             let bytes = protobuf::encode_v2(&json).map_err(|error| Box::new(Status::internal(error)))?;
             Ok(compress(&bytes))
         };
+        let make = || async { workers.compute(usize::MAX, encode).await? };
         self.protobuf.get_or_try_init(make).await.cloned()
     }
 }

@@ -45,10 +45,11 @@ pub(super) async fn conditional(
     }
     let bytes = match body {
         Body::Whole(json, form) => {
-            written(json, form).map(|bytes| if gzip { compress(&bytes) } else { bytes })
+            let write = move || written(json, form).map(|bytes| if gzip { compress(&bytes) } else { bytes });
+            shared.workers.compute(usize::MAX, write).await.flatten()
         }
         Body::Compressed(packed) if gzip => Ok(packed),
-        Body::Compressed(packed) => decompress(&packed),
+        Body::Compressed(packed) => unpacked(shared, packed).await,
         Body::Named(hash, form) => named(shared, hash, form, gzip).await,
     };
     match bytes {
@@ -81,12 +82,17 @@ async fn named(shared: &Shared, hash: &str, form: Form, gzip: bool) -> Result<By
         Form::Protobuf => Cow::Owned(format!("{hash} as protobuf")),
     };
     if let Some(packed) = shared.compressed.get(&key) {
-        return if gzip { Ok(packed) } else { decompress(&packed) };
+        return if gzip { Ok(packed) } else { unpacked(shared, packed).await };
     }
-    let bytes = written(source(shared, hash).await?, form)?;
-    let packed = compress(&bytes);
+    let json = source(shared, hash).await?;
+    let write = move || written(json, form).map(|bytes| (compress(&bytes), bytes));
+    let (packed, bytes) = shared.workers.compute(usize::MAX, write).await.flatten()?;
     shared.compressed.put(&key, &packed);
     Ok(if gzip { packed } else { bytes })
+}
+
+async fn unpacked(shared: &Shared, packed: Bytes) -> Result<Bytes, Box<Status>> {
+    shared.workers.compute(usize::MAX, move || decompress(&packed)).await.flatten()
 }
 
 async fn source(shared: &Shared, hash: &str) -> Result<Bytes, Box<Status>> {

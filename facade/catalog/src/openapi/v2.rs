@@ -7,15 +7,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use portico_machinery::GroupVersion;
+use bytes::Bytes;
 use portico_machinery::discovery::{Served, Source};
 use portico_machinery::openapi::{Pieces, SpecV2};
+use portico_machinery::{GroupVersion, Status};
 use serde::Serialize;
-use tokio::time::Instant;
 
 use super::general;
 use super::merged_document::MergedDocument;
-use crate::document::load;
+use crate::document::{DocumentError, load};
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use merge::Merger;
@@ -39,59 +39,57 @@ struct Document<'a> {
 const PARTIAL_LIFE: Duration = Duration::from_secs(10);
 
 /// Everything that is served, merged. A part that cannot be had is left out, and looked for again after a while.
-pub(super) async fn document(shared: &Shared, snapshot: &Snapshot) -> Arc<MergedDocument> {
-    if let Some(document) = snapshot.v2.get() {
-        return Arc::clone(document);
-    }
-    // One request merges; those that come meanwhile take what it made.
-    let mut partial = snapshot.v2_partial.lock().await;
-    if let Some(document) = snapshot.v2.get() {
-        return Arc::clone(document);
-    }
-    if let Some((made, document)) = &*partial
-        && made.elapsed() < PARTIAL_LIFE
-    {
-        return Arc::clone(document);
-    }
-    let (spec, complete) = merged(shared, snapshot).await;
-    let document = Arc::new(finish(&spec, &shared.settings.version));
-    *partial = (!complete).then(|| (Instant::now(), Arc::clone(&document)));
-    if complete {
-        // Nobody else can have set it: they wait above.
-        let _ = snapshot.v2.set(Arc::clone(&document));
-    }
-    document
+pub(super) async fn document(
+    shared: &Shared,
+    snapshot: &Snapshot,
+) -> Result<Arc<MergedDocument>, Box<Status>> {
+    let make = async {
+        let (merger, complete) = merged(shared, snapshot).await?;
+        let version = shared.settings.version.clone();
+        let finish = move || Arc::new(finish(&merger.finish(), &version));
+        Ok((shared.workers.compute(usize::MAX, finish).await?, complete))
+    };
+    snapshot.v2.get_or_make(PARTIAL_LIFE, make).await
 }
 
-async fn merged(shared: &Shared, snapshot: &Snapshot) -> (SpecV2, bool) {
+/// All parts in one, and whether none is missing. Documents are fetched here and merged on the threads for long work.
+async fn merged(shared: &Shared, snapshot: &Snapshot) -> Result<(Merger, bool), Box<Status>> {
     let mut merger = Merger::default();
     merger.add(general::part(&snapshot.builtin_groups()));
     let mut complete = true;
     for batch in parts(snapshot).chunks(BATCH) {
         let hashes: Vec<Arc<str>> = batch.iter().map(|s| s.openapi_v2.as_str().into()).collect();
-        for (served, loaded) in batch.iter().zip(load(&*shared.documents, &hashes).await) {
-            let part = match loaded {
-                Some(Ok(json)) => SpecV2::parse(&json).map_err(|e| e.to_string()),
-                Some(Err(error)) => Err(error.to_string()),
-                None => continue,
-            };
-            match part {
-                Ok(part) => merger.add(part),
-                Err(error) => {
-                    tracing::warn!(
-                        group = served.group,
-                        version = served.version,
-                        error,
-                        "no OpenAPI v2 part"
-                    );
-                    complete = false;
-                }
+        let loaded = load(&*shared.documents, &hashes).await;
+        let bytes = loaded.iter().flatten().flatten().map(Bytes::len).sum();
+        let batch: Vec<Arc<Served>> = batch.iter().map(|served| Arc::clone(served)).collect();
+        let add = move || {
+            let mut complete = true;
+            for (served, loaded) in batch.iter().zip(loaded) {
+                let Some(loaded) = loaded else { continue };
+                complete &= add(&mut merger, served, loaded);
             }
-            // Merging is work without waiting: others get their turn between parts.
-            tokio::task::yield_now().await;
+            (merger, complete)
+        };
+        let added = shared.workers.compute(bytes, add).await?;
+        merger = added.0;
+        complete &= added.1;
+    }
+    Ok((merger, complete))
+}
+
+/// Merges one part in; false if it cannot be had.
+fn add(merger: &mut Merger, served: &Served, loaded: Result<Bytes, DocumentError>) -> bool {
+    let part = loaded.map_err(|error| error.to_string());
+    match part.and_then(|json| SpecV2::parse(&json).map_err(|error| error.to_string())) {
+        Ok(part) => {
+            merger.add(part);
+            true
+        }
+        Err(error) => {
+            tracing::warn!(group = served.group, version = served.version, error, "no OpenAPI v2 part");
+            false
         }
     }
-    (merger.finish(), complete)
 }
 
 /// Entries with a part, in upstream's order: local first, then backends by group priority, group and APIService name.

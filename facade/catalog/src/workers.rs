@@ -1,0 +1,35 @@
+//! Where documents are parsed, hashed, encoded and compressed.
+
+use std::sync::Arc;
+
+use portico_kit::offload::Offload;
+use portico_machinery::Status;
+
+/// Maximum size of the documents that a serving thread works on: about a millisecond.
+const MAX_INLINE_BYTES: usize = 64 * 1024;
+
+/// Threads for long work.
+pub(crate) struct Workers(Arc<Offload>);
+
+impl Workers {
+    pub fn new(offload: Arc<Offload>) -> Self {
+        Self(offload)
+    }
+
+    /// Computes something over so many bytes of documents, off the serving threads if they are many. Waits for nothing
+    /// else: documents are fetched before.
+    ///
+    /// # Errors
+    /// 500 if the work panicked or the process ends.
+    pub async fn compute<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Box<Status>> {
+        if bytes <= MAX_INLINE_BYTES {
+            return Ok(work());
+        }
+        let unfinished = || Box::new(Status::internal("the document was not made"));
+        self.0.run("document", async move { work() }).await.ok_or_else(unfinished)
+    }
+}
