@@ -8,10 +8,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::StreamExt;
 use futures::future::BoxFuture;
 use parking_lot::RwLock;
 use portico_facade_catalog::{DocumentError, DocumentFuture, DocumentSource};
+use portico_kit::backoff::{Backoff, Policy};
 use portico_machinery::digest;
+use tokio::time::timeout;
 
 use crate::configuration::Configuration;
 
@@ -111,26 +114,39 @@ impl DocumentSource for Documents {
     }
 }
 
-/// Changes within this time are looked at together; failures are tried again after it, too.
+/// Changes within this time are looked at together.
 const PAUSE: Duration = Duration::from_millis(500);
+/// How long to wait before what could not be fetched is tried again.
+const RETRY: Policy = Policy::new(PAUSE, Duration::from_secs(10), 2.0, 0.5);
+/// Number of documents that are fetched at a time.
+const PARALLEL: usize = 8;
 
 /// After each change: fetches CA bundles that routes wait for, forgets documents that nobody names, and fetches what is
-/// missing: all documents where all are kept, else those that every client begins with.
+/// missing: all documents where all are kept, else those that every client begins with. What cannot be had is tried again
+/// at growing intervals, and after the next change.
 pub async fn follow(configuration: Arc<Configuration>, documents: Arc<Documents>) {
     let mut changed = configuration.subscribe();
+    let mut retry = Backoff::new(RETRY);
     while changed.changed().await.is_ok() {
-        let mut complete = bundles(&configuration, &documents).await;
-        // A change from here on begins another round.
-        tokio::time::sleep(PAUSE).await;
-        let apis = Arc::clone(&configuration.current.load().apis);
-        let wanted = apis.documents();
-        documents.retain(&wanted);
-        let first = if documents.keep_all { wanted } else { apis.discovery_documents() };
-        complete &= fetch_missing(&first, &configuration, &documents).await;
-        if !complete {
-            changed.mark_changed();
+        while !fetch_all(&configuration, &documents).await {
+            if timeout(retry.next_wait(), changed.changed()).await.is_ok_and(|change| change.is_err()) {
+                return;
+            }
         }
+        retry.reset();
     }
+}
+
+/// One round; false if something could not be fetched.
+async fn fetch_all(configuration: &Configuration, documents: &Documents) -> bool {
+    let complete = bundles(configuration, documents).await;
+    // A change from here on begins another round.
+    tokio::time::sleep(PAUSE).await;
+    let apis = Arc::clone(&configuration.current.load().apis);
+    let wanted = apis.documents();
+    documents.retain(&wanted);
+    let first = if documents.keep_all { wanted } else { apis.discovery_documents() };
+    fetch_missing(&first, configuration, documents).await && complete
 }
 
 async fn bundles(configuration: &Configuration, documents: &Documents) -> bool {
@@ -152,12 +168,11 @@ async fn fetch_missing(
     configuration: &Configuration,
     documents: &Documents,
 ) -> bool {
-    let (mut complete, mut came) = (true, false);
-    for hash in wanted.iter().filter(|hash| documents.held(hash).is_none()) {
-        let here = documents.bring(hash).await;
-        came |= here;
-        complete &= here;
-    }
+    let missing: Vec<String> = wanted.iter().filter(|hash| documents.held(hash).is_none()).cloned().collect();
+    let fetch = |hash: String| async move { documents.bring(&hash).await };
+    let fetched = futures::stream::iter(missing).map(fetch).buffer_unordered(PARALLEL);
+    let outcome = |(complete, came), here| std::future::ready((complete && here, came || here));
+    let (complete, came) = fetched.fold((true, false), outcome).await;
     // What is not kept for times without a control service is not written down.
     if came && documents.keep_all {
         configuration.documents_came();
