@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request};
 use http_body_util::Full;
 
@@ -23,8 +23,16 @@ const BYTES: usize = 3 * 1024 * 1024 - 1024;
 const VALUES: usize = 99_900;
 const MAX_MS: f64 = 100.0;
 /// Clients that send such bodies all the time while another user reads.
-const ATTACKERS: usize = 4;
+const ATTACKERS: usize = 8;
 const OTHERS_P99_MS: f64 = 20.0;
+const LIVEZ_P99_MS: f64 = 50.0;
+const LIVEZ: &str = "/livez";
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
+/// Objects that selectors are compared with, and connections that create them.
+const LABELLED: usize = 5_000;
+const WRITERS: usize = 16;
+/// Terms of a selector.
+const SELECTED: usize = 3_000;
 const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -60,7 +68,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     others(setting, &endpoint, bodies, report).await
 }
 
-/// What somebody else waits for a GET, alone and while hostile bodies come all the time.
+/// What another user's GETs and health checks wait, alone and beside each attack.
 async fn others(
     setting: &Setting,
     endpoint: &Endpoint,
@@ -70,16 +78,82 @@ async fn others(
     let time = Duration::from_secs(setting.options.seconds.max(5));
     let alone = get(endpoint, OBJECT, 1, time).await?.clean("GET")?;
     report.add(NAME, "another user's GETs alone, p99", alone.p99() / 1e3, "ms", Goal::None);
-    let requests: Vec<_> = bodies.iter().map(|body| body.request(endpoint)).collect::<Result<_, _>>()?;
-    let attack = drive(endpoint, ATTACKERS, time, move |client, sent| {
-        Ok(requests[(client + sent) % requests.len()].clone())
-    });
-    let (beside, attack) = tokio::join!(get(endpoint, OBJECT, 1, time), attack);
-    let (beside, attack) = (beside?.clean("GET")?, attack?);
-    note(&format!("{ATTACKERS} attackers had {:.0} answers meanwhile", attack.sent()));
-    let figure = format!("another user's GETs beside {ATTACKERS} clients that send such bodies, p99");
-    report.add(NAME, figure, beside.p99() / 1e3, "ms", Goal::AtMost(OTHERS_P99_MS));
+    labelled(endpoint).await?;
+    for (name, requests) in attacks(endpoint, &bodies)? {
+        let attack = drive(endpoint, ATTACKERS, time, move |client, sent| {
+            Ok(requests[(client + sent) % requests.len()].clone())
+        });
+        let beside = get(endpoint, OBJECT, 1, time);
+        let (beside, livez, attack) = tokio::join!(beside, get(endpoint, LIVEZ, 1, time), attack);
+        let (beside, livez, attack) = (beside?.clean("GET")?, livez?.clean("livez")?, attack?);
+        note(&format!("{name}: {:.0} answers for {ATTACKERS} attackers", attack.sent()));
+        let figure = format!("another user's GETs beside {ATTACKERS} clients that send {name}, p99");
+        report.add(NAME, figure, beside.p99() / 1e3, "ms", Goal::AtMost(OTHERS_P99_MS));
+        let figure = format!("health checks beside {ATTACKERS} clients that send {name}, p99");
+        report.add(NAME, figure, livez.p99() / 1e3, "ms", Goal::AtMost(LIVEZ_P99_MS));
+    }
     Ok(())
+}
+
+type Attack = (&'static str, Vec<Request<Full<Bytes>>>);
+
+/// What several clients send all the time while another user reads.
+fn attacks(endpoint: &Endpoint, bodies: &[Body]) -> Result<Vec<Attack>, Failure> {
+    let requests: Vec<_> = bodies.iter().map(|body| body.request(endpoint)).collect::<Result<_, _>>()?;
+    let aliases = Body {
+        name: "YAML aliases",
+        method: Method::POST,
+        path: COLLECTION,
+        media_type: YAML,
+        text: aliases(9),
+    };
+    let selector = |term: &str| {
+        let terms: Vec<String> = (0..SELECTED).map(|at| term.replace('#', &at.to_string())).collect();
+        terms.join(",")
+    };
+    let absent = format!("{COLLECTION}?labelSelector={}", selector("!zz#"));
+    let unequal = format!("{COLLECTION}?limit=1&labelSelector={}", selector("l1%21=#"));
+    let names = format!("{COLLECTION}?limit=1&fieldSelector={}", selector("metadata.name%21=n#"));
+    let mut table = endpoint.get(COLLECTION)?;
+    table.headers_mut().insert(ACCEPT, HeaderValue::from_static(TABLE));
+    Ok(vec![
+        ("such bodies", requests),
+        ("YAML aliases of 500 bytes", vec![aliases.request(endpoint)?]),
+        (
+            "long selectors of labels and fields",
+            vec![endpoint.get(&absent)?, endpoint.get(&unequal)?, endpoint.get(&names)?],
+        ),
+        ("LISTs as tables", vec![table]),
+    ])
+}
+
+/// Objects with ten labels each.
+async fn labelled(endpoint: &Endpoint) -> Result<(), Failure> {
+    let labels: Vec<String> = (0..10).map(|at| format!(r#""l{at}":"v{at}""#)).collect();
+    let labels = labels.join(",");
+    let writers = (0..WRITERS).map(|writer| {
+        let labels = labels.clone();
+        async move {
+            let mut client = endpoint.client().await?;
+            for at in (writer..LABELLED).step_by(WRITERS) {
+                let meta = format!(r#""metadata":{{"name":"labelled-{at}","labels":{{{labels}}}}}"#);
+                let object = format!(r#"{{"apiVersion":"v1","kind":"ConfigMap",{meta}}}"#);
+                client.must(Method::POST, COLLECTION, object).await?;
+            }
+            Ok::<_, Failure>(())
+        }
+    });
+    futures::future::try_join_all(writers).await.map(drop)
+}
+
+/// Lists of aliases of lists of aliases.
+fn aliases(levels: usize) -> String {
+    let mut text = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n".to_owned();
+    for level in 1..levels {
+        let aliases = vec![format!("*a{}", level - 1); 9].join(",");
+        text.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
+    }
+    text
 }
 
 impl Body {
