@@ -1,13 +1,15 @@
 //! What is validated of a node. Upstream names some of the fields by paths where they do not stand.
 
+use std::collections::HashSet;
+
 use portico_machinery::field::{Error, Path};
-use portico_machinery::{Cursor, Object, names};
+use portico_machinery::{Cursor, Object};
 
 use super::annotations;
 use super::taints::taints;
 use portico_validation::Errors;
 use portico_validation::pod_spec::is_counted;
-use portico_validation::{checks, ranges, values};
+use portico_validation::{checks, ranges};
 
 /// Most bytes of the name of a feature.
 const FEATURE_MAX: usize = 253;
