@@ -3,8 +3,7 @@
 use sqlx::{Row, SqliteConnection};
 
 use super::history::PREVIOUS;
-use super::persist;
-use super::statement::Batch;
+use super::statement::{self, Batch};
 use crate::reseal::Resealed;
 
 /// States that one step forgets, at most.
@@ -99,7 +98,7 @@ pub(super) async fn forget(
     };
     let forgotten = forgotten.await;
     if forgotten.is_err() {
-        persist::rollback(connection).await;
+        statement::rollback(connection).await;
     }
     forgotten
 }
@@ -119,7 +118,7 @@ pub(super) async fn replace(
     };
     let replaced = replaced.await;
     if replaced.is_err() {
-        persist::rollback(connection).await;
+        statement::rollback(connection).await;
     }
     replaced
 }

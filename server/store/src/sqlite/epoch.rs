@@ -4,8 +4,8 @@
 
 use sqlx::SqliteConnection;
 
-use super::statement::Batch;
-use super::{archiving, persist};
+use super::archiving;
+use super::statement::{self, Batch};
 pub use crate::epoch::DEFAULT_REVISION_BUMP;
 pub(crate) use crate::epoch::after;
 
@@ -94,7 +94,7 @@ pub(crate) async fn begin_without(
     batch.statement("COMMIT");
     let done = batch.fetch(connection).await.map(drop);
     if done.is_err() {
-        persist::rollback(connection).await;
+        statement::rollback(connection).await;
     }
     done
 }

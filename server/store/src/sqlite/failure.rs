@@ -1,6 +1,8 @@
 //! What an error of the database is to whoever asked: a sentence of ours. SQLite's own words are for the log, without those
 //! of its driver.
 
+use std::io;
+
 const SQLITE_IOERR: i32 = 10;
 const SQLITE_FULL: i32 = 13;
 const SQLITE_CANTOPEN: i32 = 14;
@@ -30,6 +32,11 @@ pub(crate) fn lacks_space(error: &sqlx::Error, none_left: impl FnOnce() -> bool)
         Some(code) if matches!(code & 0xff, SQLITE_IOERR | SQLITE_CANTOPEN) => none_left(),
         _ => false,
     }
+}
+
+/// True if an error of a file says that no space is left.
+pub(crate) fn is_lack(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// Whether a file could not grow. Then the last frame of a transaction, which commits it, was not written.

@@ -12,8 +12,8 @@ use super::backup::{exchange, known, own, remove, remove_copy};
 use super::lock::{self, FileLock};
 use super::mark::{Found, Mark, beside};
 use super::open_error::OpenError;
-use super::statement::Batch;
-use super::{failure, files, open, persist};
+use super::statement::{self, Batch};
+use super::{failure, files, open};
 use crate::copy::{ArchivePart, CopyError, CopyTarget, Extent, Finished, StoredState};
 use crate::identity::Identity;
 use crate::key::{Resource, split_path};
@@ -126,7 +126,7 @@ impl SqliteTarget {
         };
         let done = batch.fetch(connection).await.map(drop);
         if done.is_err() {
-            persist::rollback(connection).await;
+            statement::rollback(connection).await;
         }
         done.map_err(|error| self.failed(&error))
     }

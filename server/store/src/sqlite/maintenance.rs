@@ -8,9 +8,8 @@ use tokio::sync::oneshot;
 
 use super::archiving;
 use super::history::PREVIOUS;
-use super::persist;
 use super::space::Space;
-use super::statement::Batch as Statements;
+use super::statement::{self, Batch as Statements};
 use crate::archive_rules::ArchiveRules;
 use crate::error::StoreError;
 use crate::publish::Publisher;
@@ -118,7 +117,7 @@ pub(super) async fn compact(
     let rows = match batch.fetch(connection).await {
         Ok(rows) => rows,
         Err(error) => {
-            persist::rollback(connection).await;
+            statement::rollback(connection).await;
             return Err(error);
         }
     };

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use portico_kit::atomic_file;
 use serde::{Deserialize, Serialize};
 
+use super::failure::is_lack;
 use super::files;
 use super::open_error::OpenError;
-use super::space;
 
 /// How many revisions may pass before the mark follows, at most.
 pub(crate) const MARK_REVISIONS: i64 = 4_096;
@@ -113,7 +113,7 @@ impl Mark {
         let mut bytes = serde_json::to_vec(self).unwrap_or_default();
         bytes.push(b'\n');
         let written = match atomic_file::write(&path, &bytes, atomic_file::PRIVATE) {
-            Err(error) if space::is_lack(&error) && path.exists() => overwrite(&path, bytes),
+            Err(error) if is_lack(&error) && path.exists() => overwrite(&path, bytes),
             written => written,
         };
         let given = written.and_then(|()| files::give(&File::open(&path)?, database));

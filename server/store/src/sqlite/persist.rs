@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 
 use sqlx::{Error, SqliteConnection};
 
-use super::failure::logged;
 use super::statement::Batch;
 use super::{archiving, maintenance};
 use crate::cache::{Cache, Slot};
@@ -15,14 +14,6 @@ use crate::event::{Event, EventType};
 use crate::group::{Group, Touched};
 use crate::key::{Key, Resource, split_path};
 use crate::record::Record;
-
-/// Ends the transaction without having written.
-pub(crate) async fn rollback(connection: &mut SqliteConnection) {
-    if let Err(error) = sqlx::query("ROLLBACK").execute(connection).await {
-        // SQLite has rolled back by itself after some errors.
-        tracing::debug!(error = logged(&error), "nothing to roll back");
-    }
-}
 
 /// The transaction of a group: checks inside it that the database holds of every key what the cache held when the group was
 /// checked, writes what was accepted, makes it durable.

@@ -20,7 +20,7 @@ use sqlx::{AssertSqlSafe, SqliteConnection};
 use tokio::sync::watch;
 
 use super::allocate::{Disk, extend};
-use super::failure::{NO_SPACE, logged};
+use super::failure::{NO_SPACE, is_lack, logged};
 use super::files;
 use super::mark::beside;
 use crate::txn::{Change, Expect, Operation, Txn};
@@ -288,11 +288,6 @@ fn remove(reserve: &Path) {
         }
         _ => {}
     }
-}
-
-/// Whether an error of a file says that no space is left.
-pub(crate) fn is_lack(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// Whether nothing can be written beside a database for lack of space. Blocks.

@@ -6,12 +6,22 @@ use sqlx::encode::Encode;
 use sqlx::sqlite::SqliteArguments;
 use sqlx::{Arguments, AssertSqlSafe, Sqlite, SqliteConnection};
 
+use super::failure::logged;
+
 /// Rows in one VALUES list at most: far below SQLite's 32,766 parameters of a statement.
 const ROWS: usize = 1_000;
 
 /// Rows of a batch that stays prepared: those of the groups that 16 clients make who create one object after the other.
 /// Preparing costs as much as running; what is prepared takes a kilobyte a row.
 const PREPARED_ROWS: usize = 32;
+
+/// Rolls back the open transaction.
+pub(crate) async fn rollback(connection: &mut SqliteConnection) {
+    if let Err(error) = sqlx::query("ROLLBACK").execute(connection).await {
+        // SQLite has rolled back by itself after some errors.
+        tracing::debug!(error = logged(&error), "nothing to roll back");
+    }
+}
 
 /// Statements that run in order, their arguments numbered through.
 #[derive(Default)]

@@ -18,7 +18,7 @@ use super::mark::{MARK_REVISIONS, Mark};
 use super::persist::History;
 use super::read::{Reader, failed};
 use super::space::{self, Space};
-use super::{before, failure, open, persist};
+use super::{before, failure, open, persist, statement};
 use crate::archive_rules::ArchiveRules;
 use crate::basis::Basis;
 use crate::group::Group;
@@ -221,7 +221,7 @@ impl Writer {
         txns: Vec<Vec<Prepared>>,
     ) -> Result<Option<String>, Fatal> {
         let started = Instant::now();
-        if self.cover(&txns).await.is_err_and(|error| space::is_lack(&error)) {
+        if self.cover(&txns).await.is_err_and(|error| failure::is_lack(&error)) {
             return Ok(Some(failure::NO_SPACE.to_owned()));
         }
         let basis = match self.basis(&txns).await {
@@ -397,7 +397,7 @@ impl Writer {
     async fn failed(&mut self, error: sqlx::Error) -> Result<TxnError, Fatal> {
         tracing::error!(error = failure::logged(&error), "the database refused a group of writes");
         self.publisher.metrics.failures.inc();
-        persist::rollback(&mut self.connection).await;
+        statement::rollback(&mut self.connection).await;
         if persist::disagreed(&error) {
             return Err(Fatal::Disagree);
         }
@@ -426,7 +426,7 @@ impl Writer {
             if sqlx::raw_sql(SAME_PAGE).execute(&mut *self.connection).await.is_ok() {
                 return true;
             }
-            persist::rollback(&mut self.connection).await;
+            statement::rollback(&mut self.connection).await;
             self.restart_log().await;
         }
         false
