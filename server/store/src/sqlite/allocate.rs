@@ -36,7 +36,7 @@ fn allocate(file: &File, from: u64, to: u64) -> io::Result<()> {
 
 fn write_zeros(mut file: &File, from: u64, to: u64) -> io::Result<()> {
     use std::io::{Seek, SeekFrom, Write};
-    const ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+    static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
     file.seek(SeekFrom::Start(from))?;
     let mut left = to - from;
     while left > 0 {

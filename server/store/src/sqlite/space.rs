@@ -408,6 +408,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("portico.db");
         let (log, kept) = (beside(&database, "-wal"), reserve(&database));
+        fs::write(&database, "").unwrap();
         fs::write(&log, "frames").unwrap();
         let space = Space::new(&database, 4096, None);
         assert_eq!(fs::metadata(&log).unwrap().len(), 4096);
