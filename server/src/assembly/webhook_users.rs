@@ -1,6 +1,6 @@
 //! Credentials for calls of admission webhooks: the users of a kubeconfig, each named as the host that it is for.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use base64::Engine;
@@ -109,7 +109,7 @@ fn header(value: &str) -> Result<HeaderValue, String> {
     Ok(value)
 }
 
-fn read_file(file: &PathBuf) -> Result<Vec<u8>, String> {
+fn read_file(file: &Path) -> Result<Vec<u8>, String> {
     portico_kit::config_file::read(file)
         .map_err(|error| format!("{}: {}", file.display(), portico_gostd::os::error_text(&error)))
 }
