@@ -4,6 +4,7 @@ use std::fs;
 
 use portico_kit::health::Health;
 use portico_kit::lifecycle::Signal;
+use portico_kit::tasks::TaskSet;
 use portico_proto::convert::Version;
 
 use super::*;
@@ -13,7 +14,7 @@ use crate::route_table::RouteTable;
 struct Kept {
     dir: tempfile::TempDir,
     configuration: Arc<Configuration>,
-    keeping: tokio::task::JoinHandle<()>,
+    tasks: TaskSet,
 }
 
 impl Kept {
@@ -27,8 +28,10 @@ impl Kept {
         freshness.live();
         let documents = Arc::new(Documents::new(true));
         let state = FailStatic::new(dir.path(), None);
-        let keeping = tokio::spawn(state.keep(configuration.clone(), documents, Arc::new(freshness)));
-        Self { dir, configuration, keeping }
+        let tasks = TaskSet::new();
+        let keeping = state.keep(configuration.clone(), documents, Arc::new(freshness));
+        tasks.spawn_until_cancelled("fail-static", keeping);
+        Self { dir, configuration, tasks }
     }
 
     fn change(&self, revision: i64) {
@@ -55,7 +58,7 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        self.keeping.abort();
+        self.tasks.cancel();
     }
 }
 

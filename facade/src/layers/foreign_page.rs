@@ -43,26 +43,28 @@ mod tests {
 
     #[test]
     fn pages_of_other_origins_are_foreign_and_links_and_other_clients_are_not() {
-        let upgrade = ("upgrade", "websocket");
-        let (cross, navigate) = (("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate"));
-        let evil = ("origin", "https://evil.example");
-        let rows: [(&str, &[(&str, &str)], bool); 16] = [
+        const UPGRADE: (&str, &str) = ("upgrade", "websocket");
+        const CROSS: (&str, &str) = ("sec-fetch-site", "cross-site");
+        const NAVIGATE: (&str, &str) = ("sec-fetch-mode", "navigate");
+        const EVIL: (&str, &str) = ("origin", "https://evil.example");
+        type Headers = &'static [(&'static str, &'static str)];
+        let rows: [(&str, Headers, bool); 16] = [
             ("GET", &[], false),
-            ("POST", &[cross], true),
-            ("GET", &[cross], true),
-            ("GET", &[cross, navigate], false),
-            ("POST", &[cross, navigate], true),
-            ("GET", &[evil], false),
-            ("GET", &[upgrade], false),
-            ("GET", &[upgrade, evil], true),
-            ("GET", &[upgrade, evil, ("sec-fetch-site", "same-site")], true),
-            ("GET", &[upgrade, evil, ("sec-fetch-site", "same-origin")], false),
-            ("GET", &[upgrade, ("origin", "null")], true),
-            ("GET", &[upgrade, ("origin", "https://k8s.example.evil.example:6443")], true),
-            ("GET", &[upgrade, ("origin", "https://k8s.example:443")], true),
-            ("GET", &[upgrade, ("origin", "https://K8S.example:6443")], false),
-            ("GET", &[upgrade, ("origin", "http://localhost:8001")], false),
-            ("GET", &[upgrade, ("origin", "http://[::1]:8001")], false),
+            ("POST", &[CROSS], true),
+            ("GET", &[CROSS], true),
+            ("GET", &[CROSS, NAVIGATE], false),
+            ("POST", &[CROSS, NAVIGATE], true),
+            ("GET", &[EVIL], false),
+            ("GET", &[UPGRADE], false),
+            ("GET", &[UPGRADE, EVIL], true),
+            ("GET", &[UPGRADE, EVIL, ("sec-fetch-site", "same-site")], true),
+            ("GET", &[UPGRADE, EVIL, ("sec-fetch-site", "same-origin")], false),
+            ("GET", &[UPGRADE, ("origin", "null")], true),
+            ("GET", &[UPGRADE, ("origin", "https://k8s.example.evil.example:6443")], true),
+            ("GET", &[UPGRADE, ("origin", "https://k8s.example:443")], true),
+            ("GET", &[UPGRADE, ("origin", "https://K8S.example:6443")], false),
+            ("GET", &[UPGRADE, ("origin", "http://localhost:8001")], false),
+            ("GET", &[UPGRADE, ("origin", "http://[::1]:8001")], false),
         ];
         for (method, pairs, want) in rows {
             let mut headers = HeaderMap::new();
