@@ -25,7 +25,7 @@ async fn create_maps(harness: &Harness, prefix: &str) {
 async fn relisted<T>(changes: &mut (impl StreamExt<Item = T> + Unpin), of: impl Fn(T) -> Change) -> usize {
     loop {
         let change = tokio::time::timeout(std::time::Duration::from_secs(60), changes.next()).await;
-        if let Change::Relisted(all, _) = of(change.unwrap().expect("a follower ends with the store alone")) {
+        if let Change::Relisted(all, _) = of(change.unwrap().unwrap()) {
             return all.len();
         }
     }
