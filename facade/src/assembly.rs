@@ -138,8 +138,8 @@ impl Facade {
         options.handshake_timeout = settings.tls_handshake_timeout;
         options.max_connections = settings.max_connections;
         let open = OpenConnections::default();
-        let idle = open.clone();
-        options.make_room = Some(MakeRoom::new(move || idle.close_idle()));
+        let (idle, places) = (open.clone(), settings.max_connections);
+        options.make_room = Some(MakeRoom::new(move || idle.close_idle(places)));
         options.share_port = settings.permit_port_sharing;
         options.passed.clone_from(&settings.passed_socket);
         options.runtimes.clone_from(&process.runtimes);

@@ -30,6 +30,6 @@ impl Workers {
             return Ok(work());
         }
         let unfinished = || Box::new(Status::internal("the document was not made"));
-        self.0.run("document", async move { work() }).await.ok_or_else(unfinished)
+        self.0.run_light("document", async move { work() }).await.ok_or_else(unfinished)
     }
 }

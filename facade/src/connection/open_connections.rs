@@ -35,10 +35,13 @@ impl OpenConnections {
         OpenConnection { connections: self.clone(), id }
     }
 
-    /// Closes the connection that has been idle for longest, one of an unknown client if there is any. Does nothing if none is idle.
-    pub fn close_idle(&self) {
+    /// Closes the connection that has been idle for longest, one of an unknown client if there is any. One of a known client
+    /// stays while some of the `places` belong to connections in their handshake, or to connections that are being closed.
+    pub fn close_idle(&self, places: usize) {
         let open = self.inner.open.lock();
-        let idle = open.values().filter(|connection| connection.is_idle());
+        let known_too = open.len() >= places && !open.values().any(|connection| connection.is_closed());
+        let idle =
+            open.values().filter(|connection| connection.is_idle() && (known_too || !connection.is_known()));
         if let Some(longest) =
             idle.min_by_key(|connection| (connection.is_known(), connection.activity.idle_since()))
         {
@@ -65,20 +68,26 @@ mod tests {
             (name, connections.add(&connection), connection)
         });
         let closed = || {
-            connections.close_idle();
             let closed = opened.iter().filter(|(.., connection)| connection.is_closed());
             closed.map(|(name, ..)| *name).collect::<Vec<_>>()
         };
         let [known, busy, ..] = &opened;
         known.2.set_known();
         let under_way = busy.2.activity.busy();
-        assert_eq!(closed(), ["old"]);
-        assert_eq!(closed(), ["old", "new"]);
-        assert_eq!(closed(), ["known", "old", "new"]);
-        assert_eq!(closed(), ["known", "old", "new"], "a busy connection stays");
-        drop(under_way);
-        assert_eq!(closed(), ["known", "busy", "old", "new"]);
-        drop(opened);
+        for expected in [&["old"][..], &["old", "new"], &["old", "new"]] {
+            connections.close_idle(4);
+            assert_eq!(closed(), expected, "a known one stays while others are being closed");
+        }
+        let [known, busy, old, new] = opened;
+        drop((old, new));
+        connections.close_idle(3);
+        assert!(!known.2.is_closed(), "a known one stays while another is in its handshake");
+        connections.close_idle(2);
+        assert!(known.2.is_closed() && !busy.2.is_closed(), "a busy one stays");
+        drop((known.1, under_way));
+        connections.close_idle(1);
+        assert!(busy.2.is_closed());
+        drop(busy);
         assert!(connections.inner.open.lock().is_empty());
     }
 }

@@ -1,6 +1,7 @@
 //! Events of a revision that a watch has received in part.
 
 use crate::objects::WatchResponse;
+use crate::objects::watch_response::Step;
 
 /// Counts the events that a resumed watch receives again, because the one before it ended within a revision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,6 +17,9 @@ pub struct PartialRevision {
 impl PartialRevision {
     /// Notes a response; false if a response before the watch was resumed brought its event.
     pub fn take(&mut self, response: &WatchResponse) -> bool {
+        if matches!(response.step, Some(Step::Started(_))) {
+            return true;
+        }
         let is_repeated = self.repeated > 0 && response.more && response.revision == self.before;
         if is_repeated {
             self.repeated -= 1;
@@ -40,6 +44,7 @@ impl PartialRevision {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::objects::WatchStarted;
 
     fn response(revision: i64, more: bool) -> WatchResponse {
         WatchResponse { revision, more, step: None }
@@ -62,6 +67,16 @@ mod tests {
         assert_eq!(taken(&mut partial, rest), [false, false, true, true, true]);
         partial.resume();
         assert_eq!(taken(&mut partial, [(10, true), (11, false)]), [false, true]);
+    }
+
+    #[test]
+    fn the_head_of_a_resumed_watch_changes_nothing() {
+        let mut partial = PartialRevision::default();
+        assert_eq!(taken(&mut partial, [(9, true)]), [true]);
+        partial.resume();
+        let head = WatchResponse { step: Some(Step::Started(WatchStarted::default())), ..response(0, false) };
+        assert!(partial.take(&head));
+        assert_eq!(taken(&mut partial, [(9, true), (9, true)]), [false, true]);
     }
 
     #[test]

@@ -71,7 +71,8 @@ impl Objects {
         }
     }
 
-    /// Computes something: on this thread, or on the threads for long work if it is long and there are any.
+    /// Computes something: on this thread, or on the threads for long work if it is long and there are any. Takes no place
+    /// there: the request may have one already.
     ///
     /// # Errors
     /// 500 if the work panicked there or the process ends.
@@ -81,7 +82,7 @@ impl Objects {
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T> {
         match self.offload.get().filter(|_| is_long) {
-            Some(offload) => offload.run("long-read", work).await.ok_or_else(failure::unfinished),
+            Some(offload) => offload.run_light("long-read", work).await.ok_or_else(failure::unfinished),
             None => Ok(work.await),
         }
     }

@@ -27,6 +27,8 @@ use crate::served::ServedResource;
 /// The annotation on the bookmark that closes the initial events.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
+/// Longest life of a watch: further away than anybody waits, and within what a clock can show.
+const MAX_WATCH_TIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// How long before its end a watch gets a last bookmark, so that the next one resumes close to now.
 const LAST_BOOKMARK_LEAD: Duration = Duration::from_secs(2);
 /// Number of initial events, each of which may have to be decoded, after which other requests have their turn.
@@ -139,7 +141,7 @@ impl Objects {
     fn watch_time(&self, wanted: u64) -> Duration {
         match wanted {
             0 => self.settings.min_watch_timeout.mul_f64(rand::rng().random_range(1.0..2.0)),
-            seconds => Duration::from_secs(seconds),
+            seconds => Duration::from_secs(seconds).min(MAX_WATCH_TIME),
         }
     }
 

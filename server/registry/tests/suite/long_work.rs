@@ -1,6 +1,7 @@
 //! Work that takes long leaves the thread that serves its connection, so that others there are answered meanwhile.
 
 use std::fmt::Write as _;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -84,17 +85,22 @@ fn aliases(bytes: usize) -> String {
     format!("{text}# {}\n", "x".repeat(bytes))
 }
 
+/// Creates config maps whose Table and protobuf forms take long.
+async fn fill(harness: &Harness) {
+    for at in 0..40 {
+        let data: String = (0..500).map(|key| format!(r#","k{key}":"v""#)).collect();
+        let object = object("ConfigMap", &format!("m{at}"), &format!(r#","data":{{"first":"v"{data}}}"#));
+        assert_eq!(harness.post(CONFIG_MAPS, &object).await.code, 201);
+    }
+}
+
 /// What small requests that cost much take of the thread that asks: aliases, tables and protobuf of what is stored.
 async fn small_requests(offloads: bool) -> [Duration; 3] {
     let harness = Harness::open().await;
     if offloads {
         harness.registry.offload_to(Arc::new(Offload::with_threads("long", 1, harness.tasks()).unwrap()));
     }
-    for at in 0..40 {
-        let data: String = (0..500).map(|key| format!(r#","k{key}":"v""#)).collect();
-        let object = object("ConfigMap", &format!("m{at}"), &format!(r#","data":{{"first":"v"{data}}}"#));
-        assert_eq!(harness.post(CONFIG_MAPS, &object).await.code, 201);
-    }
+    fill(&harness).await;
     let expand = aliases(5_000);
     let begun = ThreadTime::now();
     let bomb = harness.ask("POST", CONFIG_MAPS, "", YAML, &expand).await;
@@ -122,6 +128,26 @@ async fn small_requests_that_cost_much_take_little_of_the_thread_that_serves_the
     let (here, there) = (small_requests(false).await, small_requests(true).await);
     for (what, (here, there)) in ["aliases", "table", "protobuf"].iter().zip(here.iter().zip(&there)) {
         assert!(*there * 3 < *here, "{what}: {here:?} where it is asked, {there:?} with threads for it");
+    }
+}
+
+#[tokio::test]
+async fn reads_wait_for_no_place_that_writes_hold() {
+    let harness = Harness::open().await;
+    fill(&harness).await;
+    let offload = Arc::new(Offload::with_threads("long", 1, harness.tasks()).unwrap());
+    harness.registry.offload_to(Arc::clone(&offload));
+    // More than there are places: each of them waits, as a write does for a webhook.
+    let mut writes: Vec<_> = (0..16).map(|_| Box::pin(offload.run("waits", pending::<()>()))).collect();
+    for write in &mut writes {
+        assert!(futures::poll!(write).is_pending());
+    }
+    for accept in [TABLE, PROTOBUF] {
+        let list = harness.answer("GET", CONFIG_MAPS, accept, "", "").await;
+        assert_eq!(list.code, 200);
+        if let Body::List(pieces) = list.body {
+            assert!(pieces.collect::<Vec<_>>().await.into_iter().all(|piece| piece.is_ok()));
+        }
     }
 }
 

@@ -128,6 +128,14 @@ async fn a_watch_ends_at_its_timeout() {
 }
 
 #[tokio::test]
+async fn a_watch_with_the_longest_timeout_begins() {
+    let harness = Harness::open().await;
+    let mut frames = harness.watch(&format!("{MAPS}?watch=1&timeoutSeconds={}", i64::MAX), JSON).await;
+    harness.post(MAPS, &object("ConfigMap", "a", "")).await;
+    assert_eq!(summary(&*next(&mut frames).await), (EventType::Added, "a".into()));
+}
+
+#[tokio::test]
 async fn one_object_is_watched_by_the_old_path() {
     let harness = Harness::open().await;
     for name in ["a", "b"] {
