@@ -12,29 +12,31 @@ const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 /// True if a page of another origin has the browser send this request.
 ///
-/// `Sec-Fetch-Site: cross-site` marks one, unless the user follows a link. Browsers let any page begin a WebSocket, often without
-/// that header: the `Origin` of an upgrade must be the host that is asked, or the user's own machine, where `kubectl proxy` serves pages.
+/// `Sec-Fetch-Site` marks one, unless the user follows a link. Without that header (older browsers, pages over plain HTTP, most
+/// WebSockets) the `Origin` of an upgrade or a write must be the host that is asked, or the user's own machine, where `kubectl proxy`
+/// serves pages.
 pub(super) fn is_foreign(method: &Method, headers: &HeaderMap) -> bool {
-    let site = first(headers, SITE);
-    let follows_link = first(headers, MODE) == "navigate" && matches!(*method, Method::GET | Method::HEAD);
-    if site == "cross-site" {
-        return !follows_link;
+    let reads = matches!(*method, Method::GET | Method::HEAD);
+    let follows_link = reads && first(headers, MODE) == "navigate" && !headers.contains_key(UPGRADE);
+    match first(headers, SITE) {
+        "same-origin" | "none" => false,
+        "cross-site" | "same-site" => !follows_link,
+        _ => {
+            let acts = headers.contains_key(UPGRADE) || !(reads || *method == Method::OPTIONS);
+            acts && headers.contains_key(ORIGIN) && !is_trusted(first(headers, ORIGIN), first(headers, HOST))
+        }
     }
-    headers.contains_key(UPGRADE)
-        && site != "same-origin"
-        && headers.contains_key(ORIGIN)
-        && !is_trusted(first(headers, ORIGIN), first(headers, HOST))
 }
 
 fn is_trusted(origin: &str, host: &str) -> bool {
-    let Some(authority) = origin.parse::<Uri>().ok().and_then(|origin| origin.authority().cloned()) else {
-        return false;
-    };
+    let Ok(origin) = origin.parse::<Uri>() else { return false };
+    let Some(authority) = origin.authority() else { return false };
     let without_port = |text: &str| text.strip_suffix(":443").unwrap_or(text).to_ascii_lowercase();
     let name = authority.host().trim_start_matches('[').trim_end_matches(']');
     let is_loopback =
         name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
-    is_loopback || without_port(authority.as_str()) == without_port(host)
+    let is_host = without_port(authority.as_str()) == without_port(host);
+    is_loopback || (is_host && origin.scheme_str() == Some("https"))
 }
 
 #[cfg(test)]
@@ -48,16 +50,21 @@ mod tests {
         const NAVIGATE: (&str, &str) = ("sec-fetch-mode", "navigate");
         const EVIL: (&str, &str) = ("origin", "https://evil.example");
         type Headers = &'static [(&'static str, &'static str)];
-        let rows: [(&str, Headers, bool); 16] = [
+        let rows: [(&str, Headers, bool); 21] = [
             ("GET", &[], false),
             ("POST", &[CROSS], true),
             ("GET", &[CROSS], true),
             ("GET", &[CROSS, NAVIGATE], false),
             ("POST", &[CROSS, NAVIGATE], true),
+            ("GET", &[("sec-fetch-site", "same-site")], true),
+            ("GET", &[("sec-fetch-site", "none"), NAVIGATE], false),
+            ("GET", &[CROSS, NAVIGATE, UPGRADE, EVIL], true),
             ("GET", &[EVIL], false),
+            ("OPTIONS", &[EVIL], false),
+            ("POST", &[EVIL], true),
             ("GET", &[UPGRADE], false),
             ("GET", &[UPGRADE, EVIL], true),
-            ("GET", &[UPGRADE, EVIL, ("sec-fetch-site", "same-site")], true),
+            ("GET", &[UPGRADE, ("origin", "http://k8s.example:6443")], true),
             ("GET", &[UPGRADE, EVIL, ("sec-fetch-site", "same-origin")], false),
             ("GET", &[UPGRADE, ("origin", "null")], true),
             ("GET", &[UPGRADE, ("origin", "https://k8s.example.evil.example:6443")], true),
