@@ -69,7 +69,7 @@ pub(crate) fn acquire(database: &Path) -> Result<FileLock, OpenError> {
 }
 
 /// Locks the database itself; returns false if another process has locked it under another name.
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 fn lock(database: &File) -> std::io::Result<bool> {
     match database.try_lock() {
         Ok(()) => Ok(true),
@@ -80,18 +80,18 @@ fn lock(database: &File) -> std::io::Result<bool> {
     }
 }
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 fn unlock(database: &File) -> std::io::Result<()> {
     database.unlock()
 }
 
-/// A locked file cannot be written by another handle here.
-#[cfg(not(unix))]
+/// Elsewhere such a lock conflicts with those that SQLite takes on the same file in this process.
+#[cfg(not(target_os = "linux"))]
 fn lock(_: &File) -> std::io::Result<bool> {
     Ok(true)
 }
 
-#[cfg(not(unix))]
+#[cfg(not(target_os = "linux"))]
 fn unlock(_: &File) -> std::io::Result<()> {
     Ok(())
 }
