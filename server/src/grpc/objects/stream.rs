@@ -73,7 +73,11 @@ impl Stream for ListParts {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let part = match ready!(self.poll_part(cx)) {
             Ok(part) => part,
-            Err(status) => return Poll::Ready(Some(Err(status))),
+            Err(status) => {
+                // A list that is cut short is not recorded as whole.
+                (self.gathered, self.rest) = (None, None);
+                return Poll::Ready(Some(Err(status)));
+            }
         };
         match (&mut self.gathered, &part) {
             (Some(gathered), Some(part)) => gathered.add(part),
