@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Instructions that one request costs in user space, counted by callgrind: the same on a busy machine and on a quiet one.
 
-    benches/instructions.py BINARY GET|POST|PUT [REQUESTS] [--policies N] [--webhooks N] [--of configmaps|secrets]
+    benches/instructions.py BINARY GET|POST|PUT|LIST|WATCH [REQUESTS] [--policies N] [--webhooks N] [--of configmaps|secrets]
                                     [--flag=--enable-priority-and-fairness=false ...]
 
 With --policies or --webhooks so many are in force, about the creations that are counted (ConfigMaps) or about others (Secrets);
-each --flag is one of the server's.
+each --flag is one of the server's. LIST reads 100 ConfigMaps of 1 KiB; WATCH is a PUT that 20 watches receive.
 Starts the binary under valgrind (Debian: valgrind), sends ConfigMaps of 1 KiB over one connection, once 50 and once 50 and
 REQUESTS (1,500) more, and prints the difference of both counts for each request. Encryption runs without the processor's own
 instructions there, alike for all builds. Compare two builds; a figure by itself says little.
@@ -19,9 +19,12 @@ import re
 import ssl
 import subprocess
 import tempfile
+import threading
 import time
 
 WARM_UP = 50
+LISTED = 100
+WATCHES = 20
 PATH = "/api/v1/namespaces/default/configmaps"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 # Until what a start does once is done, under valgrind.
@@ -83,13 +86,40 @@ def exchange(connection, verb, path, body):
         raise SystemExit(f"{verb} {path}: {answer.status} {text[:200]}")
 
 
-def send(connection, verb, number):
-    """One request; a PUT or GET is of an object that the first request makes."""
-    verb, name = ("POST", "one") if number == 0 and verb != "POST" else (verb, f"n{number}" if verb == "POST" else "one")
+def config_map(name, number):
+    """An object of 1 KiB."""
     value = "x" * 1023 + str(number % 10)
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": value}}
-    path = PATH if verb == "POST" else f"{PATH}/{name}"
-    exchange(connection, verb, path, body)
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": value}}
+
+
+def prepare(connect_again, connection, verb):
+    """Creates what the requests read or replace; returns what has to stay open."""
+    for number in range({"POST": 0, "LIST": LISTED}.get(verb, 1)):
+        exchange(connection, "POST", PATH, config_map(f"o{number}", number))
+    watches = [connect_again() for _ in range(WATCHES if verb == "WATCH" else 0)]
+    for watch in watches:
+        watch.request("GET", f"{PATH}?watch=true")
+        threading.Thread(target=drain, args=[watch.getresponse()], daemon=True).start()
+    return watches
+
+
+def drain(answer):
+    """Reads a stream until it ends."""
+    try:
+        while answer.read1():
+            pass
+    except (OSError, http.client.HTTPException):
+        pass
+
+
+def send(connection, verb, number):
+    """One request; all but POST are of objects that `prepare` created."""
+    if verb == "LIST":
+        exchange(connection, "GET", PATH, None)
+    elif verb == "POST":
+        exchange(connection, verb, PATH, config_map(f"n{number}", number))
+    else:
+        exchange(connection, "GET" if verb == "GET" else "PUT", f"{PATH}/o0", config_map("o0", number))
 
 
 def instructions(options, requests):
@@ -109,8 +139,11 @@ def instructions(options, requests):
                 configure(connection, options)
                 # Controllers check the types of policies.
                 time.sleep(2 * SETTLE_SECONDS)
+            watches = prepare(lambda: connect(folder), connection, options.verb)
             for number in range(requests):
                 send(connection, options.verb, number)
+            for watch in watches:
+                watch.close()
         finally:
             server.terminate()
             server.wait()
@@ -122,7 +155,7 @@ def main():
     """Counts twice."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary")
-    parser.add_argument("verb", choices=["GET", "POST", "PUT"])
+    parser.add_argument("verb", choices=["GET", "POST", "PUT", "LIST", "WATCH"])
     parser.add_argument("requests", type=int, nargs="?", default=1500)
     parser.add_argument("--policies", type=int, default=0)
     parser.add_argument("--webhooks", type=int, default=0)
