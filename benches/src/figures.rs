@@ -9,6 +9,7 @@ pub(crate) mod custom_resources;
 pub(crate) mod dead_backends;
 pub(crate) mod definitions;
 pub(crate) mod fairness;
+pub(crate) mod dispatch;
 pub(crate) mod first_request;
 pub(crate) mod hostile;
 pub(crate) mod list;

@@ -107,6 +107,8 @@ enum Bench {
     List,
     /// Many watches of few changes.
     Watch,
+    /// Creations beside 10,000 watches of other objects.
+    Dispatch,
     /// First answers of a fresh server: kubectl get pods, OpenAPI.
     Cold,
     /// Bodies that are made to be expensive.
@@ -133,7 +135,7 @@ enum Bench {
     All,
 }
 
-const EACH: [Bench; 23] = [
+const EACH: [Bench; 24] = [
     Bench::Startup,
     Bench::Memory,
     Bench::FirstRequest,
@@ -146,6 +148,7 @@ const EACH: [Bench; 23] = [
     Bench::Quota,
     Bench::List,
     Bench::Watch,
+    Bench::Dispatch,
     Bench::Cold,
     Bench::Hostile,
     Bench::Definitions,
@@ -234,6 +237,7 @@ async fn run(bench: Bench, setting: &Setting, report: &mut Report) -> Result<(),
         Bench::Quota => figures::quota::measure(setting, report).await,
         Bench::List => figures::list::measure(setting, report).await,
         Bench::Watch => figures::watch::measure(setting, report).await,
+        Bench::Dispatch => figures::dispatch::measure(setting, report).await,
         Bench::Cold => figures::cold::measure(setting, report).await,
         Bench::Hostile => figures::hostile::measure(setting, report).await,
         Bench::Definitions => figures::definitions::measure(setting, report).await,
