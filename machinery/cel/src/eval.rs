@@ -12,7 +12,7 @@ use std::cell::Cell;
 use crate::error::EvalError;
 use crate::plan::Node;
 use crate::size::{LIST_CREATE, MAP_CREATE, STRING_TRAVERSAL, STRUCT_CREATE, scale};
-use crate::value::{Key, Map, MapBuilder, Value, equal, print_key};
+use crate::value::{Key, Map, MapBuilder, Steps, Value, equal_within, print_key};
 
 /// Returns the value of a variable by its name; nothing where it has none.
 pub type Variables<'f, 'v> = dyn Fn(&str) -> Option<Value<'v>> + 'f;
@@ -43,6 +43,7 @@ pub(crate) struct Evaluator<'e, 'v> {
     cost: u64,
     limit: u64,
     meter: &'e Cell<u64>,
+    steps: Steps,
     interrupted: &'e dyn Fn() -> bool,
     iterations: u32,
 }
@@ -64,6 +65,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             cost: 0,
             limit,
             meter,
+            steps: Steps::new(limit),
             interrupted,
             iterations: 0,
         }
@@ -189,10 +191,12 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             one => scale(size(one).min(size(&two)), STRING_TRAVERSAL),
         };
         self.charge(cost)?;
-        match equal(&one?, &two?) {
+        let equal = equal_within(&one?, &two?, &self.steps);
+        self.charge(self.steps.charge())?;
+        match equal {
             Ok(equal) => Ok(Value::Bool(equal == wanted)),
             // What cannot be compared differs.
-            Err(_) if !wanted => Ok(Value::Bool(true)),
+            Err(error) if !wanted && error.is_absorbable() => Ok(Value::Bool(true)),
             Err(error) => Err(error),
         }
     }

@@ -14,7 +14,7 @@ use crate::error::EvalError;
 use crate::re2;
 use crate::size::{CostEstimate, SizeEstimate};
 use crate::types::Type;
-use crate::value::Value;
+use crate::value::{Steps, Value, equal, equal_within, same_key};
 
 /// A function with its overloads.
 #[derive(Clone, Debug)]
@@ -99,6 +99,7 @@ pub struct Call<'c, 'v> {
     pub arguments: &'c [Value<'v>],
     /// How much the program may still cost: what loops inside a function must not exceed.
     pub budget: u64,
+    steps: Option<&'c Steps>,
     #[cfg(feature = "regex")]
     pattern: Option<&'c Arc<Regex>>,
 }
@@ -110,6 +111,7 @@ impl<'c, 'v> Call<'c, 'v> {
         Self {
             arguments,
             budget,
+            steps: None,
             #[cfg(feature = "regex")]
             pattern: None,
         }
@@ -119,6 +121,43 @@ impl<'c, 'v> Call<'c, 'v> {
     #[cfg(feature = "regex")]
     pub(crate) fn with_pattern(self, pattern: Option<&'c Arc<Regex>>) -> Self {
         Self { pattern, ..self }
+    }
+
+    /// The same within the steps of an evaluation.
+    pub(crate) fn with_steps(self, steps: &'c Steps) -> Self {
+        Self { steps: Some(steps), ..self }
+    }
+
+    /// Counts work that is not in the cost of the call, before it is done.
+    ///
+    /// # Errors
+    /// [`EvalError::Budget`] if the evaluation cannot pay for it.
+    pub(crate) fn take_steps(&self, steps: usize) -> Result<(), EvalError> {
+        self.steps.map_or(Ok(()), |all| all.take(steps))
+    }
+
+    /// Compares values as `==` does.
+    ///
+    /// # Errors
+    /// JSON inside that does not fit its declaration; [`EvalError::Budget`] if the evaluation cannot pay for the comparison.
+    pub fn equal(&self, one: &Value<'_>, two: &Value<'_>) -> Result<bool, EvalError> {
+        self.steps.map_or_else(|| equal(one, two), |steps| equal_within(one, two, steps))
+    }
+
+    /// Whether two items of a list of maps have the same keys.
+    ///
+    /// # Errors
+    /// As [`Call::equal`].
+    pub(crate) fn same_key(
+        &self,
+        one: &Value<'_>,
+        two: &Value<'_>,
+        keys: &[Arc<str>],
+    ) -> Result<bool, EvalError> {
+        self.steps.map_or_else(
+            || same_key(one, two, keys, &Steps::new(self.budget)),
+            |steps| same_key(one, two, keys, steps),
+        )
     }
 
     /// The argument at an index.

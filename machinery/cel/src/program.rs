@@ -11,12 +11,10 @@ use crate::eval::Evaluator;
 pub use crate::eval::{Fields, Variables};
 use crate::plan::Plan;
 use crate::size::CostEstimate;
+pub use crate::size::DEFAULT_COST_LIMIT;
 use crate::types::Type;
 use crate::value::Value;
 use crate::walk;
-
-/// What one [`Program::run`] may cost: as much as kube-apiserver lets one expression cost.
-pub const DEFAULT_COST_LIMIT: u64 = 1_000_000;
 
 /// A compiled expression. Cheap to clone.
 #[derive(Clone, Debug)]

@@ -3,6 +3,8 @@
 
 use std::marker::PhantomData;
 
+/// Cost limit of [`Program::run`](crate::Program::run): as much as kube-apiserver lets one expression cost.
+pub const DEFAULT_COST_LIMIT: u64 = 1_000_000;
 /// Cost of one character of a string (or byte) that is read.
 pub const STRING_TRAVERSAL: f64 = 0.1;
 /// Cost of one character of a regular expression, per unit of the string's cost.

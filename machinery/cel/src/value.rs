@@ -13,6 +13,7 @@ mod key;
 mod list;
 mod map;
 mod opaque;
+mod steps;
 mod text;
 mod timestamp;
 #[cfg(feature = "json")]
@@ -23,12 +24,13 @@ use std::sync::Arc;
 pub use data::{Key, List, Map, MapBuilder, Value};
 pub use double::print_double;
 pub use duration::Duration;
-pub(crate) use equal::same_key;
 pub use equal::{compare, equal};
+pub(crate) use equal::{equal_within, same_key};
 #[cfg(feature = "json")]
 pub use json::from_json;
 pub use key::print_key;
 pub use opaque::Opaque;
+pub(crate) use steps::Steps;
 pub use text::Text;
 pub use timestamp::Timestamp;
 #[cfg(feature = "json")]

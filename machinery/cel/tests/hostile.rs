@@ -68,6 +68,55 @@ fn long_expressions_end_soon() {
     }
 }
 
+/// A list that is nested in so many levels, each made of the one below by `map`.
+fn nested(levels: usize, map: &str) -> String {
+    format!("[[1, 2, 3, 4]]{}", format!(".map(x, {map})").repeat(levels))
+}
+
+#[test]
+fn values_that_contain_others_many_times_are_compared_within_the_budget() {
+    let exceeded = EvalError::Budget.to_string();
+    let shared = nested(20, "[x, x, x, x]");
+    for expression in [
+        format!("{shared} == {shared}"),
+        format!("{shared} != {shared}"),
+        format!("{shared}[0] in {shared}"),
+        format!("{shared}.indexOf({shared}[0]) == 0"),
+        format!("sets.contains({shared}, {shared})"),
+        format!("({shared} + {shared}).distinct().size() == 1"),
+        format!("{shared}.flatten(100).size() > 0"),
+        format!("{{'a': {shared}}} == {{'a': {shared}}}"),
+        "lists.range(5000).map(i, text) == lists.range(5000).map(i, text + '')".to_owned(),
+        "lists.range(5000).map(i, [text]).indexOf([text + '']) == 5000".to_owned(),
+    ] {
+        assert_eq!(ends(&expression).err().as_ref(), Some(&exceeded), "{expression}");
+    }
+}
+
+#[test]
+fn lists_that_double_grow_within_the_budget() {
+    let exceeded = EvalError::Budget.to_string();
+    for expression in [
+        format!("{}.size() > 0", nested(24, "x + x")),
+        "lists.range(1000).map(i, ints + [i]).size() == 1000".to_owned(),
+    ] {
+        assert_eq!(ends(&expression).err().as_ref(), Some(&exceeded), "{expression}");
+    }
+    let within = ends(&format!("{}[0].size() == 4096", nested(10, "x + x")));
+    assert!(matches!(within, Ok(Value::Bool(true))));
+}
+
+#[test]
+fn comparisons_of_what_fits_into_a_request_cost_what_they_do_upstream() {
+    for (expression, cost) in [("ints == ints", 5_002), ("ints + [1] == ints", 5_003)] {
+        let ints = Value::list((0..50_000).map(Value::Int).collect());
+        let program = environment().compile(expression).unwrap();
+        let (result, found) = program.evaluate(&[("ints", ints)], BUDGET, &|| false);
+        assert!(result.is_ok());
+        assert_eq!(found, cost, "{expression}");
+    }
+}
+
 #[test]
 fn loops_end_with_their_budget() {
     let exceeded = EvalError::Budget.to_string();

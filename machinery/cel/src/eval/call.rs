@@ -37,12 +37,13 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             }
         };
         let budget = self.limit.saturating_sub(self.cost).min(self.meter.get());
-        let call = Call::new(&arguments, budget);
+        let call = Call::new(&arguments, budget).with_steps(&self.steps);
         #[cfg(feature = "regex")]
         let call = call.with_pattern(node.regex.as_ref().map(Planned::regex));
         let result = overload.run.call(&call);
         let cost = node.coster().map_or(1, |cost| cost(&arguments, result.as_ref().unwrap_or(&IN_ERROR)));
         self.charge_call(overload.asks, cost)?;
+        self.charge(self.steps.charge())?;
         result
     }
 

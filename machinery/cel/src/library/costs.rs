@@ -3,7 +3,7 @@
 //! The numbers decide which rules may be written, so they are upstream's exactly, roundings and all.
 
 use crate::function::{CallEstimate, CallSizes};
-use crate::size::{CostEstimate, STRING_TRAVERSAL, scale};
+use crate::size::{CostEstimate, DEFAULT_COST_LIMIT, STRING_TRAVERSAL, scale};
 #[cfg(feature = "regex")]
 use crate::size::{REGEX_LENGTH, SizeEstimate};
 use crate::types::Type;
@@ -103,30 +103,35 @@ const MAX_DEPTH: usize = 64;
 
 /// Everything in the receiver is looked at.
 pub(super) fn compare_items(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
-    arguments.first().map_or(0, |value| traversal(value, MAX_DEPTH))
+    arguments.first().map_or(0, |value| traversal(value, MAX_DEPTH, &mut 0).unwrap_or(u64::MAX))
 }
 
+/// Returns `None` if a value contains more others than any budget pays for: one may contain another many times.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
     clippy::cast_sign_loss,
     reason = "rounded down as upstream"
 )]
-fn traversal(value: &Value<'_>, depth: usize) -> u64 {
+fn traversal(value: &Value<'_>, depth: usize, visited: &mut u64) -> Option<u64> {
     let text = |bytes: usize| (bytes as f64 * STRING_TRAVERSAL) as u64;
-    let Some(depth) = depth.checked_sub(1) else { return 1 };
-    match value {
+    let Some(depth) = depth.checked_sub(1) else { return Some(1) };
+    *visited = visited.checked_add(1).filter(|visited| *visited <= DEFAULT_COST_LIMIT)?;
+    Some(match value {
         Value::String(value) => text(value.len()),
         Value::Bytes(value) => text(value.len()),
-        Value::List(list) => list
-            .iter()
-            .map(|item| item.map_or(1, |item| traversal(&item, depth)))
-            .fold(0, u64::saturating_add),
-        Value::Map(map) => map.entries().unwrap_or_default().iter().fold(0, |sum: u64, (key, value)| {
-            sum.saturating_add(traversal(key, depth)).saturating_add(traversal(value, depth))
-        }),
+        Value::List(list) => list.iter().try_fold(0, |sum: u64, item| {
+            let cost = item.map_or(Some(1), |item| traversal(&item, depth, visited))?;
+            Some(sum.saturating_add(cost))
+        })?,
+        Value::Map(map) => {
+            map.entries().unwrap_or_default().iter().try_fold(0, |sum: u64, (key, value)| {
+                let sum = sum.saturating_add(traversal(key, depth, visited)?);
+                Some(sum.saturating_add(traversal(value, depth, visited)?))
+            })?
+        }
         _ => 1,
-    }
+    })
 }
 
 /// A text times a regular expression.

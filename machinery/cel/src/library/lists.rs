@@ -7,7 +7,7 @@ use super::declaration::Library;
 use crate::error::EvalError;
 use crate::function::{Call, Function, Implementation, Overload};
 use crate::types::Type;
-use crate::value::{Duration, Value, compare, equal};
+use crate::value::{Duration, Value, compare};
 
 /// Types whose values have an order, with ids of the overloads of `isSorted`, `max` and `min`.
 const COMPARABLE: [(Type, [&str; 3]); 8] = [
@@ -154,21 +154,22 @@ fn sum_durations<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 
 fn index_of<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     let (list, wanted) = (call.argument(0)?.as_list()?, call.argument(1)?);
-    position(list.iter().enumerate(), wanted)
+    position(call, list.iter().enumerate(), wanted)
 }
 
 fn last_index_of<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     let (list, wanted) = (call.argument(0)?.as_list()?, call.argument(1)?);
     let backwards = (0..list.len()).rev().filter_map(|index| Some((index, list.get(index)?)));
-    position(backwards, wanted)
+    position(call, backwards, wanted)
 }
 
 fn position<'v>(
+    call: &Call<'_, 'v>,
     items: impl Iterator<Item = (usize, Result<Value<'v>, EvalError>)>,
     wanted: &Value<'v>,
 ) -> Result<Value<'v>, EvalError> {
     for (index, item) in items {
-        if equal(&item?, wanted)? {
+        if call.equal(&item?, wanted)? {
             return Ok(Value::Int(i64::try_from(index).unwrap_or(i64::MAX)));
         }
     }

@@ -8,7 +8,7 @@ use crate::error::EvalError;
 use crate::function::{Call, CallEstimate, CallSizes, Function, Overload};
 use crate::size::{CostEstimate, LIST_CREATE, STRING_TRAVERSAL, SizeEstimate};
 use crate::types::Type;
-use crate::value::{List, Value, compare, equal};
+use crate::value::{List, Value, compare};
 
 /// Deepest nesting that is made flat.
 const MAX_DEPTH: usize = 128;
@@ -115,14 +115,20 @@ fn flatten<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     let levels = if call.arguments.len() > 1 { call.int(1)? } else { 1 };
     let levels = usize::try_from(levels).map_err(|_| EvalError::new("level must be non-negative"))?;
     let mut flat = Vec::new();
-    flatten_into(&mut flat, list(call)?, levels.min(MAX_DEPTH))?;
+    flatten_into(call, &mut flat, list(call)?, levels.min(MAX_DEPTH))?;
     Ok(Value::list(flat))
 }
 
-fn flatten_into<'v>(flat: &mut Vec<Value<'v>>, list: &List<'v>, levels: usize) -> Result<(), EvalError> {
+fn flatten_into<'v>(
+    call: &Call<'_, 'v>,
+    flat: &mut Vec<Value<'v>>,
+    list: &List<'v>,
+    levels: usize,
+) -> Result<(), EvalError> {
+    call.take_steps(list.len())?;
     for item in list.iter() {
         match (item?, levels.checked_sub(1)) {
-            (Value::List(nested), Some(levels)) => flatten_into(flat, &nested, levels)?,
+            (Value::List(nested), Some(levels)) => flatten_into(call, flat, &nested, levels)?,
             (item, _) => flat.push(item),
         }
     }
@@ -151,7 +157,7 @@ fn distinct<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     'items: for item in list.iter() {
         let item = item?;
         for other in &unique {
-            if equal(&item, other)? {
+            if call.equal(&item, other)? {
                 continue 'items;
             }
         }

@@ -6,7 +6,7 @@ use crate::error::EvalError;
 use crate::function::{Call, CallEstimate, CallSizes, Function, Overload};
 use crate::size::CostEstimate;
 use crate::types::Type;
-use crate::value::{List, Value, equal};
+use crate::value::{List, Value};
 
 pub(super) fn library() -> Library {
     let list = || Type::list(Type::param("T"));
@@ -35,9 +35,9 @@ pub(super) fn library() -> Library {
 ///
 /// # Errors
 /// JSON inside that does not fit its declaration.
-fn has<'v>(list: &[Value<'v>], item: &Value<'v>) -> Result<bool, EvalError> {
+fn has<'v>(call: &Call<'_, 'v>, list: &[Value<'v>], item: &Value<'v>) -> Result<bool, EvalError> {
     for other in list {
-        if equal(item, other)? {
+        if call.equal(item, other)? {
             return Ok(true);
         }
     }
@@ -49,10 +49,10 @@ fn within_budget(call: &Call<'_, '_>) -> Result<(), EvalError> {
     if pairs(call.arguments) > call.budget { Err(EvalError::Budget) } else { Ok(()) }
 }
 
-fn has_all(list: &List<'_>, part: &List<'_>) -> Result<bool, EvalError> {
+fn has_all(call: &Call<'_, '_>, list: &List<'_>, part: &List<'_>) -> Result<bool, EvalError> {
     let list = list.to_vec()?;
     for item in part.iter() {
-        if !has(&list, &item?)? {
+        if !has(call, &list, &item?)? {
             return Ok(false);
         }
     }
@@ -61,20 +61,20 @@ fn has_all(list: &List<'_>, part: &List<'_>) -> Result<bool, EvalError> {
 
 fn contains<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     within_budget(call)?;
-    has_all(call.argument(0)?.as_list()?, call.argument(1)?.as_list()?).map(Value::Bool)
+    has_all(call, call.argument(0)?.as_list()?, call.argument(1)?.as_list()?).map(Value::Bool)
 }
 
 fn equivalent<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     within_budget(call)?;
     let (one, two) = (call.argument(0)?.as_list()?, call.argument(1)?.as_list()?);
-    Ok(Value::Bool(has_all(one, two)? && has_all(two, one)?))
+    Ok(Value::Bool(has_all(call, one, two)? && has_all(call, two, one)?))
 }
 
 fn intersects<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     within_budget(call)?;
     let two = call.argument(1)?.as_list()?.to_vec()?;
     for item in call.argument(0)?.as_list()?.iter() {
-        if has(&two, &item?)? {
+        if has(call, &two, &item?)? {
             return Ok(Value::Bool(true));
         }
     }

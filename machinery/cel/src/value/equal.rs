@@ -5,11 +5,12 @@ use std::cmp::Ordering;
 #[cfg(feature = "json")]
 use serde_json::Value as Json;
 
-use super::{List, Map, Value};
+use super::{List, Map, Steps, Value};
 #[cfg(feature = "json")]
 use crate::decl::{DeclKind, escape};
 use crate::decl::{DeclType, ListKind};
 use crate::error::EvalError;
+use crate::size::DEFAULT_COST_LIMIT;
 
 /// Deepest nesting that is compared; deeper values are in error (data is bounded where it is decoded).
 const MAX_DEPTH: usize = 512;
@@ -17,18 +18,44 @@ const MAX_DEPTH: usize = 512;
 /// CEL's `==`: numbers of different types by value, different types never, containers item by item.
 ///
 /// # Errors
-/// JSON inside that does not fit its declaration.
+/// JSON inside that does not fit its declaration; values whose comparison takes as many steps as no evaluation may.
 pub fn equal(one: &Value<'_>, two: &Value<'_>) -> Result<bool, EvalError> {
-    equal_at(one, two, MAX_DEPTH)
+    equal_within(one, two, &Steps::new(DEFAULT_COST_LIMIT))
 }
 
-fn equal_at(one: &Value<'_>, two: &Value<'_>, depth: usize) -> Result<bool, EvalError> {
-    let Some(depth) = depth.checked_sub(1) else { return Err(EvalError::new("value is nested too deeply")) };
+/// [`equal`] within the steps of an evaluation.
+pub(crate) fn equal_within(one: &Value<'_>, two: &Value<'_>, steps: &Steps) -> Result<bool, EvalError> {
+    equal_at(one, two, Limits { steps, depth: MAX_DEPTH })
+}
+
+/// Steps and nesting that a comparison has left.
+#[derive(Clone, Copy)]
+struct Limits<'s> {
+    steps: &'s Steps,
+    depth: usize,
+}
+
+impl Limits<'_> {
+    /// Limits inside of a value.
+    fn nested(self) -> Result<Self, EvalError> {
+        let depth = self.depth.checked_sub(1).ok_or_else(|| EvalError::new("value is nested too deeply"))?;
+        Ok(Self { depth, ..self })
+    }
+}
+
+fn equal_at(one: &Value<'_>, two: &Value<'_>, limits: Limits<'_>) -> Result<bool, EvalError> {
+    let limits = limits.nested()?;
     Ok(match (one, two) {
         (Value::Null, Value::Null) => true,
         (Value::Bool(one), Value::Bool(two)) => one == two,
-        (Value::String(one), Value::String(two)) => one == two,
-        (Value::Bytes(one), Value::Bytes(two)) => one == two,
+        (Value::String(one), Value::String(two)) => {
+            limits.steps.take_text(one.len().min(two.len()))?;
+            one == two
+        }
+        (Value::Bytes(one), Value::Bytes(two)) => {
+            limits.steps.take_text(one.len().min(two.len()))?;
+            one == two
+        }
         (Value::Timestamp(one), Value::Timestamp(two)) => one == two,
         (Value::Duration(one), Value::Duration(two)) => one == two,
         (Value::Type(one), Value::Type(two)) => one.name() == two.name(),
@@ -39,7 +66,7 @@ fn equal_at(one: &Value<'_>, two: &Value<'_>, depth: usize) -> Result<bool, Eval
         (Value::Opaque(_), two) if !matches!(two, Value::Null) => return Err(EvalError::no_such_overload()),
         (Value::Optional(one), Value::Optional(two)) => match (one, two) {
             (None, None) => true,
-            (Some(one), Some(two)) => equal_at(one, two, depth)?,
+            (Some(one), Some(two)) => equal_at(one, two, limits)?,
             _ => false,
         },
         // So do values that a schema declares.
@@ -50,9 +77,9 @@ fn equal_at(one: &Value<'_>, two: &Value<'_>, depth: usize) -> Result<bool, Eval
         (Value::Map(Map::Json { of, .. }), two) if of.is_known() && differs(two, true) => {
             return Err(EvalError::no_such_overload());
         }
-        (Value::List(one), Value::List(two)) => lists(one, two, depth)?,
+        (Value::List(one), Value::List(two)) => lists(one, two, limits)?,
         (Value::Map(one), Value::Map(two)) => {
-            one.object_name() == two.object_name() && maps(one, two, depth)?
+            one.object_name() == two.object_name() && maps(one, two, limits)?
         }
         _ => compare_numbers(one, two) == Some(Ordering::Equal),
     })
@@ -68,25 +95,26 @@ fn differs(value: &Value<'_>, map: bool) -> bool {
     }
 }
 
-fn lists(one: &List<'_>, two: &List<'_>, depth: usize) -> Result<bool, EvalError> {
+fn lists(one: &List<'_>, two: &List<'_>, limits: Limits<'_>) -> Result<bool, EvalError> {
     if one.len() != two.len() {
         return Ok(false);
     }
+    limits.steps.take(one.len())?;
     match one.kind() {
         ListKind::Atomic => {
             // Of computed lists, items that cannot be compared count as equal.
             let computed = one.declared().is_none();
             for (one, two) in one.iter().zip(two.iter()) {
-                match equal_at(&one?, &two?, depth) {
+                match equal_at(&one?, &two?, limits) {
                     Ok(true) => {}
-                    Err(_) if computed => {}
+                    Err(error) if computed && error.is_absorbable() => {}
                     other => return other,
                 }
             }
             Ok(true)
         }
-        ListKind::Set => any_order(one, two, depth, |_, _| Ok(true)),
-        ListKind::Map(keys) => any_order(one, two, depth, |one, two| same_key(one, two, keys)),
+        ListKind::Set => any_order(one, two, limits, |_, _| Ok(true)),
+        ListKind::Map(keys) => any_order(one, two, limits, |one, two| same_key(one, two, keys, limits.steps)),
     }
 }
 
@@ -94,7 +122,7 @@ fn lists(one: &List<'_>, two: &List<'_>, depth: usize) -> Result<bool, EvalError
 fn any_order(
     one: &List<'_>,
     two: &List<'_>,
-    depth: usize,
+    limits: Limits<'_>,
     candidate: impl Fn(&Value<'_>, &Value<'_>) -> Result<bool, EvalError>,
 ) -> Result<bool, EvalError> {
     let items = one.to_vec()?;
@@ -104,7 +132,8 @@ fn any_order(
         let places = items.get(index).into_iter().chain(&items);
         let mut found = false;
         for item in places {
-            if candidate(item, &wanted)? && equal_at(item, &wanted, depth)? {
+            limits.steps.take(1)?;
+            if candidate(item, &wanted)? && equal_at(item, &wanted, limits)? {
                 found = true;
                 break;
             }
@@ -121,11 +150,13 @@ pub(crate) fn same_key(
     one: &Value<'_>,
     two: &Value<'_>,
     keys: &[std::sync::Arc<str>],
+    steps: &Steps,
 ) -> Result<bool, EvalError> {
     let (Value::Map(one), Value::Map(two)) = (one, two) else { return Ok(false) };
+    let limits = Limits { steps, depth: 1 };
     for key in keys {
         let same = match (one.get_str(key)?, two.get_str(key)?) {
-            (Some(one), Some(two)) => equal_at(&one, &two, 1)?,
+            (Some(one), Some(two)) => equal_at(&one, &two, limits)?,
             (None, None) => true,
             _ => false,
         };
@@ -136,7 +167,7 @@ pub(crate) fn same_key(
     Ok(true)
 }
 
-fn maps(one: &Map<'_>, two: &Map<'_>, depth: usize) -> Result<bool, EvalError> {
+fn maps(one: &Map<'_>, two: &Map<'_>, limits: Limits<'_>) -> Result<bool, EvalError> {
     if one.len() != two.len() {
         return Ok(false);
     }
@@ -146,9 +177,10 @@ fn maps(one: &Map<'_>, two: &Map<'_>, depth: usize) -> Result<bool, EvalError> {
     {
         return Ok(false);
     }
+    limits.steps.take(one.len())?;
     for (key, value) in one.entries()? {
         let same = match two.get(&key)? {
-            Some(other) => equal_at(&value, &other, depth)?,
+            Some(other) => equal_at(&value, &other, limits)?,
             None => false,
         };
         if !same {

@@ -4,23 +4,26 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map as JsonMap, Number, Value as Json};
 
-use super::{Map, Value, print_double};
+use super::{Map, Steps, Value, print_double};
 use crate::error::EvalError;
+use crate::size::DEFAULT_COST_LIMIT;
 
 /// How deep values are written; what is deeper is refused.
 const MAX_DEPTH: usize = 256;
 /// Integers beyond this are texts: not every reader of JSON holds them.
 const MAX_INTEGER: u64 = 1 << 53;
+/// Bytes of text that are copied in one step.
+const STEP_BYTES: usize = 32;
 
 /// A value as JSON.
 ///
 /// # Errors
-/// A library's value, an optional, a key that is no text, or what is nested too deep.
+/// A library's value, an optional, a key that is no text, a value that is nested too deep or contains too many others.
 pub fn to_json(value: &Value<'_>) -> Result<Json, EvalError> {
-    write(value, MAX_DEPTH)
+    write(value, MAX_DEPTH, &Steps::new(DEFAULT_COST_LIMIT))
 }
 
-fn write(value: &Value<'_>, depth: usize) -> Result<Json, EvalError> {
+fn write(value: &Value<'_>, depth: usize, steps: &Steps) -> Result<Json, EvalError> {
     let depth = depth.checked_sub(1).ok_or_else(|| EvalError::new("a value is nested too deep for JSON"))?;
     Ok(match value {
         Value::Null => Json::Null,
@@ -33,13 +36,20 @@ fn write(value: &Value<'_>, depth: usize) -> Result<Json, EvalError> {
             Some(number) => Json::Number(number),
             None => Json::String(print_double(*number)),
         },
-        Value::String(text) => Json::String(text.to_string()),
-        Value::Bytes(bytes) => Json::String(STANDARD.encode(bytes)),
+        Value::String(text) => {
+            steps.take(text.len() / STEP_BYTES)?;
+            Json::String(text.to_string())
+        }
+        Value::Bytes(bytes) => {
+            steps.take(bytes.len() / STEP_BYTES)?;
+            Json::String(STANDARD.encode(bytes))
+        }
         Value::List(list) => {
-            let items = list.iter().map(|item| write(&item?, depth));
+            steps.take(list.len())?;
+            let items = list.iter().map(|item| write(&item?, depth, steps));
             Json::Array(items.collect::<Result<_, EvalError>>()?)
         }
-        Value::Map(map) => Json::Object(members(map, depth)?),
+        Value::Map(map) => Json::Object(members(map, depth, steps)?),
         Value::Timestamp(time) => Json::String(time.to_string()),
         Value::Duration(time) => Json::String(time.to_string()),
         Value::Type(ty) => Json::String(ty.name().to_owned()),
@@ -49,11 +59,12 @@ fn write(value: &Value<'_>, depth: usize) -> Result<Json, EvalError> {
     })
 }
 
-fn members(map: &Map<'_>, depth: usize) -> Result<JsonMap<String, Json>, EvalError> {
+fn members(map: &Map<'_>, depth: usize, steps: &Steps) -> Result<JsonMap<String, Json>, EvalError> {
     let member = |(key, value): (Value<'_>, Value<'_>)| match key {
-        Value::String(name) => Ok((name.to_string(), write(&value, depth)?)),
+        Value::String(name) => Ok((name.to_string(), write(&value, depth, steps)?)),
         other => Err(EvalError::new(format!("a key of type '{}' is no JSON", other.type_of()))),
     };
+    steps.take(map.len())?;
     map.entries()?.into_iter().map(member).collect()
 }
 
@@ -76,6 +87,9 @@ mod tests {
             let value = environment.compile(expression).unwrap().run(&[]).unwrap();
             assert_eq!(to_json(&value).unwrap().to_string(), json, "{expression}");
         }
+        let shared = format!("[[1, 2]]{}", ".map(x, [x, x])".repeat(30));
+        let shared = environment.compile(&shared).unwrap().run(&[]).unwrap();
+        assert!(matches!(to_json(&shared), Err(EvalError::Budget)));
         let numbers = environment.compile("{1: 2}").unwrap().run(&[]).unwrap();
         assert!(to_json(&numbers).is_err());
     }

@@ -8,7 +8,7 @@ use crate::error::EvalError;
 use crate::function::{Call, CallEstimate, CallSizes, Function, Overload};
 use crate::size::{CostEstimate, STRING_TRAVERSAL, scale};
 use crate::types::Type;
-use crate::value::{Duration, List, Text, Value, equal, same_key};
+use crate::value::{Duration, List, Text, Value};
 
 pub(super) fn functions() -> Vec<Function> {
     vec![
@@ -129,13 +129,14 @@ fn add<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
         (Value::Timestamp(at), Value::Duration(by)) | (Value::Duration(by), Value::Timestamp(at)) => {
             at.plus(*by).map(Value::Timestamp)
         }
-        (Value::List(one), Value::List(two)) => concatenate(one, two),
+        (Value::List(one), Value::List(two)) => concatenate(call, one, two),
         _ => Err(EvalError::no_such_overload()),
     }
 }
 
 /// Lists joined; sets take what they lack, lists of maps overwrite what has the same keys.
-fn concatenate<'v>(one: &List<'v>, two: &List<'v>) -> Result<Value<'v>, EvalError> {
+fn concatenate<'v>(call: &Call<'_, 'v>, one: &List<'v>, two: &List<'v>) -> Result<Value<'v>, EvalError> {
+    call.take_steps(one.len().saturating_add(two.len()))?;
     let Some(of) = one.declared() else {
         let mut items = one.to_vec()?;
         items.extend(two.to_vec()?);
@@ -146,7 +147,7 @@ fn concatenate<'v>(one: &List<'v>, two: &List<'v>) -> Result<Value<'v>, EvalErro
     let mut items = one.plain();
     for item in two.iter() {
         let item = item?;
-        let (place, plain) = (place_of(&item, &known, one.kind())?, item.erased()?);
+        let (place, plain) = (place_of(call, &item, &known, one.kind())?, item.erased()?);
         match (place, one.kind()) {
             (Some(place), ListKind::Map(_)) => {
                 known[place] = item;
@@ -164,12 +165,17 @@ fn concatenate<'v>(one: &List<'v>, two: &List<'v>) -> Result<Value<'v>, EvalErro
 }
 
 /// Where the item stands that is the same one in a list of this kind.
-fn place_of(item: &Value<'_>, among: &[Value<'_>], kind: &ListKind) -> Result<Option<usize>, EvalError> {
+fn place_of(
+    call: &Call<'_, '_>,
+    item: &Value<'_>,
+    among: &[Value<'_>],
+    kind: &ListKind,
+) -> Result<Option<usize>, EvalError> {
     for (index, other) in among.iter().enumerate() {
         let same = match kind {
             ListKind::Atomic => false,
-            ListKind::Set => equal(other, item)?,
-            ListKind::Map(keys) => same_key(other, item, keys)?,
+            ListKind::Set => call.equal(other, item)?,
+            ListKind::Map(keys) => call.same_key(other, item, keys)?,
         };
         if same {
             return Ok(Some(index));

@@ -5,7 +5,7 @@ use crate::ast::operator;
 use crate::error::EvalError;
 use crate::function::{Call, CallEstimate, CallSizes, Function, Overload};
 use crate::types::Type;
-use crate::value::{Value, equal};
+use crate::value::Value;
 
 pub(super) fn functions() -> Vec<Function> {
     let (any, other) = (|| Type::param("A"), || Type::param("B"));
@@ -57,7 +57,7 @@ fn contained<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     match call.argument(1)? {
         Value::List(list) => {
             for item in list.iter() {
-                if equal(&item?, wanted)? {
+                if call.equal(&item?, wanted)? {
                     return Ok(Value::Bool(true));
                 }
             }
