@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
-use hyper_util::rt::TokioIo;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use portico_kit::tasks::TaskSet;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::ServerName;
@@ -156,6 +157,20 @@ impl Http {
     pub async fn fetch(&self, request: Request<Full<Bytes>>) -> Result<Answer, Broken> {
         let answer = tokio::time::timeout(PATIENCE, async { collect(self.send(request).await?).await });
         answer.await.map_err(|_| "no answer in time")?
+    }
+
+    /// Sends a request over HTTP/2 and reads the whole answer.
+    pub async fn fetch_over_http2(&self, mut request: Request<Full<Bytes>>) -> Result<Answer, Broken> {
+        let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+        let uri = Uri::builder().scheme("https").authority(self.address.to_string()).path_and_query(path);
+        *request.uri_mut() = uri.build()?;
+        let io = TokioIo::new(self.offering(b"h2").dial().await?);
+        let (mut sender, connection) = http2::handshake(TokioExecutor::new(), io).await?;
+        let answer = async { collect(sender.send_request(request).await?).await };
+        tokio::select! {
+            answer = tokio::time::timeout(PATIENCE, answer) => answer.map_err(|_| "no answer in time")?,
+            ended = connection => Err(format!("the connection has ended: {ended:?}").into()),
+        }
     }
 
     /// GET; panics when there is no answer.

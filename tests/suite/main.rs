@@ -39,6 +39,7 @@ mod etcd;
 mod etcd_of_kube_apiserver;
 mod facade_reviews;
 mod finished_jobs;
+mod foreign_pages;
 mod front_proxy;
 mod history;
 mod http_api;

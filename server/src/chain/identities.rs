@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use http::HeaderMap;
-use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
 use portico_auth::authn::{FACADES, Reviewer};
 use portico_auth::forwarded::{LocalTrust, LocalTrustVerifier};
 use portico_auth::headers::NoHeaders;
@@ -73,6 +73,7 @@ impl Identities {
             let user = UserInfo::new("system:portico:facade:in-process", [FACADES]).authenticated();
             return Ok(Caller::facade(IN_PROCESS.to_owned(), Arc::new(user), forwarded, authorizer));
         }
+        refuse_web_content(request.headers())?;
         let (user, method) = self.authenticate(request)?;
         self.refuse_other_users(request.headers())?;
         if method == Method::InternalCertificate && user.in_group(FACADES) {
@@ -135,6 +136,15 @@ impl From<tonic::Status> for Refused {
 /// 401, for a token that nobody could review, too.
 pub(super) fn unauthorized() -> tonic::Status {
     to_rpc(&Status::unauthorized())
+}
+
+/// A browser sends its user's client certificate with requests of any page. Without asking this server first (CORS), a page
+/// can only send other content types than gRPC's.
+fn refuse_web_content(headers: &HeaderMap) -> Result<(), tonic::Status> {
+    match headers.get(CONTENT_TYPE) {
+        Some(kind) if kind.as_bytes().starts_with(b"application/grpc") => Ok(()),
+        _ => Err(tonic::Status::invalid_argument("content-type: must be application/grpc")),
+    }
 }
 
 fn forwarded(headers: &HeaderMap) -> Result<Option<Forwarded>, tonic::Status> {

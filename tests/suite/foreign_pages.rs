@@ -1,0 +1,48 @@
+//! A browser sends its user's client certificate with the requests of any page. Pages of other origins must not use it.
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::Full;
+use portico_proto::objects::{Call, DoRequest, Target};
+use portico_tests::http::Http;
+use portico_tests::pki::{Authority, Pair};
+use portico_tests::{Launch, Portico};
+use prost::Message;
+
+/// A process that knows its clients by certificates, and an administrator's.
+async fn by_certificates(flags: &[&str]) -> (Portico, Pair) {
+    let (launch, folder) = Launch::new().prepared();
+    let authority = Authority::new("clients");
+    let file = folder.join("clients.crt");
+    std::fs::write(&file, &authority.pem).unwrap();
+    let portico = launch.args(&["--client-ca-file", file.to_str().unwrap()]).args(flags).start().await;
+    (portico, authority.client("browser", &["system:masters"]))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_over_grpc_are_refused_without_grpcs_content_type() {
+    let (portico, pair) = by_certificates(&[]).await;
+    let browser = Http::with_certificate(portico.grpc(), portico.ca(), Some(&pair));
+    let target = Target {
+        version: "v1".into(),
+        resource: "namespaces".into(),
+        name: "default".into(),
+        ..Target::default()
+    };
+    let call = DoRequest { call: Some(Call { target: Some(target), verb: "get".into(), ..Call::default() }) };
+    let message = call.encode_to_vec();
+    let length = u32::try_from(message.len()).unwrap().to_be_bytes();
+    let body = Bytes::from([&[0][..], &length, &message].concat());
+    for (content_type, is_answered) in [
+        ("text/plain", false),
+        ("application/x-www-form-urlencoded", false),
+        ("multipart/form-data; boundary=a", false),
+        ("", false),
+        ("application/grpc", true),
+        ("application/grpc+proto", true),
+    ] {
+        let request = Request::post("/portico.objects.v1.Objects/Do").header("content-type", content_type);
+        let answer = browser.fetch_over_http2(request.body(Full::new(body.clone())).unwrap()).await.unwrap();
+        assert_eq!(!answer.body.is_empty(), is_answered, "{content_type}: {answer:?}");
+    }
+}
