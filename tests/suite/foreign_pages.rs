@@ -9,6 +9,10 @@ use portico_tests::pki::{Authority, Pair};
 use portico_tests::{Launch, Portico};
 use prost::Message;
 
+const NAMESPACES: &str = "/api/v1/namespaces";
+const CROSS: (&str, &str) = ("sec-fetch-site", "cross-site");
+const NAVIGATE: (&str, &str) = ("sec-fetch-mode", "navigate");
+
 /// A process that knows its clients by certificates, and an administrator's.
 async fn by_certificates(flags: &[&str]) -> (Portico, Pair) {
     let (launch, folder) = Launch::new().prepared();
@@ -17,6 +21,38 @@ async fn by_certificates(flags: &[&str]) -> (Portico, Pair) {
     std::fs::write(&file, &authority.pem).unwrap();
     let portico = launch.args(&["--client-ca-file", file.to_str().unwrap()]).args(flags).start().await;
     (portico, authority.client("browser", &["system:masters"]))
+}
+
+fn request(method: &str, path: &str, headers: &[(&str, &str)]) -> Request<Full<Bytes>> {
+    let request = Request::builder().method(method).uri(path);
+    let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+    request.body(Full::default()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_other_origins_do_not_use_a_client_certificate() {
+    let (portico, pair) = by_certificates(&["--cors-allowed-origins", r"^https://friend\.example$"]).await;
+    let browser = portico.with_certificate(&pair);
+    let own = format!("https://{}", portico.https());
+    // The namespace `none` does not exist: whoever is let in gets 404.
+    for (method, headers, code) in [
+        ("GET", &[CROSS][..], 403),
+        ("GET", &[CROSS, NAVIGATE, ("sec-fetch-dest", "iframe")], 403),
+        ("GET", &[CROSS, NAVIGATE, ("sec-fetch-dest", "document")], 404),
+        ("DELETE", &[("origin", "https://evil.example")], 403),
+        ("DELETE", &[CROSS, ("origin", "https://friend.example")], 404),
+        ("DELETE", &[("origin", own.as_str())], 404),
+        ("DELETE", &[("sec-fetch-site", "same-origin")], 404),
+        ("DELETE", &[], 404),
+    ] {
+        let path = format!("{NAMESPACES}/none");
+        let answer = browser.fetch(request(method, &path, headers)).await.unwrap();
+        assert_eq!(answer.status, code, "HTTP/1.1: {method} {headers:?}: {}", answer.text());
+        let answer = browser.fetch_over_http2(request(method, &path, headers)).await.unwrap();
+        assert_eq!(answer.status, code, "HTTP/2: {method} {headers:?}: {}", answer.text());
+        let with_token = portico.admin().fetch(request(method, &path, headers)).await.unwrap();
+        assert_eq!(with_token.status, 404, "a page that knows a token may use it: {}", with_token.text());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

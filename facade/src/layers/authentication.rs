@@ -17,9 +17,10 @@ use portico_kit::layer::{AfterResponse, OnResponse, Step};
 use portico_machinery::{Reason, Status, aggregate};
 use tower::Service;
 
+use super::audit;
 use super::cors::AllowedOrigins;
+use super::foreign_page::is_foreign;
 use super::header_values::Headers;
-use super::{audit, foreign_page};
 use crate::connection::Connection;
 use crate::console_paths::is_page;
 use crate::handler::Handler;
@@ -133,11 +134,6 @@ impl Authenticator {
         self.admit(found, request, begin)
     }
 
-    fn is_foreign(&self, request: &Request) -> bool {
-        let allowed = self.cors.as_ref().and_then(|cors| cors.allowed(request.headers()));
-        allowed.is_none() && foreign_page::is_foreign(request.method(), request.headers())
-    }
-
     /// Names the caller and takes the credentials off.
     fn admit(&self, found: portico_auth::Authentication, mut request: Request, begin: Instant) -> Admitted {
         let authenticators = Arc::clone(&request.in_force().authenticators);
@@ -155,7 +151,7 @@ impl Authenticator {
         }
         let (user, anonymous) = match found.outcome {
             Outcome::Authenticated(_, Method::ClientCertificate | Method::InternalCertificate)
-                if self.is_foreign(&request) =>
+                if is_foreign(request.method(), request.uri(), request.headers(), self.cors.as_ref()) =>
             {
                 let refusal = respond::forbidden(&request, &foreign_page());
                 return Err(self.refused(&request, refusal));

@@ -7,23 +7,37 @@ use http::header::{HOST, HeaderMap, HeaderName, ORIGIN, UPGRADE};
 use http::{Method, Uri};
 use portico_kit::header_text::first;
 
+use super::cors::AllowedOrigins;
+
+const DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 /// True if a page of another origin has the browser send this request.
 ///
-/// `Sec-Fetch-Site` marks one, unless the user follows a link. Without that header (older browsers, pages over plain HTTP, most
-/// WebSockets) the `Origin` of an upgrade or a write must be the host that is asked, or the user's own machine, where `kubectl proxy`
-/// serves pages.
-pub(super) fn is_foreign(method: &Method, headers: &HeaderMap) -> bool {
+/// Pages of the origins in `allowed` may. Otherwise `Sec-Fetch-Site` marks a foreign page, unless the user follows a link; frames
+/// belong to the page around them. Without that header (older browsers, pages over plain HTTP, most WebSockets) the `Origin` of an
+/// upgrade or a write must be the requested host, or a loopback address, where `kubectl proxy` serves pages.
+pub(super) fn is_foreign(
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+    allowed: Option<&AllowedOrigins>,
+) -> bool {
+    if allowed.is_some_and(|origins| origins.allowed(headers).is_some()) {
+        return false;
+    }
     let reads = matches!(*method, Method::GET | Method::HEAD);
-    let follows_link = reads && first(headers, MODE) == "navigate" && !headers.contains_key(UPGRADE);
+    let shows_document = first(headers, MODE) == "navigate" && first(headers, DEST) == "document";
+    let follows_link = reads && shows_document && !headers.contains_key(UPGRADE);
     match first(headers, SITE) {
         "same-origin" | "none" => false,
         "cross-site" | "same-site" => !follows_link,
         _ => {
             let acts = headers.contains_key(UPGRADE) || !(reads || *method == Method::OPTIONS);
-            acts && headers.contains_key(ORIGIN) && !is_trusted(first(headers, ORIGIN), first(headers, HOST))
+            // Requests over HTTP/2 have no `Host`.
+            let host = uri.authority().map_or_else(|| first(headers, HOST), |authority| authority.as_str());
+            acts && headers.contains_key(ORIGIN) && !is_trusted(first(headers, ORIGIN), host)
         }
     }
 }
@@ -48,17 +62,21 @@ mod tests {
         const UPGRADE: (&str, &str) = ("upgrade", "websocket");
         const CROSS: (&str, &str) = ("sec-fetch-site", "cross-site");
         const NAVIGATE: (&str, &str) = ("sec-fetch-mode", "navigate");
+        const DOCUMENT: (&str, &str) = ("sec-fetch-dest", "document");
+        const FRAME: (&str, &str) = ("sec-fetch-dest", "iframe");
         const EVIL: (&str, &str) = ("origin", "https://evil.example");
         type Headers = &'static [(&'static str, &'static str)];
-        let rows: [(&str, Headers, bool); 21] = [
+        let rows: [(&str, Headers, bool); 23] = [
             ("GET", &[], false),
             ("POST", &[CROSS], true),
             ("GET", &[CROSS], true),
-            ("GET", &[CROSS, NAVIGATE], false),
-            ("POST", &[CROSS, NAVIGATE], true),
+            ("GET", &[CROSS, NAVIGATE, DOCUMENT], false),
+            ("GET", &[CROSS, NAVIGATE, FRAME], true),
+            ("GET", &[CROSS, NAVIGATE], true),
+            ("POST", &[CROSS, NAVIGATE, DOCUMENT], true),
             ("GET", &[("sec-fetch-site", "same-site")], true),
             ("GET", &[("sec-fetch-site", "none"), NAVIGATE], false),
-            ("GET", &[CROSS, NAVIGATE, UPGRADE, EVIL], true),
+            ("GET", &[CROSS, NAVIGATE, DOCUMENT, UPGRADE, EVIL], true),
             ("GET", &[EVIL], false),
             ("OPTIONS", &[EVIL], false),
             ("POST", &[EVIL], true),
@@ -75,12 +93,17 @@ mod tests {
         ];
         for (method, pairs, want) in rows {
             let mut headers = HeaderMap::new();
-            headers.insert("host", "k8s.example:6443".parse().unwrap());
             for (name, value) in pairs {
                 headers.insert(name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
             }
             let method = method.parse().unwrap();
-            assert_eq!(is_foreign(&method, &headers), want, "{method} {pairs:?}");
+            let (h1, h2) = (Uri::from_static("/"), Uri::from_static("https://k8s.example:6443/"));
+            assert_eq!(is_foreign(&method, &h2, &headers, None), want, "HTTP/2: {method} {pairs:?}");
+            headers.insert("host", "k8s.example:6443".parse().unwrap());
+            assert_eq!(is_foreign(&method, &h1, &headers, None), want, "HTTP/1: {method} {pairs:?}");
+            let allowed = AllowedOrigins::new(&["^https://evil\\.example$".to_owned()]).unwrap();
+            let foreign = is_foreign(&method, &h1, &headers, allowed.as_ref());
+            assert_eq!(foreign, want && !pairs.contains(&EVIL), "CORS: {method} {pairs:?}");
         }
         assert!(is_trusted("https://k8s.example", "k8s.example:443"));
     }
