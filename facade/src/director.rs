@@ -31,6 +31,7 @@ use crate::freshness::Freshness;
 use crate::handler::Answer;
 use crate::local::Local;
 use crate::peers::{Peers, mark_proxied};
+use crate::proxied_page;
 use crate::render::Renderer;
 use crate::request::{BeforeMuxComplete, Caller, Request, RequestView, Response};
 use crate::respond;
@@ -145,6 +146,7 @@ impl Delegates {
 
     async fn proxied(&self, upstream: &Upstream, request: Request) -> Response {
         let (record, info) = (request.record(), request.info().clone());
+        let is_by_local_proxy = proxied_page::is_by_local_proxy(request.headers());
         if info.is_resource_request {
             record.set_resource_known_if_seen();
         }
@@ -167,7 +169,10 @@ impl Delegates {
         }
         // Headers are made when it is called: inside of the span.
         let proxied = async { self.proxy.handle(upstream, request.map(Body::into_proxy), context).await };
-        let response = span.within(proxied).await;
+        let mut response = span.within(proxied).await;
+        if !is_by_local_proxy {
+            proxied_page::sandbox(response.headers_mut());
+        }
         // Names that a backend does not know must not become labels.
         if info.is_resource_request && response.status().as_u16() < 300 {
             record.set_known_resource(true);

@@ -34,6 +34,7 @@ mod metrics;
 mod mux;
 mod pace;
 mod peers;
+mod proxied_page;
 mod record;
 mod render;
 mod request;

@@ -1,4 +1,5 @@
-//! A browser sends its user's client certificate with the requests of any page. Pages of other origins must not use it.
+//! A browser sends its user's client certificate with the requests of any page. Pages of other origins, and pages that backends
+//! serve through the facade, must not use it.
 
 use bytes::Bytes;
 use http::Request;
@@ -6,8 +7,10 @@ use http_body_util::Full;
 use portico_proto::objects::{Call, DoRequest, Target};
 use portico_tests::http::Http;
 use portico_tests::pki::{Authority, Pair};
-use portico_tests::{Launch, Portico};
+use portico_tests::{Backend, Launch, Portico};
 use prost::Message;
+
+use crate::proxying::register;
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 const CROSS: (&str, &str) = ("sec-fetch-site", "cross-site");
@@ -80,5 +83,28 @@ async fn calls_over_grpc_are_refused_without_grpcs_content_type() {
         let request = Request::post("/portico.objects.v1.Objects/Do").header("content-type", content_type);
         let answer = browser.fetch_over_http2(request.body(Full::new(body.clone())).unwrap()).await.unwrap();
         assert_eq!(!answer.body.is_empty(), is_answered, "{content_type}: {answer:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_backends_get_an_origin_of_their_own() {
+    let backend = Backend::start("pages.example.com").await;
+    let (portico, pair) = by_certificates(&[]).await;
+    register(&portico, &backend).await;
+    let browser = portico.with_certificate(&pair);
+    let service = "/api/v1/namespaces/default/services/https:backend:443/proxy";
+    for (path, is_page) in [
+        (format!("{service}/page.html"), true),
+        (backend.path("/page.html"), true),
+        (format!("{service}/flunders"), false),
+        (backend.path("/flunders"), false),
+    ] {
+        let policy = async |headers| {
+            let answer = browser.fetch(request("GET", &path, headers)).await.unwrap();
+            assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+            answer.header("content-security-policy").to_owned()
+        };
+        assert_eq!(policy(&[]).await.starts_with("sandbox"), is_page, "{path}");
+        assert_eq!(policy(&[("x-forwarded-for", "127.0.0.1")]).await, "", "by kubectl proxy: {path}");
     }
 }

@@ -18,6 +18,7 @@ use super::asked::{Asked, client};
 use super::{Local, Refused, recorded};
 use crate::body::Body;
 use crate::control_services::Member;
+use crate::proxied_page;
 use crate::request::{RequestView, Response};
 
 /// How long the decision may take; the connection itself has no deadline.
@@ -44,7 +45,10 @@ impl Local {
         let connecting =
             Connecting { dial: &dial, client: &request.connection().client, info: request.info() };
         let sent_on = http::Request::from_parts(request.clone(), body.into_proxy());
-        let response = self.proxy.connect(connecting, sent_on).await?;
+        let mut response = self.proxy.connect(connecting, sent_on).await?;
+        if !proxied_page::is_by_local_proxy(&request.headers) {
+            proxied_page::sandbox(response.headers_mut());
+        }
         Ok(response.map(Body::from))
     }
 
