@@ -30,7 +30,7 @@ use crate::layers::mux_complete::mux_complete;
 use crate::layers::panic_recovery::PanicRecovery;
 use crate::layers::priority_and_fairness::{Flow, PriorityAndFairness};
 use crate::layers::received_timestamp::received_timestamp;
-use crate::layers::request_deadline::RequestDeadline;
+use crate::layers::request_deadline::{RequestDeadline, RequestDeadlines};
 use crate::layers::request_info::ReadRequestInfo;
 use crate::layers::retry_after::RetryAfter;
 use crate::layers::route_try::{RouteTries, RouteTry};
@@ -62,7 +62,7 @@ pub struct Layers {
     /// Short requests under way.
     pub wait_group: CountShortRequests,
     /// `--request-timeout`
-    pub request_deadline: RequestDeadline,
+    pub request_deadlines: RequestDeadlines,
     /// `--cors-allowed-origins`
     pub cors: Option<AllowedOrigins>,
     /// Who asks.
@@ -88,7 +88,8 @@ pub struct Layers {
 /// The layers around `director`. Storage-version preconditions come last, when they come.
 pub fn app<H: Handler>(layers: Layers, director: H) -> impl Handler {
     let (authenticator, permissions) = (Arc::new(layers.authentication), Arc::new(layers.authorization));
-    let (impersonation, route_tries) = (layers.impersonation, layers.route_tries);
+    let (deadlines, impersonation, route_tries) =
+        (layers.request_deadlines, layers.impersonation, layers.route_tries);
     let no_cache = HeaderValue::from_static("no-cache, private");
     ServiceBuilder::new()
         .layer(AroundLayer::new(audit_init))
@@ -104,7 +105,7 @@ pub fn app<H: Handler>(layers: Layers, director: H) -> impl Handler {
         .option_layer(layers.goaway_chance.map(|chance| tower::util::MapRequestLayer::new(goaway(chance))))
         .option_layer(layers.watch_termination.map(Validate::custom))
         .layer(Validate::custom(layers.wait_group))
-        .layer(Validate::custom(layers.request_deadline))
+        .layer(layer_fn(|inner| RequestDeadline::new(inner, deadlines.clone())))
         .layer(layer_fn(Timeout::new))
         .layer(AroundLayer::new(record_warnings))
         .option_layer(layers.cors.map(|allowed| layer_fn(move |inner| Cors::new(inner, allowed.clone()))))

@@ -55,7 +55,7 @@ use crate::layers::hsts;
 use crate::layers::impersonation::Impersonations;
 use crate::layers::max_in_flight::MaxInFlight;
 use crate::layers::priority_and_fairness::Flow;
-use crate::layers::request_deadline::RequestDeadline;
+use crate::layers::request_deadline::RequestDeadlines;
 use crate::layers::retry_after::RetryAfter;
 use crate::layers::route_try::RouteTries;
 use crate::layers::wait_group::CountShortRequests;
@@ -452,7 +452,7 @@ impl Parts {
             }),
             wait_group: CountShortRequests { group: self.short.clone() },
             audits: auditor.map(|auditor| Audits { auditor: Arc::clone(auditor), duration: timed("audit") }),
-            request_deadline: RequestDeadline {
+            request_deadlines: RequestDeadlines {
                 auditor: auditor.cloned(),
                 request_timeout: settings.request_timeout,
                 stalled_read: settings.stalled_read_timeout,

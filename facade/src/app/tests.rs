@@ -132,7 +132,7 @@ impl Rig {
             watch_termination: None,
             wait_group: CountShortRequests { group: self.group.clone() },
             audits: self.auditor.clone().map(|auditor| Audits { auditor, duration: metrics.filter("audit") }),
-            request_deadline: RequestDeadline {
+            request_deadlines: RequestDeadlines {
                 auditor: None,
                 request_timeout: self.timeout,
                 stalled_read: Duration::from_secs(10),

@@ -1,45 +1,85 @@
 //! RequestDeadline: `?timeout=` can only shorten `--request-timeout`; both count from arrival. Bodies of requests with a
 //! deadline must not stall either.
 
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use portico_audit::Stage;
 use portico_gostd::url::first_value;
+use portico_kit::layer::Step;
 use portico_machinery::Status;
-use tower_http::validate_request::ValidateRequest;
+use tower::Service;
 
 use super::audit;
-use crate::body::Body;
+use crate::handler::Handler;
 use crate::request::{Request, RequestView, Response};
 use crate::respond;
-use portico_auditor::Auditor;
+use portico_auditor::{Audited, Auditor};
 
-/// See the module.
+/// Deadlines of requests.
 #[derive(Clone)]
-pub struct RequestDeadline {
+pub struct RequestDeadlines {
     /// `--request-timeout`
     pub request_timeout: Duration,
     /// `--stalled-read-timeout`
     pub stalled_read: Duration,
-    /// What records refusals.
+    /// Records refusals.
     pub auditor: Option<Arc<Auditor>>,
 }
 
-impl ValidateRequest<Body> for RequestDeadline {
-    type ResponseBody = Body;
+/// Layer that sets the deadline of a request.
+#[derive(Clone)]
+pub struct RequestDeadline<S> {
+    deadlines: RequestDeadlines,
+    inner: S,
+}
 
-    fn validate(&mut self, request: &mut Request) -> Result<(), Response> {
+impl<S> RequestDeadline<S> {
+    /// Around `inner`.
+    pub fn new(inner: S, deadlines: RequestDeadlines) -> Self {
+        Self { deadlines, inner }
+    }
+}
+
+impl<S: Handler> Service<Request> for RequestDeadline<S> {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Step<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        match self.deadlines.set(&mut request) {
+            Ok(()) => Step::passed(self.inner.call(request)),
+            Err(refused) => Step::waiting(async move {
+                let (refusal, audited) = *refused;
+                if let Some(audited) = audited {
+                    audited.process(Stage::ResponseStarted).await;
+                }
+                Ok(refusal)
+            }),
+        }
+    }
+}
+
+impl RequestDeadlines {
+    /// Sets the deadline of a request that has one.
+    ///
+    /// # Errors
+    /// The refusal of a timeout that cannot be read, and its audit event.
+    fn set(&self, request: &mut Request) -> Result<(), Box<(Response, Option<Audited>)>> {
         if request.target().long_running {
             return Ok(());
         }
         let asked = asked(request.query()).map_err(|error| {
             let message = format!("invalid timeout specified in the request URL - {error}");
             let refusal = respond::status(request, &Status::bad_request(message));
-            if let Some(audited) = audit::refused(self.auditor.as_ref(), request, &refusal) {
-                audited.hand_over(Stage::ResponseStarted);
-            }
-            refusal
+            let audited = audit::refused(self.auditor.as_ref(), request, &refusal);
+            Box::new((refusal, audited))
         })?;
         let shorter = asked.filter(|t| !t.is_zero() && *t < self.request_timeout);
         let deadline = request.received() + shorter.unwrap_or(self.request_timeout);

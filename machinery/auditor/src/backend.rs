@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use portico_audit::{Event, Level};
 use portico_kit::tasks::TaskSet;
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
@@ -39,6 +40,8 @@ pub(super) struct Backend {
     truncation: Option<Truncation>,
     /// In batch mode.
     buffer: Option<mpsc::Sender<Bytes>>,
+    /// Events that wait for the destination, or for room to.
+    waiting: Gauge,
     metrics: AuditMetrics,
 }
 
@@ -79,11 +82,12 @@ impl Backend {
             Batches::start(delivery.batches, max_bytes, &destination, tasks)
         });
         Self {
-            destination,
             strict: delivery.mode == AuditMode::BlockingStrict,
             legacy,
             truncation: delivery.truncation,
             buffer,
+            waiting: metrics.waiting(destination.plugin()),
+            destination,
             metrics: metrics.clone(),
         }
     }
@@ -136,6 +140,11 @@ impl Backend {
     pub(super) async fn take(&self, event: Bytes, wait: Wait) -> bool {
         let wait = self.strict || wait == Wait::Blocking;
         self.destination.deliver(vec![event], wait).await || !self.strict
+    }
+
+    /// Counts events that begin to wait for the backend (1) or cease to (-1).
+    pub(super) fn waiting(&self, events: i64) {
+        self.waiting.inc_by(events);
     }
 
     /// Counts the events in `lines` as lost.

@@ -1,19 +1,21 @@
-//! Delivery of events to the backends, within a bound on the memory of the events that wait for one.
+//! Delivery of events to the backends, within bounds on the memory of the events that wait for each of them.
 //!
 //! A delivery that has to wait runs in a task of its own: the event arrives even if its request is cancelled.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::future::join_all;
 use portico_audit::{Event, Stage};
 use portico_kit::tasks::TaskSet;
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::backend::{Backend, Wait};
 
-/// Bytes of events that may wait for a backend in the blocking modes.
-const MAX_WAITING_BYTES: usize = 32 << 20;
+/// Bytes of events that may wait for one backend in the blocking modes: of requests that wait for them, and as many of requests that
+/// do not.
+const MAX_WAITING_BYTES: usize = 16 << 20;
 /// Bytes that a small event counts for: its task and its request to the webhook need more memory than the event.
 const MIN_EVENT_BYTES: usize = 8 << 10;
 
@@ -22,77 +24,90 @@ pub(crate) type Encoded = Vec<Option<Bytes>>;
 
 /// The backends, and the events on their way to them.
 pub(crate) struct Deliveries {
-    backends: Arc<[Backend]>,
-    room: Arc<Semaphore>,
+    lanes: Vec<Arc<Lane>>,
     tasks: TaskSet,
     /// Runs the deliveries: a request may end with the runtime that served it.
     runtime: Handle,
 }
 
+/// A backend and the room for events that it has not taken. Requests that wait for room do not take that of the others, whose
+/// events would be lost: anybody can send requests that are refused, and recorded.
+struct Lane {
+    backend: Backend,
+    waited_for: Arc<Semaphore>,
+    handed_over: Arc<Semaphore>,
+}
+
 impl Deliveries {
     /// Delivers to `backends` in tasks of the current runtime.
     pub(crate) fn new(backends: Vec<Backend>, tasks: TaskSet) -> Self {
-        let room = Arc::new(Semaphore::new(MAX_WAITING_BYTES));
-        Self { backends: backends.into(), room, tasks, runtime: Handle::current() }
+        let room = || Arc::new(Semaphore::new(MAX_WAITING_BYTES));
+        let lane = |backend| Arc::new(Lane { backend, waited_for: room(), handed_over: room() });
+        Self { lanes: backends.into_iter().map(lane).collect(), tasks, runtime: Handle::current() }
     }
 
     /// Encodes an event for each backend; `json` is the event as one line.
     pub(crate) fn encode(&self, event: &Event, json: &Bytes) -> Encoded {
-        self.backends.iter().map(|backend| backend.encode(event, json)).collect()
+        self.lanes.iter().map(|lane| lane.backend.encode(event, json)).collect()
     }
 
     /// True if the first event of a request may be written together with the next one.
     pub(crate) fn may_hold(&self) -> bool {
-        self.backends.iter().all(Backend::may_hold)
+        self.lanes.iter().all(|lane| lane.backend.may_hold())
     }
 
     /// Delivers an event and waits as the modes of the backends say; false if a strict backend failed.
-    pub(crate) async fn process(&self, mut events: Encoded, stage: Stage) -> bool {
-        let stored = self.take_at_once(&mut events);
-        let Some(waiting) = self.waiting(events) else { return stored };
-        // The semaphore is never closed.
-        let Ok(room) = Arc::clone(&self.room).acquire_many_owned(waiting.size()).await else { return false };
-        let (done, delivered) = tokio::sync::oneshot::channel();
-        self.spawn(waiting, stage, room, move |stored| {
-            // The request may have been cancelled.
-            let _ = done.send(stored);
-        });
-        stored & delivered.await.unwrap_or(false)
+    pub(crate) async fn process(&self, events: Encoded, stage: Stage) -> bool {
+        let (stored, waiting) = self.take_at_once(events);
+        if waiting.is_empty() {
+            return stored;
+        }
+        let delivered = join_all(waiting.into_iter().map(|waiting| self.delivered(waiting, stage))).await;
+        stored && delivered.into_iter().all(|delivered| delivered)
     }
 
     /// Delivers an event without waiting. It is lost, and counted as such, if too many events wait already.
-    pub(crate) fn hand_over(&self, mut events: Encoded, stage: Stage) {
-        self.take_at_once(&mut events);
-        let Some(waiting) = self.waiting(events) else { return };
-        if let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(waiting.size()) {
-            self.spawn(waiting, stage, room, drop);
+    pub(crate) fn hand_over(&self, events: Encoded, stage: Stage) {
+        for waiting in self.take_at_once(events).1 {
+            let room = Arc::clone(&waiting.lane.handed_over);
+            if let Ok(room) = room.try_acquire_many_owned(waiting.size()) {
+                self.spawn(waiting, stage, room, drop);
+            }
         }
     }
 
     /// Writes what is under way, and accepts no more events.
     pub(crate) async fn close(&self) {
-        for backend in &*self.backends {
-            backend.close().await;
+        for lane in &self.lanes {
+            lane.backend.close().await;
         }
     }
 
-    /// Removes the events that their backends take without waiting; false if a strict backend failed.
-    fn take_at_once(&self, events: &mut Encoded) -> bool {
-        let mut stored = true;
-        for (backend, slot) in self.backends.iter().zip(events) {
-            if let Some(event) = slot
-                && let Some(taken) = backend.take_at_once(event)
-            {
-                stored &= taken;
-                *slot = None;
+    /// Gives the event to the backends that take it without waiting. Returns false if a strict one failed, and the event for each
+    /// of the others.
+    fn take_at_once(&self, events: Encoded) -> (bool, Vec<Waiting>) {
+        let (mut stored, mut waiting) = (true, Vec::new());
+        for (lane, event) in self.lanes.iter().zip(events) {
+            let Some(event) = event else { continue };
+            match lane.backend.take_at_once(&event) {
+                Some(taken) => stored &= taken,
+                None => waiting.push(Waiting::new(Arc::clone(lane), event)),
             }
         }
-        stored
+        (stored, waiting)
     }
 
-    fn waiting(&self, events: Encoded) -> Option<Waiting> {
-        let is_any = events.iter().any(Option::is_some);
-        is_any.then(|| Waiting { backends: Arc::clone(&self.backends), events })
+    /// Waits for room and then for the backend; false if it is strict and failed.
+    async fn delivered(&self, waiting: Waiting, stage: Stage) -> bool {
+        let room = Arc::clone(&waiting.lane.waited_for);
+        // The semaphore is never closed.
+        let Ok(room) = room.acquire_many_owned(waiting.size()).await else { return false };
+        let (done, delivered) = oneshot::channel();
+        self.spawn(waiting, stage, room, move |stored| {
+            // The request may have been cancelled.
+            let _ = done.send(stored);
+        });
+        delivered.await.unwrap_or(false)
     }
 
     fn spawn(
@@ -110,39 +125,39 @@ impl Deliveries {
     }
 }
 
-/// An event that its backends have not taken. Dropped before they have, it counts as lost.
+/// An event that its backend has not taken. Dropped before it has, it counts as lost.
 struct Waiting {
-    backends: Arc<[Backend]>,
-    events: Encoded,
+    lane: Arc<Lane>,
+    event: Option<Bytes>,
 }
 
 impl Waiting {
+    fn new(lane: Arc<Lane>, event: Bytes) -> Self {
+        lane.backend.waiting(1);
+        Self { lane, event: Some(event) }
+    }
+
     /// Bytes that the event counts for.
     fn size(&self) -> u32 {
-        let bytes = self.events.iter().flatten().map(Bytes::len).sum::<usize>();
+        let bytes = self.event.as_ref().map_or(0, Bytes::len);
         u32::try_from(bytes.clamp(MIN_EVENT_BYTES, MAX_WAITING_BYTES)).unwrap_or(u32::MAX)
     }
 
-    /// Gives the event to each backend in turn; false if a strict one failed.
+    /// Gives the event to the backend; false if it is strict and failed.
     async fn deliver(mut self, stage: Stage) -> bool {
         let wait = if stage == Stage::RequestReceived { Wait::Strict } else { Wait::Blocking };
-        let mut stored = true;
-        for (backend, slot) in self.backends.iter().zip(&mut self.events) {
-            if let Some(event) = slot.clone() {
-                stored &= backend.take(event, wait).await;
-                *slot = None;
-            }
-        }
+        let Some(event) = self.event.clone() else { return true };
+        let stored = self.lane.backend.take(event, wait).await;
+        self.event = None;
         stored
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        for (backend, slot) in self.backends.iter().zip(&self.events) {
-            if let Some(event) = slot {
-                backend.lose(event);
-            }
+        self.lane.backend.waiting(-1);
+        if let Some(event) = &self.event {
+            self.lane.backend.lose(event);
         }
     }
 }
@@ -161,9 +176,8 @@ mod tests {
 
     const MOST: usize = MAX_WAITING_BYTES / MIN_EVENT_BYTES;
 
-    /// Deliveries to a webhook that accepts connections and never answers.
-    fn to_silent_webhook(registry: &Registry, tasks: &TaskSet) -> (Deliveries, TcpListener) {
-        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    /// A webhook that accepts connections and never answers, as a backend.
+    fn silent_webhook(silent: &TcpListener, metrics: &AuditMetrics, tasks: &TaskSet) -> Backend {
         let kubeconfig = format!(
             r#"{{"kind":"Config","current-context":"c","contexts":[{{"name":"c","context":{{"cluster":"a"}}}}],
             "clusters":[{{"name":"a","cluster":{{"server":"http://{}"}}}}]}}"#,
@@ -180,32 +194,49 @@ mod tests {
                 truncation: None,
             },
         };
-        let metrics = AuditMetrics::new(registry);
-        let webhook = Backend::webhook(&settings, &metrics, tasks, tasks).unwrap();
-        (Deliveries::new(vec![webhook], tasks.clone()), silent)
+        Backend::webhook(&settings, metrics, tasks, tasks).unwrap()
     }
 
-    fn event() -> Encoded {
-        vec![Some(Bytes::from_static(b"{\"kind\":\"Event\",\"apiVersion\":\"audit.k8s.io/v1\"}\n"))]
+    fn event() -> Bytes {
+        Bytes::from_static(b"{\"kind\":\"Event\",\"apiVersion\":\"audit.k8s.io/v1\"}\n")
     }
 
     #[tokio::test]
-    async fn events_that_a_stalled_webhook_does_not_take_are_bounded_and_the_lost_ones_counted() {
+    async fn events_that_stalled_webhooks_do_not_take_are_bounded_for_each_and_the_lost_ones_counted() {
         let (registry, tasks) = (Registry::new(), TaskSet::new());
-        let (deliveries, _silent) = to_silent_webhook(&registry, &tasks);
-        let has_lost = |events: usize| {
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let metrics = AuditMetrics::new(&registry);
+        let webhook = || silent_webhook(&silent, &metrics, &tasks);
+        let deliveries = Deliveries::new(vec![webhook(), webhook()], tasks.clone());
+        let has = |metric: &str, events: usize| {
             let text = registry.encode(Format::Text);
-            let line = format!("apiserver_audit_error_total{{plugin=\"webhook\"}} {events}\n");
-            assert!(text.contains(&line), "{text}");
+            let line = format!("{metric}{{plugin=\"webhook\"}} {events}\n");
+            assert!(text.contains(&line), "{line}: {text}");
         };
+        let (lost, waiting) = ("apiserver_audit_error_total", "portico_audit_waiting_events");
         for _ in 0..MOST + 100 {
-            deliveries.hand_over(event(), Stage::ResponseComplete);
+            deliveries.hand_over(vec![Some(event()), None], Stage::ResponseComplete);
         }
         assert_eq!(tasks.running().get("audit-event"), Some(&MOST));
-        has_lost(100);
-        let mut blocked = deliveries.process(event(), Stage::ResponseComplete).boxed();
-        assert_eq!((&mut blocked).now_or_never(), None, "a request waits for room");
+        has(lost, 100);
+        has(waiting, MOST);
+        deliveries.hand_over(vec![None, Some(event())], Stage::ResponseComplete);
+        has(lost, 100);
+
+        // Requests that wait have room of their own; those beyond it wait, and the events of cancelled ones are lost.
+        let mut blocked = Vec::new();
+        for _ in 0..=MOST {
+            let request = deliveries.process(vec![Some(event()), None], Stage::ResponseStarted);
+            // Each request runs in another task.
+            let mut request = tokio::task::unconstrained(request).boxed();
+            assert_eq!((&mut request).now_or_never(), None);
+            blocked.push(request);
+        }
+        has(waiting, 2 * MOST + 2);
+        deliveries.hand_over(vec![None, Some(event())], Stage::ResponseComplete);
+        has(lost, 100);
         drop(blocked);
-        has_lost(101);
+        has(lost, 101);
+        has(waiting, 2 * MOST + 2);
     }
 }

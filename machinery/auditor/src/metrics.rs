@@ -4,6 +4,7 @@ use portico_audit::Level;
 use portico_kit::metrics::Registry;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 
 type Label = [(&'static str, &'static str); 1];
 
@@ -15,6 +16,7 @@ pub(super) struct AuditMetrics {
     /// Requests that were refused because their event could not be stored.
     pub(super) rejected: Counter,
     errors: Family<Label, Counter>,
+    waiting: Family<Label, Gauge>,
     levels: [Counter; 4],
 }
 
@@ -32,6 +34,10 @@ impl AuditMetrics {
             events,
             rejected,
             errors: registry.counter_vec("apiserver_audit_error_total", help),
+            waiting: registry.gauge_vec(
+                "portico_audit_waiting_events",
+                "Audit events in the blocking modes that wait for the backend, or for room to wait for it.",
+            ),
             levels: Level::ALL.map(|level| levels.get_or_create_owned(&[("level", level.as_str())])),
         }
     }
@@ -39,6 +45,11 @@ impl AuditMetrics {
     /// A request is recorded at this level.
     pub(super) fn level(&self, level: Level) {
         self.levels[level as usize].inc();
+    }
+
+    /// Events that wait for this backend.
+    pub(super) fn waiting(&self, plugin: &'static str) -> Gauge {
+        self.waiting.get_or_create_owned(&[("plugin", plugin)])
     }
 
     /// So many events are lost.
