@@ -129,16 +129,24 @@ impl Connection {
         !self.activity.is_busy() && !self.is_closed()
     }
 
-    /// Closes the connection at once.
+    /// Closes the connection, unless a request begins first.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::Relaxed);
         self.close.notify_one();
     }
 
-    /// True after [`Connection::close`].
+    /// True after [`Connection::close`] until the connection has ended.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Relaxed)
+    }
+
+    /// True if the connection may be closed as [`Connection::close`] asks. One on which a request has begun since then stays open.
+    #[must_use]
+    pub fn may_close(&self) -> bool {
+        let is_idle = !self.activity.is_busy();
+        self.is_closed.store(is_idle, Ordering::Relaxed);
+        is_idle
     }
 
     /// Resolves at [`Connection::close`].

@@ -190,7 +190,9 @@ impl<H: Handler> Server<H> {
                 biased;
                 () = drain.signaled() => return Ending::Finish,
                 () = connection.asked_to_go_away() => return Ending::Finish,
-                () = connection.closed() => return Ending::Close,
+                () = connection.closed() => if connection.may_close() {
+                    return Ending::Close;
+                },
                 () = look => match connection.activity.verdict(&self.limits) {
                     Verdict::Fine => {}
                     Verdict::Idle => return Ending::Finish,
@@ -206,7 +208,12 @@ impl<H: Handler> Server<H> {
         let patience = Instant::now() + GOAWAY_PATIENCE;
         let mut begun = None;
         while connection.activity.verdict(&self.limits) == Verdict::Fine {
-            tokio::time::sleep(self.limits.look()).await;
+            tokio::select! {
+                () = connection.closed() => if connection.may_close() {
+                    break;
+                },
+                () = tokio::time::sleep(self.limits.look()) => {}
+            }
             if Instant::now() < patience {
                 continue;
             }

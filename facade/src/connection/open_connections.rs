@@ -61,6 +61,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_connection_on_which_a_request_begins_is_not_closed() {
+        let connection = Arc::new(Connection::plain(([127, 0, 0, 1], 1).into()));
+        let connections = OpenConnections::default();
+        let _open = connections.add(&connection);
+        connections.close_idle(1);
+        let request = connection.activity.busy();
+        assert!(!connection.may_close() && !connection.is_closed());
+        drop(request);
+        connections.close_idle(1);
+        assert!(connection.may_close() && connection.is_closed());
+    }
+
+    #[test]
     fn the_longest_idle_connection_of_an_unknown_client_is_closed_first() {
         let connections = OpenConnections::default();
         let opened = ["known", "busy", "old", "new"].map(|name| {

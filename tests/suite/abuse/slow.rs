@@ -66,6 +66,25 @@ async fn idle_connections_of_unknown_clients_give_way_to_new_ones() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn connections_that_do_not_end_after_a_goaway_give_way_to_new_ones() {
+    let portico = Launch::new().args(&["--max-connections", "4"]).start().await;
+    let mut going = Vec::new();
+    // An idle connection ends by itself after 90 seconds.
+    let served = tokio::time::timeout(Duration::from_secs(60), async {
+        for _ in 0..8 {
+            let (mut frames, mut sink) = http2::open(&portico.anyone(), &[]).await.unwrap();
+            let request = frame(HEADERS, END_HEADERS | END_STREAM, 1, &head("GET", "/version"));
+            sink.write_all(&request).await.unwrap();
+            sink.flush().await.unwrap();
+            while frames.next().await.expect("a GOAWAY").kind != http2::GOAWAY {}
+            going.push((frames, sink));
+        }
+        portico.admin().get("/version").await
+    });
+    assert_eq!(served.await.expect("the connections make room").status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_comes_byte_by_byte_ends_at_the_requests_deadline() {
     let portico = impatient().start().await;
     let (mut frames, mut sink) = http2::open(&portico.anyone(), &[]).await.unwrap();
