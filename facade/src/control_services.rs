@@ -16,6 +16,6 @@ mod watchdog;
 
 pub(crate) use call_reason::CallReason;
 pub(crate) use calls::Repeat;
-pub(crate) use failures::was_lost;
+pub(crate) use failures::{is_answer, was_lost};
 pub(crate) use member::{Member, State};
 pub use services::ControlServices;

@@ -10,7 +10,7 @@ use http::header::{HeaderMap, HeaderValue};
 use http_body_util::BodyExt;
 use portico_auditor::Auditor;
 use portico_auth::AuthenticatorChain;
-use portico_auth::authn::{Reviewer, Reviewing, TokenFile};
+use portico_auth::authn::{NoReview, Reviewer, Reviewing, TokenFile};
 use portico_auth::authz::{Decider, Deciding, Mode};
 use portico_kit::lifecycle::Signal;
 use portico_kit::metrics::{Format, Registry};
@@ -93,7 +93,7 @@ struct Nobody;
 
 impl Reviewer for Nobody {
     fn review<'a>(&'a self, _: &'a str) -> Reviewing<'a> {
-        Box::pin(std::future::ready(None))
+        Box::pin(std::future::ready(Err(NoReview::Unreachable)))
     }
 }
 

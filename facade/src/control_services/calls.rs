@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use tonic::{Code, Status};
 
-use super::failures::{never_received, was_lost};
+use super::failures::{lost, never_received, was_lost};
 use super::member::Member;
 use super::metrics::Metrics;
 use super::services::ControlServices;
@@ -92,7 +92,7 @@ impl ControlServices {
         tokio::select! {
             biased;
             answer = read => answer,
-            () = self.lost(member) => Err(Status::unavailable("the control service was lost")),
+            () = self.lost(member) => Err(lost("the control service was lost")),
         }
     }
 
@@ -123,7 +123,7 @@ impl ControlServices {
         }
         match member.reached() >= self.shown().min(shown) {
             true => Ok(()),
-            false => Err(Status::unavailable("the control service has not caught up yet")),
+            false => Err(lost("the control service has not caught up yet")),
         }
     }
 }

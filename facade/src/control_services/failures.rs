@@ -1,16 +1,34 @@
 //! What a failed call means for sending it again: whether its control service was lost, and whether that can have received it.
 
 use std::error::Error;
+use std::sync::Arc;
 
 use tonic::{Code, ConnectError, Status, TimeoutExpired};
+
+/// Source of the failures of calls that were given up here.
+#[derive(Debug, thiserror::Error)]
+#[error("given up")]
+struct GivenUp;
+
+/// Failure of a call whose control service was lost before it answered.
+pub(crate) fn lost(message: impl Into<String>) -> Status {
+    let mut status = Status::unavailable(message);
+    status.set_source(Arc::new(GivenUp));
+    status
+}
+
+/// True if a control service has answered with this failure. What carries a source was made here: by the transport, or by [`lost`].
+pub(crate) fn is_answer(failure: &Status) -> bool {
+    failure.source().is_none()
+}
 
 /// Whether the call was not answered because its control service, or the connection to it, was lost: what changes nothing
 /// may be asked of another one.
 pub(crate) fn was_lost(failure: &Status) -> bool {
     match failure.code() {
         Code::Unavailable => true,
-        // What carries a source was made here, by the transport; a deadline is the caller's own.
-        _ if failure.source().is_some() => !any(failure, |cause| cause.is::<TimeoutExpired>()),
+        // A deadline is the caller's own.
+        _ if !is_answer(failure) => !any(failure, |cause| cause.is::<TimeoutExpired>()),
         _ => false,
     }
 }
@@ -61,5 +79,7 @@ mod tests {
         assert!(!was_lost(&Status::invalid_argument("no")) && !was_lost(&Status::internal("no")));
         assert!(!was_lost(&made_of(TimeoutExpired(()))));
         assert!(was_lost(&Status::unavailable("not here")));
+        assert!(is_answer(&Status::unavailable("not here")) && !is_answer(&lost("not here")));
+        assert!(!is_answer(&made_of(TimeoutExpired(()))));
     }
 }

@@ -10,6 +10,7 @@ use portico_proto::config::{PingRequest, PingResponse};
 use portico_proto::convert::Version;
 use tokio::sync::Notify;
 
+use super::failures::lost;
 use crate::transport::ControlTransport;
 
 /// How long a ping that waits for a revision may take: longer than the other side waits.
@@ -145,7 +146,7 @@ impl Member {
     /// Waits a moment until its reads show this revision; says how far it is.
     pub(super) async fn ping(&self, at_least: i64) -> Result<Option<Version>, tonic::Status> {
         let answer = tokio::time::timeout(CATCH_UP, self.asked(at_least)).await;
-        let late = |_| tonic::Status::unavailable("the control service does not answer");
+        let late = |_| lost("the control service does not answer");
         Ok(answer.map_err(late)??.version.map(Version::from))
     }
 

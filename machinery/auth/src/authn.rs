@@ -34,8 +34,8 @@ pub use error::AuthnError;
 pub use method::{Method, RESERVED_GROUP_PREFIX};
 pub use request_header::RequestHeader;
 pub use reviews::{
-    MAX_UNKNOWN_REVIEWS, MAX_UNKNOWN_REVIEWS_PER_SECOND, Reviewer, Reviewing, Reviews, TokenCacheMetrics,
-    TokenTrust, TooManyReviews, bootstrap_token,
+    MAX_UNKNOWN_REVIEWS, MAX_UNKNOWN_REVIEWS_PER_SECOND, NoReview, Reviewer, Reviewing, Reviews,
+    TokenCacheMetrics, TokenTrust, TooManyReviews, bootstrap_token,
 };
 pub use service_account::{Refused, Signed, TokenKeys};
 pub use token_file::{TokenFile, TokenFileError};

@@ -94,7 +94,7 @@ impl Reviewer for TokenReviewer {
     fn review<'a>(&'a self, token: &'a str) -> Reviewing<'a> {
         Box::pin(async move {
             let reviewed = review(self.registry.verbs(), &self.identity, token, &[]).await;
-            Some(reviewed.map(|reviewed| reviewed.user))
+            Ok(reviewed.map(|reviewed| reviewed.user))
         })
     }
 }

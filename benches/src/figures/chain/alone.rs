@@ -103,6 +103,6 @@ struct Keeper;
 
 impl Reviewer for Keeper {
     fn review<'a>(&'a self, _token: &'a str) -> Reviewing<'a> {
-        Box::pin(async { Some(Ok(UserInfo::new("bench", ["system:authenticated"]))) })
+        Box::pin(async { Ok(Ok(UserInfo::new("bench", ["system:authenticated"]))) })
     }
 }

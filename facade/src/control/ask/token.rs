@@ -1,6 +1,6 @@
 //! Whose token is it: a TokenReview.
 
-use portico_auth::authn::{Reviewer, Reviewing, TokenReviewStatus};
+use portico_auth::authn::{self, Reviewer, Reviewing, TokenReviewStatus};
 use serde::Serialize;
 
 use super::{Asker, NoReview, Review};
@@ -24,10 +24,10 @@ impl Reviewer for TokenAsker {
     fn review<'a>(&'a self, token: &'a str) -> Reviewing<'a> {
         Box::pin(async move {
             match self.0.review(&Spec { token }).await {
-                Ok(status) if status.authenticated => Some(Ok(status.user.into())),
-                Ok(status) => Some(Err(status.error)),
-                Err(NoReview::Failed(why)) => Some(Err(why)),
-                Err(NoReview::Unreachable(_)) => None,
+                Ok(status) if status.authenticated => Ok(Ok(status.user.into())),
+                Ok(status) => Ok(Err(status.error)),
+                Err(NoReview::Failed(_)) => Err(authn::NoReview::Failed),
+                Err(NoReview::Unreachable(_)) => Err(authn::NoReview::Unreachable),
             }
         })
     }

@@ -40,8 +40,18 @@ const MAX_GOOD: usize = 4096;
 /// Bad tokens kept, apart from good ones, so that they never push those out: anybody can send bad tokens.
 const MAX_BAD: usize = 4096;
 
-/// What a review came to: the user, or why the token does not count. Nothing when no review was possible.
-pub type Reviewing<'a> = Pin<Box<dyn Future<Output = Option<Result<UserInfo, String>>> + Send + 'a>>;
+/// Result of a review: the user, or why the token is bad.
+pub type Reviewing<'a> =
+    Pin<Box<dyn Future<Output = Result<Result<UserInfo, String>, NoReview>> + Send + 'a>>;
+
+/// Reason for which a token was not reviewed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoReview {
+    /// No reviewer was reached: earlier answers are used for longer.
+    Unreachable,
+    /// The reviewer has failed: earlier answers are neither used for longer nor forgotten.
+    Failed,
+}
 
 /// Whoever keeps the objects that tokens stand for.
 pub trait Reviewer: Send + Sync {
@@ -275,15 +285,16 @@ impl Reviews {
         let answer = reviewer.review(token).await;
         drop(in_flight);
         if let Some(metrics) = &self.metrics {
-            metrics.fetched(matches!(answer, Some(Ok(_))));
+            metrics.fetched(matches!(answer, Ok(Ok(_))));
         }
         let at = Instant::now();
         let mut answers = self.answers.lock();
         let Some(answers) = answers.of(trust) else { return Ok(()) };
         match answer {
-            Some(Ok(user)) => answers.keep_good(key, user, at),
-            Some(Err(why)) => answers.keep_bad(key, why, at),
-            None => answers.keep_on(&key, at),
+            Ok(Ok(user)) => answers.keep_good(key, user, at),
+            Ok(Err(why)) => answers.keep_bad(key, why, at),
+            Err(NoReview::Unreachable) => answers.keep_on(&key, at),
+            Err(NoReview::Failed) => {}
         }
         Ok(())
     }
@@ -322,7 +333,13 @@ mod tests {
     #[derive(Default)]
     struct Keeper {
         asked: AtomicUsize,
-        away: bool,
+        away: Option<NoReview>,
+    }
+
+    impl Keeper {
+        fn away(why: NoReview) -> Self {
+            Self { away: Some(why), ..Self::default() }
+        }
     }
 
     impl Reviewer for Keeper {
@@ -330,7 +347,7 @@ mod tests {
             self.asked.fetch_add(1, Ordering::Relaxed);
             let verdict =
                 if token.contains("bad") { Err("no".to_owned()) } else { Ok(UserInfo::new("u", [""; 0])) };
-            Box::pin(std::future::ready((!self.away).then_some(verdict)))
+            Box::pin(std::future::ready(self.away.map_or(Ok(verdict), Err)))
         }
     }
 
@@ -381,8 +398,28 @@ mod tests {
     fn a_keeper_that_is_away_lets_nobody_in_who_was_not_known() {
         let (reviews, trust, key) = trusting();
         let token = key.sign(&Claims { iss: "i".into(), ..Claims::default() }).unwrap();
-        now(reviews.ask(&trust, &token, CLIENT, &Keeper { away: true, ..Keeper::default() })).unwrap();
-        assert_eq!(reviews.look(&trust, &token, 0), Known::Ask);
+        for why in [NoReview::Unreachable, NoReview::Failed] {
+            now(reviews.ask(&trust, &token, CLIENT, &Keeper::away(why))).unwrap();
+            assert_eq!(reviews.look(&trust, &token, 0), Known::Ask);
+        }
+    }
+
+    #[test]
+    fn a_keeper_that_fails_makes_no_token_bad_and_none_good_for_longer() {
+        let (reviews, trust, _) = trusting();
+        let token = "abcdef.0123456789abcdef";
+        let look = || reviews.look(&trust, token, 0);
+        now(reviews.ask(&trust, token, CLIENT, &Keeper::default())).unwrap();
+        now(reviews.ask(&trust, token, CLIENT, &Keeper::away(NoReview::Failed))).unwrap();
+        assert!(matches!(look(), Known::User(_)), "within the life of the answer");
+        let key = reviews.key(token);
+        reviews.answers.lock().good.get_mut(&key).unwrap().until = Instant::now();
+        now(reviews.ask(&trust, token, CLIENT, &Keeper::away(NoReview::Failed))).unwrap();
+        assert_eq!(look(), Known::Ask);
+        now(reviews.ask(&trust, token, CLIENT, &Keeper::away(NoReview::Unreachable))).unwrap();
+        assert!(matches!(look(), Known::User(_)), "nobody can be asked");
+        now(reviews.ask(&trust, token, CLIENT, &Keeper::default())).unwrap();
+        assert!(matches!(look(), Known::User(_)));
     }
 
     #[test]
@@ -410,7 +447,7 @@ mod tests {
     impl Reviewer for Racing<'_> {
         fn review<'a>(&'a self, token: &'a str) -> Reviewing<'a> {
             self.0.look(self.1, token, 0);
-            Box::pin(std::future::ready(Some(Ok(UserInfo::new("u", [""; 0])))))
+            Box::pin(std::future::ready(Ok(Ok(UserInfo::new("u", [""; 0])))))
         }
     }
 
