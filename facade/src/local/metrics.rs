@@ -82,18 +82,20 @@ impl LocalMetrics {
 impl LocalMetrics {
     /// Drops the series of resources whose group version is not served any more.
     pub fn retain(&self, is_served: impl Fn(&str, &str) -> bool) {
-        self.resources.write().retain(|[group, version, resource]| {
-            let stays = is_served(group, version);
-            if !stays {
+        let mut resources = self.resources.write();
+        let dropped: Vec<Resource> =
+            resources.extract_if(|[group, version, _]| !is_served(group, version)).collect();
+        for [group, version, resource] in &dropped {
+            let labels = watch_labels(group, version, resource);
+            self.events.remove(&labels);
+            self.event_sizes.remove(&labels);
+            // Series of bodies are those of all versions.
+            if !resources.iter().any(|[g, _, r]| (g, r) == (group, resource)) {
                 for verb in VERBS {
                     self.bodies.remove(&body_labels(group, resource, verb));
                 }
-                let labels = watch_labels(group, version, resource);
-                self.events.remove(&labels);
-                self.event_sizes.remove(&labels);
             }
-            stays
-        });
+        }
     }
 
     fn note(&self, of: &RequestInfo) {
@@ -118,5 +120,30 @@ impl WatchedEvents {
         self.count.inc();
         #[expect(clippy::cast_precision_loss, reason = "a histogram of sizes needs no exact bytes")]
         self.sizes.observe(bytes as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_kit::metrics::Format;
+
+    use super::*;
+
+    #[test]
+    fn a_version_that_is_not_served_any_more_takes_no_series_of_another_version() {
+        let registry = Registry::new();
+        let metrics = LocalMetrics::new(&registry);
+        for version in ["v1beta1", "v1"] {
+            let path = format!("/apis/a.example/{version}/widgets");
+            metrics.body(&RequestInfo::parse("POST", &path, "").unwrap(), 1);
+            metrics.watch(&RequestInfo::parse("GET", &path, "watch=1").unwrap()).sent(1);
+        }
+        let bodies = "apiserver_request_body_size_bytes_count{resource=\"widgets\"";
+        let events = |version| format!("version=\"{version}\",resource=\"widgets\"}} 1");
+        let has = |text: &str| registry.encode(Format::Text).contains(text);
+        metrics.retain(|_, version| version == "v1");
+        assert!(has(bodies) && has(&events("v1")) && !has(&events("v1beta1")));
+        metrics.retain(|_, _| false);
+        assert!(!has(bodies) && !has(&events("v1")));
     }
 }
