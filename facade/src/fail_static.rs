@@ -165,10 +165,10 @@ impl FailStatic {
             written_at: current_at,
             current_at,
         };
-        let entries = control::encode(&entries).into();
-        let state = SavedState { version, current_at, entries, documents: documents.all() };
-        let this = self.clone();
+        let (this, documents) = (self.clone(), documents.all());
         let written = blocking(move || {
+            let entries = control::encode(&entries).into();
+            let state = SavedState { version, current_at, entries, documents };
             if let Some(folder) = this.path.parent() {
                 atomic_file::private_dir(folder)?;
             }

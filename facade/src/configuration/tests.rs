@@ -88,3 +88,29 @@ fn nobody_ever_sees_a_part_of_a_change() {
         }
     });
 }
+
+#[test]
+fn a_snapshot_that_says_the_same_replaces_nothing_unless_the_store_was_restored() {
+    let configuration = configuration();
+    configuration.replace(version(1), entries(1, true));
+    let (before, changed) = (configuration.current.load_full(), configuration.subscribe());
+    let is_replaced =
+        || changed.has_changed().unwrap() || !Arc::ptr_eq(&before, &configuration.current.load_full());
+    configuration.replace(version(5), entries(1, true));
+    assert!(!is_replaced());
+    assert_eq!(configuration.version(), Some(version(5)));
+    let restored = Version { epoch: "2".to_owned(), ..version(5) };
+    configuration.replace(restored, entries(1, true));
+    assert!(is_replaced());
+}
+
+#[test]
+fn a_snapshot_with_another_revision_or_other_entries_replaces_what_is_in_force() {
+    for other in [entries(2, true), entries(1, true).split_off(1), entries(1, false)] {
+        let configuration = configuration();
+        configuration.replace(version(1), entries(1, true));
+        let changed = configuration.subscribe();
+        configuration.replace(version(2), other);
+        assert!(changed.has_changed().unwrap());
+    }
+}

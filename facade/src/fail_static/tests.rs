@@ -5,7 +5,7 @@ use std::fs;
 use portico_kit::health::Health;
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
-use portico_proto::convert::Version;
+use portico_proto::convert::{Entry, Payload, PayloadKind, Version};
 
 use super::*;
 use crate::route_table::RouteTable;
@@ -36,7 +36,9 @@ impl Kept {
 
     fn change(&self, revision: i64) {
         let version = Version { store_id: "s".to_owned(), epoch: "e".to_owned(), revision };
-        self.configuration.replace(version, Vec::new());
+        let payload = Some(Payload::Setting(revision.to_string()));
+        let entry = Entry { kind: PayloadKind::Setting, key: "changes".to_owned(), revision, payload };
+        self.configuration.replace(version, vec![entry]);
     }
 
     fn path(&self, name: &str) -> PathBuf {
