@@ -4,8 +4,8 @@
 //! and per authority, so that an expired certificate beside a good token is the token's user. The answer is kept on
 //! the connection's [`PeerChain`] until the first of its certificates runs out.
 
+mod direct;
 mod reason;
-mod version1;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -118,12 +118,14 @@ impl Authority {
 
     fn verify_anew(&self, peer: &PeerChain, now: UnixTime) -> Result<(), &'static str> {
         let (leaf, intermediates) = peer.split();
-        if version1::is_version1(leaf) {
-            let algorithms = rustls::crypto::aws_lc_rs::default_provider().signature_verification_algorithms;
-            return version1::verify(leaf, &self.roots, &algorithms, now);
+        match self.verifier.verify_client_cert(leaf, intermediates, now) {
+            Ok(_) => Ok(()),
+            Err(_) if direct::applies(leaf) => {
+                let provider = rustls::crypto::aws_lc_rs::default_provider();
+                direct::verify(leaf, &self.roots, &provider.signature_verification_algorithms, now)
+            }
+            Err(error) => Err(chain_reason(&error)),
         }
-        let verified = self.verifier.verify_client_cert(leaf, intermediates, now);
-        verified.map(|_| ()).map_err(|e| chain_reason(&e))
     }
 }
 

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use portico_machinery::user::{AUTHENTICATED, MASTERS};
-use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use rcgen::string::{BmpString, TeletexString};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, DnValue, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+};
 use rustls_pki_types::CertificateDer;
 
 use super::*;
@@ -166,6 +169,59 @@ fn a_certificate_names_user_groups_uid_and_its_own_hash() {
     assert_eq!((user.name.as_str(), user.uid.as_str(), method), ("ann", "u-77", Method::ClientCertificate));
     let id = &user.extra["authentication.kubernetes.io/credential-id"][0];
     assert!(id.starts_with("X509SHA256=") && id.len() == 11 + 64, "{id}");
+}
+
+#[test]
+fn names_of_certificates_are_read_in_older_alphabets_and_none_is_left_out() {
+    let w = world();
+    for (group, name) in [
+        (DnValue::BmpString(BmpString::try_from("gr\u{f6}\u{df}e").unwrap()), "gr\u{f6}\u{df}e"),
+        (DnValue::TeletexString(TeletexString::try_from("ops").unwrap()), "ops"),
+    ] {
+        let mut params = Ca::params("ann", &[]);
+        params.distinguished_name.push(DnType::OrganizationName, group);
+        assert_eq!(w.client.sign(params).claimed_user().unwrap().groups, [name]);
+    }
+    let mut params = Ca::params("ann", &[]);
+    let unread = rcgen::string::UniversalString::try_from("ops").unwrap();
+    params.distinguished_name.push(DnType::OrganizationName, DnValue::UniversalString(unread));
+    assert_eq!(w.client.sign(params).claimed_user(), None);
+}
+
+#[test]
+fn certificates_that_may_sign_and_those_for_any_purpose_are_for_clients_too() {
+    let ca = Ca::new("client");
+    let sign = |purposes: &[ExtendedKeyUsagePurpose], is_ca| {
+        let mut params = Ca::params("ann", &[]);
+        params.extended_key_usages = purposes.to_vec();
+        params.is_ca = if is_ca { IsCa::Ca(BasicConstraints::Unconstrained) } else { IsCa::NoCa };
+        ca.sign(params)
+    };
+    use ExtendedKeyUsagePurpose::{Any, ClientAuth, ServerAuth};
+    let rows: [(&[_], bool, bool); 6] = [
+        (&[Any], false, true),
+        (&[], true, true),
+        (&[ClientAuth], true, true),
+        (&[Any, ServerAuth], true, true),
+        (&[ServerAuth], true, false),
+        (&[ServerAuth], false, false),
+    ];
+    for (purposes, is_ca, is_good) in rows {
+        let peer = sign(purposes, is_ca);
+        assert_eq!(ca.authority().verify(&peer, UnixTime::now()).is_ok(), is_good, "{purposes:?} {is_ca}");
+        let other = Ca::new("client").authority();
+        assert!(other.verify(&peer, UnixTime::now()).is_err(), "another key: {purposes:?} {is_ca}");
+    }
+    let mut expired = Ca::params("ann", &[]);
+    expired.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    expired.not_after = rcgen::date_time_ymd(2021, 1, 1);
+    assert!(ca.authority().verify(&ca.sign(expired), UnixTime::now()).is_err());
+    let mut unknown = Ca::params("ann", &[]);
+    unknown.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let mut extension = rcgen::CustomExtension::from_oid_content(&[1, 2, 3, 4], vec![5, 0]);
+    extension.set_criticality(true);
+    unknown.custom_extensions.push(extension);
+    assert!(ca.authority().verify(&ca.sign(unknown), UnixTime::now()).is_err(), "a critical extension");
 }
 
 #[test]

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use portico_machinery::UserInfo;
 use portico_machinery::digest::sha256_hex;
+use x509_parser::asn1_rs::Tag;
 use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_parser::x509::AttributeTypeAndValue;
 
 use super::error::AuthnError;
 
@@ -33,17 +35,37 @@ impl Subject {
         let (_, certificate) = X509Certificate::from_der(der)
             .map_err(|_| AuthnError::Certificate("malformed certificate".to_owned()))?;
         let name = certificate.subject();
-        let texts = |values: Vec<&x509_parser::x509::AttributeTypeAndValue<'_>>| -> Vec<String> {
-            values.iter().filter_map(|v| v.as_str().ok().map(str::to_owned)).collect()
-        };
-        let uids = name.iter_attributes().filter(|a| a.attr_type().to_id_string() == UID_OID).collect();
+        let uids = name.iter_attributes().filter(|a| a.attr_type().to_id_string() == UID_OID);
         Ok(Self {
-            common_name: texts(name.iter_common_name().collect()).pop().unwrap_or_default(),
-            organizations: texts(name.iter_organization().collect()),
-            uids: texts(uids),
+            common_name: texts(name.iter_common_name())?.pop().unwrap_or_default(),
+            organizations: texts(name.iter_organization())?,
+            uids: texts(uids)?,
             credential_id: credential_id(der),
             not_after: certificate.validity().not_after.timestamp(),
         })
+    }
+}
+
+/// Values of attributes. The certificate is refused if one cannot be read: without it, it would name another user.
+fn texts<'a, 'b: 'a>(
+    values: impl Iterator<Item = &'a AttributeTypeAndValue<'b>>,
+) -> Result<Vec<String>, AuthnError> {
+    let unreadable = || AuthnError::Certificate("a name in the certificate cannot be read".to_owned());
+    values.map(|value| text(value).ok_or_else(unreadable)).collect()
+}
+
+fn text(value: &AttributeTypeAndValue<'_>) -> Option<String> {
+    let bytes = value.as_slice();
+    match value.attr_value().tag() {
+        // Read as Latin-1, as Go's crypto/x509 does.
+        Tag::TeletexString => Some(bytes.iter().copied().map(char::from).collect()),
+        Tag::BmpString => {
+            let (units, []) = bytes.as_chunks::<2>() else { return None };
+            let units: Vec<u16> = units.iter().map(|unit| u16::from_be_bytes(*unit)).collect();
+            // Some programs add a terminating zero.
+            String::from_utf16(units.strip_suffix(&[0]).unwrap_or(&units)).ok()
+        }
+        _ => value.as_str().ok().map(str::to_owned),
     }
 }
 

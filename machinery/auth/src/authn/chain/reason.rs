@@ -9,6 +9,11 @@ pub(super) const EXPIRED: &str = "certificate has expired or is not yet valid";
 /// A certificate that no root signed.
 pub(super) const UNKNOWN_AUTHORITY: &str = "certificate signed by unknown authority";
 
+/// A certificate for other purposes than those of clients.
+pub(super) const INCOMPATIBLE_USAGE: &str = "certificate specifies an incompatible key usage";
+/// A certificate with a critical extension that is not read here.
+pub(super) const UNHANDLED_EXTENSION: &str = "unhandled critical extension";
+
 /// What an error of the verifier means.
 pub(super) fn chain_reason(error: &rustls::Error) -> &'static str {
     let rustls::Error::InvalidCertificate(cause) = error else {
@@ -23,9 +28,9 @@ pub(super) fn chain_reason(error: &rustls::Error) -> &'static str {
         CertificateError::BadEncoding => MALFORMED,
         CertificateError::BadSignature => "certificate has a wrong signature",
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
-            "certificate specifies an incompatible key usage"
+            INCOMPATIBLE_USAGE
         }
-        CertificateError::UnhandledCriticalExtension => "unhandled critical extension",
+        CertificateError::UnhandledCriticalExtension => UNHANDLED_EXTENSION,
         _ => "certificate cannot be verified",
     }
 }
