@@ -1,9 +1,11 @@
 //! Reads the files that settings name. Anything but a regular file of bounded size is an error: opening a pipe would block until
 //! somebody writes to it.
 
-use std::fs::{File, metadata};
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+
+use crate::platform;
 
 /// Largest configuration file, in bytes.
 pub const MAX_BYTES: u64 = 64 << 20;
@@ -13,14 +15,16 @@ pub const MAX_BYTES: u64 = 64 << 20;
 /// # Errors
 /// The system's, or that the file is not a regular one or is larger than [`MAX_BYTES`].
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let found = metadata(path)?;
+    // Checks the open file: the path may lead to another one by then.
+    let file = platform::without_blocking(File::options().read(true)).open(path)?;
+    let found = file.metadata()?;
     // What reading a folder leads to is the system's to say.
     if !found.is_file() && !found.is_dir() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
     let mut bytes = Vec::new();
     if found.len() <= MAX_BYTES {
-        File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+        file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     }
     if found.len().max(bytes.len() as u64) > MAX_BYTES {
         let message = format!("larger than {} MiB", MAX_BYTES >> 20);

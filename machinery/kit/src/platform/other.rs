@@ -66,6 +66,11 @@ pub fn no_links(options: &mut OpenOptions) -> &mut OpenOptions {
 }
 
 /// Nothing.
+pub fn without_blocking(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
+
+/// Nothing.
 ///
 /// # Errors
 /// None.

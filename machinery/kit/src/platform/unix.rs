@@ -35,6 +35,11 @@ pub fn no_links(options: &mut OpenOptions) -> &mut OpenOptions {
     options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
 }
 
+/// Opens a pipe without waiting for its writer.
+pub fn without_blocking(options: &mut OpenOptions) -> &mut OpenOptions {
+    options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
+}
+
 /// Whether this is a file that belongs to this process's user, under one name alone.
 #[must_use]
 pub fn is_own(file: &Metadata) -> bool {
