@@ -1,9 +1,7 @@
 //! What readers of custom resources see: tables, metadata, lists, selections.
 
 use crate::custom_resources::{TABS, defined, tab};
-use crate::harness::{Harness, JSON, MERGE, METADATA, Reply, TABLE, next};
-
-const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+use crate::harness::{Harness, JSON, MERGE, METADATA, PROTOBUF, Reply, TABLE, next};
 
 /// A version of CronTabs that keeps whatever it is sent, with these further members.
 fn version(members: &str) -> String {

@@ -24,6 +24,8 @@ pub const JSON: &str = "application/json";
 pub const MERGE: &str = "application/merge-patch+json";
 pub const JSON_PATCH: &str = "application/json-patch+json";
 pub const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
+pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+pub const YAML: &str = "application/yaml";
 pub const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /// A registry, its database and the tasks behind it.

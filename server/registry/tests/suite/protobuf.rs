@@ -8,9 +8,8 @@ use portico_machinery::{Object, Status};
 use portico_registry::{Answer, Body, EventType};
 use portico_schema::{Format, Schema};
 
-use crate::harness::{Harness, JSON, next, object};
+use crate::harness::{Harness, JSON, PROTOBUF, next, object};
 
-const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 fn schema() -> (Schema, GroupVersionKind) {

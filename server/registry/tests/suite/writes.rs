@@ -3,10 +3,9 @@
 use portico_machinery::{GroupResource, Object};
 use portico_registry::{Context, Part, Stored, UpdateOptions};
 
-use crate::harness::{Harness, JSON, MERGE, api_service, object};
+use crate::harness::{Harness, JSON, MERGE, YAML, api_service, object};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
-const YAML: &str = "application/yaml";
 const APPLY: &str = "application/apply-patch+yaml";
 
 #[tokio::test]
