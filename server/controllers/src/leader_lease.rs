@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use portico_kit::tasks::TaskSet;
-use portico_machinery::{GroupResource, GroupVersion, Object, Status, time};
+use portico_machinery::{GroupResource, GroupVersion, Object, Reason, Status, time};
 use portico_registry::{Context, CreateOptions, ObjectRef, Part, Registry};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -51,16 +51,12 @@ impl LeaderLease {
         Self { name, user, identity, timers, observed: None }
     }
 
-    /// Shows in `leads` whether the Lease is held, until `tasks` is cancelled; then gives it back.
+    /// Shows in `leads` whether the Lease is held, until `tasks` is cancelled; then releases it.
     pub async fn run(mut self, registry: Registry, leads: watch::Sender<bool>, tasks: TaskSet) {
         let (name, timers) = (self.name, self.timers);
         let mut candidate = LeaseCandidate { lease: &mut self, registry: &registry };
-        tasks.token().run_until_cancelled(compete(name, timers, &leads, &mut candidate)).await;
-        if leads.send_replace(false) {
-            let released = self.release(&registry).await;
-            let _logged =
-                released.inspect_err(|status| tracing::debug!(%status, "the lease is left to expire"));
-        }
+        compete(name, timers, &leads, &mut candidate, &tasks).await;
+        release(name, timers, &mut candidate).await;
     }
 
     /// Whether the Lease is held now (`tryAcquireOrRenew`). An error leaves that open, a conflict with another write, too.
@@ -98,7 +94,7 @@ impl LeaderLease {
         }
     }
 
-    /// `ReleaseOnCancel`: the next one need not wait.
+    /// `ReleaseOnCancel`: other servers need not wait until the Lease expires.
     async fn release(&self, registry: &Registry) -> Result<(), Box<Status>> {
         let Some(lease) = registry.get_stored(&self.at()).await? else { return Ok(()) };
         let mut lease = lease.object().clone();
@@ -119,6 +115,8 @@ impl LeaderLease {
 trait Candidate {
     /// Whether the Lease is held now. An error leaves that open.
     fn attempt(&mut self) -> impl Future<Output = Result<bool, Box<Status>>> + Send;
+    /// Releases the Lease if it is held.
+    fn release(&mut self) -> impl Future<Output = Result<(), Box<Status>>> + Send;
 }
 
 struct LeaseCandidate<'a> {
@@ -130,20 +128,27 @@ impl Candidate for LeaseCandidate<'_> {
     async fn attempt(&mut self) -> Result<bool, Box<Status>> {
         self.lease.attempt(self.registry).await
     }
+
+    async fn release(&mut self) -> Result<(), Box<Status>> {
+        self.lease.release(self.registry).await
+    }
 }
 
-/// Attempts to acquire or renew a Lease, for ever, and shows in `leads` whether it is held: until `renew_deadline` after the start of
-/// the last attempt that succeeded, however long later attempts take (client-go's `renew`).
+/// Attempts to acquire or renew a Lease until `tasks` is cancelled, and shows in `leads` whether it is held: until `renew_deadline`
+/// after the start of the last attempt that succeeded, however long later attempts take (client-go's `renew`).
 async fn compete(
     name: &str,
     timers: LeadershipTimers,
     leads: &watch::Sender<bool>,
     candidate: &mut impl Candidate,
+    tasks: &TaskSet,
 ) {
+    let token = tasks.token();
     let mut renewed = None;
-    loop {
+    while !token.is_cancelled() {
         let begun = Instant::now();
         let deadline = renewed.unwrap_or(begun) + timers.renew_deadline;
+        // Not dropped on cancellation: its write could commit after the release.
         match tokio::time::timeout_at(deadline, candidate.attempt()).await {
             Ok(Ok(held)) => renewed = held.then_some(begun),
             Ok(Err(status)) => tracing::debug!(lease = name, %status, "the lease is not renewed"),
@@ -153,7 +158,26 @@ async fn compete(
         let held = renewed.is_some();
         leads.send_if_modified(|leads| std::mem::replace(leads, held) != held);
         let next = Instant::now() + timers.retry_period;
-        tokio::time::sleep_until(renewed.map_or(next, |since| next.min(since + timers.renew_deadline))).await;
+        let next = renewed.map_or(next, |since| next.min(since + timers.renew_deadline));
+        token.run_until_cancelled(tokio::time::sleep_until(next)).await;
+    }
+    leads.send_replace(false);
+}
+
+/// Releases the Lease within `renew_deadline`. A conflict is a renewal that committed after it had timed out.
+async fn release(name: &str, timers: LeadershipTimers, candidate: &mut impl Candidate) {
+    let released = async {
+        loop {
+            match candidate.release().await {
+                Err(status) if status.reason() == Reason::Conflict => {}
+                released => return released,
+            }
+        }
+    };
+    match tokio::time::timeout(timers.renew_deadline, released).await {
+        Ok(Ok(())) => {}
+        Ok(Err(status)) => tracing::debug!(lease = name, %status, "the lease is left to expire"),
+        Err(_) => tracing::debug!(lease = name, "the lease is left to expire: no answer in time"),
     }
 }
 
@@ -195,6 +219,8 @@ fn taken(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
     use super::*;
 
     const TIMERS: LeadershipTimers = LeadershipTimers {
@@ -231,19 +257,48 @@ mod tests {
         OfAnother,
         Conflict,
         Hang,
+        /// Held after three seconds.
+        Slow,
     }
 
-    /// Attempts that end like this, the last one for ever.
-    struct Script(std::collections::VecDeque<Then>);
+    /// Attempts that end like this, the last one for ever, and releases that end like this.
+    #[derive(Default)]
+    struct Script {
+        attempts: VecDeque<Then>,
+        releases: VecDeque<Then>,
+        ended: Vec<&'static str>,
+    }
+
+    impl Script {
+        fn of(attempts: &[Then]) -> Self {
+            Self { attempts: attempts.iter().copied().collect(), ..Self::default() }
+        }
+    }
 
     impl Candidate for Script {
         async fn attempt(&mut self) -> Result<bool, Box<Status>> {
-            let then = if self.0.len() > 1 { self.0.pop_front() } else { self.0.front().copied() };
-            match then.unwrap() {
+            let attempts = &mut self.attempts;
+            let then = if attempts.len() > 1 { attempts.pop_front() } else { attempts.front().copied() };
+            let held = match then.unwrap() {
                 Then::Held => Ok(true),
                 Then::OfAnother => Ok(false),
                 Then::Conflict => Err(Box::new(Status::conflict(&leases(), "l", "changed"))),
                 Then::Hang => std::future::pending().await,
+                Then::Slow => {
+                    tokio::time::sleep(Duration::from_secs(3)).await;
+                    Ok(true)
+                }
+            };
+            self.ended.push("attempt");
+            held
+        }
+
+        async fn release(&mut self) -> Result<(), Box<Status>> {
+            self.ended.push("release");
+            match self.releases.pop_front() {
+                Some(Then::Conflict) => Err(Box::new(Status::conflict(&leases(), "l", "changed"))),
+                Some(Then::Hang) => std::future::pending().await,
+                _ => Ok(()),
             }
         }
     }
@@ -252,13 +307,13 @@ mod tests {
     async fn changes(attempts: &[Then]) -> Vec<(u64, bool)> {
         let (leads, mut leading) = watch::channel(false);
         let (begun, mut seen) = (Instant::now(), Vec::new());
-        let mut script = Script(attempts.iter().copied().collect());
+        let (mut script, tasks) = (Script::of(attempts), TaskSet::new());
         let watching = async {
             while leading.changed().await.is_ok() {
                 seen.push((begun.elapsed().as_secs(), *leading.borrow_and_update()));
             }
         };
-        let both = async { tokio::join!(compete("l", TIMERS, &leads, &mut script), watching) };
+        let both = async { tokio::join!(compete("l", TIMERS, &leads, &mut script, &tasks), watching) };
         assert!(tokio::time::timeout(Duration::from_secs(100), both).await.is_err());
         seen
     }
@@ -283,5 +338,33 @@ mod tests {
         }
         assert_eq!(changes([Held, Hang, Held].as_slice()).await, [(0, true), (10, false), (12, true)]);
         assert!(TIMERS.renew_deadline + TIMERS.grace() < TIMERS.lease_duration);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_is_released_after_the_renewal_in_flight() {
+        use Then::{Conflict, Hang, Held, Slow};
+        for (attempts, releases, expected) in [
+            (&[Held, Slow], &[][..], ["attempt", "attempt", "release"].as_slice()),
+            // The first acquisition.
+            (&[Slow, Held], &[], &["attempt", "release"]),
+            (&[Held, Hang], &[Conflict, Conflict], &["attempt", "release", "release", "release"]),
+            (&[Held, Held], &[Hang], &["attempt", "attempt", "release"]),
+        ] {
+            let (tasks, (leads, leading)) = (TaskSet::new(), watch::channel(false));
+            let mut script = Script { releases: releases.iter().copied().collect(), ..Script::of(attempts) };
+            let running = async {
+                compete("l", TIMERS, &leads, &mut script, &tasks).await;
+                assert!(!*leading.borrow());
+                release("l", TIMERS, &mut script).await;
+            };
+            let stopping = async {
+                tokio::time::sleep(Duration::from_millis(2_500)).await;
+                tasks.cancel();
+            };
+            tokio::time::timeout(Duration::from_secs(30), async { tokio::join!(running, stopping) })
+                .await
+                .unwrap();
+            assert_eq!(script.ended, expected);
+        }
     }
 }
