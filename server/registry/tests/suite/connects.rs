@@ -3,79 +3,27 @@
 use std::sync::Arc;
 
 use portico_auth::authz::AlwaysAllow;
-use portico_machinery::connect::{Dial, Security};
-use portico_machinery::route::Target as RouteTarget;
+use portico_machinery::connect::Dial;
 use portico_machinery::{Object, RequestInfo, UserInfo};
-use portico_registry::{
-    Admission, Attributes, Call, Charged, Connected, Objects, Operation, Pending, Registered, Target, Write,
-};
-use portico_store::{Operation as StoreOperation, Txn};
+use portico_registry::{Attributes, Call, Connected, Operation, Target};
 
+use crate::doubles::{NoBackends, Recorder};
 use crate::harness::{Harness, object};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
 /// Changes the options of connections.
-struct Rewriting;
-
-impl Admission for Rewriting {
-    fn mutate<'a>(
-        &'a self,
-        _objects: &'a Objects,
-        attributes: Attributes<'a>,
-        new: Option<&'a mut Object>,
-        _old: Option<&'a Object>,
-    ) -> Option<Pending<'a, Vec<String>>> {
-        let options = new.filter(|_| attributes.operation == Operation::Connect)?;
-        match attributes.subresource() {
-            "exec" => {
-                options.set(&["command"], ["echo", "a b&c"]);
-                options.set(&["container"], "other");
-                options.set(&["stdin"], false);
-                options.set(&["tty"], true);
-            }
-            "portforward" => options.set(&["ports"], [80, 81]),
-            _ => options.set(&["path"], "/elsewhere"),
+fn rewrite(attributes: Attributes<'_>, options: &mut Object) {
+    match (attributes.operation, attributes.subresource()) {
+        (Operation::Connect, "exec") => {
+            options.set(&["command"], ["echo", "a b&c"]);
+            options.set(&["container"], "other");
+            options.set(&["stdin"], false);
+            options.set(&["tty"], true);
         }
-        None
-    }
-
-    fn validate<'a>(
-        &'a self,
-        _objects: &'a Objects,
-        _attributes: Attributes<'a>,
-        _new: Option<&'a Object>,
-        _old: Option<&'a Object>,
-    ) -> Option<Pending<'a, Vec<String>>> {
-        None
-    }
-
-    fn check_quota<'a>(
-        &'a self,
-        _objects: &'a Objects,
-        _attributes: Attributes<'a>,
-        _write: Write<'a>,
-    ) -> Option<Pending<'a, ()>> {
-        None
-    }
-
-    fn commit<'a>(
-        &'a self,
-        _objects: &'a Objects,
-        _attributes: Attributes<'a>,
-        _write: Write<'a>,
-        _txn: &'a Txn,
-        _checks: &'a [StoreOperation],
-    ) -> Option<Pending<'a, Charged>> {
-        None
-    }
-}
-
-struct NoBackends;
-
-impl Registered for NoBackends {
-    fn backend_of(&self, _: &str, _: &str, _: Option<u16>) -> Option<(Vec<RouteTarget>, Security)> {
-        None
+        (Operation::Connect, "portforward") => options.set(&["ports"], [80, 81]),
+        (Operation::Connect, _) => options.set(&["path"], "/elsewhere"),
+        _ => {}
     }
 }
 
@@ -96,7 +44,8 @@ async fn connect(harness: &Harness, path: &str, query: &str) -> Dial {
 
 #[tokio::test]
 async fn options_that_admission_changes_are_those_of_the_connection() {
-    let harness = Harness::open_asking(Arc::new(Rewriting), Arc::new(AlwaysAllow)).await;
+    let admission = Arc::new(Recorder::changing(rewrite));
+    let harness = Harness::open_asking(admission, Arc::new(AlwaysAllow)).await;
     let addresses = r#","status":{"addresses":[{"type":"InternalIP","address":"192.0.2.1"}]}"#;
     assert_eq!(harness.post("/api/v1/nodes", &object("Node", "n", addresses)).await.code, 201);
     let spec =

@@ -13,6 +13,7 @@ mod custom_writes;
 mod defaults_of_others;
 mod definitions;
 mod deletions;
+mod doubles;
 mod evictions;
 mod exactness;
 mod followers;

@@ -3,17 +3,14 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use portico_auth::authz::AlwaysAllow;
-use portico_machinery::connect::Security;
-use portico_machinery::route::Target as RouteTarget;
 use portico_machinery::{GroupResource, Object, RequestInfo, UserInfo};
 use portico_registry::{
-    Admission, Attributes, Call, Charged, Context, CreateOptions, DeleteOptions, ListOptions, Objects, Part,
-    Patch, PatchOptions, Pending, Place, Registered, Target, UpdateOptions, Write,
+    Call, Context, CreateOptions, DeleteOptions, ListOptions, Part, Patch, PatchOptions, Place, Target,
+    UpdateOptions,
 };
-use portico_store::{Operation, Txn};
 
+use crate::doubles::{NoBackends, Recorder};
 use crate::harness::{Harness, JSON, MERGE, object};
 
 const APPLY: &str = "application/apply-patch+yaml";
@@ -21,91 +18,6 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
-
-/// Notes every question, and accepts everything.
-#[derive(Default)]
-struct Recorder {
-    asked: Mutex<Vec<String>>,
-}
-
-impl Recorder {
-    fn note(&self, step: &str, attributes: &Attributes<'_>, objects: [bool; 2]) {
-        let Attributes { operation, served, namespace, name, context, .. } = attributes;
-        let resource = &served.resource.resource;
-        let subresource = attributes.subresource();
-        let dry_run = if attributes.is_dry_run() { " dry run" } else { "" };
-        let [new, old] = objects.map(u8::from);
-        let user = &context.user.name;
-        let line = format!(
-            "{step} {operation:?} {resource}/{subresource} {namespace}/{name} new={new} old={old} by {user}{dry_run}"
-        );
-        self.asked.lock().push(line);
-    }
-
-    /// What was asked since the last look.
-    fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.asked.lock())
-    }
-}
-
-impl Admission for Recorder {
-    fn mutate<'a>(
-        &'a self,
-        _objects: &'a Objects,
-        attributes: Attributes<'a>,
-        new: Option<&'a mut Object>,
-        old: Option<&'a Object>,
-    ) -> Option<Pending<'a, Vec<String>>> {
-        self.note("mutate", &attributes, [new.is_some(), old.is_some()]);
-        None
-    }
-
-    fn validate<'a>(
-        &'a self,
-        _objects: &'a Objects,
-        attributes: Attributes<'a>,
-        new: Option<&'a Object>,
-        old: Option<&'a Object>,
-    ) -> Option<Pending<'a, Vec<String>>> {
-        self.note("validate", &attributes, [new.is_some(), old.is_some()]);
-        None
-    }
-
-    fn check_quota<'a>(
-        &'a self,
-        _objects: &'a Objects,
-        attributes: Attributes<'a>,
-        write: Write<'a>,
-    ) -> Option<Pending<'a, ()>> {
-        self.note("quota", &attributes, [true, write.old.is_some()]);
-        None
-    }
-
-    fn commit<'a>(
-        &'a self,
-        _objects: &'a Objects,
-        attributes: Attributes<'a>,
-        write: Write<'a>,
-        _txn: &'a Txn,
-        _checks: &'a [Operation],
-    ) -> Option<Pending<'a, Charged>> {
-        self.note("commit", &attributes, [true, write.old.is_some()]);
-        None
-    }
-}
-
-struct NoBackends;
-
-impl Registered for NoBackends {
-    fn backend_of(
-        &self,
-        _namespace: &str,
-        _service: &str,
-        _port: Option<u16>,
-    ) -> Option<(Vec<RouteTarget>, Security)> {
-        None
-    }
-}
 
 struct Walk {
     harness: Harness,

@@ -1,0 +1,115 @@
+//! Doubles of what the registry asks.
+
+use parking_lot::Mutex;
+use portico_machinery::connect::Security;
+use portico_machinery::route::Target as RouteTarget;
+use portico_machinery::{Object, Status};
+use portico_registry::{Admission, Attributes, Charged, Objects, Operation, Pending, Registered, Write};
+use portico_store::{Operation as StoreOperation, Txn};
+
+/// Admission that notes every question.
+#[derive(Default)]
+pub struct Recorder {
+    asked: Mutex<Vec<String>>,
+    /// What it changes.
+    change: Option<fn(Attributes<'_>, &mut Object)>,
+    /// Name of the object whose deletion it refuses.
+    undeletable: Option<&'static str>,
+}
+
+impl Recorder {
+    /// Changes objects with this.
+    pub fn changing(change: fn(Attributes<'_>, &mut Object)) -> Self {
+        Self { change: Some(change), ..Self::default() }
+    }
+
+    /// Refuses deletions of an object.
+    pub fn keeping(name: &'static str) -> Self {
+        Self { undeletable: Some(name), ..Self::default() }
+    }
+
+    fn note(&self, step: &str, attributes: &Attributes<'_>, objects: [bool; 2]) {
+        let Attributes { operation, served, namespace, name, context, .. } = attributes;
+        let resource = &served.resource.resource;
+        let subresource = attributes.subresource();
+        let dry_run = if attributes.is_dry_run() { " dry run" } else { "" };
+        let [new, old] = objects.map(u8::from);
+        let user = &context.user.name;
+        let line = format!(
+            "{step} {operation:?} {resource}/{subresource} {namespace}/{name} new={new} old={old} by {user}{dry_run}"
+        );
+        self.asked.lock().push(line);
+    }
+
+    /// What was asked since the last look.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.asked.lock())
+    }
+}
+
+impl Admission for Recorder {
+    fn mutate<'a>(
+        &'a self,
+        _objects: &'a Objects,
+        attributes: Attributes<'a>,
+        new: Option<&'a mut Object>,
+        old: Option<&'a Object>,
+    ) -> Option<Pending<'a, Vec<String>>> {
+        self.note("mutate", &attributes, [new.is_some(), old.is_some()]);
+        if let (Some(change), Some(new)) = (self.change, new) {
+            change(attributes, new);
+        }
+        None
+    }
+
+    fn validate<'a>(
+        &'a self,
+        _objects: &'a Objects,
+        attributes: Attributes<'a>,
+        new: Option<&'a Object>,
+        old: Option<&'a Object>,
+    ) -> Option<Pending<'a, Vec<String>>> {
+        self.note("validate", &attributes, [new.is_some(), old.is_some()]);
+        if attributes.operation == Operation::Delete && old.map(Object::name) == self.undeletable {
+            let refused = Status::forbidden(&attributes.served.resource, attributes.name, "it stays");
+            return Some(Box::pin(std::future::ready(Err(Box::new(refused)))));
+        }
+        None
+    }
+
+    fn check_quota<'a>(
+        &'a self,
+        _objects: &'a Objects,
+        attributes: Attributes<'a>,
+        write: Write<'a>,
+    ) -> Option<Pending<'a, ()>> {
+        self.note("quota", &attributes, [true, write.old.is_some()]);
+        None
+    }
+
+    fn commit<'a>(
+        &'a self,
+        _objects: &'a Objects,
+        attributes: Attributes<'a>,
+        write: Write<'a>,
+        _txn: &'a Txn,
+        _checks: &'a [StoreOperation],
+    ) -> Option<Pending<'a, Charged>> {
+        self.note("commit", &attributes, [true, write.old.is_some()]);
+        None
+    }
+}
+
+/// No backends.
+pub struct NoBackends;
+
+impl Registered for NoBackends {
+    fn backend_of(
+        &self,
+        _namespace: &str,
+        _service: &str,
+        _port: Option<u16>,
+    ) -> Option<(Vec<RouteTarget>, Security)> {
+        None
+    }
+}
