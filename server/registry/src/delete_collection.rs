@@ -1,6 +1,8 @@
 //! Deletecollection (upstream's `Store.DeleteCollection`): a list, and a delete of each; not atomic.
 
-use futures::future::try_join_all;
+use std::sync::Arc;
+
+use futures::future::join_all;
 use portico_machinery::status::Reason;
 use portico_store::Record;
 
@@ -16,26 +18,40 @@ use crate::verbs::Verbs;
 const TOGETHER: usize = 64;
 
 impl Verbs {
-    /// What was there, as it was before, and the revision of the last deletion (0 when there was none).
+    /// The objects to delete.
+    pub(crate) async fn select_collection(
+        &self,
+        served: &ServedResource,
+        namespace: &str,
+        select: &ListOptions,
+    ) -> Result<Page> {
+        served.require("deletecollection")?;
+        self.objects.list(served, namespace, select).await
+    }
+
+    /// Deletes these objects of a collection. Returns the revision of the last deletion, 0 if there was none.
+    ///
+    /// # Errors
+    /// The first failure but 404, once the deletions begun together with it have ended.
     pub(crate) async fn delete_collection(
         &self,
         context: &Context,
         served: &ServedResource,
         namespace: &str,
-        select: &ListOptions,
+        records: &[Arc<Record>],
         options: &DeleteOptions,
-    ) -> Result<(Page, i64)> {
-        served.require("deletecollection")?;
+    ) -> Result<i64> {
         // Upstream names no object to those who are asked about a collection, nor about any of its objects.
         let place = Place { part: Part::Main, namespace, name: "" };
         let attributes = Attributes::new(context, served, place, Options::Delete(options));
-        let page = self.objects.list(served, namespace, select).await?;
         let mut last = 0;
-        for together in page.records.chunks(TOGETHER) {
+        for together in records.chunks(TOGETHER) {
             let deletions = together.iter().map(|record| self.delete_one(attributes, record, options));
-            last = try_join_all(deletions).await?.into_iter().fold(last, i64::max);
+            for revision in join_all(deletions).await {
+                last = last.max(revision?);
+            }
         }
-        Ok((page, last))
+        Ok(last)
     }
 
     async fn delete_one(

@@ -268,7 +268,8 @@ impl Registry {
         options: &DeleteOptions,
     ) -> Result<Listed> {
         let served = self.objects().served(resource)?;
-        let (page, _) = self.verbs.delete_collection(context, &served, namespace, select, options).await?;
+        let page = self.verbs.select_collection(&served, namespace, select).await?;
+        self.verbs.delete_collection(context, &served, namespace, &page.records, options).await?;
         Ok(page.into())
     }
 

@@ -18,7 +18,7 @@ use crate::served::ServedResource;
 use crate::stored;
 
 /// About how many bytes one piece has.
-const PIECE: usize = 64 * 1024;
+pub(super) const PIECE: usize = 64 * 1024;
 
 /// The metadata of a list; `bare` lists, those of custom resources, contain an empty token, too.
 pub(super) fn metadata(page: &Page, bare: bool) -> Vec<u8> {
@@ -109,16 +109,6 @@ impl Writer {
         }
     }
 
-    /// The next piece and what follows it, `None` after the last one.
-    async fn next(mut self) -> Result<Option<(Bytes, Self)>> {
-        if self.done {
-            return Ok(None);
-        }
-        let is_long = self.renderer().is_long(self.records.as_slice());
-        let inner = Arc::clone(&self.inner);
-        inner.compute(is_long, async move { Some((self.piece(), self)) }).await
-    }
-
     fn piece(&mut self) -> Bytes {
         let mut out = std::mem::take(&mut self.begun);
         if out.is_empty() {
@@ -137,6 +127,44 @@ impl Writer {
         }
         out.into()
     }
+}
+
+impl Pieces for Writer {
+    fn is_done(&self) -> bool {
+        self.done
+    }
+
+    async fn next(mut self) -> Result<Option<(Bytes, Self)>> {
+        if self.done {
+            return Ok(None);
+        }
+        let is_long = self.renderer().is_long(self.records.as_slice());
+        let inner = Arc::clone(&self.inner);
+        inner.compute(is_long, async move { Some((self.piece(), self)) }).await
+    }
+}
+
+/// Writes a list piece by piece.
+pub(super) trait Pieces: Sized + Send + 'static {
+    /// True once the last piece is written.
+    fn is_done(&self) -> bool;
+    /// The next piece and what follows it, `None` after the last one.
+    fn next(self) -> impl Future<Output = Result<Option<(Bytes, Self)>>> + Send;
+}
+
+/// The list as a body: whole when it fits one piece. The first piece is written at once.
+pub(super) async fn body<P: Pieces>(list: P) -> Result<Body> {
+    let (first, rest) = match list.next().await? {
+        Some((whole, rest)) if rest.is_done() => return Ok(Body::Bytes(whole)),
+        Some((first, rest)) => (first, rest),
+        None => return Ok(Body::Bytes(Bytes::new())),
+    };
+    let rest = stream::try_unfold(rest, |rest| async {
+        // Other requests of this thread have their turn between two pieces.
+        yield_now().await;
+        rest.next().await
+    });
+    Ok(Body::List(Box::pin(stream::iter([Ok(first)]).chain(rest))))
 }
 
 /// The list as a body: whole when it is short, else in pieces.
@@ -177,15 +205,5 @@ async fn json(
         first: true,
         done: false,
     };
-    let (first, rest) = match writer.next().await? {
-        Some((whole, Writer { done: true, .. })) => return Ok(Body::Bytes(whole)),
-        Some((first, rest)) => (first, rest),
-        None => return Ok(Body::Bytes(Bytes::new())),
-    };
-    let rest = stream::try_unfold(rest, |writer| async {
-        // Other requests of this thread have their turn between two pieces.
-        yield_now().await;
-        writer.next().await
-    });
-    Ok(Body::List(Box::pin(stream::iter([Ok(first)]).chain(rest))))
+    body(writer).await
 }

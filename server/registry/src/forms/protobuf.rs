@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::stream;
 use jiff::Timestamp;
 use portico_machinery::Object;
 use portico_machinery::accept::{Encoding, Form, MetaVersion};
@@ -11,6 +10,7 @@ use portico_machinery::protobuf::{ENVELOPE_TAIL, Writer, envelope_head, field_le
 use portico_store::Record;
 use tokio::task::yield_now;
 
+use super::list::{PIECE, Pieces, body};
 use super::{FormKey, Include, Made, Renderer, Shape};
 use crate::Result;
 use crate::answer::Body;
@@ -18,12 +18,6 @@ use crate::list::Page;
 use crate::objects::Objects;
 use crate::served::ServedResource;
 use crate::stored;
-
-/// About how many bytes one piece of a list has.
-const PIECE: usize = 64 * 1024;
-
-/// Lists of more objects than this are written in pieces.
-const WHOLE: usize = 64;
 
 /// How many objects are measured before others may run.
 const TURN: usize = 256;
@@ -123,9 +117,9 @@ impl Messages {
     }
 
     /// The next piece behind what is written already.
-    fn piece(&mut self, begun: Vec<u8>, about: usize) -> Bytes {
+    fn piece(&mut self, begun: Vec<u8>) -> Bytes {
         let mut writer = Writer::from(begun);
-        while writer.len() < about {
+        while writer.len() < PIECE {
             let Some(record) = self.records.next() else {
                 writer.raw(&ENVELOPE_TAIL);
                 self.done = true;
@@ -135,8 +129,13 @@ impl Messages {
         }
         writer.into_bytes().into()
     }
+}
 
-    /// The next piece and what follows it, `None` after the last one.
+impl Pieces for Messages {
+    fn is_done(&self) -> bool {
+        self.done
+    }
+
     async fn next(mut self) -> Result<Option<(Bytes, Self)>> {
         if self.done {
             return Ok(None);
@@ -151,18 +150,9 @@ impl Messages {
                     self.head(length)
                 }
             };
-            Some((self.piece(begun, PIECE), self))
+            Some((self.piece(begun), self))
         };
         inner.compute(is_long, piece).await
-    }
-
-    /// The list at once.
-    fn whole(mut self) -> Bytes {
-        let renderer = self.renderer();
-        let length = |record: &Arc<Record>| field_length(2, renderer.message(record).len() as u64);
-        let items: u64 = self.records.as_slice().iter().map(length).sum();
-        let head = self.head(items + self.metadata.len() as u64);
-        self.piece(head, usize::MAX)
     }
 }
 
@@ -179,14 +169,13 @@ fn list_metadata(page: &Page) -> Vec<u8> {
     writer.into_bytes()
 }
 
-/// The list as a body: whole when it is short, else in pieces.
+/// The list as a body.
 pub(super) async fn stream(
     inner: &Arc<Objects>,
     served: &Arc<ServedResource>,
     form: Form,
     page: Page,
 ) -> Result<Body> {
-    let short = page.records.len() <= WHOLE;
     let messages = Messages {
         inner: inner.clone(),
         served: served.clone(),
@@ -197,14 +186,5 @@ pub(super) async fn stream(
         begun: false,
         done: false,
     };
-    if short {
-        let is_long = messages.renderer().is_long(messages.records.as_slice());
-        return inner.compute(is_long, async move { Body::Bytes(messages.whole()) }).await;
-    }
-    let pieces = stream::try_unfold(messages, |messages| async {
-        // Other requests of this thread have their turn between two pieces.
-        yield_now().await;
-        messages.next().await
-    });
-    Ok(Body::List(Box::pin(pieces)))
+    body(messages).await
 }

@@ -389,13 +389,15 @@ impl Request<'_> {
         self.record_delete_options();
         let options = self.objects().checked_delete(options, true)?;
         let include = self.include(wanted.form)?;
-        let (page, last) = self
-            .verbs()
-            .delete_collection(self.context, &self.served, self.namespace, &select, &options)
-            .await?;
-        let revision = page.revision.max(last);
+        let page = self.verbs().select_collection(&self.served, self.namespace, &select).await?;
+        let (records, listed) = (page.records.clone(), page.revision);
         let left_out = unreadable::warning(&self.served.resource, &page.unreadable);
+        // Rendered before the deletions: an answer that cannot be rendered is a failure, and a failure deletes nothing.
         let body = self.page(wanted, include, page).await?;
+        let deletion =
+            self.verbs().delete_collection(self.context, &self.served, self.namespace, &records, &options);
+        let last = deletion.await.inspect_err(|_| self.recorder.response(Bytes::new()))?;
+        let revision = listed.max(last);
         let warnings =
             left_out.into_iter().chain(self.served.strategies.delete.delete_warnings(&options)).collect();
         Ok(Answer { body, warnings, ..Answer::json(200, Bytes::new(), revision) }.dressed(wanted))

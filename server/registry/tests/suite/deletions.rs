@@ -1,5 +1,10 @@
 //! Deletions: preconditions, finalizers, propagation, collections.
 
+use std::sync::Arc;
+
+use portico_auth::authz::AlwaysAllow;
+
+use crate::doubles::Recorder;
 use crate::harness::{Harness, JSON, MERGE, object};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -128,4 +133,15 @@ async fn a_pod_whose_time_is_up_is_not_marked_again() {
     let marked = harness.delete(&url).await;
     assert_eq!(marked.at("metadata.deletionGracePeriodSeconds"), "0");
     assert_eq!(harness.delete(&url).await.text, marked.text);
+}
+
+#[tokio::test]
+async fn a_refused_deletion_of_a_collection_cancels_none_in_flight() {
+    let admission = Arc::new(Recorder::keeping("b"));
+    let harness = Harness::open_asking(admission, Arc::new(AlwaysAllow)).await;
+    for name in ["a", "b", "c", "d"] {
+        assert_eq!(harness.post(MAPS, &object("ConfigMap", name, "")).await.code, 201);
+    }
+    assert_eq!(harness.delete(MAPS).await.code, 403);
+    assert_eq!(harness.get(MAPS).await.names(), ["b"]);
 }

@@ -148,6 +148,39 @@ async fn reads_wait_for_no_place_that_writes_hold() {
     }
 }
 
+/// The answer to a deletion of the config maps while the process ends: it cannot be rendered.
+async fn delete_while_ending(harness: &Harness, accept: &str) -> u16 {
+    let tasks = TaskSet::new();
+    let offload = Arc::new(Offload::with_threads("long", 1, &tasks).unwrap());
+    harness.registry.offload_to(Arc::clone(&offload));
+    // Takes the thread until the tasks are aborted.
+    let (held, released) = std::sync::mpsc::channel::<()>();
+    tasks.spawn("holds the thread", async move {
+        let _held = held;
+        pending::<()>().await;
+    });
+    let mut holds = Box::pin(offload.run_light("held", async move { released.recv().is_err() }));
+    assert!(futures::poll!(&mut holds).is_pending());
+    let ending = async {
+        while !tasks.running().contains_key("long-read") {
+            tokio::task::yield_now().await;
+        }
+        tasks.shutdown(Duration::ZERO).await;
+    };
+    let (answer, ()) = tokio::join!(harness.answer("DELETE", CONFIG_MAPS, accept, "", ""), ending);
+    answer.code
+}
+
+#[tokio::test]
+async fn a_collection_whose_answer_cannot_be_rendered_is_not_deleted() {
+    for accept in [TABLE, PROTOBUF] {
+        let harness = Harness::open().await;
+        fill(&harness).await;
+        assert_eq!(delete_while_ending(&harness, accept).await, 500, "{accept}");
+        assert_eq!(harness.get(CONFIG_MAPS).await.names().len(), 40, "{accept}");
+    }
+}
+
 #[tokio::test]
 async fn an_offloaded_request_is_answered_as_any_other() {
     let harness = Harness::open().await;
