@@ -142,7 +142,8 @@ impl SqliteStore {
         opened.reserved.into_iter().for_each(|id| cache.reserve(id));
         let cache = Arc::new(cache);
         let (requests, queue) = mpsc::channel(settings.write_queue.max(1));
-        let space = Space::new(&settings.path, settings.reserve_bytes, settings.max_file_bytes);
+        let space =
+            Space::new(&settings.path, &lock.database, settings.reserve_bytes, settings.max_file_bytes);
         let space = Arc::new(space);
         let reader = Arc::new(Reader {
             pool: readers,

@@ -34,7 +34,8 @@ fn allocate(file: &File, from: u64, to: u64) -> io::Result<()> {
     write_zeros(file, from, to)
 }
 
-fn write_zeros(mut file: &File, from: u64, to: u64) -> io::Result<()> {
+/// Overwrites a part of a file with zeros. Blocks.
+pub(super) fn write_zeros(mut file: &File, from: u64, to: u64) -> io::Result<()> {
     use std::io::{Seek, SeekFrom, Write};
     static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
     file.seek(SeekFrom::Start(from))?;

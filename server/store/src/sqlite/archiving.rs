@@ -3,6 +3,7 @@
 use sqlx::{Row, SqliteConnection};
 
 use super::history::PREVIOUS;
+use super::space::Space;
 use super::statement::{self, Batch};
 use crate::reseal::Resealed;
 
@@ -107,6 +108,7 @@ pub(super) async fn forget(
 pub(super) async fn replace(
     connection: &mut SqliteConnection,
     values: &[Resealed],
+    space: &Space,
 ) -> Result<(), sqlx::Error> {
     const REPLACE: &str = "UPDATE archive SET value = ?1, bytes = length(?1) WHERE revision = ?2";
     sqlx::query("BEGIN IMMEDIATE").execute(&mut *connection).await?;
@@ -114,6 +116,7 @@ pub(super) async fn replace(
         for (revision, value) in values {
             sqlx::query(REPLACE).bind(value).bind(revision).execute(&mut *connection).await?;
         }
+        space.cover_written(&mut *connection).await?;
         sqlx::query("COMMIT").execute(&mut *connection).await.map(drop)
     };
     let replaced = replaced.await;

@@ -41,7 +41,10 @@ pub(crate) fn is_lack(error: &io::Error) -> bool {
 
 /// Whether a file could not grow. Then the last frame of a transaction, which commits it, was not written.
 pub(crate) fn is_full(error: &sqlx::Error) -> bool {
-    code(error) == Some(SQLITE_FULL)
+    match error {
+        sqlx::Error::Io(error) => is_lack(error),
+        error => code(error) == Some(SQLITE_FULL),
+    }
 }
 
 fn code(error: &sqlx::Error) -> Option<i32> {

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 use tokio::sync::oneshot;
 
@@ -21,6 +22,10 @@ pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Revisions that one step looks at.
 pub(super) const STEP_REVISIONS: i64 = 1_000;
 
+/// Writes a page as it is; SQLite writes none for an update that changes nothing.
+pub(super) const SAME_PAGE: &str = "BEGIN IMMEDIATE; UPDATE meta SET revision = revision + 1 WHERE id = 1; \
+    UPDATE meta SET revision = revision - 1 WHERE id = 1; COMMIT";
+
 /// Pages that one step gives back.
 const STEP_PAGES: i64 = 500;
 
@@ -38,8 +43,8 @@ pub(crate) enum Step {
     Compact(i64),
     /// Give free pages back. Answers how many are left to give.
     Vacuum,
-    /// Copy the log into the file and cut it; on a full disk the log stays as long as it is. Answers 1 when a reader needs it, and
-    /// it was not cut; else 0.
+    /// Copy the log into the file and cut it to the size of the reserve; on a full disk the log stays as long as it is. Answers 1 when
+    /// a reader needs it, and it was not cut; else 0.
     Checkpoint,
     /// Note that the revision stands here at this time (Unix seconds), and forget what stood where before `oldest`, but
     /// for the last of it. Answers 0.
@@ -70,23 +75,20 @@ impl Maintenance {
             Step::Compact(until) => {
                 let until = (*until).min(revision).min(compacted.saturating_add(STEP_REVISIONS));
                 let archive = space.full().is_none().then_some(archive);
-                compact(connection, compacted, until, publisher, archive).await
+                compact(connection, compacted, until, publisher, archive.map(|archive| (archive, space)))
+                    .await
             }
-            Step::Archive => note(connection, &archived(archive, publisher), *compacted).await,
+            Step::Archive => note(connection, &archived(archive, publisher), *compacted, space).await,
             Step::Forget { resource, until } => {
                 archiving::forget(connection, *resource, *until, *compacted).await
             }
-            Step::Reseal(values) => archiving::replace(connection, values).await.map(|()| 0),
+            Step::Reseal(values) => archiving::replace(connection, values, space).await.map(|()| 0),
             Step::Vacuum if space.full().is_some() => short_vacuum(connection, space.vacuum_pages()).await,
             Step::Vacuum => vacuum(connection, STEP_PAGES).await,
             Step::Checkpoint if space.full().is_some() => restart(connection).await.map(|_| 1),
-            Step::Checkpoint => {
-                let cut = checkpoint(connection, "TRUNCATE").await;
-                space.allocate_log().ok();
-                cut
-            }
+            Step::Checkpoint => cut(connection, space).await,
             Step::Relax => space.relax(connection).await.map(|()| 0),
-            Step::Mark { at, oldest } => mark(connection, revision, *at, *oldest).await,
+            Step::Mark { at, oldest } => mark(connection, revision, *at, *oldest, space).await,
         }
     }
 }
@@ -100,7 +102,7 @@ pub(super) async fn compact(
     compacted: &mut i64,
     until: i64,
     publisher: &Publisher,
-    archive: Option<&ArchiveRules>,
+    archive: Option<(&ArchiveRules, &Space)>,
 ) -> Result<i64, sqlx::Error> {
     if until <= *compacted {
         return Ok(*compacted);
@@ -109,18 +111,11 @@ pub(super) async fn compact(
     let mut batch = Statements::default();
     batch.statement("BEGIN IMMEDIATE");
     match archive {
-        Some(archive) => archiving::keep(&mut batch, &archived(archive, publisher), *compacted, until)?,
+        Some((archive, _)) => archiving::keep(&mut batch, &archived(archive, publisher), *compacted, until)?,
         None => archiving::lose(&mut batch, until)?,
     }
     forget(&mut batch, *compacted, until)?;
-    batch.statement("COMMIT");
-    let rows = match batch.fetch(connection).await {
-        Ok(rows) => rows,
-        Err(error) => {
-            statement::rollback(connection).await;
-            return Err(error);
-        }
-    };
+    let rows = commit(connection, batch, archive.map(|(_, space)| space)).await?;
     *compacted = until;
     // Less the format byte, which the count of what is superseded leaves out.
     let freed =
@@ -153,10 +148,33 @@ async fn note(
     connection: &mut SqliteConnection,
     resources: &str,
     compacted: i64,
+    space: &Space,
 ) -> Result<i64, sqlx::Error> {
     let mut batch = Statements::default();
+    batch.statement("BEGIN IMMEDIATE");
     archiving::note(&mut batch, resources, compacted)?;
-    batch.fetch(connection).await.map(|_| 0)
+    commit(connection, batch, Some(space)).await.map(|_| 0)
+}
+
+/// Runs a transaction that has begun, extends the file to the pages that it adds, and commits it; rolls back after an error.
+async fn commit(
+    connection: &mut SqliteConnection,
+    batch: Statements,
+    space: Option<&Space>,
+) -> Result<Vec<SqliteRow>, sqlx::Error> {
+    let committed = async {
+        let rows = batch.fetch(&mut *connection).await?;
+        if let Some(space) = space {
+            space.cover_written(&mut *connection).await?;
+        }
+        sqlx::query("COMMIT").execute(&mut *connection).await?;
+        Ok(rows)
+    };
+    let committed = committed.await;
+    if committed.is_err() {
+        statement::rollback(connection).await;
+    }
+    committed
 }
 
 /// The numbers of the resources whose history is kept longer, joined by commas.
@@ -181,7 +199,22 @@ async fn vacuum(connection: &mut SqliteConnection, step: i64) -> Result<i64, sql
     Ok(free - SPARE_PAGES - pages)
 }
 
-/// The same on a full disk: in parts that the log has blocks for.
+/// Copies the log into the file and cuts it to the size of the reserve. Returns 1 if a reader needs it.
+async fn cut(connection: &mut SqliteConnection, space: &Space) -> Result<i64, sqlx::Error> {
+    if !restart(connection).await? {
+        return Ok(1);
+    }
+    let write = async |connection: &mut SqliteConnection| {
+        let written = sqlx::raw_sql(SAME_PAGE).execute(&mut *connection).await;
+        if written.is_err() {
+            statement::rollback(connection).await;
+        }
+        written.map(drop)
+    };
+    space.cut_log(connection, write).await.map(|()| 0)
+}
+
+/// Gives free pages back on a full disk, in parts that the log has blocks for.
 async fn short_vacuum(connection: &mut SqliteConnection, step: i64) -> Result<i64, sqlx::Error> {
     restart(connection).await?;
     let left = vacuum(connection, step).await?;
@@ -212,10 +245,17 @@ async fn mark(
     revision: i64,
     at: i64,
     oldest: i64,
+    space: &Space,
 ) -> Result<i64, sqlx::Error> {
-    let insert = sqlx::query("INSERT OR IGNORE INTO mark (revision, at) VALUES (?, ?)");
-    insert.bind(revision).bind(at).execute(&mut *connection).await?;
-    let forget = "DELETE FROM mark WHERE revision < (SELECT revision FROM mark WHERE at <= ? \
-        ORDER BY at DESC, revision DESC LIMIT 1)";
-    sqlx::query(forget).bind(oldest).execute(connection).await.map(|_| 0)
+    let mut batch = Statements::default();
+    batch.statement("BEGIN IMMEDIATE");
+    batch.statement("INSERT OR IGNORE INTO mark (revision, at) VALUES (?, ?)");
+    batch.bind(revision)?;
+    batch.bind(at)?;
+    batch.statement(
+        "DELETE FROM mark WHERE revision < (SELECT revision FROM mark WHERE at <= ? \
+         ORDER BY at DESC, revision DESC LIMIT 1)",
+    );
+    batch.bind(oldest)?;
+    commit(connection, batch, Some(space)).await.map(|_| 0)
 }

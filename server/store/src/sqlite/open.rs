@@ -50,8 +50,15 @@ pub(crate) struct Contents {
 /// for it on a full disk.
 pub(crate) async fn open(settings: &Settings) -> Result<(FileLock, Opened), OpenError> {
     let lock = lock::acquire(&settings.path)?;
-    space::release(&settings.path);
-    Ok((lock, open_locked(settings).await?))
+    let reserved = space::release(&settings.path);
+    match open_locked(settings).await {
+        Ok(opened) => Ok((lock, opened)),
+        Err(error) => {
+            let path = settings.path.clone();
+            portico_kit::tasks::blocking(move || space::restore(&path, reserved)).await;
+            Err(error)
+        }
+    }
 }
 
 async fn open_locked(settings: &Settings) -> Result<Opened, OpenError> {

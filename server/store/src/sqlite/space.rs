@@ -10,16 +10,16 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use sqlx::{AssertSqlSafe, SqliteConnection};
+use sqlx::{AssertSqlSafe, Row, SqliteConnection};
 use tokio::sync::watch;
 
-use super::allocate::{Disk, extend};
+use super::allocate::{Disk, extend, write_zeros};
 use super::failure::{NO_SPACE, is_lack, logged};
 use super::files;
 use super::mark::beside;
@@ -54,12 +54,19 @@ const DELETION_BYTES: u64 = 64 * 1024;
 const INDEX_BYTES: u64 = 64 * 1024;
 /// Bytes that are written to find out whether any can be: more than SQLite adds to a file at once.
 const PROBE_BYTES: usize = 64 * 1024;
+/// Number of pages of a database whose pages were not counted.
+const UNCOUNTED: u64 = u64::MAX / 2;
+/// Bytes of the header of the write-ahead log, and of one page in it.
+const LOG_HEADER_BYTES: u64 = 32;
+const FRAME_BYTES: u64 = 24 + PAGE_BYTES;
 /// Period of attempts to leave the state in which only deletions are written.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// The disk space of an open database.
 pub(crate) struct Space {
     path: PathBuf,
+    /// The database's file, as long as it is locked.
+    database: Weak<File>,
     /// Size of the reserve.
     bytes: u64,
     max_pages: Option<u64>,
@@ -72,12 +79,13 @@ pub(crate) struct Space {
 impl Space {
     /// The space of a database that was just opened. The write-ahead log gets its blocks; without them, or on a disk that is
     /// full, only deletions are written from the start. Blocks.
-    pub(crate) fn new(path: &Path, bytes: u64, max_file_bytes: Option<u64>) -> Self {
+    pub(crate) fn new(path: &Path, database: &Arc<File>, bytes: u64, max_file_bytes: Option<u64>) -> Self {
         let space = Self {
             path: path.to_owned(),
+            database: Arc::downgrade(database),
             bytes: bounded(path, bytes),
             max_pages: max_file_bytes.map(max_pages),
-            pages: AtomicU64::new(u64::MAX / 2),
+            pages: AtomicU64::new(UNCOUNTED),
             full: watch::Sender::new(None),
         };
         let allocated = space.allocate_log();
@@ -125,6 +133,7 @@ impl Space {
             let pages = pages.max(there) + self.bytes.div_ceil(PAGE_BYTES);
             set(connection, format!("max_page_count = {pages}")).await;
         }
+        self.recount();
         self.full.send_replace(Some(why));
     }
 
@@ -132,11 +141,11 @@ impl Space {
     /// blocks of the disk.
     pub(crate) async fn cover(
         &self,
-        database: &Arc<File>,
         connection: &mut SqliteConnection,
         operations: usize,
         bytes: usize,
     ) -> io::Result<()> {
+        let Some(database) = self.database.upgrade() else { return Ok(()) };
         // A page of an overflow chain holds slightly less than its size.
         let needed = operations as u64 * OPERATION_PAGES + (bytes as u64).div_ceil(PAGE_BYTES - 8) * 2;
         let length = database.metadata()?.len();
@@ -147,13 +156,29 @@ impl Space {
         // What cannot be counted is refused by SQLite.
         let Ok(used) = count(connection, "PRAGMA page_count").await else { return Ok(()) };
         self.pages.store(used + needed, Ordering::Relaxed);
-        if (used + needed) * PAGE_BYTES <= length || self.max_pages.is_some_and(|most| used + needed > most) {
+        self.extend_to(database, used + needed).await
+    }
+
+    /// Extends the database file to all pages that it has in the open transaction.
+    pub(crate) async fn cover_written(&self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+        let Some(database) = self.database.upgrade() else { return Ok(()) };
+        let used = count(connection, "PRAGMA page_count").await?;
+        self.recount();
+        self.extend_to(database, used).await.map_err(sqlx::Error::Io)
+    }
+
+    async fn extend_to(&self, database: Arc<File>, pages: u64) -> io::Result<()> {
+        let is_full = self.full().is_some();
+        let beyond = if is_full { self.bytes.div_ceil(PAGE_BYTES) } else { 0 };
+        let most = self.max_pages.map_or(u64::MAX, |pages| pages + beyond);
+        let (length, wanted) = (database.metadata()?.len(), pages.min(most) * PAGE_BYTES);
+        if wanted <= length {
             return Ok(());
         }
-        let most = self.max_pages.map_or(u64::MAX, |pages| pages.saturating_mul(PAGE_BYTES));
-        let target = ((used + needed) * PAGE_BYTES + self.bytes / SLACK_PART).min(most);
-        let margin = self.bytes / MARGIN_PART;
-        let (database, path) = (database.clone(), self.path.clone());
+        let target = (wanted + self.bytes / SLACK_PART).min(most.saturating_mul(PAGE_BYTES));
+        // A deletion may use what is left.
+        let margin = if is_full { 0 } else { self.bytes / MARGIN_PART };
+        let path = self.path.clone();
         let extended = portico_kit::tasks::blocking(move || {
             let lacking = |disk: &Disk| disk.available < target.saturating_sub(length).saturating_add(margin);
             match Disk::of(&path).filter(lacking) {
@@ -162,6 +187,35 @@ impl Space {
             }
         });
         extended.await.unwrap_or(Ok(()))
+    }
+
+    /// Counts the pages of the database again before the next group.
+    pub(crate) fn recount(&self) {
+        self.pages.store(UNCOUNTED, Ordering::Relaxed);
+    }
+
+    /// Cuts a write-ahead log that was restarted to the size of the reserve, whose blocks it keeps. `write` commits a transaction:
+    /// the first one of a restarted log cuts it.
+    pub(crate) async fn cut_log(
+        &self,
+        connection: &mut SqliteConnection,
+        write: impl AsyncFnOnce(&mut SqliteConnection) -> Result<(), sqlx::Error>,
+    ) -> Result<(), sqlx::Error> {
+        set(connection, format!("journal_size_limit = {}", self.bytes)).await;
+        let written = write(connection).await;
+        set(connection, format!("journal_size_limit = {LOG_KEPT_BYTES}")).await;
+        written?;
+        if count(connection, "PRAGMA secure_delete").await? == 0 {
+            return Ok(());
+        }
+        let row = sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").fetch_one(connection).await?;
+        let frames = u64::try_from(row.try_get::<i64, _>(1)?).unwrap_or(0);
+        let log = beside(&self.path, "-wal");
+        let overwritten = portico_kit::tasks::blocking(move || {
+            let log = File::options().write(true).open(log)?;
+            write_zeros(&log, LOG_HEADER_BYTES + frames * FRAME_BYTES, log.metadata()?.len())
+        });
+        overwritten.await.unwrap_or(Ok(())).map_err(sqlx::Error::Io)
     }
 
     /// Gives the write-ahead log the blocks of the reserve. Blocks.
@@ -180,25 +234,12 @@ impl Space {
         if beside(&self.path, "-wal").exists() {
             return Ok(());
         }
-        self.reserve_bytes(self.bytes)
+        reserve_bytes(&self.path, self.bytes)
     }
 
     /// Without it a start needs space only if the index of the log was removed, so an error does not matter.
     fn reserve_index(&self) {
-        let _ = self.reserve_bytes(self.bytes.min(INDEX_BYTES));
-    }
-
-    fn reserve_bytes(&self, bytes: u64) -> io::Result<()> {
-        let path = reserve(&self.path);
-        let kept = File::create(&path).and_then(|file| {
-            extend(&file, bytes)?;
-            files::give(&file, &self.path)
-        });
-        if kept.is_err() {
-            // Part of a reserve is of no use.
-            remove(&path);
-        }
-        kept
+        let _ = reserve_bytes(&self.path, self.bytes.min(INDEX_BYTES));
     }
 
     /// Gives the write-ahead log its blocks again if it has lost them, and ends the lack of space once there is enough.
@@ -275,9 +316,38 @@ fn bounded(database: &Path, bytes: u64) -> u64 {
     bytes.min(most)
 }
 
-/// Frees the reserve of a database for its write-ahead log.
-pub(crate) fn release(database: &Path) {
-    remove(&reserve(database));
+fn reserve_bytes(database: &Path, bytes: u64) -> io::Result<()> {
+    let path = reserve(database);
+    let kept = File::create(&path).and_then(|file| {
+        extend(&file, bytes)?;
+        files::give(&file, database)
+    });
+    if kept.is_err() {
+        // Part of a reserve is of no use.
+        remove(&path);
+    }
+    kept
+}
+
+/// Frees the reserve of a database for its write-ahead log; returns its size. Blocks.
+pub(crate) fn release(database: &Path) -> u64 {
+    let path = reserve(database);
+    let bytes = fs::metadata(&path).map_or(0, |file| file.len());
+    remove(&path);
+    bytes
+}
+
+/// Reserves again what was freed for a start that failed: in the log if there is one. Blocks.
+pub(crate) fn restore(database: &Path, bytes: u64) {
+    let restored = match File::options().write(true).open(beside(database, "-wal")) {
+        Ok(log) => extend(&log, bytes).and_then(|()| reserve_bytes(database, bytes.min(INDEX_BYTES))),
+        Err(_) if bytes == 0 => Ok(()),
+        Err(_) => reserve_bytes(database, bytes),
+    };
+    if let Err(error) = restored {
+        let error = portico_gostd::os::error_text(&error);
+        tracing::warn!(error, "there is no space for the reserve");
+    }
 }
 
 fn remove(reserve: &Path) {
@@ -356,6 +426,7 @@ mod tests {
     use super::*;
     use crate::key::{Key, Resource};
     use crate::record::Value;
+    use sqlx::Connection;
 
     fn operation(expect: Expect, metadata: &str, data: &str) -> Operation {
         let json = format!(r#"{{"kind":"ConfigMap","metadata":{{{metadata}}},"data":{{{data}}}}}"#);
@@ -410,9 +481,9 @@ mod tests {
         let (log, kept) = (beside(&database, "-wal"), reserve(&database));
         fs::write(&database, "").unwrap();
         fs::write(&log, "frames").unwrap();
-        let space = Space::new(&database, 4096, None);
+        let space = Space::new(&database, &Arc::new(File::open(&database).unwrap()), 4096, None);
         assert_eq!(fs::metadata(&log).unwrap().len(), 4096);
-        release(&database);
+        assert_eq!(release(&database), 4096);
         space.keep().unwrap();
         assert!(!kept.exists());
         fs::remove_file(&log).unwrap();
@@ -420,6 +491,23 @@ mod tests {
         assert_eq!(fs::metadata(&kept).unwrap().len(), 4096);
         release(&database);
         assert!(!kept.exists());
+    }
+
+    #[tokio::test]
+    async fn near_its_limit_the_database_is_extended_to_the_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("portico.db");
+        let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&database).create_if_missing(true);
+        let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
+        sqlx::query("CREATE TABLE a (b)").execute(&mut connection).await.unwrap();
+        let file = Arc::new(File::options().write(true).open(&database).unwrap());
+        let limit = 8 * PAGE_BYTES;
+        let space = Space::new(&database, &file, 4096, Some(limit));
+        space.cover(&mut connection, 100, 0).await.unwrap();
+        assert_eq!(file.metadata().unwrap().len(), limit);
+        space.full.send_replace(Some(NO_SPACE.to_owned()));
+        space.cover(&mut connection, 100, 0).await.unwrap();
+        assert_eq!(file.metadata().unwrap().len(), limit + space.bytes);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::lock::FileLock;
-use super::maintenance::{Maintenance, Step, compact, restart};
+use super::maintenance::{Maintenance, SAME_PAGE, Step, compact, restart};
 use super::mark::{MARK_REVISIONS, Mark};
 use super::persist::History;
 use super::read::{Reader, failed};
@@ -31,10 +31,6 @@ use crate::unix_time;
 
 /// Bytes of values that one transaction has at most, but for the last request in it.
 const GROUP_BYTES: usize = 4 << 20;
-
-/// Writes a page as it is; SQLite writes none for an update that changes nothing.
-const SAME_PAGE: &str = "BEGIN IMMEDIATE; UPDATE meta SET revision = revision + 1 WHERE id = 1; \
-    UPDATE meta SET revision = revision - 1 WHERE id = 1; COMMIT";
 
 /// Revisions of history that are forgotten at a time when the disk is full, ...
 const SHORT_REVISIONS: i64 = 16 * 1_024;
@@ -257,8 +253,7 @@ impl Writer {
         let all = || txns.iter().flatten();
         let operations = all().map(|prepared| prepared.txn.operations.len()).sum();
         let bytes = all().map(Prepared::bytes).sum();
-        let connection = &mut *self.connection;
-        self.space.cover(&self.lock.database, connection, operations, bytes).await
+        self.space.cover(&mut self.connection, operations, bytes).await
     }
 
     /// Goes over to writing deletions alone: forgets all history, in parts that the log has blocks for.
@@ -282,7 +277,9 @@ impl Writer {
                 }
             }
         }
-        self.publisher.history.bytes.store(0, Ordering::Relaxed);
+        if self.compacted >= self.revision {
+            self.publisher.history.bytes.store(0, Ordering::Relaxed);
+        }
         self.restart_log().await;
     }
 
@@ -317,6 +314,8 @@ impl Writer {
     async fn commit_short(&mut self, txns: Vec<Result<Prepared, TxnError>>) -> Result<Results, Fatal> {
         let prepared: Vec<Vec<Prepared>> =
             vec![txns.iter().filter_map(|txn| txn.as_ref().ok()).cloned().collect()];
+        // A deletion that adds pages after all finds blocks if there are any; without them it is tried.
+        let _ = self.cover(&prepared).await;
         let basis = match self.basis(&prepared).await {
             Ok(basis) => basis,
             Err(error) => {
@@ -444,6 +443,7 @@ impl Writer {
             }
             done = self.run_maintenance(&maintenance).await;
         }
+        self.space.recount();
         // A caller that has gone away does not stop the work.
         let _gone = maintenance.reply.send(done.map_err(failed));
         self.publisher.metrics.compacted.set(self.publisher.hub.compacted());

@@ -6,14 +6,19 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
+use portico_kit::metrics::Registry;
+use portico_kit::tasks::TaskSet;
 use portico_store::{
-    Backup, Change, CopyError, Expect, Settings, SqliteTarget, Store, Txn, TxnError, back_up, restore_from,
+    Backup, Change, CopyError, Expect, Metrics, Settings, SqliteStore, SqliteTarget, Store, Txn, TxnError,
+    back_up, restore_from,
 };
 
 use crate::copies::restoring;
 use crate::harness::*;
+use crate::sealed;
 
 /// For the child, which is this same program: where its file system is.
 const CHILD: &str = "PORTICO_STORE_SMALL_DISK";
@@ -191,6 +196,48 @@ async fn closes() {
 #[test]
 fn a_store_that_closes_on_a_full_disk_is_the_same_when_it_opens_again() {
     on_small_disk("closes");
+}
+
+/// Writes to a file for as long as the process runs, also after the disk was full.
+fn keep_filling(disk: &Path) {
+    let mut file = File::create(disk.join("greedy")).unwrap();
+    std::thread::spawn(move || {
+        loop {
+            // Fails for as long as the disk is full.
+            let _ = file.write_all(&[1; 64 * 1024]);
+        }
+    });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a file system of its own, which a test of this file mounts"]
+async fn keeps_its_log() {
+    let mut settings = settings_at(disk().join("data/portico.db"));
+    tune(&mut settings);
+    settings.compaction_interval = Duration::from_secs(3600);
+    // With sealed values each compaction cuts the log.
+    let (seal, metrics) = (sealed::seal(&[sealed::keys("a")]), Metrics::new(&Registry::new()));
+    let opened =
+        SqliteStore::open_sealed(settings, Arc::new(WithNodeName), seal, metrics, &TaskSet::new()).await;
+    let store = opened.unwrap();
+    for n in 0..40 {
+        create(&store, n).await.unwrap();
+    }
+    delete(&store, &nth(0)).await;
+    fill(&disk());
+    keep_filling(&disk());
+    let log = beside(&disk().join("data/portico.db"), "-wal");
+    for n in 1..40 {
+        store.compact(store.revision()).await.unwrap();
+        assert_eq!(fs::metadata(&log).unwrap().len(), RESERVE);
+        delete(&store, &nth(n)).await;
+    }
+    assert!(store.snapshot(&config_maps()).await.unwrap().is_empty());
+}
+
+#[test]
+fn another_program_takes_no_blocks_of_the_log_at_a_checkpoint() {
+    on_small_disk("keeps_its_log");
 }
 
 /// Largest size of a database without objects: spare pages, and what was added for the next groups.

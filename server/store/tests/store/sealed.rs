@@ -17,7 +17,7 @@ use crate::harness::*;
 /// In every value of these tests.
 const SECRET: &str = "the-plain-text-of-a-secret";
 
-fn keys(name: &str) -> Arc<Provider> {
+pub fn keys(name: &str) -> Arc<Provider> {
     let key = CipherKey::aes_gcm(&[name.as_bytes()[0]; 32]).unwrap();
     Arc::new(Provider::Keys(CipherKind::AesGcm, vec![(name.to_owned(), key)]))
 }
@@ -26,7 +26,7 @@ fn identity() -> Arc<Provider> {
     Arc::new(Provider::Identity)
 }
 
-fn seal(providers: &[Arc<Provider>]) -> Arc<Seal> {
+pub fn seal(providers: &[Arc<Provider>]) -> Arc<Seal> {
     let mut rules = SealRules::default();
     rules.add("configmaps", providers).unwrap();
     Seal::new(rules, SealMetrics::new(&Registry::new(), "server"))
