@@ -80,6 +80,7 @@ impl Reader {
     /// Where the current state of a resource is.
     pub(crate) async fn state(&self, slot: &Slot) -> Result<State, StoreError> {
         self.ensure_loaded(slot).await?;
+        self.hub.readable().await;
         let revision = self.hub.revision();
         Ok(slot.snapshot(revision).map_or(State::Stored(revision), State::Held))
     }
@@ -118,18 +119,17 @@ impl Reader {
         if let Some(page) = exact::from_memory(&self.hub, &slot, &query)? {
             return Ok(page);
         }
-        let page = self.list_from_log(&slot, &query).await;
-        // Rows are deleted only after the compaction point has moved: what was read before is whole.
-        self.hub.check(query.revision)?;
-        page
+        self.list_from_log(&slot, &query).await
     }
 
     async fn list_from_log(&self, slot: &Slot, query: &ListAt) -> Result<Page, StoreError> {
         let mut page = Page::default();
+        // Checked again by the compaction point of the statement's own view of the database, which a later deletion does not change.
+        self.hub.check(query.revision)?;
         let Some(range) = Range::new(query, |text| Cow::Borrowed(text)) else { return Ok(page) };
         let states = range.states();
         let select = format!(
-            "SELECT k.namespace, k.name, k.revision, l.value FROM ({states}) k \
+            "SELECT k.namespace, k.name, k.revision, l.value, (SELECT compacted FROM meta WHERE id = 1) FROM ({states}) k \
              CROSS JOIN log l ON l.revision = k.revision"
         );
         let query_of = |sql: String, limit: i64, seen: usize| {
@@ -147,6 +147,10 @@ impl Reader {
             let mut records = Vec::new();
             while let Some(row) = rows.try_next().await.map_err(failed)? {
                 seen += 1;
+                let oldest: i64 = row.try_get_unchecked(4).map_err(failed)?;
+                if query.revision < oldest {
+                    return Err(StoreError::Compacted { oldest });
+                }
                 match self.decoder().state(&slot.resource, &row, 0).await.map_err(undecoded)? {
                     Ok(record) => records.push(Arc::new(record)),
                     Err(object) => page.unreadable.push(object),
@@ -154,6 +158,10 @@ impl Reader {
             }
             sort(&mut records);
             page.records.append(&mut records);
+            if seen == before {
+                // Rows are deleted only after the compaction point has moved.
+                self.hub.check_kept(query.revision)?;
+            }
             if wanted != Some(seen - before) {
                 return Ok(page);
             }
@@ -164,6 +172,7 @@ impl Reader {
             count.fetch_one(&self.pool).await.and_then(|row| row.try_get(0)).map_err(failed)
         };
         page.remaining = exact::remaining(&self.cache, slot, query, &page, seen, count).await?;
+        self.hub.check_kept(query.revision)?;
         Ok(page)
     }
 

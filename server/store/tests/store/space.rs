@@ -1,8 +1,9 @@
 //! A database that is full: deletions go through, everything else is refused clearly, until there is space again.
 
+use std::fs;
 use std::time::Duration;
 
-use portico_store::{Change, Expect, Store, Txn, TxnError};
+use portico_store::{Change, Expect, ListAt, OpenError, Settings, Store, StoreError, Txn, TxnError};
 
 use crate::harness::*;
 
@@ -88,4 +89,67 @@ async fn a_deletion_that_finds_the_database_full_first_goes_through_at_once() {
         deletion(n).await.unwrap();
     }
     assert!(matches!(create(&*store, 100).await, Err(TxnError::Full(_))));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_of_the_database_are_answered_while_deletions_forget_history() {
+    const OBJECTS: usize = 60;
+    let backend = Sqlite::new();
+    let store = backend.open().await;
+    for n in 0..OBJECTS {
+        create(&*store, n).await.unwrap();
+    }
+    store.close().await;
+    drop(store);
+    let store = backend
+        .open_with(&|settings| {
+            settings.cache_max_bytes = Some(1);
+            settings.max_file_bytes = Some(4096);
+        })
+        .await;
+    let deletions = async {
+        for n in 0..OBJECTS - 1 {
+            delete(&*store, &key(&format!("a/{n:04}"))).await;
+        }
+    };
+    let lists = async {
+        let (mut left, mut refused) = (OBJECTS, 0);
+        while left > 1 {
+            // As often as a caller tries again.
+            assert!(refused < 5, "a list is refused again and again");
+            let revision = store.state(&config_maps()).await.unwrap().revision();
+            let scope = portico_store::Scope::all(&config_maps());
+            let query = ListAt { scope, revision, after: None, limit: None, counted: false };
+            match store.list_at(query).await {
+                Ok(page) => {
+                    assert!(page.records.len() <= left);
+                    (left, refused) = (page.records.len(), 0);
+                }
+                // A deletion came between the two calls.
+                Err(StoreError::Compacted { .. }) => refused += 1,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    };
+    tokio::join!(deletions, lists);
+    assert!(store.condition().full.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_that_fails_keeps_the_reserve() {
+    let backend = Sqlite::new();
+    let tune = |settings: &mut Settings| settings.reserve_bytes = RESERVE;
+    let store = backend.try_open(&tune).await.unwrap();
+    put(&store, &key("a/1"), "x").await;
+    store.close().await;
+    drop(store);
+    let reserved = || fs::metadata(backend.path().with_file_name("portico.db.reserve")).unwrap().len();
+    assert_eq!(reserved(), RESERVE);
+    let mark = backend.path().with_file_name("portico.db.mark");
+    let right = fs::read_to_string(&mark).unwrap();
+    fs::write(&mark, right.replace(r#""storeId":""#, r#""storeId":"another "#)).unwrap();
+    assert!(matches!(backend.try_open(&tune).await, Err(OpenError::Replaced { .. })));
+    assert_eq!(reserved(), RESERVE);
+    fs::write(&mark, right).unwrap();
+    backend.try_open(&tune).await.unwrap();
 }
