@@ -33,6 +33,7 @@ mod source;
 mod source_archive;
 mod space;
 mod statement;
+mod wal;
 mod writer;
 
 use std::mem::ManuallyDrop;

@@ -12,8 +12,8 @@ use portico_kit::atomic_file;
 use serde::{Deserialize, Serialize};
 
 use super::failure::is_lack;
-use super::files;
 use super::open_error::OpenError;
+use super::{files, wal};
 
 /// How many revisions may pass before the mark follows, at most.
 pub(crate) const MARK_REVISIONS: i64 = 4_096;
@@ -31,6 +31,9 @@ pub(crate) struct Mark {
     /// A start has found that log missing and has not come to its end: the log that is there now is one of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) log_missing: bool,
+    /// The log was not missing but damaged, with writes behind the damage that were acknowledged.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) log_damaged: bool,
     /// The new epoch that somebody is about to begin: the database is of the one above until that is committed, and of this
     /// one after it. Nobody is served until the mark says so, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,7 +60,7 @@ pub(crate) struct Found {
 pub(crate) enum Verdict {
     /// Nothing speaks against the database.
     Trusted,
-    /// The write-ahead log is gone that the last process has left. Perhaps another program has moved it into the database,
+    /// The write-ahead log is gone that the last process has left, or damaged. Perhaps another program has moved it into the database,
     /// perhaps the last writes went with it.
     LogMissing,
     /// The database is not the one that the mark is about.
@@ -67,17 +70,25 @@ pub(crate) enum Verdict {
 impl Mark {
     /// Of a database that has reached a revision.
     pub(crate) fn new(store_id: String, epoch: i64, revision: i64, open: bool) -> Self {
-        Self { store_id, epoch, revision, open, log_missing: false, begins: None }
+        Self { store_id, epoch, revision, open, log_missing: false, log_damaged: false, begins: None }
     }
 
     /// The mark of a database that is about to be opened for writing. That makes a log: whether the one of the last process is
-    /// missing is noted durably before, since a start that fails later leaves its own.
+    /// missing or damaged is noted durably before, since a start that fails later leaves its own.
     pub(crate) fn before_opening(database: &Path) -> Result<Option<Self>, OpenError> {
         let Some(mark) = Self::read(database)? else { return Ok(None) };
-        if !mark.open || mark.log_missing || beside(database, "-wal").exists() {
+        if !mark.open || mark.log_missing {
             return Ok(Some(mark));
         }
-        let mark = Self { log_missing: true, ..mark };
+        let log = beside(database, "-wal");
+        let log_damaged = match wal::lost_commits(&log) {
+            Ok(damaged) => damaged,
+            Err(error) => return Err(OpenError::File { path: log, error }),
+        };
+        if log.exists() && !log_damaged {
+            return Ok(Some(mark));
+        }
+        let mark = Self { log_missing: true, log_damaged, ..mark };
         mark.write(database)?;
         Ok(Some(mark))
     }
@@ -150,7 +161,8 @@ pub(crate) fn compare(mark: Option<&Mark>, found: Option<&Found>) -> Verdict {
     }
     match (mark.log_missing, found.revision < reached) {
         (true, true) => Verdict::Replaced(format!(
-            "its write-ahead log is missing: it is at revision {}, and had reached {reached}",
+            "its write-ahead log is {}: it is at revision {}, and had reached {reached}",
+            if mark.log_damaged { "damaged" } else { "missing" },
             found.revision
         )),
         (false, true) => Verdict::Replaced(format!(

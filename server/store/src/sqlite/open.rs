@@ -105,7 +105,9 @@ async fn prepare(
         let (epoch, revision) = next.ok_or_else(|| OpenError::Exhausted { path: path.clone() })?;
         tracing::error!(
             path = %path.display(), epoch, revision,
-            "the write-ahead log is gone that the last process has left: the last writes may be lost, so a new epoch begins"
+            "the write-ahead log that the last process has left is {}: the last writes may be lost, so a new epoch begins; \
+             `portico doctor` examines what is left",
+            if mark.log_damaged { "damaged" } else { "gone" }
         );
         mark.beginning((epoch, revision)).write(&path)?;
         epoch::begin(writer, epoch, revision).await.map_err(failed)?;

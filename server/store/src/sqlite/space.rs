@@ -57,7 +57,7 @@ const PROBE_BYTES: usize = 64 * 1024;
 /// Number of pages of a database whose pages were not counted.
 const UNCOUNTED: u64 = u64::MAX / 2;
 /// Bytes of the header of the write-ahead log, and of one page in it.
-const LOG_HEADER_BYTES: u64 = 32;
+pub(super) const LOG_HEADER_BYTES: u64 = 32;
 const FRAME_BYTES: u64 = 24 + PAGE_BYTES;
 /// Period of attempts to leave the state in which only deletions are written.
 const RETRY: Duration = Duration::from_secs(1);

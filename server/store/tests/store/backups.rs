@@ -261,6 +261,68 @@ async fn a_write_ahead_log_that_is_gone_after_a_crash_is_noticed() {
     assert!(matches!(error, OpenError::Replaced { .. }), "{error}");
 }
 
+/// Copies what a process that is killed now leaves behind.
+fn copy_as_killed(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+    for suffix in ["", "-wal", ".mark"] {
+        let beside = |path: &Path| path.with_file_name(format!("portico.db{suffix}"));
+        std::fs::copy(beside(from), beside(to)).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_ahead_log_that_is_damaged_after_a_crash_is_noticed() {
+    const FRAME: usize = 24 + 4096;
+    let backend = Sqlite::new();
+    backend.open().await.close().await;
+    let store = backend.open().await;
+    let mut last = 0;
+    for n in 0..100 {
+        last = put(&*store, &key(&format!("a/{n}")), "x").await;
+    }
+    let log = std::fs::read(backend.path().with_file_name("portico.db-wal")).unwrap();
+    let salts = log[16..24].to_vec();
+    let frames = log[32..].chunks_exact(FRAME).take_while(|frame| frame[8..16] == salts).count();
+    assert!(frames > 200, "{frames}");
+    let page = |frame: usize| 32 + frame * FRAME + 1_000;
+    // The header's salt, a page, the header of a frame, its checksum; and a log that is as it was.
+    for at in [
+        Some(20),
+        Some(page(5)),
+        Some(page(frames / 2)),
+        Some(32 + 40 * FRAME),
+        Some(32 + 50 * FRAME + 17),
+        None,
+    ] {
+        let killed = Sqlite::new();
+        copy_as_killed(&backend.path(), &killed.path());
+        if let Some(at) = at {
+            let mut damaged = log.clone();
+            damaged[at] ^= 4;
+            std::fs::write(killed.path().with_file_name("portico.db-wal"), damaged).unwrap();
+        }
+        let opened = killed.open().await;
+        let epoch = opened.identity().epoch;
+        let watch = opened.watch(Scope::all(&config_maps()), last);
+        match at {
+            None => assert!(epoch == 1 && opened.revision() == last),
+            Some(at) => {
+                assert!(epoch == 2 && opened.revision() > last, "{at}: epoch {epoch}");
+                assert!(matches!(watch, Err(WatchError::Compacted { .. })), "{at}");
+            }
+        }
+    }
+    // A machine that goes down cuts the last transaction off, or leaves parts of it.
+    for at in [page(frames - 1), page(frames - 2)] {
+        let killed = Sqlite::new();
+        copy_as_killed(&backend.path(), &killed.path());
+        let mut cut = log.clone();
+        cut[at..at + 100].fill(0);
+        std::fs::write(killed.path().with_file_name("portico.db-wal"), cut).unwrap();
+        assert_eq!(killed.open().await.identity().epoch, 1);
+    }
+}
+
 /// The child: makes backups, one after the other, until it is killed.
 #[tokio::test]
 #[ignore = "the program that a test of this file starts and kills, no test of its own"]

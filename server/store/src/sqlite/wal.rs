@@ -1,0 +1,123 @@
+//! Finds damage in a write-ahead log before SQLite does: SQLite takes the first frame that is not as it was written for the end of
+//! the log, and what follows is lost without a word.
+
+use std::fs::File;
+use std::io::{self, BufReader, ErrorKind, Read};
+use std::path::Path;
+
+use super::space::{LOG_HEADER_BYTES, PAGE_BYTES};
+
+/// The first word of a log; in the last bit, whether checksums take words as big-endian.
+const MAGIC: u32 = 0x377f_0682;
+const FRAME_HEADER_BYTES: usize = 24;
+/// Bytes of the header of the log that its checksum covers, and of the header of a frame.
+const SUMMED_HEADER: usize = 24;
+const SUMMED_FRAME: usize = 8;
+const MAX_PAGE_BYTES: u64 = 65_536;
+
+/// SQLite's checksum: the one of a frame continues that of the frame before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Sum(u32, u32);
+
+impl Sum {
+    fn read(bytes: &[u8], at: usize) -> Self {
+        Self(word(bytes, at), word(bytes, at + 4))
+    }
+
+    fn continued(self, bytes: &[u8], big_endian: bool) -> Self {
+        let (Self(mut a, mut b), mut words) = (self, bytes.chunks_exact(4));
+        let mut next = || {
+            let word = words.next()?.try_into().ok()?;
+            Some(if big_endian { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) })
+        };
+        while let (Some(first), Some(second)) = (next(), next()) {
+            a = a.wrapping_add(first).wrapping_add(b);
+            b = b.wrapping_add(second).wrapping_add(a);
+        }
+        Self(a, b)
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map_or(0, u32::from_be_bytes)
+}
+
+/// True if transactions that were durable stand behind a frame that is damaged. A transaction begins only when the one before is on
+/// the disk: so a frame behind the end of the damaged transaction shows that that one was, and no machine that went down has cut it.
+/// Blocks.
+pub(super) fn lost_commits(log: &Path) -> io::Result<bool> {
+    let mut log = match File::open(log) {
+        Ok(log) => BufReader::with_capacity(1 << 20, log),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    let mut header = [0; LOG_HEADER_BYTES as usize];
+    if !fill(&mut log, &mut header)? {
+        return Ok(false);
+    }
+    let mut walk = Walk::new(&header);
+    let mut frame = vec![0; FRAME_HEADER_BYTES + walk.page_bytes];
+    while fill(&mut log, &mut frame)? {
+        if walk.finds_lost_commit(&frame) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Reads as much as there is room for; false at the end of the file.
+fn fill(log: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
+    match log.read_exact(buffer) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// The frames of a log, one after the other.
+struct Walk {
+    page_bytes: usize,
+    big_endian: bool,
+    /// What the frames of this log have in common, and those of an earlier one in the same file do not; of a log whose header is
+    /// damaged, what its first frame has.
+    salts: Option<[u8; 8]>,
+    /// The checksum of the frame before.
+    sum: Sum,
+    /// Every frame up to here is as it was written.
+    is_whole: bool,
+    /// The transaction of the first damaged frame has ended.
+    has_ended: bool,
+}
+
+impl Walk {
+    fn new(header: &[u8]) -> Self {
+        let magic = word(header, 0);
+        let (big_endian, page_bytes) = (magic & 1 == 1, u64::from(word(header, 8)));
+        let sum = Sum::read(header, SUMMED_HEADER);
+        let is_whole = magic & !1 == MAGIC
+            && (512..=MAX_PAGE_BYTES).contains(&page_bytes)
+            && Sum(0, 0).continued(&header[..SUMMED_HEADER], big_endian) == sum;
+        if !is_whole {
+            let (page_bytes, big_endian) = (PAGE_BYTES as usize, cfg!(target_endian = "big"));
+            return Self { page_bytes, big_endian, salts: None, sum, is_whole, has_ended: true };
+        }
+        let salts = header[16..24].try_into().ok();
+        Self { page_bytes: page_bytes as usize, big_endian, salts, sum, is_whole, has_ended: false }
+    }
+
+    /// Takes the next frame; true if it shows that a transaction before it is damaged and was durable.
+    fn finds_lost_commit(&mut self, frame: &[u8]) -> bool {
+        let (head, page) = frame.split_at(FRAME_HEADER_BYTES);
+        let salts: [u8; 8] = head[8..16].try_into().unwrap_or_default();
+        let is_of_log = *self.salts.get_or_insert(salts) == salts && salts != [0; 8];
+        let stored = Sum::read(head, 16);
+        let sum = self.sum.continued(&head[..SUMMED_FRAME], self.big_endian);
+        let is_right = is_of_log && sum.continued(page, self.big_endian) == stored;
+        let (was_whole, had_ended) = (self.is_whole, self.has_ended);
+        self.sum = stored;
+        self.is_whole &= is_right;
+        let is_commit = is_of_log && word(head, 4) != 0;
+        self.has_ended |= is_commit && !self.is_whole && (is_right || was_whole);
+        !was_whole && had_ended && is_right
+    }
+}
