@@ -1,13 +1,22 @@
 //! Stored values as records: opened, indexed, or named as unreadable.
 
+use crate::checksum;
 use crate::codec;
 use crate::error::StoreError;
-use crate::index::Indexer;
-use crate::key::Key;
+use crate::index::{Indexed, Indexer};
+use crate::key::{Key, Resource};
 use crate::record::{Record, Value};
 use crate::seal::{Opened, Seal, SealError};
 use crate::store::SealedOtherwise;
 use crate::unreadable::Unreadable;
+
+/// Reads what the index needs out of an object's JSON, which must be UTF-8: the indexer skips most of it.
+pub(crate) fn index(indexer: &dyn Indexer, resource: &Resource, json: &[u8]) -> Result<Indexed, String> {
+    if std::str::from_utf8(json).is_err() {
+        return Err("the value is not UTF-8".to_owned());
+    }
+    indexer.index(resource, json).map_err(|error| error.0)
+}
 
 /// What reading values needs.
 #[derive(Clone, Copy)]
@@ -39,9 +48,18 @@ impl From<sqlx::Error> for DecodeError {
 pub(crate) type Decoded = Result<Record, Unreadable>;
 
 impl Decoder<'_> {
-    /// Reads a stored value.
-    pub(crate) async fn value(&self, key: Key, revision: i64, stored: &[u8]) -> Result<Decoded, DecodeError> {
-        let json = match codec::decode(stored) {
+    /// Reads a stored value, which must have the checksum if there is one.
+    pub(crate) async fn value(
+        &self,
+        key: Key,
+        revision: i64,
+        stored: &[u8],
+        checksum: Option<i64>,
+    ) -> Result<Decoded, DecodeError> {
+        let checked = codec::decode(stored).and_then(|value| {
+            checksum::verify(&key, revision, &value, checksum).map_err(str::to_owned).map(|()| value)
+        });
+        let json = match checked {
             Err(reason) => return Ok(Err(Unreadable::new(key, revision, &reason))),
             Ok(value) => match self.seal.open(&key, value).await {
                 Ok(Opened { json, .. }) => json,
@@ -56,12 +74,12 @@ impl Decoder<'_> {
                 }
             },
         };
-        Ok(match self.indexer.index(key.resource(), &json) {
+        Ok(match index(self.indexer, key.resource(), &json) {
             Ok(indexed) => {
                 let value = Value::new(&*json, indexed).stored_as(stored.len());
                 Ok(Record { key, revision, value })
             }
-            Err(error) => Err(Unreadable::new(key, revision, &error.0)),
+            Err(reason) => Err(Unreadable::new(key, revision, &reason)),
         })
     }
 

@@ -11,6 +11,7 @@ mod archive;
 mod archive_rules;
 mod basis;
 mod cache;
+mod checksum;
 mod codec;
 mod copy;
 mod current;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::failure::Failure;
 use super::layout::Layout;
 use super::wire::KeyValue;
+use crate::decode::index;
 use crate::index::Indexer;
 use crate::key::{Key, Resource};
 use crate::record::{Record, Value};
@@ -54,12 +55,12 @@ impl Values {
             Ok(json) => json,
             Err(why) => return Ok(Err(Unreadable::new(key, revision, &why))),
         };
-        Ok(match self.indexer.index(key.resource(), &json) {
+        Ok(match index(&*self.indexer, key.resource(), &json) {
             Ok(indexed) => {
                 let value = Value::new(json, indexed).stored_as(found.value.len() + 1);
                 Ok(Record { key, revision, value })
             }
-            Err(error) => Err(Unreadable::new(key, revision, &error.0)),
+            Err(reason) => Err(Unreadable::new(key, revision, &reason)),
         })
     }
 

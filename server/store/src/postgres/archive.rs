@@ -26,7 +26,7 @@ const PAST: &str = concat!(
     "SELECT $2, $3, k.revision, coalesce(l.value, a.value), k.deleted, k.previous, \
     (SELECT m.at FROM mark m WHERE m.revision >= k.revision ORDER BY m.revision LIMIT 1) + ",
     clock::ahead!("$6"),
-    " FROM (\
+    ", CASE WHEN l.revision IS NULL THEN a.checksum ELSE l.checksum END AS checksum FROM (\
     SELECT revision, deleted, previous FROM log \
     WHERE resource = $1 AND namespace = $2 AND name = $3 AND revision < $4 UNION \
     SELECT revision, deleted, previous FROM archive \
@@ -43,7 +43,8 @@ fn past_states(range: &Range) -> String {
         None => "(namespace, name) > ($3, $4)",
     };
     format!(
-        "SELECT k.namespace, k.name, k.revision, coalesce(l.value, a.value) FROM (\
+        "SELECT k.namespace, k.name, k.revision, coalesce(l.value, a.value), \
+         CASE WHEN l.revision IS NULL THEN a.checksum ELSE l.checksum END AS checksum FROM (\
          SELECT namespace, name, max(revision) AS revision FROM (\
          SELECT namespace, name, revision FROM archive \
          WHERE resource = $1 AND revision <= $2 AND until > $2 AND NOT deleted AND {keys} UNION ALL \

@@ -16,9 +16,9 @@ pub(super) async fn read(
     decoder: &Decoder<'_>,
     keys: BTreeSet<Key>,
 ) -> Result<HashMap<Key, Before>, sqlx::Error> {
-    const SELECT: &str = "SELECT k.at, l.revision, l.value, l.uid \
+    const SELECT: &str = "SELECT k.at, l.revision, l.value, l.uid, l.checksum \
         FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS k(resource, namespace, name, at) \
-        CROSS JOIN LATERAL (SELECT n.revision, n.value, n.uid, n.deleted FROM log n WHERE n.resource = k.resource \
+        CROSS JOIN LATERAL (SELECT n.revision, n.value, n.uid, n.deleted, n.checksum FROM log n WHERE n.resource = k.resource \
         AND n.namespace = k.namespace AND n.name = k.name ORDER BY n.revision DESC LIMIT 1) l WHERE NOT l.deleted";
     let keys: Vec<Key> = keys.into_iter().collect();
     let (mut resources, mut namespaces, mut names) = (Vec::new(), Vec::new(), Vec::new());
@@ -34,7 +34,7 @@ pub(super) async fn read(
         let (at, revision, value): (i64, i64, &[u8]) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
         // Ordinals begin with 1.
         let Some(key) = usize::try_from(at - 1).ok().and_then(|at| keys.get(at)) else { continue };
-        let read = decoder.value(key.clone(), revision, value).await;
+        let read = decoder.value(key.clone(), revision, value, row.try_get("checksum")?).await;
         let uid = || Ok(row::from_column(row.try_get(3)?).into_owned());
         states.insert(key.clone(), before(read, uid)?);
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use sqlx::{PgConnection, Row};
 
 use super::{clock, row};
+use crate::checksum;
 use crate::codec;
 use crate::event::EventType;
 use crate::group::{Group, Touched};
@@ -33,10 +34,10 @@ const COMMIT: &str = "WITH moved AS (\
         unnest($16::text[], $17::text[], $18::text[], $19::text[]) AS n(owner_uid, resource, namespace, name) \
       ON CONFLICT DO NOTHING\
     ), written AS (\
-      INSERT INTO log (revision, resource, namespace, name, uid, previous, deleted, value, commit_id) \
-      SELECT w.revision, w.resource, w.namespace, w.name, w.uid, w.previous, w.deleted, w.value, $23 FROM moved, \
-        unnest($4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[], $10::boolean[], $11::bytea[]) \
-        AS w(revision, resource, namespace, name, uid, previous, deleted, value)\
+      INSERT INTO log (revision, resource, namespace, name, uid, previous, deleted, value, commit_id, checksum) \
+      SELECT w.revision, w.resource, w.namespace, w.name, w.uid, w.previous, w.deleted, w.value, $23, w.checksum FROM moved, \
+        unnest($4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[], $10::boolean[], $11::bytea[], \
+        $25::bigint[]) AS w(revision, resource, namespace, name, uid, previous, deleted, value, checksum)\
     ) ";
 /// Notes when the group is written: one mark for each second, at the last revision of it.
 const MARKED: &str = concat!(
@@ -104,6 +105,7 @@ struct States {
     previous: Vec<i64>,
     deleted: Vec<bool>,
     values: Vec<Vec<u8>>,
+    checksums: Vec<Option<i64>>,
 }
 
 /// Where a group was checked, and how it is marked.
@@ -149,7 +151,8 @@ pub(super) async fn commit(
         .bind(unknown.namespaces)
         .bind(unknown.names)
         .bind(at.commit_id)
-        .bind(at.mark);
+        .bind(at.mark)
+        .bind(states.checksums);
     let moved: i64 = query.fetch_one(connection).await?.try_get(0)?;
     Ok(moved == 1)
 }
@@ -163,10 +166,12 @@ fn states(group: &Group<'_>) -> States {
         states.uids.push(row::to_column(record.value.uid()).into_owned());
         states.previous.push(event.previous.as_ref().map_or(0, |previous| previous.revision));
         states.deleted.push(event.event_type == EventType::Deleted);
-        states.values.push(match sealed {
+        let value = match sealed {
             Some(sealed) => codec::encode_sealed(sealed),
             None => codec::encode(record.value.json()),
-        });
+        };
+        states.checksums.push(checksum::of_stored(&record.key, record.revision, &value));
+        states.values.push(value);
     }
     states
 }

@@ -38,8 +38,8 @@ macro_rules! superseded {
 /// Puts the rows that are `gone` from the log into the archive, where their resources are kept there: by the rules of any control service.
 macro_rules! archive_gone {
     () => {
-        "INSERT INTO archive (revision, resource, namespace, name, previous, deleted, until, bytes, value) \
-         SELECT revision, resource, namespace, name, previous, deleted, until, octet_length(value), value FROM gone \
+        "INSERT INTO archive (revision, resource, namespace, name, previous, deleted, until, bytes, value, checksum) \
+         SELECT revision, resource, namespace, name, previous, deleted, until, octet_length(value), value, checksum FROM gone \
          WHERE resource IN (SELECT resource FROM archived) ON CONFLICT DO NOTHING"
     };
 }

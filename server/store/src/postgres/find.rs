@@ -60,7 +60,7 @@ impl Reader {
         let mut keys = Vec::new();
         while let Some(row) = self.pool.in_time(rows.try_next()).await.map_err(failed)? {
             let (key, value): (Key, &[u8]) = (self.key(&row)?, row.try_get(3).map_err(failed)?);
-            let decoded = self.decoder().value(key.clone(), 0, value).await.map_err(undecoded)?;
+            let decoded = self.decoder().value(key.clone(), 0, value, None).await.map_err(undecoded)?;
             if decoded.is_ok_and(|record| record.may_be_deleting()) {
                 keys.push(key);
             }

@@ -40,7 +40,7 @@ macro_rules! bytes {
 macro_rules! columns {
     () => {
         "l.resource, l.namespace, l.name, l.revision, l.value, l.deleted, l.previous, l.commit_id, l.uid, p.value AS superseded, \
-         (SELECT s.revision FROM swept s WHERE s.id = 1) AS swept"
+         (SELECT s.revision FROM swept s WHERE s.id = 1) AS swept, l.checksum, p.checksum AS previous_checksum"
     };
 }
 
@@ -228,7 +228,7 @@ impl Writer {
 }
 
 /// Reads an event, which may be of what cannot be read, from the columns resource, namespace, name, revision, value, deleted, previous; the superseded value stands in
-/// the column `previous_value`.
+/// the column `previous_value`, checksums in `checksum` and `previous_checksum`.
 pub(super) async fn event(
     decoder: &Decoder<'_>,
     row: &PgRow,
@@ -247,7 +247,7 @@ pub(super) async fn event(
     let value: Option<&[u8]> = row.try_get(previous_value).map_err(Failure::Database)?;
     let previous = match value.filter(|_| revision > 0) {
         None => None,
-        Some(value) => Some(Arc::new(previous(decoder, &record, revision, value).await?)),
+        Some(value) => Some(Arc::new(previous(decoder, &record, revision, value, row).await?)),
     };
     let event_type = EventType::of(deleted, previous.is_some());
     // Of what is gone the state before says as much.
@@ -266,9 +266,11 @@ async fn previous(
     record: &Record,
     revision: i64,
     value: &[u8],
+    row: &PgRow,
 ) -> Result<Record, Failure> {
     let key = record.key.clone();
-    match decoder.value(key.clone(), revision, value).await {
+    let checksum = row.try_get("previous_checksum").map_err(Failure::Database)?;
+    match decoder.value(key.clone(), revision, value, checksum).await {
         Ok(Ok(previous)) => Ok(previous),
         Ok(Err(_)) => Ok(Record { key, revision, value: Value::unreadable(record.value.uid()) }),
         Err(DecodeError::Database(error)) => Err(Failure::Database(error)),

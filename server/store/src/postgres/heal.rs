@@ -62,7 +62,7 @@ impl Writer {
         connection: &mut PgConnection,
         objects: &[Unreadable],
     ) -> Result<Vec<Record>, Failure> {
-        const SELECT: &str = "SELECT revision, value FROM log WHERE revision = ANY($1)";
+        const SELECT: &str = "SELECT revision, value, checksum FROM log WHERE revision = ANY($1)";
         let patience = self.settings.patience();
         let revisions: Vec<i64> = objects.iter().map(Unreadable::revision).collect();
         let mut opened = Vec::new();
@@ -71,7 +71,8 @@ impl Writer {
         while let Some(row) = in_time(patience, rows.try_next()).await? {
             let (revision, value): (i64, &[u8]) = (row.try_get(0)?, row.try_get(1)?);
             let Some(object) = objects.iter().find(|object| object.revision() == revision) else { continue };
-            match self.reader.decoder().value(object.key().clone(), revision, value).await {
+            let checksum = row.try_get("checksum")?;
+            match self.reader.decoder().value(object.key().clone(), revision, value, checksum).await {
                 Ok(read) => opened.extend(read.ok()),
                 Err(DecodeError::Sealed { .. }) => self.heals_at = Some(Instant::now() + RETRY),
                 Err(DecodeError::Database(error)) => return Err(Failure::Database(error)),

@@ -58,7 +58,8 @@ impl Reader {
         let mut events = Vec::with_capacity(extent.events);
         if extent.events > 0 {
             let select = rows.select(
-                "l.resource, l.namespace, l.name, l.revision, l.value, l.deleted, l.previous, p.value",
+                "l.resource, l.namespace, l.name, l.revision, l.value, l.deleted, l.previous, p.value, \
+                 l.checksum, p.checksum AS previous_checksum",
                 "",
             );
             let select = sqlx::query(AssertSqlSafe(select)).bind(after).bind(extent.until);

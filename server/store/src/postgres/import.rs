@@ -11,6 +11,7 @@ use super::session::{self, in_time, run};
 use super::settings::PostgresSettings;
 use super::writer::random_id;
 use super::{failure, row};
+use crate::checksum;
 use crate::copy::{ArchivePart, CopyError, CopyTarget, Extent, Finished, StoredState};
 use crate::identity::Identity;
 use crate::key::Key;
@@ -106,9 +107,9 @@ impl PostgresTarget {
     }
 
     async fn insert(&mut self, states: &[StoredState]) -> Result<(), sqlx::Error> {
-        const LOG: &str = "INSERT INTO log (resource, namespace, name, revision, uid, previous, deleted, value, commit_id) \
-            SELECT *, $9::bigint FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::bigint[], \
-            $7::boolean[], $8::bytea[])";
+        const LOG: &str = "INSERT INTO log (resource, namespace, name, revision, uid, previous, deleted, value, checksum, commit_id) \
+            SELECT *, $10::bigint FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::bigint[], \
+            $7::boolean[], $8::bytea[], $9::bigint[])";
         let mut keys = Keys::default();
         states.iter().for_each(|state| keys.push(&state.key));
         let [resources, namespaces, names] = keys.0;
@@ -119,6 +120,8 @@ impl PostgresTarget {
         let insert = sqlx::query(LOG).bind(resources).bind(namespaces).bind(names);
         let insert = insert.bind(column(|state| state.revision)).bind(uids);
         let insert = insert.bind(column(|state| state.previous)).bind(deleted).bind(values);
+        let checksum = |state: &StoredState| checksum::of_stored(&state.key, state.revision, &state.value);
+        let insert = insert.bind(states.iter().map(checksum).collect::<Vec<_>>());
         insert.bind(self.commit_id).execute(&mut self.connection).await.map(drop)
     }
 

@@ -1,6 +1,7 @@
 //! Takes the archive of a copy into a PostgreSQL database, in the transaction of the copy.
 
 use super::import::{Keys, PostgresTarget};
+use crate::checksum;
 use crate::copy::{ArchivePart, ArchivedState, Kept};
 
 impl PostgresTarget {
@@ -22,10 +23,10 @@ impl PostgresTarget {
     }
 
     async fn insert_past(&mut self, states: &[ArchivedState]) -> Result<(), sqlx::Error> {
-        const ARCHIVE: &str = "INSERT INTO archive (resource, namespace, name, revision, previous, deleted, until, bytes, value) \
-            SELECT resource, namespace, name, revision, previous, deleted, until, octet_length(value), value FROM unnest($1::text[], \
-            $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::boolean[], $7::bigint[], $8::bytea[]) \
-            AS s(resource, namespace, name, revision, previous, deleted, until, value)";
+        const ARCHIVE: &str = "INSERT INTO archive (resource, namespace, name, revision, previous, deleted, until, bytes, value, checksum) \
+            SELECT resource, namespace, name, revision, previous, deleted, until, octet_length(value), value, checksum FROM unnest($1::text[], \
+            $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::boolean[], $7::bigint[], $8::bytea[], $9::bigint[]) \
+            AS s(resource, namespace, name, revision, previous, deleted, until, value, checksum)";
         let mut keys = Keys::default();
         states.iter().for_each(|state| keys.push(&state.key));
         let [resources, namespaces, names] = keys.0;
@@ -35,6 +36,8 @@ impl PostgresTarget {
         let insert = sqlx::query(ARCHIVE).bind(resources).bind(namespaces).bind(names);
         let insert = insert.bind(column(|state| state.revision)).bind(column(|state| state.previous));
         let insert = insert.bind(deleted).bind(column(|state| state.until)).bind(values);
+        let checksum = |state: &ArchivedState| checksum::of_stored(&state.key, state.revision, &state.value);
+        let insert = insert.bind(states.iter().map(checksum).collect::<Vec<_>>());
         insert.execute(&mut self.connection).await.map(drop)
     }
 

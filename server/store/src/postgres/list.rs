@@ -102,7 +102,7 @@ impl Reader {
         page: &mut Page,
     ) -> Result<PartEnd, StoreError> {
         let select = format!(
-            "SELECT k.namespace, k.name, k.revision, l.value, k.deleted FROM ({} LIMIT $5) k \
+            "SELECT k.namespace, k.name, k.revision, l.value, k.deleted, l.checksum FROM ({} LIMIT $5) k \
              LEFT JOIN log l ON l.revision = k.revision AND NOT k.deleted ORDER BY k.namespace, k.name",
             states(range)
         );

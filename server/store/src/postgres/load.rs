@@ -55,7 +55,7 @@ impl Load for Reader {
     }
 
     async fn read_state(&self, slot: &Slot, revision: i64, intake: &mut Intake) -> Result<bool, StoreError> {
-        const SELECT: &str = "SELECT l.namespace, l.name, l.revision, l.value, l.uid FROM (\
+        const SELECT: &str = "SELECT l.namespace, l.name, l.revision, l.value, l.uid, l.checksum FROM (\
             SELECT DISTINCT ON (namespace, name) revision, deleted FROM log WHERE resource = $1 AND revision <= $2 \
             ORDER BY namespace, name, revision DESC) k JOIN log l ON l.revision = k.revision WHERE NOT k.deleted";
         let mut lent = self.pool.take().await.map_err(failed)?;

@@ -15,10 +15,11 @@ use crate::key::Resource;
 
 /// Every migration, in order. Their text never changes once released: sqlx keeps a checksum. One that programs of the release
 /// before cannot work with has a description that begins with [`INCOMPATIBLE`]; every other one only adds.
-const MIGRATIONS: [(i64, &str, &str); 3] = [
+const MIGRATIONS: [(i64, &str, &str); 4] = [
     (1, "store", include_str!("../../../../migrations/postgres/0001_store.sql")),
     (2, "deleting", include_str!("../../../../migrations/postgres/0002_deleting.sql")),
     (3, "archive", include_str!("../../../../migrations/postgres/0003_archive.sql")),
+    (4, "checksum", include_str!("../../../../migrations/postgres/0004_checksum.sql")),
 ];
 /// What the description of a migration begins with that is more than an addition.
 const INCOMPATIBLE: &str = "incompatible";

@@ -132,7 +132,7 @@ impl Reader {
         key: &Key,
         revision: i64,
     ) -> Result<Option<Result<Arc<Record>, Unreadable>>, StoreError> {
-        const SELECT: &str = "SELECT revision, value, deleted, uid FROM log WHERE resource = $1 AND namespace = $2 \
+        const SELECT: &str = "SELECT revision, value, deleted, uid, checksum FROM log WHERE resource = $1 AND namespace = $2 \
             AND name = $3 AND revision <= $4 ORDER BY revision DESC LIMIT 1";
         let (namespace, name) = row::columns(key.path());
         let select = sqlx::query(SELECT).bind(key.resource().to_string()).bind(namespace).bind(name);
@@ -143,7 +143,9 @@ impl Reader {
         let Some(row) = row.filter(|row| !row.get::<bool, _>(2)) else { return Ok(None) };
         let (revision, value) = (row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?);
         let uid: &str = row.try_get(3).map_err(failed)?;
-        let decoded = self.decoder().value(key.clone(), revision, value).await.map_err(undecoded)?;
+        let checksum = row.try_get("checksum").map_err(failed)?;
+        let decoded =
+            self.decoder().value(key.clone(), revision, value, checksum).await.map_err(undecoded)?;
         Ok(Some(decoded.map(Arc::new).map_err(|object| object.with_uid(&row::from_column(uid)))))
     }
 }

@@ -73,7 +73,7 @@ pub(super) fn beyond_index(operation: &Operation) -> Option<String> {
 }
 
 impl Decoder<'_> {
-    /// Reads a state from the columns namespace, name, revision, value.
+    /// Reads a state from the columns namespace, name, revision, value, and from `checksum`.
     pub(super) async fn pg_state(
         &self,
         resource: &Resource,
@@ -81,7 +81,7 @@ impl Decoder<'_> {
         at: usize,
     ) -> Result<Decoded, DecodeError> {
         let (revision, value): (i64, &[u8]) = (row.try_get(at + 2)?, row.try_get(at + 3)?);
-        self.value(key(resource, row, at)?, revision, value).await
+        self.value(key(resource, row, at)?, revision, value, row.try_get("checksum")?).await
     }
 }
 

@@ -12,6 +12,7 @@ use super::pool::{Connections, Lent};
 use super::session::{self, BEGIN, Purpose, in_time, run};
 use super::settings::PostgresSettings;
 use super::{failure, row};
+use crate::checksum;
 use crate::copy::{
     ArchiveAt, ArchivePart, Changes, CopyError, CopySource, Extent, PAGE_STATES, StoredState, page_of,
     part_of,
@@ -43,7 +44,7 @@ macro_rules! states {
 macro_rules! columns {
     () => {
         "l.resource, l.namespace, l.name, l.revision, l.uid, l.previous, l.deleted, l.value, NOT EXISTS (SELECT 1 FROM log n \
-         WHERE n.resource = l.resource AND n.namespace = l.namespace AND n.name = l.name AND n.revision > l.revision)"
+         WHERE n.resource = l.resource AND n.namespace = l.namespace AND n.name = l.name AND n.revision > l.revision), l.checksum"
     };
 }
 
@@ -170,6 +171,8 @@ impl PostgresSource {
         let mut states = Vec::with_capacity(rows.len());
         for row in rows {
             let (state, is_current) = state(row).map_err(failed)?;
+            let checksum = row.try_get("checksum").map_err(failed)?;
+            checksum::verify_copied(&state.key, state.revision, &state.value, checksum)?;
             let owners = of_value(&self.seal, &state, is_current).await;
             states.push((state, owners));
         }

@@ -8,6 +8,7 @@ use sqlx::{PgConnection, Row};
 
 use super::row;
 use super::source::PostgresSource;
+use crate::checksum;
 use crate::copy::{
     ArchiveAt, ArchivePart, ArchivedState, CopyError, Kept, Lost, PAGE_MARKS, PAGE_STATES, TimeMark, page_of,
 };
@@ -44,7 +45,8 @@ macro_rules! states_of {
         concat!(
             "SELECT coalesce(a.resource, l.resource), coalesce(a.namespace, l.namespace), coalesce(a.name, l.name), \
              k.revision, coalesce(a.previous, l.previous), coalesce(a.deleted, l.deleted), k.until, \
-             coalesce(a.value, l.value) FROM (",
+             coalesce(a.value, l.value), \
+             CASE WHEN a.revision IS NULL THEN l.checksum ELSE a.checksum END AS checksum FROM (",
             $keys,
             ") k LEFT JOIN archive a ON a.revision = k.revision LEFT JOIN log l ON l.revision = k.revision \
              ORDER BY k.until, k.revision"
@@ -78,12 +80,13 @@ impl PostgresSource {
             piece: None,
         };
         let (mut reading, meta) = self.begin_reading().await?;
+        let failed = |error: sqlx::Error| self.failed(&error);
         let read = async {
             let states = self.past_states(&mut reading, &ARCHIVE, revision, after).await?;
             let mut part = ArchivePart { states, ..ArchivePart::default() };
             let mut from = after.until.max(meta.swept.saturating_add(1));
             while part.states.is_empty()
-                && let Some(to) = self.piece(&mut reading, from, revision).await?
+                && let Some(to) = self.piece(&mut reading, from, revision).await.map_err(failed)?
             {
                 let place = Place { piece: Some((from, to)), ..LOG };
                 part.states = self.past_states(&mut reading, &place, revision, after).await?;
@@ -92,14 +95,14 @@ impl PostgresSource {
             if !part.states.is_empty() {
                 return Ok(part);
             }
-            part.marks = self.marks(&mut reading, revision, after.mark).await?;
+            part.marks = self.marks(&mut reading, revision, after.mark).await.map_err(failed)?;
             if part.marks.is_empty() {
-                part.kept = Some(self.kept(&mut reading).await?);
+                part.kept = Some(self.kept(&mut reading).await.map_err(failed)?);
             }
             Ok(part)
         };
-        let part = read.await.map_err(|error: sqlx::Error| self.failed(&error))?;
-        reading.commit().await.map_err(|error| self.failed(&error))?;
+        let part = read.await?;
+        reading.commit().await.map_err(failed)?;
         Ok(part)
     }
 
@@ -120,13 +123,14 @@ impl PostgresSource {
         place: &Place,
         revision: i64,
         after: ArchiveAt,
-    ) -> Result<Vec<ArchivedState>, sqlx::Error> {
+    ) -> Result<Vec<ArchivedState>, CopyError> {
+        let failed = |error: sqlx::Error| self.failed(&error);
         let sizes = sqlx::query_scalar(place.sizes).bind(after.until).bind(after.revision);
         let mut sizes = sizes.bind(revision).bind(PAGE_STATES as i64);
         if let Some((from, to)) = place.piece {
             sizes = sizes.bind(from).bind(to);
         }
-        let sizes: Vec<i64> = self.pool.in_time(sizes.fetch_all(&mut *reading)).await?;
+        let sizes: Vec<i64> = self.pool.in_time(sizes.fetch_all(&mut *reading)).await.map_err(failed)?;
         if sizes.is_empty() {
             return Ok(Vec::new());
         }
@@ -135,8 +139,15 @@ impl PostgresSource {
         if let Some((from, to)) = place.piece {
             states = states.bind(from).bind(to);
         }
-        let rows = self.pool.in_time(states.fetch_all(reading)).await?;
-        rows.iter().map(past_state).collect()
+        let rows = self.pool.in_time(states.fetch_all(reading)).await.map_err(failed)?;
+        let mut states = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let state = past_state(row).map_err(failed)?;
+            let checksum = row.try_get("checksum").map_err(failed)?;
+            checksum::verify_copied(&state.key, state.revision, &state.value, checksum)?;
+            states.push(state);
+        }
+        Ok(states)
     }
 
     /// When the revision stood where, behind a mark. The last one is of the revision itself: it was written by the time of the next one.

@@ -21,7 +21,8 @@ use crate::store::{ListAt, Page};
 /// The states of an object (`?1`, `?2`, `?3`) before a revision (`?4`), so many (`?5`), and when each was written: not after the first
 /// mark that its revision is behind.
 const PAST: &str = "SELECT k.namespace, k.name, k.revision, coalesce(l.value, a.value), k.deleted, k.previous, \
-    (SELECT m.at FROM mark m WHERE m.revision >= k.revision ORDER BY m.revision LIMIT 1) FROM (\
+    (SELECT m.at FROM mark m WHERE m.revision >= k.revision ORDER BY m.revision LIMIT 1), \
+    iif(l.revision IS NULL, a.checksum, l.checksum) AS checksum FROM (\
     SELECT namespace, name, revision, deleted, previous FROM log \
     WHERE resource = ?1 AND namespace = ?2 AND name = ?3 AND revision < ?4 UNION \
     SELECT namespace, name, revision, deleted, previous FROM archive \
@@ -35,7 +36,8 @@ impl Range {
     fn past_states(&self) -> String {
         let keys = self.keys();
         format!(
-            "SELECT k.namespace, k.name, k.revision, coalesce(l.value, a.value) FROM (\
+            "SELECT k.namespace, k.name, k.revision, coalesce(l.value, a.value), \
+             iif(l.revision IS NULL, a.checksum, l.checksum) AS checksum FROM (\
              SELECT namespace, name, max(revision) AS revision FROM (\
              SELECT namespace, name, revision FROM archive \
              WHERE resource = ?1 AND revision <= ?2 AND until > ?2 AND deleted = 0 AND {keys} UNION ALL \

@@ -12,7 +12,7 @@ pub(super) const STEP_STATES: i64 = 1_000;
 
 /// A row of the archive.
 const COLUMNS: &str = "INSERT OR IGNORE INTO archive \
-    (revision, resource, namespace, name, previous, deleted, until, bytes, value)";
+    (revision, resource, namespace, name, previous, deleted, until, bytes, value, checksum)";
 
 /// Notes that the history of resources is kept, by their numbers joined by commas: all that the log has of them will come here.
 pub(super) fn note(batch: &mut Batch, resources: &str, compacted: i64) -> Result<(), sqlx::Error> {
@@ -54,7 +54,7 @@ pub(super) fn keep_all(batch: &mut Batch) {
 /// What was superseded in a range of revisions.
 fn states(range: &str, resources: &str) -> String {
     format!(
-        "{COLUMNS} SELECT p.revision, p.resource, p.namespace, p.name, p.previous, p.deleted, l.revision, length(p.value), p.value \
+        "{COLUMNS} SELECT p.revision, p.resource, p.namespace, p.name, p.previous, p.deleted, l.revision, length(p.value), p.value, p.checksum \
          FROM log l JOIN log p ON {PREVIOUS} WHERE l.revision {range} AND +l.resource IN ({resources})"
     )
 }
@@ -62,7 +62,7 @@ fn states(range: &str, resources: &str) -> String {
 /// The tombstones in a range of revisions.
 fn tombstones(range: &str, resources: &str) -> String {
     format!(
-        "{COLUMNS} SELECT l.revision, l.resource, l.namespace, l.name, l.previous, 1, l.revision, length(l.value), l.value \
+        "{COLUMNS} SELECT l.revision, l.resource, l.namespace, l.name, l.previous, 1, l.revision, length(l.value), l.value, l.checksum \
          FROM log l WHERE l.revision {range} AND l.deleted = 1 AND +l.resource IN ({resources})"
     )
 }

@@ -24,7 +24,7 @@ pub(crate) async fn read(
     batch.rows(
         "WITH k(at, resource, namespace, name) AS (VALUES ",
         "(?,?,?,?)",
-        ") SELECT k.at, l.revision, l.value, l.uid FROM k CROSS JOIN log l ON l.revision = (SELECT n.revision FROM log n \
+        ") SELECT k.at, l.revision, l.value, l.uid, l.checksum FROM k CROSS JOIN log l ON l.revision = (SELECT n.revision FROM log n \
          WHERE n.resource = k.resource AND n.namespace = k.namespace AND n.name = k.name \
          ORDER BY n.revision DESC LIMIT 1) WHERE l.deleted = 0",
         &keys,
@@ -41,7 +41,7 @@ pub(crate) async fn read(
         let (at, revision): (i64, i64) = (row.try_get_unchecked(0)?, row.try_get(1)?);
         let value: &[u8] = row.try_get_unchecked(2)?;
         let Some((_, key)) = usize::try_from(at).ok().and_then(|at| keys.get(at)) else { continue };
-        let read = decoder.value(key.clone(), revision, value).await;
+        let read = decoder.value(key.clone(), revision, value, row::checksum(&row, "checksum")?).await;
         let uid = || Ok(row::text(&row, 3)?.good().unwrap_or_default().to_owned());
         states.insert(key.clone(), before(read, uid)?);
     }

@@ -9,7 +9,7 @@ use crate::key::Resource;
 use crate::unreadable::Unreadable;
 
 impl Decoder<'_> {
-    /// Reads a state from the columns namespace, name, revision, value.
+    /// Reads a state from the columns namespace, name, revision, value, and from `checksum`.
     pub(crate) async fn state(
         &self,
         resource: &Resource,
@@ -19,7 +19,7 @@ impl Decoder<'_> {
         let (revision, value): (i64, &[u8]) =
             (row.try_get_unchecked(at + 2)?, row.try_get_unchecked(at + 3)?);
         match row::key(resource, row, at)? {
-            Ok(key) => self.value(key, revision, value).await,
+            Ok(key) => self.value(key, revision, value, row::checksum(row, "checksum")?).await,
             Err(damaged) => {
                 let reason = damaged.reason();
                 Ok(Err(Unreadable::without_key(damaged.shown, revision, reason)))

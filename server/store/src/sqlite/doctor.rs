@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::TryStreamExt;
-use sqlx::{ConnectOptions, Connection, Row, SqliteConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row, SqliteConnection};
 
 use super::epoch::DEFAULT_REVISION_BUMP;
 use super::mark::{self, Mark, Verdict};
@@ -38,14 +38,22 @@ pub struct Doctor<'a> {
 }
 
 /// Each row of the log with its resource, and whether it is its object's last; in key order.
-const ROWS: &str = "SELECT r.api_group, r.resource, l.namespace, l.name, l.revision, l.value, l.uid, l.deleted, \
-    l.revision = (SELECT max(n.revision) FROM log n WHERE n.resource = l.resource AND n.namespace = l.namespace \
-    AND n.name = l.name) FROM log l JOIN resource r ON r.id = l.resource \
-    ORDER BY r.api_group, r.resource, l.namespace, l.name, l.revision";
+fn rows_of_log(checksum: &str) -> AssertSqlSafe<String> {
+    AssertSqlSafe(format!(
+        "SELECT r.api_group, r.resource, l.namespace, l.name, l.revision, l.value, l.uid, l.deleted, \
+         l.revision = (SELECT max(n.revision) FROM log n WHERE n.resource = l.resource AND n.namespace = l.namespace \
+         AND n.name = l.name), {checksum} AS checksum FROM log l JOIN resource r ON r.id = l.resource \
+         ORDER BY r.api_group, r.resource, l.namespace, l.name, l.revision"
+    ))
+}
 
 /// Each row of the archive in the same form; none of them is an object's last.
-const PAST_ROWS: &str = "SELECT r.api_group, r.resource, a.namespace, a.name, a.revision, a.value, '', a.deleted, 0 \
-    FROM archive a JOIN resource r ON r.id = a.resource ORDER BY a.revision";
+fn rows_of_archive(checksum: &str) -> AssertSqlSafe<String> {
+    AssertSqlSafe(format!(
+        "SELECT r.api_group, r.resource, a.namespace, a.name, a.revision, a.value, '', a.deleted, 0, \
+         {checksum} AS checksum FROM archive a JOIN resource r ON r.id = a.resource ORDER BY a.revision"
+    ))
+}
 
 /// A row of the log or the archive.
 struct Stored {
@@ -110,7 +118,8 @@ impl<'a> Doctor<'a> {
     ) -> Result<(), DecodeError> {
         checks::resources(connection, examination).await?;
         let mut owners = checks::Owners::default();
-        let mut rows = sqlx::query(ROWS).fetch(&mut *connection);
+        let checksum = open::checksum_column(connection).await?;
+        let mut rows = sqlx::query(rows_of_log(checksum)).fetch(&mut *connection);
         while let Some(row) = rows.try_next().await? {
             let stored = self.stored(&row).await?;
             examination.states += 1;
@@ -142,7 +151,8 @@ impl<'a> Doctor<'a> {
         if !checks::has_archive(connection).await? {
             return Ok(());
         }
-        let mut rows = sqlx::query(PAST_ROWS).fetch(&mut *connection);
+        let checksum = open::checksum_column(connection).await?;
+        let mut rows = sqlx::query(rows_of_archive(checksum)).fetch(&mut *connection);
         while let Some(row) = rows.try_next().await? {
             examination.states += 1;
             match self.stored(&row).await?.state {
@@ -176,7 +186,9 @@ impl<'a> Doctor<'a> {
             }
             _ => Ok(()),
         };
-        let mut rows = sqlx::query(ROWS).fetch(&mut connection);
+        let checksum = open::checksum_column(&mut connection).await;
+        let checksum = checksum.map_err(|error| self.unread(error.into()))?;
+        let mut rows = sqlx::query(rows_of_log(checksum)).fetch(&mut connection);
         let damage = loop {
             match rows.try_next().await {
                 Ok(None) => break None,
@@ -195,7 +207,7 @@ impl<'a> Doctor<'a> {
         drop(rows);
         if let Some(damage) = damage {
             end.damage = Some(damage.to_string());
-            self.salvage(&mut connection, &seen, &mut end, &mut hand_on).await?;
+            self.salvage(&mut connection, checksum, &seen, &mut end, &mut hand_on).await?;
         }
         self.close(connection).await?;
         Ok(end)
@@ -205,12 +217,15 @@ impl<'a> Doctor<'a> {
     async fn salvage(
         &self,
         connection: &mut SqliteConnection,
+        checksum: &str,
         seen: &HashSet<i64>,
         end: &mut ExportEnd,
         hand_on: &mut impl FnMut(Stored, &mut ExportEnd) -> Result<(), OpenError>,
     ) -> Result<(), OpenError> {
-        const STATE: &str = "SELECT ?, ?, namespace, name, revision, value, uid, deleted, 1 \
-            FROM log NOT INDEXED WHERE revision = ?";
+        let state = format!(
+            "SELECT ?, ?, namespace, name, revision, value, uid, deleted, 1, {checksum} AS checksum \
+             FROM log NOT INDEXED WHERE revision = ?"
+        );
         let resources = salvage::resources(connection).await;
         let heads = salvage::Heads::read(connection).await;
         for (resource, revision) in heads.current().filter(|(_, revision)| !seen.contains(revision)) {
@@ -218,7 +233,10 @@ impl<'a> Doctor<'a> {
                 end.lost += 1;
                 continue;
             };
-            let select = sqlx::query(STATE).bind(&resource.group).bind(&resource.resource).bind(revision);
+            let select = sqlx::query(AssertSqlSafe(state.clone()))
+                .bind(&resource.group)
+                .bind(&resource.resource)
+                .bind(revision);
             let stored = match select.fetch_optional(&mut *connection).await {
                 Ok(Some(row)) => self.stored(&row).await,
                 Ok(None) => Err(sqlx::Error::RowNotFound.into()),

@@ -73,7 +73,7 @@ impl Reader {
     /// Whether an object is being deleted whose stored value is this, or one that says so and is not sealed.
     async fn is_deleting(&self, key: &Key, sealed: Option<&[u8]>) -> Result<bool, StoreError> {
         let Some(sealed) = sealed else { return Ok(true) };
-        let decoded = self.decoder().value(key.clone(), 0, sealed).await.map_err(undecoded)?;
+        let decoded = self.decoder().value(key.clone(), 0, sealed, None).await.map_err(undecoded)?;
         Ok(decoded.is_ok_and(|record| record.may_be_deleting()))
     }
 

@@ -50,7 +50,8 @@ impl Reader {
         let mut events = Vec::with_capacity(extent.events);
         if extent.events > 0 {
             let select = format!(
-                "SELECT l.resource, l.namespace, l.name, l.revision, l.value, l.deleted, l.previous, p.value \
+                "SELECT l.resource, l.namespace, l.name, l.revision, l.value, l.deleted, l.previous, p.value, \
+                 l.checksum, p.checksum AS previous_checksum \
                  FROM log l LEFT JOIN log p ON {PREVIOUS} WHERE l.revision > ?1 AND l.revision <= ?2 \
                  AND +l.resource IN ({}) AND (?3 IS NULL OR +l.namespace = ?3) ORDER BY l.revision",
                 rows.resources
@@ -125,7 +126,9 @@ impl Reader {
     /// The state before a record. That of another object is none: then it is there and cannot be read.
     async fn previous(&self, record: &Record, revision: i64, row: &SqliteRow) -> Result<Record, StoreError> {
         let value: &[u8] = row.try_get_unchecked(7).map_err(failed)?;
-        let decoded = self.decoder().value(record.key.clone(), revision, value).await.map_err(undecoded)?;
+        let checksum = row::checksum(row, "previous_checksum").map_err(failed)?;
+        let decoded =
+            self.decoder().value(record.key.clone(), revision, value, checksum).await.map_err(undecoded)?;
         let unread = || Value::unreadable(record.value.uid());
         Ok(decoded.unwrap_or_else(|_| Record { key: record.key.clone(), revision, value: unread() }))
     }

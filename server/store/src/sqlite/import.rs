@@ -14,6 +14,7 @@ use super::mark::{Found, Mark, beside};
 use super::open_error::OpenError;
 use super::statement::{self, Batch};
 use super::{failure, files, open};
+use crate::checksum;
 use crate::copy::{ArchivePart, CopyError, CopyTarget, Extent, Finished, StoredState};
 use crate::identity::Identity;
 use crate::key::{Resource, split_path};
@@ -149,15 +150,15 @@ impl SqliteTarget {
             batch.bind(namespace.to_owned())?;
             batch.bind(name.to_owned())
         };
-        let head =
-            "INSERT INTO log (resource, namespace, name, revision, uid, previous, deleted, value) VALUES ";
-        batch.rows(head, "(?,?,?,?,?,?,?,?)", "", states, |batch, state| {
+        let head = "INSERT INTO log (resource, namespace, name, revision, uid, previous, deleted, value, checksum) VALUES ";
+        batch.rows(head, "(?,?,?,?,?,?,?,?,?)", "", states, |batch, state| {
             bind_key(batch, state)?;
             batch.bind(state.revision)?;
             batch.bind(state.uid.clone())?;
             batch.bind(state.previous)?;
             batch.bind(i64::from(state.deleted))?;
-            batch.bind(state.value.clone())
+            batch.bind(state.value.clone())?;
+            batch.bind(checksum::of_stored(&state.key, state.revision, &state.value))
         })?;
         // Of several states of an object the last one counts.
         let last: HashMap<_, _> = states.iter().map(|state| (&state.key, state)).collect();

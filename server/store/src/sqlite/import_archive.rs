@@ -2,6 +2,7 @@
 
 use super::import::SqliteTarget;
 use super::statement::Batch;
+use crate::checksum;
 use crate::copy::{ArchivePart, ArchivedState, CopyError, Kept, TimeMark};
 use crate::key::split_path;
 
@@ -48,8 +49,8 @@ impl SqliteTarget {
 }
 
 fn insert_states(batch: &mut Batch, states: &[(i64, ArchivedState)]) -> Result<(), sqlx::Error> {
-    let head = "INSERT INTO archive (revision, resource, namespace, name, previous, deleted, until, bytes, value) VALUES ";
-    batch.rows(head, "(?,?,?,?,?,?,?,?,?)", "", states, |batch, (resource, state)| {
+    let head = "INSERT INTO archive (revision, resource, namespace, name, previous, deleted, until, bytes, value, checksum) VALUES ";
+    batch.rows(head, "(?,?,?,?,?,?,?,?,?,?)", "", states, |batch, (resource, state)| {
         let (namespace, name) = split_path(state.key.path());
         batch.bind(state.revision)?;
         batch.bind(*resource)?;
@@ -59,6 +60,7 @@ fn insert_states(batch: &mut Batch, states: &[(i64, ArchivedState)]) -> Result<(
         batch.bind(i64::from(state.deleted))?;
         batch.bind(state.until)?;
         batch.bind(i64::try_from(state.value.len()).unwrap_or(i64::MAX))?;
-        batch.bind(state.value.clone())
+        batch.bind(state.value.clone())?;
+        batch.bind(checksum::of_stored(&state.key, state.revision, &state.value))
     })
 }

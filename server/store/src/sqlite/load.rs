@@ -106,7 +106,7 @@ impl Load for Reader {
         }
         // In revision order, which is the order of the file: every page is read once, however the keys lie.
         let select = format!(
-            "SELECT l.namespace, l.name, l.revision, l.value FROM log l \
+            "SELECT l.namespace, l.name, l.revision, l.value, l.checksum FROM log l \
              WHERE l.revision IN (SELECT revision FROM ({CURRENT}))"
         );
         let select = sqlx::query(AssertSqlSafe(select)).bind(slot.id).bind(revision);

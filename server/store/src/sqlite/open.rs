@@ -20,10 +20,11 @@ use crate::new_file::sync_folder_of;
 use crate::settings::Settings;
 
 /// Every migration, in order. Their text never changes once released: sqlx keeps a checksum.
-const MIGRATIONS: [(i64, &str, &str); 3] = [
+const MIGRATIONS: [(i64, &str, &str); 4] = [
     (1, "store", include_str!("../../../../migrations/sqlite/0001_store.sql")),
     (2, "deleting", include_str!("../../../../migrations/sqlite/0002_deleting.sql")),
     (3, "archive", include_str!("../../../../migrations/sqlite/0003_archive.sql")),
+    (4, "checksum", include_str!("../../../../migrations/sqlite/0004_checksum.sql")),
 ];
 
 /// An open database.
@@ -206,6 +207,13 @@ pub(crate) async fn migrate(writer: &mut SqliteConnection, path: &Path) -> Resul
     let failed = |error| OpenError::Migration { path: path.to_owned(), error: Box::new(error) };
     // `run` is this; its future is not provably Send for a borrowed connection.
     migrator.run_direct(None, writer, false).await.map_err(failed)
+}
+
+/// The column with the checksums of states: `NULL` in a file that no portico with checksums has served.
+pub(super) async fn checksum_column(connection: &mut SqliteConnection) -> Result<&'static str, sqlx::Error> {
+    const COLUMNS: &str = "SELECT count(*) FROM pragma_table_info('log') WHERE name = 'checksum'";
+    let columns: i64 = sqlx::query_scalar(COLUMNS).fetch_one(connection).await?;
+    Ok(if columns == 0 { "NULL" } else { "checksum" })
 }
 
 /// The newest migration that was applied; 0 for a new file.

@@ -9,6 +9,7 @@ use sqlx::{Error, SqliteConnection};
 use super::statement::Batch;
 use super::{archiving, maintenance};
 use crate::cache::{Cache, Slot};
+use crate::checksum;
 use crate::codec;
 use crate::event::{Event, EventType};
 use crate::group::{Group, Touched};
@@ -154,18 +155,21 @@ fn replace_states(batch: &mut Batch, slots: &Slots, group: &Group<'_>) -> Result
 }
 
 fn insert_log(batch: &mut Batch, slots: &Slots, rows: &[Row<'_>]) -> Result<(), Error> {
-    let head = "INSERT INTO log (resource, namespace, name, revision, uid, previous, deleted, value) VALUES ";
-    batch.rows(head, "(?,?,?,?,?,?,?,?)", "", rows, |batch, (event, sealed)| {
+    let head = "INSERT INTO log (resource, namespace, name, revision, uid, previous, deleted, value, checksum) VALUES ";
+    batch.rows(head, "(?,?,?,?,?,?,?,?,?)", "", rows, |batch, (event, sealed)| {
         let record = &event.record;
         bind_key(batch, slot_of(slots, &record.key), &record.key)?;
         batch.bind(record.revision)?;
         batch.bind(record.value.uid())?;
         batch.bind(event.previous.as_ref().map_or(0, |previous| previous.revision))?;
         batch.bind(i64::from(event.event_type == EventType::Deleted))?;
-        batch.bind(match sealed {
+        let value = match sealed {
             Some(sealed) => codec::encode_sealed(sealed),
             None => codec::encode(record.value.json()),
-        })
+        };
+        let checksum = checksum::of_stored(&record.key, record.revision, &value);
+        batch.bind(value)?;
+        batch.bind(checksum)
     })
 }
 

@@ -129,7 +129,8 @@ impl Reader {
         let Some(range) = Range::new(query, |text| Cow::Borrowed(text)) else { return Ok(page) };
         let states = range.states();
         let select = format!(
-            "SELECT k.namespace, k.name, k.revision, l.value, (SELECT compacted FROM meta WHERE id = 1) FROM ({states}) k \
+            "SELECT k.namespace, k.name, k.revision, l.value, (SELECT compacted FROM meta WHERE id = 1), \
+             l.checksum FROM ({states}) k \
              CROSS JOIN log l ON l.revision = k.revision"
         );
         let query_of = |sql: String, limit: i64, seen: usize| {
@@ -193,7 +194,7 @@ impl Reader {
         key: &Key,
         revision: i64,
     ) -> Result<Option<Result<Arc<Record>, Unreadable>>, StoreError> {
-        const SELECT: &str = "SELECT revision, value, deleted, uid FROM log WHERE resource = ? AND namespace = ? \
+        const SELECT: &str = "SELECT revision, value, deleted, uid, checksum FROM log WHERE resource = ? AND namespace = ? \
             AND name = ? AND revision <= ? ORDER BY revision DESC LIMIT 1";
         let (namespace, name) = split_path(key.path());
         let select = sqlx::query(SELECT).bind(slot.id).bind(namespace).bind(name).bind(revision);
@@ -207,8 +208,10 @@ impl Reader {
             return Ok(None);
         }
         let value = row.try_get_unchecked(1).map_err(failed)?;
+        let checksum = row::checksum(&row, "checksum").map_err(failed)?;
         let uid = row::text(&row, 3).map_err(failed)?.good().unwrap_or_default();
-        let decoded = self.decoder().value(key.clone(), revision, value).await.map_err(undecoded)?;
+        let decoded =
+            self.decoder().value(key.clone(), revision, value, checksum).await.map_err(undecoded)?;
         Ok(Some(decoded.map(Arc::new).map_err(|object| object.with_uid(uid))))
     }
 }

@@ -106,6 +106,11 @@ pub(crate) fn key(resource: &Resource, row: &SqliteRow, at: usize) -> Result<Res
     Ok(Err(DamagedKey { shown, namespace_is_good, reason }))
 }
 
+/// The checksum of a state from a column; a column that is damaged has another one.
+pub(crate) fn checksum(row: &SqliteRow, column: &str) -> Result<Option<i64>, Error> {
+    row.try_get_unchecked(column)
+}
+
 /// A state of a resource whose name cannot be read, from the columns namespace, name, revision.
 pub(crate) fn of_damaged_resource(shown: &Resource, row: &SqliteRow, at: usize) -> Result<Unreadable, Error> {
     let key = match key(shown, row, at)? {

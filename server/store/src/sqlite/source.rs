@@ -11,6 +11,7 @@ use sqlx::{Row, Sqlite, Transaction};
 use super::mark::beside;
 use super::open_error::OpenError;
 use super::{failure, files, open, row};
+use crate::checksum;
 use crate::copy::{
     ArchiveAt, ArchivePart, Changes, CopyError, CopySource, Extent, PAGE_STATES, StoredState, page_of,
     part_of,
@@ -172,8 +173,9 @@ impl SqliteSource {
         let sizes = sqlx::query_scalar(sqlx::AssertSqlSafe(sizes)).bind(id).bind(revision);
         let sizes = sizes.bind(behind.0).bind(behind.1).bind(PAGE_STATES as i64);
         let sizes: Vec<i64> = sizes.fetch_all(&mut **transaction).await.map_err(failed)?;
+        let checksum = open::checksum_column(transaction).await.map_err(failed)?;
         let select = format!(
-            "SELECT {COLUMNS} FROM ({STATES}) k CROSS JOIN log l ON l.revision = k.revision \
+            "SELECT {COLUMNS}, {checksum} AS checksum FROM ({STATES}) k CROSS JOIN log l ON l.revision = k.revision \
              ORDER BY k.namespace, k.name"
         );
         let select = sqlx::query(sqlx::AssertSqlSafe(select)).bind(id).bind(revision);
@@ -197,8 +199,9 @@ impl SqliteSource {
         let sizes = sqlx::query_as(SIZES).bind(after).bind(PAGE_STATES as i64);
         let sizes: Vec<(i64, i64)> = sizes.fetch_all(&mut *transaction).await.map_err(failed)?;
         let until = part_of(&sizes, extent.revision);
+        let checksum = open::checksum_column(&mut transaction).await.map_err(failed)?;
         let select = format!(
-            "SELECT {COLUMNS}, r.api_group, r.resource FROM log l LEFT JOIN resource r ON r.id = l.resource \
+            "SELECT {COLUMNS}, r.api_group, r.resource, {checksum} AS checksum FROM log l LEFT JOIN resource r ON r.id = l.resource \
              WHERE l.revision > ? AND l.revision <= ? ORDER BY l.revision"
         );
         let select = sqlx::query(sqlx::AssertSqlSafe(select)).bind(after).bind(until);
@@ -243,6 +246,8 @@ impl SqliteSource {
             })
         };
         let state = read().map_err(failed)?;
+        let checksum = row::checksum(row, "checksum").map_err(failed)?;
+        checksum::verify_copied(&state.key, state.revision, &state.value, checksum)?;
         let is_current: bool = row.try_get(at + 7).map_err(failed)?;
         let owners = of_value(&self.seal, &state, is_current).await;
         Ok((state, owners))

@@ -7,8 +7,9 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, Row, Sqlite, Transaction};
 
 use super::history::PREVIOUS;
-use super::row;
 use super::source::SqliteSource;
+use super::{open, row};
+use crate::checksum;
 use crate::copy::{
     ArchiveAt, ArchivePart, ArchivedState, CopyError, Extent, Kept, Lost, PAGE_MARKS, PAGE_STATES, TimeMark,
     page_of,
@@ -108,9 +109,14 @@ impl SqliteSource {
         if sizes.is_empty() {
             return Ok(Vec::new());
         }
+        let column = open::checksum_column(reading).await.map_err(failed)?;
+        let checksum = match column {
+            "NULL" => column,
+            _ => "iif(a.revision IS NULL, l.checksum, a.checksum)",
+        };
         let select = format!(
             "SELECT r.api_group, r.resource, coalesce(a.namespace, l.namespace), coalesce(a.name, l.name), k.revision, \
-             coalesce(a.previous, l.previous), coalesce(a.deleted, l.deleted), k.until, coalesce(a.value, l.value) \
+             coalesce(a.previous, l.previous), coalesce(a.deleted, l.deleted), k.until, coalesce(a.value, l.value), {checksum} AS checksum \
              FROM ({keys}) k LEFT JOIN archive a ON a.revision = k.revision LEFT JOIN log l ON l.revision = k.revision \
              LEFT JOIN resource r ON r.id = coalesce(a.resource, l.resource) ORDER BY k.until, k.revision"
         );
@@ -126,7 +132,7 @@ impl SqliteSource {
         let resource = resource.map_err(|shown| unreadable(format!("the name of {shown} cannot be read")))?;
         let key = row::key(&resource, row, 2).map_err(failed)?;
         let key = key.map_err(|damaged| unreadable(format!("{}: {}", damaged.shown, damaged.reason())))?;
-        let read = || {
+        let read = || -> Result<ArchivedState, sqlx::Error> {
             Ok(ArchivedState {
                 revision: row.try_get(4)?,
                 previous: row.try_get(5)?,
@@ -136,7 +142,10 @@ impl SqliteSource {
                 key,
             })
         };
-        read().map_err(failed)
+        let state = read().map_err(failed)?;
+        let checksum = row::checksum(row, "checksum").map_err(failed)?;
+        checksum::verify_copied(&state.key, state.revision, &state.value, checksum)?;
+        Ok(state)
     }
 
     /// When the revision stood where, behind a mark. The last one is of the revision itself: it was written by the time of the next one.

@@ -238,6 +238,8 @@ async fn chained(backend: &Sqlite, damage: &str) -> Arc<dyn Store> {
     assert_eq!(delete(&*store, &key("b/3")).await, 8);
     store.close().await;
     drop(store);
+    // Written by an older version: a checksum shows such damage before it misleads.
+    execute(backend, "UPDATE log SET checksum = NULL").await;
     assert_eq!(execute(backend, damage).await, 1);
     backend.open().await
 }

@@ -23,6 +23,26 @@ async fn a_database_that_acknowledges_before_it_is_durable_is_told_otherwise() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_state_that_differs_from_its_checksum_is_unreadable_in_postgres() {
+    const CHANGE: &str = "UPDATE log SET value = convert_to(replace(convert_from(value, 'SQL_ASCII'), \
+        '\"text\":\"right\"', '\"text\":\"wrong\"'), 'SQL_ASCII')";
+    let Some(database) = Postgres::direct() else { return };
+    let process = database.process(&|_| ()).await;
+    let first = put(&*process.store, &key("a/1"), "right").await;
+    put(&*process.store, &key("a/2"), "right").await;
+    database.psql(&format!("{CHANGE} WHERE name = '1'"));
+    // Written by an older version, which knows no checksums.
+    database.psql(&format!("{CHANGE}, checksum = NULL WHERE name = '2'"));
+    let other = database.process(&|_| ()).await.store;
+    let snapshot = other.snapshot(&config_maps()).await.unwrap();
+    assert_eq!(snapshot.unreadable("a/1").unwrap().reason(), "its checksum is wrong");
+    assert_eq!(lines(snapshot.iter()), [format!("a/2@{}=wrong", first + 1)]);
+    let source = other.copy_source();
+    let copied = source.states(first + 1, None).await.unwrap_err().to_string();
+    assert!(copied.contains("a/1: its checksum is wrong"), "{copied}");
+}
+
 /// Comes before PostgreSQL's own function in the search path, and fails in the statement that counts all bytes.
 const UNCOUNTABLE: &str = "CREATE FUNCTION shadow.octet_length(bytea) RETURNS integer LANGUAGE plpgsql AS $$ BEGIN \
     IF current_query() LIKE 'SELECT coalesce(sum(bytes)%' THEN RAISE EXCEPTION 'it takes too long'; END IF; \

@@ -7,7 +7,7 @@ use portico_store::{Doctor, ListAt, MetadataIndexer, Scope};
 use crate::harness::*;
 
 /// The databases that are kept: made by `make`, once for each migration, by the version that landed it.
-const KEPT: [&str; 3] = ["schema-0001.db", "schema-0002.db", "schema-0003.db"];
+const KEPT: [&str; 4] = ["schema-0001.db", "schema-0002.db", "schema-0003.db", "schema-0004.db"];
 
 fn testdata() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata")

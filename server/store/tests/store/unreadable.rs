@@ -11,11 +11,19 @@ use sqlx::{ConnectOptions, Connection, SqliteConnection};
 use crate::harness::*;
 
 /// What an object is overwritten with, and the error that is reported.
-const DAMAGES: [(&str, &str); 4] = [
+const DAMAGES: [(&str, &str); 6] = [
     ("x'00ffdeadbeef'", "unknown value format 0"),
     ("x''", "the value is empty"),
-    ("x'017b'", "unexpected end of JSON input"),
-    ("substr(value, 1, length(value) / 2)", "unexpected end of JSON input"),
+    ("x'017b', checksum = NULL", "unexpected end of JSON input"),
+    ("substr(value, 1, length(value) / 2), checksum = NULL", "unexpected end of JSON input"),
+    (
+        r#"CAST(replace(CAST(value AS TEXT), '"data":{"text":"y"}', '"data":{"text":"x"}') AS BLOB)"#,
+        "its checksum is wrong",
+    ),
+    (
+        r#"unhex(replace(hex(value), hex('"data":{"text":"y"}'), hex('"data":{"text":"') || 'FF227D')), checksum = NULL"#,
+        "the value is not UTF-8",
+    ),
 ];
 
 pub async fn raw(backend: &Sqlite) -> SqliteConnection {

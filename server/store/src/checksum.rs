@@ -1,0 +1,90 @@
+//! Checksums of stored states, by which damage of the disk is noticed that leaves a readable value behind.
+
+use crc32fast::Hasher;
+
+use crate::codec;
+use crate::copy::CopyError;
+use crate::key::Key;
+use crate::seal::Stored;
+
+/// Checksum of a state: of its key, its revision and its JSON.
+fn of(key: &Key, revision: i64, json: &[u8]) -> i64 {
+    let mut hasher = Hasher::new();
+    for part in [&*key.resource().group, &*key.resource().resource, key.path()] {
+        hasher.update(part.as_bytes());
+        // No text has this byte: it is not UTF-8.
+        hasher.update(&[0xff]);
+    }
+    hasher.update(&revision.to_be_bytes());
+    hasher.update(json);
+    i64::from(hasher.finalize())
+}
+
+/// Checksum of a state for the database. `None` of a sealed value, which the seal authenticates: a checksum of it would have to be
+/// replaced with each change of keys, also by programs that know none.
+pub(crate) fn of_stored(key: &Key, revision: i64, stored: &[u8]) -> Option<i64> {
+    match codec::decode(stored) {
+        Ok(Stored::Plain(json)) => Some(of(key, revision, json)),
+        _ => None,
+    }
+}
+
+/// Compares a state with its checksum, if it has one; the reason why it cannot be read.
+pub(crate) fn verify(
+    key: &Key,
+    revision: i64,
+    value: &Stored<'_>,
+    checksum: Option<i64>,
+) -> Result<(), &'static str> {
+    match (value, checksum) {
+        (Stored::Plain(json), Some(checksum)) if of(key, revision, json) != checksum => {
+            Err("its checksum is wrong")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The same for copies. A value that is no value stays what it is.
+pub(crate) fn verify_copied(
+    key: &Key,
+    revision: i64,
+    stored: &[u8],
+    checksum: Option<i64>,
+) -> Result<(), CopyError> {
+    let Ok(value) = codec::decode(stored) else { return Ok(()) };
+    verify(key, revision, &value, checksum).map_err(|why| CopyError::Unreadable(format!("{key}: {why}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Resource;
+
+    #[test]
+    fn any_other_bit_of_key_revision_and_value_has_another_checksum() {
+        let key = |name: &str| Key::new(&Resource::new("apps", "deployments"), "a", name);
+        let json = br#"{"metadata":{"name":"b"},"data":{"text":"some text"}}"#;
+        let stored = codec::encode(json);
+        let checksum = of_stored(&key("b"), 7, &stored);
+        let is_right = |key: &Key, revision: i64, json: &[u8]| {
+            verify(key, revision, &Stored::Plain(json), checksum).is_ok()
+        };
+        assert!(is_right(&key("b"), 7, json));
+        assert!(!is_right(&key("c"), 7, json));
+        assert!(!is_right(&Key::new(&Resource::new("", "deployments.apps"), "a", "b"), 7, json));
+        assert!(!is_right(&key("b"), 6, json));
+        for bit in 0..json.len() * 8 {
+            let mut damaged = json.to_vec();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(!is_right(&key("b"), 7, &damaged), "{bit}");
+        }
+    }
+
+    #[test]
+    fn sealed_values_and_those_of_older_programs_have_none() {
+        let key = Key::new(&Resource::new("", "secrets"), "a", "b");
+        assert_eq!(of_stored(&key, 7, &codec::encode_sealed(b"k8s:enc:")), None);
+        assert_eq!(verify(&key, 7, &Stored::Plain(b"{}"), None), Ok(()));
+        assert_eq!(verify(&key, 7, &Stored::Sealed(b"k8s:enc:"), Some(1)), Ok(()));
+    }
+}
