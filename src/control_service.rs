@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
+use portico_kit::url_password::without_secrets;
 use portico_proto::client::{Client, ConnectError, Kubeconfig, KubeconfigError};
 use tonic::{Code, Status};
 
@@ -85,11 +87,15 @@ pub(crate) fn parse<C: Parser>(
     arguments: impl Iterator<Item = OsString>,
     unreadable: u8,
 ) -> Result<C, ExitCode> {
-    C::try_parse_from(arguments).map_err(|error| unparsed(&error, unreadable))
+    C::try_parse_from(arguments).map_err(|error| unparsed(error, unreadable))
 }
 
 /// Says why arguments were not taken; how the process ends.
-pub(crate) fn unparsed(error: &clap::Error, unreadable: u8) -> ExitCode {
+pub(crate) fn unparsed(mut error: clap::Error, unreadable: u8) -> ExitCode {
+    if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) {
+        let shown = without_secrets(value);
+        error.insert(ContextKind::InvalidValue, ContextValue::String(shown));
+    }
     // Nowhere is left to say that nothing can be said.
     let _ = error.print();
     ExitCode::from(if error.use_stderr() { unreadable } else { 0 })

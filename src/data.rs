@@ -91,7 +91,7 @@ fn with_places(arguments: impl Iterator<Item = OsString>) -> Result<Cli, ExitCod
         }
         Ok(cli)
     });
-    parsed.map_err(|error| unparsed(&error, USAGE))
+    parsed.map_err(|error| unparsed(error, USAGE))
 }
 
 fn report(verb: &str, done: Result<String, Failure>) -> ExitCode {

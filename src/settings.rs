@@ -61,6 +61,7 @@ use std::path::PathBuf;
 use clap::builder::{OsStr, Str};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use portico_kit::url_password::without_secrets;
 
 /// The prefix of environment variables: `--data-dir` is `PORTICO_DATA_DIR`.
 const ENV_PREFIX: &str = "PORTICO_";
@@ -384,10 +385,13 @@ fn one_line(error: &clap::Error) -> SettingError {
         (ErrorKind::InvalidSubcommand, _) => {
             format!("no such command{}", suggestion(text(ContextKind::SuggestedSubcommand)))
         }
-        (_, Some(value)) => match reason.or_else(|| supported(error)) {
-            Some(reason) => format!("invalid value {value:?}: {reason}"),
-            None => format!("invalid value {value:?}"),
-        },
+        (_, Some(value)) => {
+            let value = without_secrets(&value);
+            match reason.or_else(|| supported(error)) {
+                Some(reason) => format!("invalid value {value:?}: {reason}"),
+                None => format!("invalid value {value:?}"),
+            }
+        }
         (ErrorKind::ArgumentConflict, None) => {
             match text(ContextKind::PriorArg)
                 .filter(|prior| Some(prior) != text(ContextKind::InvalidArg).as_ref())

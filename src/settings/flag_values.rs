@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use portico_gostd::time::format_duration;
+use portico_kit::url_password::without_password;
 
 use super::foreign_flags::FOREIGN_FLAGS;
 
@@ -41,35 +42,5 @@ fn value(arg: &Arg, name: &str, matches: &ArgMatches) -> String {
     match is_list && !UNBRACKETED.contains(&name) {
         true => format!("[{}]", texts.join(",")),
         false => texts.join(","),
-    }
-}
-
-/// A URL as everybody may see it.
-fn without_password(url: &str) -> String {
-    let authority = url.find("://").map_or(0, |at| at + 3);
-    let user = url[authority..].split(['/', '?', '#']).next().and_then(|text| text.rsplit_once('@'));
-    match user.and_then(|(user, _)| user.split_once(':')) {
-        Some((name, password)) => {
-            let (before, after) = (authority + name.len() + 1, authority + name.len() + 1 + password.len());
-            format!("{}xxxxx{}", &url[..before], &url[after..])
-        }
-        None => url.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nobody_is_shown_the_password_of_a_url() {
-        for (url, shown) in [
-            ("postgres://u:p@h:1/d?x=y:z@w", "postgres://u:xxxxx@h:1/d?x=y:z@w"),
-            ("postgres://u:p:q@r@h/d", "postgres://u:xxxxx@h/d"),
-            ("postgres://u@h:1/d", "postgres://u@h:1/d"),
-            ("postgres://h:1/d", "postgres://h:1/d"),
-        ] {
-            assert_eq!(without_password(url), shown);
-        }
     }
 }

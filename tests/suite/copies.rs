@@ -466,6 +466,13 @@ async fn what_cannot_be_backed_up_restored_or_moved_says_why_and_changes_nothing
         refused(&folder, 2, &arguments, why).await;
     }
     refused(&folder, 2, &["backup", "--to", "a", "--database-url", "mysql://x"], "it must begin with").await;
+    refused(
+        &folder,
+        2,
+        &["backup", "--to", "a", "--database-url", "postgres://u:secret@h:99999/d"],
+        "'postgres://xxxxx'",
+    )
+    .await;
     let nobody = "postgres://u@127.0.0.1:1/x";
     refused(&folder, 1, &["backup", "--to", "a", "--database-url", nobody], "the connection to it is lost")
         .await;

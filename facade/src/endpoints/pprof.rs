@@ -7,6 +7,7 @@ use axum::extract::Request;
 use http::StatusCode;
 use http::header::{HeaderValue, LOCATION};
 use http::request::Parts;
+use portico_kit::url_password::without_password;
 
 use crate::request::Response;
 use crate::respond;
@@ -27,7 +28,8 @@ pub(super) async fn pprof(request: Request) -> Response {
 
 /// As Go's pprof.Cmdline has it.
 fn command_line() -> String {
-    std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect::<Vec<_>>().join("\0")
+    let arguments = std::env::args_os().map(|argument| without_password(&argument.to_string_lossy()));
+    arguments.collect::<Vec<_>>().join("\0")
 }
 
 #[cfg(feature = "pprof")]

@@ -37,6 +37,7 @@ pub mod tasks;
 pub mod telemetry;
 pub mod throttled;
 pub mod tls;
+pub mod url_password;
 pub mod walk;
 pub mod workqueue;
 

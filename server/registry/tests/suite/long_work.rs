@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::future::pending;
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use futures::StreamExt;
 use portico_kit::offload::Offload;

@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use sqlx::ConnectOptions;
-use sqlx::postgres::PgConnectOptions;
+use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 /// The database's URL is none.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +44,11 @@ impl PostgresSettings {
             sqlx::Error::Configuration(error) => InvalidUrl(error.to_string()),
             error => InvalidUrl(error.to_string()),
         })?;
+        // As libpq does: a root certificate is there to be checked.
+        let options = match options.get_ssl_mode() {
+            PgSslMode::Require if names_root(url) => options.ssl_mode(PgSslMode::VerifyCa),
+            _ => options,
+        };
         Ok(Self {
             options: options.application_name("portico").disable_statement_logging(),
             read_connections: 4,
@@ -81,6 +86,11 @@ impl PostgresSettings {
     }
 }
 
+/// True if a URL names a root certificate.
+fn names_root(url: &str) -> bool {
+    url.split(['?', '&']).skip(1).any(|pair| pair.starts_with("sslrootcert="))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +102,14 @@ mod tests {
         assert_eq!(settings.place(), "postgres://db.example:5433/portico");
         let socket = PostgresSettings::new("postgres://u@%2Frun%2Fpg/portico").unwrap();
         assert_eq!(socket.place(), "postgres:///run/pg/portico");
+        for (url, verifies) in [
+            ("postgres://u@h/d?sslmode=require&sslrootcert=/ca.crt", true),
+            ("postgres://u@h/d?sslrootcert=/ca.crt&sslmode=require", true),
+            ("postgres://u@h/d?sslmode=require", false),
+        ] {
+            let mode = PostgresSettings::new(url).unwrap().options.get_ssl_mode();
+            assert_eq!(matches!(mode, PgSslMode::VerifyCa), verifies, "{url}");
+        }
         for wrong in ["", "mysql://a/b", "postgres://a:b:c/d", "postgres://a/b?sslmode=maybe"] {
             assert!(PostgresSettings::new(wrong).is_err(), "{wrong}");
         }
