@@ -63,6 +63,7 @@ fn patch(how: &str, object: &Value) -> Option<Value> {
             {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]}]),
         ("overhead-of", label) if !labels.contains_key(label) => return None,
         ("overhead-of", _) => json!([{"op": "add", "path": "/spec/overhead", "value": {"cpu": "7"}}]),
+        ("link", _) => json!([{"op": "add", "path": "/metadata/selfLink", "value": "/elsewhere"}]),
         ("patch", _) => json!([{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]),
         _ => return None,
     })

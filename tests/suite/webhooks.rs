@@ -34,6 +34,15 @@ async fn objects_are_changed_by_one_webhook_after_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_link_that_a_webhook_sets_is_not_stored() {
+    let setup = Setup::start().await;
+    setup.one(MUTATING, "link", json!({})).await;
+    let created = setup.create("m").await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    assert_eq!(created.json()["metadata"].get("selfLink"), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_that_wants_it_is_asked_again_when_something_changes_behind_it() {
     let setup = Setup::start().await;
     let again = json!({"reinvocationPolicy": "IfNeeded"});

@@ -15,8 +15,9 @@ pub fn clear_create(object: &mut Object) {
     }
 }
 
-/// Sets when a new object is made, and which one it is.
+/// Sets the UID and the time of creation of a new object; clears a link that mutating admission has set.
 pub fn fill_create(object: &mut Object, now: Timestamp) {
+    object.remove(&["metadata", "selfLink"]);
     object.set(&["metadata", "uid"], uuid::Uuid::new_v4().to_string());
     object.set(&["metadata", "creationTimestamp"], time::rfc3339(now));
 }
