@@ -63,13 +63,14 @@ impl UserInfo {
         self.name.strip_prefix(NODE_PREFIX).filter(|_| self.in_group(NODES))
     }
 
-    /// Whether the user is in neither of the groups that say whether it proved who it is.
+    /// True if the group `system:authenticated` has to be added: the user is in neither group of authentication, and not named as
+    /// anonymous users are (upstream's `AuthenticatedGroupAdder`).
     #[must_use]
     pub fn lacks_authenticated(&self) -> bool {
-        !self.in_group(AUTHENTICATED) && !self.in_group(UNAUTHENTICATED)
+        self.name != ANONYMOUS && !self.in_group(AUTHENTICATED) && !self.in_group(UNAUTHENTICATED)
     }
 
-    /// The same with `system:authenticated`, unless it is there or the user is marked unauthenticated.
+    /// The same with `system:authenticated`, unless the user is marked unauthenticated.
     #[must_use]
     pub fn authenticated(mut self) -> Self {
         if self.lacks_authenticated() {

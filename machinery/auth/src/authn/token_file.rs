@@ -171,6 +171,14 @@ mod tests {
     }
 
     #[test]
+    fn a_user_named_as_anonymous_ones_is_not_among_the_authenticated() {
+        let file = TokenFile::parse("a,system:anonymous,u1\nb,bob,u2").unwrap();
+        let is_authenticated = |token| file.authenticate_token(token).unwrap().unwrap().in_group(AUTHENTICATED);
+        assert!(!is_authenticated("a"));
+        assert!(is_authenticated("b"));
+    }
+
+    #[test]
     fn a_bad_line_is_named() {
         assert_eq!(
             TokenFile::parse("a,b,c\n\nd,e\n").unwrap_err(),
