@@ -65,7 +65,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             cost: 0,
             limit,
             meter,
-            steps: Steps::new(limit),
+            steps: Steps::new(limit.min(meter.get())),
             interrupted,
             iterations: 0,
         }
