@@ -17,7 +17,7 @@ pub use cursor::Cursor;
 pub use go::{Float, Plain, escape_html};
 pub use json_path::JsonPath;
 pub use metadata::OwnerReference;
-pub use numbers::step_json;
+pub use numbers::{step_json, to_go_json};
 pub use order::sort_keys;
 pub use portico_gostd::json::go_type;
 pub(crate) use printed::go_json;
@@ -93,13 +93,7 @@ impl Object {
     /// Compact JSON without a closing newline.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
-        let mut json = Vec::new();
-        let mut out = serde_json::Serializer::with_formatter(&mut json, numbers::GoNumbers::JSON);
-        // Maps with string keys always encode, and a vector takes everything.
-        if self.0.serialize(&mut out).is_err() {
-            json.clear();
-        }
-        json
+        to_go_json(&self.0)
     }
 
     /// The map itself, for the schema engine.

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::object::to_go_json;
 use crate::time;
 
 /// A column as it stands in `columnDefinitions`.
@@ -54,26 +55,14 @@ impl Cell {
     /// Writes the cell as JSON, ages against `now`.
     pub fn render(&self, now: Timestamp, out: &mut Vec<u8>) {
         let json = match self {
-            Self::Null => serde_json::to_vec(&()),
-            Self::Text(text) => serde_json::to_vec(text),
-            Self::Integer(n) => serde_json::to_vec(n),
-            Self::Number(n) => return out.extend_from_slice(number(*n).as_bytes()),
-            Self::Bool(b) => serde_json::to_vec(b),
-            Self::Ago { text, at } => {
-                serde_json::to_vec(&format!("{text} ({} ago)", time::age(Some(at), now)))
-            }
-            Self::Age(created) => serde_json::to_vec(&time::age(created.as_deref(), now)),
+            Self::Null => to_go_json(&()),
+            Self::Text(text) => to_go_json(text),
+            Self::Integer(n) => to_go_json(n),
+            Self::Number(n) => to_go_json(n),
+            Self::Bool(b) => to_go_json(b),
+            Self::Ago { text, at } => to_go_json(&format!("{text} ({} ago)", time::age(Some(at), now))),
+            Self::Age(created) => to_go_json(&time::age(created.as_deref(), now)),
         };
-        // Scalars always encode.
-        out.extend_from_slice(&json.unwrap_or_default());
+        out.extend_from_slice(&json);
     }
-}
-
-/// A number without the fraction `.0`, as upstream writes it.
-fn number(n: f64) -> String {
-    let mut json = serde_json::to_string(&n).unwrap_or_default();
-    if json.ends_with(".0") {
-        json.truncate(json.len() - 2);
-    }
-    json
 }

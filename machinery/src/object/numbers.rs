@@ -1,4 +1,4 @@
-//! How numbers are written: floats as package `encoding/json` of Go writes them, and as steps of `fieldsV1` have them.
+//! JSON as package `encoding/json` of Go writes it, and as steps of `fieldsV1` have it.
 
 use std::io::{Result, Write};
 
@@ -6,23 +6,36 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::Formatter;
 
+use super::go::escape_html;
+
 /// The floats that are written in digits alone; smaller and larger ones have an exponent.
 const WRITTEN_OUT: std::ops::Range<f64> = 1e-6..1e21;
 
-/// Compact JSON with Go's numbers.
-pub(super) struct GoNumbers {
+/// Compact JSON with Go's numbers and escapes.
+pub(super) struct GoJson {
     /// Digits of the shortest exponent.
     exponent_digits: usize,
+    /// Escapes what would mean something in HTML.
+    escape_html: bool,
 }
 
-impl GoNumbers {
-    /// As `json.Marshal`: `1e-7`.
-    pub(super) const JSON: Self = Self { exponent_digits: 1 };
+impl GoJson {
+    /// As `json.Marshal`: `1e-7`, `"\u003c"`.
+    pub(super) const JSON: Self = Self { exponent_digits: 1, escape_html: true };
     /// As `strconv.FormatFloat`, which the JSON library behind `fieldsV1` uses: `1e-07`.
-    const STEP: Self = Self { exponent_digits: 2 };
+    const STEP: Self = Self { exponent_digits: 2, escape_html: false };
 }
 
-impl Formatter for GoNumbers {
+impl Formatter for GoJson {
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> Result<()> {
+        // The bytes that a character to escape begins with.
+        let may_need = fragment.bytes().any(|byte| matches!(byte, b'<' | b'>' | b'&' | 0xe2));
+        if self.escape_html && may_need {
+            return writer.write_all(escape_html(fragment).as_bytes());
+        }
+        writer.write_all(fragment.as_bytes())
+    }
+
     fn write_f64<W: ?Sized + Write>(&mut self, writer: &mut W, value: f64) -> Result<()> {
         if value == 0.0 || WRITTEN_OUT.contains(&value.abs()) {
             return write!(writer, "{value}");
@@ -34,11 +47,23 @@ impl Formatter for GoNumbers {
     }
 }
 
+/// A value as compact JSON, as Go writes it.
+#[must_use]
+pub fn to_go_json<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
+    let mut json = Vec::new();
+    let mut out = serde_json::Serializer::with_formatter(&mut json, GoJson::JSON);
+    // Values of an object always encode, and a vector takes everything.
+    if value.serialize(&mut out).is_err() {
+        json.clear();
+    }
+    json
+}
+
 /// A value as compact JSON, with numbers as they stand in steps of `fieldsV1`.
 #[must_use]
 pub fn step_json(value: &Value) -> String {
     let mut json = Vec::new();
-    let mut out = serde_json::Serializer::with_formatter(&mut json, GoNumbers::STEP);
+    let mut out = serde_json::Serializer::with_formatter(&mut json, GoJson::STEP);
     // Maps with string keys always encode, and a vector takes everything.
     if value.serialize(&mut out).is_err() {
         json.clear();
