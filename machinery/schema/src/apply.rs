@@ -125,7 +125,7 @@ impl Schema {
     /// # Errors
     /// [`DecodeError`] when it is neither JSON nor YAML, or no object.
     pub fn read_applied(&self, body: &[u8]) -> Result<(Object, Decoded), DecodeError> {
-        let raw = crate::decode::raw(self.short_name(), body)?;
+        let raw = crate::decode::configuration(body)?;
         // What does not fit the types is refused by the check or by the typed reading of the merged object.
         let typed = self.decode_untagged(body, Format::Yaml).unwrap_or_default();
         Ok((raw, typed))

@@ -100,8 +100,9 @@ fn of_decode(error: DecodeError) -> ConfigurationError {
         DecodeError::Syntax { error, .. } | DecodeError::Unrecognized { error, .. } => {
             ConfigurationError::Syntax(error)
         }
-        DecodeError::WrongKind { .. } | DecodeError::Version { .. } | DecodeError::Unconvertible(_) => {
-            ConfigurationError::Words(error.to_string())
-        }
+        DecodeError::WrongKind { .. }
+        | DecodeError::Version { .. }
+        | DecodeError::Configuration(_)
+        | DecodeError::Unconvertible(_) => ConfigurationError::Words(error.to_string()),
     }
 }

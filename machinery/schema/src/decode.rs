@@ -9,6 +9,7 @@ mod scalar;
 pub(crate) mod times;
 mod walk;
 mod yaml;
+mod yaml_errors;
 mod yaml_keys;
 
 pub(crate) use convert::convert;
@@ -206,33 +207,40 @@ pub(crate) fn read_text<T>(
 /// # Errors
 /// The parser's words.
 pub fn object_of_text(text: &str) -> Result<Object, String> {
-    raw("", text.as_bytes()).map_err(|error| match error {
-        DecodeError::Syntax { error, .. } => error,
-        other => other.to_string(),
-    })
+    Object::from_node(Node(raw(text)?)).map_err(|error| error.to_string())
 }
 
-/// The body as it stands there, an object of anything; duplicate keys: the last wins.
-pub(crate) fn raw(expected: &str, body: &[u8]) -> Result<Object, DecodeError> {
-    let syntax =
-        |error: String| DecodeError::Syntax { expected: expected.to_owned(), error, head: error::head(body) };
-    let text = String::from_utf8_lossy(body);
+/// An applied configuration as it stands there; duplicate keys: the last wins. Null is an empty object.
+pub(crate) fn configuration(body: &[u8]) -> Result<Object, DecodeError> {
+    let why = match raw(&String::from_utf8_lossy(body)) {
+        Ok(Value::Null) => return Ok(Object::default()),
+        Ok(Value::Object(map)) => return Ok(Object::from_map(map)),
+        Ok(other) => format!(
+            "error unmarshaling JSON: while decoding JSON: \
+             json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            json_name(&other)
+        ),
+        Err(error) => error,
+    };
+    Err(DecodeError::Configuration(why))
+}
+
+/// The value that a text of YAML or JSON is; duplicate keys: the last wins.
+fn raw(text: &str) -> Result<Value, String> {
     let read = |text: &str| {
         let mut reader = Reader::new(text);
         reader.any().and_then(|value| reader.end().map(|()| value)).map_err(|error| error.0)
     };
-    let value = match read(&text) {
+    match read(text) {
         // Upstream takes JSON for the YAML that it is, whose 1.0 becomes 1.
         Ok(mut value) => {
             whole_value(&mut value);
-            value
+            Ok(value)
         }
-        Err(_) => yaml::to_json(&text)
+        Err(_) => yaml::to_json(text)
             .map_err(|error| format!("error converting YAML to JSON: {error}"))
-            .and_then(|json| read(&json))
-            .map_err(syntax)?,
-    };
-    Object::from_node(Node(value)).map_err(|error| syntax(error.to_string()))
+            .and_then(|json| read(&json)),
+    }
 }
 
 /// The JSON of a body, whose kind and version upstream reads first.

@@ -19,8 +19,7 @@ use std::collections::HashSet;
 use portico_machinery::Object;
 use serde_json::{Map, Value};
 
-use self::document::{drop_nulls_of_maps, mistyped, read, remove_all};
-use crate::decode::json_name;
+use self::document::{drop_nulls_of_maps, mistyped, read, read_strategic, remove_all};
 use crate::structural::body;
 use crate::typed::Typed;
 
@@ -106,15 +105,7 @@ pub fn diagnostics(patch: &[u8], operations: bool) -> Vec<String> {
 
 /// Applies a strategic merge patch along a schema.
 pub(crate) fn strategic(schema: &Typed, current: &Object, patch: &[u8]) -> Result<Object, PatchError> {
-    let patch = match read(patch)? {
-        Value::Object(patch) => patch,
-        other => {
-            let name = json_name(&other);
-            return Err(PatchError::Malformed(format!(
-                "json: cannot unmarshal {name} into Go value of type map[string]interface {{}}"
-            )));
-        }
-    };
+    let patch = read_strategic(patch)?;
     let map = strategic::structure(schema.types(), schema.root(), current.map().clone(), patch)?;
     Ok(Object::from_map(map))
 }

@@ -83,11 +83,6 @@ impl Schema {
         }
     }
 
-    /// What errors call an object whose kind is not known.
-    pub(crate) fn short_name(&self) -> &str {
-        self.typed().map_or("object", |typed| typed.root().short_name())
-    }
-
     /// The struct that a field of the root holds, as a schema of its own; of a custom resource only `metadata`.
     #[must_use]
     pub fn of_field(&self, name: &str) -> Option<Self> {

@@ -72,6 +72,9 @@ pub enum DecodeError {
         /// The kind that was asked for.
         expected: String,
     },
+    /// An applied configuration is neither JSON nor YAML, or no object.
+    #[error("error decoding YAML: {0}")]
+    Configuration(String),
     /// What was merged does not fit its type.
     #[error("{0}")]
     Unconvertible(String),
@@ -99,6 +102,7 @@ impl DecodeError {
             Self::Syntax { error, .. } => patch_status(patch, &format!("couldn't get version/kind; {error}")),
             Self::CannotBeHandled { error, .. }
             | Self::Unrecognized { error, .. }
+            | Self::Configuration(error)
             | Self::Unconvertible(error) => patch_status(patch, error),
             Self::WrongKind { found, .. } => {
                 let version = found.group_version().to_string();

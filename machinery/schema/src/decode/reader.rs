@@ -11,6 +11,9 @@ use super::limits::{MAX_DEPTH, MAX_VALUES, TooManyValues};
 #[error("{0}")]
 pub(crate) struct SyntaxError(pub String);
 
+/// Contexts in which Go reports the end of the text as the space that it appends.
+const IN_TOKEN: [&str; 4] = ["in literal", "numeric literal", "escape code", "character escape"];
+
 type Result<T> = std::result::Result<T, SyntaxError>;
 
 /// What the next value is.
@@ -66,6 +69,9 @@ impl<'a> Reader<'a> {
 
     fn unexpected<T>(&self, context: &str) -> Result<T> {
         Err(SyntaxError(match self.byte() {
+            None if IN_TOKEN.iter().any(|token| context.contains(token)) => {
+                format!("invalid character ' ' {context}")
+            }
             None => "unexpected end of JSON input".to_owned(),
             Some(byte) => format!("invalid character {} {context}", quoted(byte)),
         }))

@@ -32,9 +32,14 @@ fn malformed_json_is_refused_in_upstreams_words() {
         (r#""\u12g4""#, r"invalid character 'g' in \u hexadecimal character escape"),
         ("-x", "invalid character 'x' in numeric literal"),
         ("1.x", "invalid character 'x' after decimal point in numeric literal"),
-        ("1e+", "unexpected end of JSON input"),
+        ("1e+", "invalid character ' ' in exponent of numeric literal"),
+        ("1.", "invalid character ' ' after decimal point in numeric literal"),
+        ("-", "invalid character ' ' in numeric literal"),
+        ("\"\\", "invalid character ' ' in string escape code"),
+        ("\"\\u1", r"invalid character ' ' in \u hexadecimal character escape"),
+        ("\"a", "unexpected end of JSON input"),
         ("tru3", "invalid character '3' in literal true (expecting 'e')"),
-        ("nul", "unexpected end of JSON input"),
+        ("nul", "invalid character ' ' in literal null (expecting 'l')"),
     ];
     for (text, want) in rows {
         assert_eq!(read(text), Err(want.to_owned()), "{text:?}");

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
-use serde_saphyr::Error;
-use serde_saphyr::budget::BudgetBreach;
-use serde_saphyr::options::{AliasLimits, DuplicateKeyPolicy, NonFiniteFloatPolicy};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::options::{AliasLimits, DuplicateKeyPolicy, MergeKeyPolicy, NonFiniteFloatPolicy};
+use serde_saphyr::{Error, Spanned};
 
-use super::limits::{MAX_DEPTH, MAX_VALUES, TooManyValues};
+use super::limits::{MAX_DEPTH, MAX_VALUES};
+use super::yaml_errors;
 
 /// Maximum size of the JSON that a YAML text expands to: four times the largest body.
 const MAX_JSON: usize = 12 * 1024 * 1024;
@@ -24,7 +24,7 @@ const MAX_REPLAYED_PER_BYTE: usize = 16;
 /// Maximum number of copies that nested anchors make of each event.
 const MAX_COPIES: usize = 4;
 /// Upstream's message for a text that exceeds one of these.
-const EXCESSIVE_ALIASING: &str = "document contains excessive aliasing";
+pub(super) const EXCESSIVE_ALIASING: &str = "document contains excessive aliasing";
 
 /// The JSON of the first document of a YAML text, duplicate keys and all.
 ///
@@ -39,18 +39,22 @@ pub(super) fn to_json(text: &str) -> Result<String, String> {
     if out.is_too_large() {
         return Err(format!("yaml: {EXCESSIVE_ALIASING}"));
     }
-    read.map_err(|error| format!("yaml: {}", worded(&error)))?;
+    read.map_err(|error| format!("yaml: {}", yaml_errors::message(&error, text)))?;
     String::from_utf8(out.json).map_err(|error| error.to_string())
 }
 
 /// Writes one document as JSON, as far as it can be read.
-fn transcode(text: &str) -> (Out, Result<(), Error>) {
+fn transcode(text: &str) -> (Out<'_>, Result<(), Error>) {
     let max_json = proportional(text, MAX_JSON_PER_BYTE, MIN_MAX_JSON, MAX_JSON);
-    let mut out = Out { json: Vec::new(), max_json, no_json: None };
+    let mut out = Out { text, json: Vec::new(), max_json, no_json: None };
+    let mut is_complete = false;
     let read = serde_saphyr::with_deserializer_from_str_with_options(text, options(text), |deserializer| {
-        Transcode(&mut out).deserialize(deserializer)
+        let read = Transcode(&mut out).deserialize(deserializer);
+        is_complete = read.is_ok();
+        read
     });
-    (out, read)
+    // As upstream, whatever follows the first value of the document is not read.
+    (out, if is_complete { Ok(()) } else { read })
 }
 
 /// The first document: nobody reads those after it.
@@ -70,31 +74,6 @@ pub(super) fn first(text: &str) -> &str {
     text
 }
 
-/// An error as upstream words it: the line first.
-fn worded(error: &Error) -> String {
-    match unwrapped(error) {
-        Error::Budget { breach: BudgetBreach::Nodes { .. }, .. } => return TooManyValues.to_string(),
-        Error::AliasReplayLimitExceeded { .. }
-        | Error::Budget { breach: BudgetBreach::RecordedAnchorEvents { .. }, .. } => {
-            return EXCESSIVE_ALIASING.to_owned();
-        }
-        _ => {}
-    }
-    let text = error.to_string();
-    match (text.rfind(" at line "), error.location()) {
-        (Some(at), Some(location)) => format!("line {}: {}", location.line(), &text[..at]),
-        _ => text,
-    }
-}
-
-/// The error itself, of one that happened while an alias was expanded.
-fn unwrapped(mut error: &Error) -> &Error {
-    while let Error::AliasError { error: inner, .. } = error {
-        error = inner;
-    }
-    error
-}
-
 /// A limit in proportion to the size of a text.
 fn proportional(text: &str, per_byte: usize, least: usize, most: usize) -> usize {
     text.len().saturating_mul(per_byte).clamp(least, most)
@@ -107,6 +86,8 @@ pub(super) fn options(text: &str) -> serde_saphyr::Options {
     limits.max_total_replayed_events = replayed;
     let mut options = serde_saphyr::options! {
         duplicate_keys: DuplicateKeyPolicy::PassThrough,
+        // Merged here: upstream writes the entries where the key stands, so that later entries win.
+        merge_keys: MergeKeyPolicy::AsOrdinary,
         alias_limits: limits,
         legacy_octal_numbers: true,
         with_snippet: false,
@@ -124,8 +105,20 @@ pub(super) fn options(text: &str) -> serde_saphyr::Options {
     options
 }
 
+/// True for a key that merges a map into the one that it stands in: `<<` without quotes.
+pub(super) fn is_merge_key<K>(text: &str, key: &Spanned<K>) -> bool {
+    let at = key.defined.span().byte_offset().and_then(|at| usize::try_from(at).ok());
+    at.and_then(|at| text.get(at..)).is_some_and(|key| key.strip_prefix("<<").is_some_and(ends_key))
+}
+
+fn ends_key(rest: &str) -> bool {
+    rest.trim_start_matches(' ').starts_with(':')
+}
+
 /// What is written.
-struct Out {
+struct Out<'t> {
+    /// The text that is read.
+    text: &'t str,
     json: Vec<u8>,
     /// Maximum size of `json`.
     max_json: usize,
@@ -133,16 +126,16 @@ struct Out {
     no_json: Option<&'static str>,
 }
 
-impl Out {
+impl Out<'_> {
     fn is_too_large(&self) -> bool {
         self.json.len() > self.max_json
     }
 }
 
 /// Writes what it reads as JSON.
-struct Transcode<'o>(&'o mut Out);
+struct Transcode<'o, 't>(&'o mut Out<'t>);
 
-impl Transcode<'_> {
+impl Transcode<'_, '_> {
     fn write<E: serde::de::Error>(self, value: impl serde::Serialize) -> Result<(), E> {
         serde_json::to_writer(&mut self.0.json, &value).map_err(E::custom)?;
         self.check_size()
@@ -167,7 +160,7 @@ fn no_json(number: f64) -> Option<&'static str> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Transcode<'_> {
+impl<'de> DeserializeSeed<'de> for Transcode<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -175,7 +168,7 @@ impl<'de> DeserializeSeed<'de> for Transcode<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Transcode<'_> {
+impl<'de> Visitor<'de> for Transcode<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -237,40 +230,88 @@ impl<'de> Visitor<'de> for Transcode<'_> {
         self.check_size()
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<(), A::Error> {
         self.0.json.push(b'{');
-        let start = self.0.json.len();
-        loop {
-            let before = self.0.json.len();
-            if before > start {
-                self.0.json.push(b',');
-            }
-            let Some(key) = entries.next_key_seed(Key)? else {
-                self.0.json.truncate(before);
-                break;
-            };
-            serde_json::to_writer(&mut self.0.json, &key).map_err(A::Error::custom)?;
-            self.0.json.push(b':');
-            entries.next_value_seed(Transcode(self.0))?;
-            self.check_size()?;
-        }
+        write_entries(self.0, entries)?;
         self.0.json.push(b'}');
         Ok(())
     }
 }
 
-/// A key: a string, or a number or truth value that becomes one.
-struct Key;
+/// Writes the entries of a map, those of merged maps included, without brackets.
+fn write_entries<'de, A: MapAccess<'de>>(out: &mut Out<'_>, mut entries: A) -> Result<(), A::Error> {
+    let start = out.json.len();
+    loop {
+        let before = out.json.len();
+        if before > start {
+            out.json.push(b',');
+        }
+        let from = out.json.len();
+        let Some(key) = entries.next_key::<Spanned<Key>>()? else {
+            out.json.truncate(before);
+            return Ok(());
+        };
+        if is_merge_key(out.text, &key) {
+            entries.next_value_seed(Merged(out))?;
+            if out.json.len() == from {
+                out.json.truncate(before);
+            }
+        } else {
+            serde_json::to_writer(&mut out.json, &key.value.0).map_err(A::Error::custom)?;
+            out.json.push(b':');
+            entries.next_value_seed(Transcode(out))?;
+        }
+        Transcode(out).check_size()?;
+    }
+}
 
-impl<'de> DeserializeSeed<'de> for Key {
-    type Value = String;
+/// Writes the entries of a map, or of the maps of a list from the last to the first.
+struct Merged<'o, 't>(&'o mut Out<'t>);
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
+impl<'de> DeserializeSeed<'de> for Merged<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl Visitor<'_> for Key {
+impl<'de> Visitor<'de> for Merged<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("map or sequence of maps as the value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<(), A::Error> {
+        write_entries(self.0, entries)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let start = self.0.json.len();
+        let mut maps = Vec::new();
+        while items.next_element_seed(Merged(self.0))?.is_some() {
+            maps.push(self.0.json.split_off(start));
+        }
+        maps.retain(|map| !map.is_empty());
+        maps.reverse();
+        self.0.json.extend(maps.join(&b','));
+        Ok(())
+    }
+}
+
+/// A key: a string, or a number or truth value that becomes one.
+struct Key(String);
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(KeyReader).map(Self)
+    }
+}
+
+struct KeyReader;
+
+impl Visitor<'_> for KeyReader {
     type Value = String;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -324,7 +365,10 @@ mod tests {
             ("# one\n---\na: 1\n--- \na: 2", r#"{"a":1}"#),
             ("a: 1\n...\n]", r#"{"a":1}"#),
             ("a:\n  b: |\n    x\n    y\n", r#"{"a":{"b":"x\ny\n"}}"#),
-            ("base: &b {x: 1}\nmore: {<<: *b, z: 2}", r#"{"base":{"x":1},"more":{"z":2,"x":1}}"#),
+            ("base: &b {x: 1}\nmore: {<<: *b, z: 2}", r#"{"base":{"x":1},"more":{"x":1,"z":2}}"#),
+            ("<<: {}\na: 1\n<<: {a: 2}\n\"<<\": 3", r#"{"a":1,"a":2,"<<":3}"#),
+            ("<<: [{a: 1}, {}, {a: 2}]\nb: 1", r#"{"a":2,"a":1,"b":1}"#),
+            ("{\"a\":1} x", r#"{"a":1}"#),
         ];
         for (text, want) in rows {
             assert_eq!(to_json(text).as_deref(), Ok(want));
@@ -346,11 +390,6 @@ mod tests {
         for text in ["{~: 1}", "a: {null: 1}", "? \n: 1"] {
             assert!(to_json(text).unwrap_err().contains("unsupported map key"), "{text}");
         }
-    }
-
-    #[test]
-    fn errors_begin_with_the_line() {
-        assert!(to_json("a: 1\nb: [").unwrap_err().starts_with("yaml: line 2: "));
     }
 
     /// Nine aliases of the last anchor on each level.

@@ -30,9 +30,9 @@ pub(super) fn reword(body: &[u8], strict: &mut Vec<String>) {
 pub fn doubled_keys(text: &str) -> Vec<String> {
     let text = super::yaml::first(text);
     let mut lines = Vec::new();
-    if let Ok(tree) = serde_saphyr::from_str_with_options::<Tree>(text, super::yaml::options(text)) {
-        tree.collect(&mut lines);
-    }
+    let _ = serde_saphyr::with_deserializer_from_str_with_options(text, super::yaml::options(text), |tree| {
+        Tree::deserialize(tree).map(|tree| tree.collect(text, &mut lines))
+    });
     lines
 }
 
@@ -52,21 +52,34 @@ pub fn warnings(strict: Vec<String>) -> Vec<String> {
 enum Tree {
     Scalar,
     List(Vec<Tree>),
-    Map(Vec<(Key, Spanned<Tree>)>),
+    Map(Vec<(Spanned<Key>, Spanned<Tree>)>),
 }
 
 impl Tree {
     /// Deeper ones first: upstream complains when it puts a value into its map.
-    fn collect(&self, lines: &mut Vec<String>) {
+    fn collect(&self, text: &str, lines: &mut Vec<String>) {
         match self {
             Self::Scalar => {}
-            Self::List(items) => items.iter().for_each(|item| item.collect(lines)),
+            Self::List(items) => items.iter().for_each(|item| item.collect(text, lines)),
+            Self::Map(_) => self.merge(text, false, &mut HashSet::new(), lines),
+        }
+    }
+
+    /// Puts the entries of a map, or of the maps of a list from the last to the first, into a map with these keys.
+    fn merge<'t>(&'t self, text: &str, merged: bool, keys: &mut HashSet<&'t Key>, lines: &mut Vec<String>) {
+        match self {
+            Self::Scalar => {}
+            Self::List(items) => items.iter().rev().for_each(|item| item.merge(text, true, keys, lines)),
             Self::Map(entries) => {
-                let mut seen = HashSet::new();
-                for (Key(key), held) in entries {
-                    held.value.collect(lines);
-                    if !seen.insert(key) && lines.len() < MAX_STRICT {
-                        lines.push(format!("line {}: key {key} already set in map", held.referenced.line()));
+                for (key, held) in entries {
+                    if super::yaml::is_merge_key(text, key) {
+                        held.value.merge(text, true, keys, lines);
+                        continue;
+                    }
+                    held.value.collect(text, lines);
+                    if !keys.insert(&key.value) && lines.len() < MAX_STRICT {
+                        let at = if merged { &held.defined } else { &held.referenced };
+                        lines.push(format!("line {}: key {} already set in map", at.line(), key.value.0));
                     }
                 }
             }
@@ -206,6 +219,14 @@ mod tests {
             order.map(|at| format!("line {at} already set in map")),
             "the deeper first"
         );
+    }
+
+    #[test]
+    fn a_key_that_a_merged_map_has_is_a_duplicate() {
+        let of = |text| warnings(reported(text))[0].clone();
+        assert_eq!(of("a:\n  <<: {x: 1}\n  x: 2"), "line 3: key \"x\" already set in map");
+        assert_eq!(of("b: &b\n  x: 1\na:\n  x: 2\n  <<: *b"), "line 2: key \"x\" already set in map");
+        assert_eq!(of("<<: [{x: 1},\n {x: 2}]"), "line 1: key \"x\" already set in map");
     }
 
     #[test]

@@ -6,22 +6,35 @@ use portico_gostd::json;
 use serde_json::{Map, Value};
 
 use super::error::PatchError;
-use crate::decode::{Reader, json_name};
+use crate::decode::{Reader, SyntaxError, json_name};
 
-/// The JSON of a patch.
+/// The JSON of a patch of operations or of a merge patch.
 pub(super) fn read(patch: &[u8]) -> Result<Value, PatchError> {
-    let text = String::from_utf8_lossy(patch);
-    let mut reader = Reader::new(&text);
-    let value = reader.any().and_then(|value| reader.end().map(|()| value));
-    value.map_err(|error| PatchError::Malformed(format!("error decoding patch: {error}")))
+    parse(patch).map_err(|error| PatchError::Malformed(format!("error decoding patch: {error}")))
 }
 
 /// A patch of another shape, in upstream's words.
 pub(super) fn mistyped(patch: &Value, expected: &str) -> PatchError {
-    let name = json_name(patch);
-    PatchError::Malformed(format!(
-        "error decoding patch: json: cannot unmarshal {name} into Go value of type {expected}"
-    ))
+    PatchError::Malformed(format!("error decoding patch: {}", type_error(patch, expected)))
+}
+
+/// The JSON of a strategic merge patch, whose errors upstream reports without a prefix; null is an empty patch.
+pub(super) fn read_strategic(patch: &[u8]) -> Result<Map<String, Value>, PatchError> {
+    match parse(patch).map_err(|error| PatchError::Malformed(error.to_string()))? {
+        Value::Object(patch) => Ok(patch),
+        Value::Null => Ok(Map::new()),
+        other => Err(PatchError::Malformed(type_error(&other, "map[string]interface {}"))),
+    }
+}
+
+fn parse(patch: &[u8]) -> Result<Value, SyntaxError> {
+    let text = String::from_utf8_lossy(patch);
+    let mut reader = Reader::new(&text);
+    reader.any().and_then(|value| reader.end().map(|()| value))
+}
+
+fn type_error(value: &Value, expected: &str) -> String {
+    format!("json: cannot unmarshal {} into Go value of type {expected}", json_name(value))
 }
 
 /// Removes keys in one walk, the order of the others kept.

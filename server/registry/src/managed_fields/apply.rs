@@ -126,7 +126,11 @@ fn failed(text: String) -> Box<Status> {
 
 /// The type that an object has, as upstream prints it: the group may be empty.
 pub(crate) fn type_of(object: &Object) -> String {
-    let (version, kind) = (object.api_version(), object.kind());
+    let (mut version, mut kind) = (object.api_version(), object.kind());
+    // What is no version says nothing to upstream.
+    if version.matches('/').count() > 1 {
+        (version, kind) = ("", "");
+    }
     let slash = if version.contains('/') { "" } else { "/" };
     format!("{slash}{version}, Kind={kind}")
 }

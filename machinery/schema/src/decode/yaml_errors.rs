@@ -1,0 +1,126 @@
+//! Errors of the YAML reader in the words of upstream's (go-yaml's), which its clients know.
+
+use serde_saphyr::Error;
+use serde_saphyr::budget::BudgetBreach;
+
+use super::limits::TooManyValues;
+use super::yaml::EXCESSIVE_ALIASING;
+
+const NO_TOKEN: &str = "found character that cannot start any token";
+const NO_CONTENT: &str = "did not find expected node content";
+
+/// What the reader of tokens reports of its own; the line of every other syntax error is one less upstream.
+const OF_TOKENS: [&str; 3] = ["hexdecimal number", "expected whitespace", "tag handle"];
+
+/// The error of a text.
+pub(super) fn message(error: &Error, text: &str) -> String {
+    match unwrapped(error) {
+        Error::Budget { breach: BudgetBreach::Nodes { .. }, .. } => return TooManyValues.to_string(),
+        Error::AliasReplayLimitExceeded { .. }
+        | Error::Budget { breach: BudgetBreach::RecordedAnchorEvents { .. }, .. } => {
+            return EXCESSIVE_ALIASING.to_owned();
+        }
+        _ => {}
+    }
+    let written = error.to_string();
+    let (Some(end), Some(location)) = (written.rfind(" at line "), error.location()) else { return written };
+    if written.contains("unknown anchor") {
+        let at = usize::try_from(location.span().offset()).unwrap_or(usize::MAX);
+        return format!("unknown anchor '{}' referenced", alias_at(text, at));
+    }
+    worded(written[..end].trim_end_matches(','), location.line(), text)
+}
+
+/// The error itself, of one that happened while an alias was expanded.
+fn unwrapped(mut error: &Error) -> &Error {
+    while let Error::AliasError { error: inner, .. } = error {
+        error = inner;
+    }
+    error
+}
+
+/// A problem on a line of a text.
+fn worded(problem: &str, line: u64, text: &str) -> String {
+    let problem = match problem.split_once(", ") {
+        Some((context, problem)) if context.starts_with("while ") => problem,
+        _ => problem,
+    };
+    let problem = problem.replace("hexadecimal number", "hexdecimal number");
+    if problem.ends_with("expected map or sequence of maps as the value") {
+        return "map merge requires map or sequence of maps as the value".to_owned();
+    }
+    if let Some(bracket) = problem.strip_prefix("unclosed bracket '") {
+        return unclosed(bracket, line, text);
+    }
+    if problem.starts_with("unexpected character: `") {
+        // Control characters are printed as escapes.
+        let is_control = problem.contains("`\\u{");
+        return if is_control {
+            "control characters are not allowed".to_owned()
+        } else {
+            on_line(line, NO_TOKEN)
+        };
+    }
+    if problem.starts_with("tabs disallowed") {
+        return on_line(line, NO_TOKEN);
+    }
+    if problem == "unclosed quote" {
+        return on_line(line, "found unexpected end of stream");
+    }
+    let of_grammar =
+        problem.starts_with("did not find expected") && !OF_TOKENS.iter().any(|of| problem.contains(of));
+    if of_grammar { after(line.saturating_sub(1), &problem) } else { on_line(line, &problem) }
+}
+
+/// The name of the alias that begins at this character, or before it.
+fn alias_at(text: &str, at: usize) -> String {
+    let star = text.chars().take(at.saturating_add(1)).collect::<String>().rfind('*').unwrap_or(0);
+    let is_part = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    text[star..].chars().skip(1).take_while(is_part).collect()
+}
+
+/// A bracket of this line that the end of the text leaves open.
+fn unclosed(bracket: &str, line: u64, text: &str) -> String {
+    let lines = u64::try_from(text.lines().count()).unwrap_or(u64::MAX);
+    if text.trim_end().ends_with(['[', '{', ',']) {
+        return after(lines, NO_CONTENT);
+    }
+    let close = if bracket.starts_with('{') { '}' } else { ']' };
+    after(if line > 1 { line - 1 } else { lines }, &format!("did not find expected ',' or '{close}'"))
+}
+
+/// Upstream does not name the first line in an error about tokens.
+fn on_line(line: u64, problem: &str) -> String {
+    after(if line == 1 { 0 } else { line }, problem)
+}
+
+fn after(lines: u64, problem: &str) -> String {
+    if lines == 0 { problem.to_owned() } else { format!("line {lines}: {problem}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::yaml::to_json;
+
+    #[test]
+    fn errors_are_worded_as_upstream_words_them() {
+        for (text, want) in [
+            ("a: b: c", "mapping values are not allowed in this context"),
+            ("a: 1\n b: 2", "line 2: mapping values are not allowed in this context"),
+            ("\"a", "found unexpected end of stream"),
+            ("{\"a\": 1", "line 1: did not find expected ',' or '}'"),
+            ("[1", "line 1: did not find expected ',' or ']'"),
+            ("a: 1\nb: [", "line 2: did not find expected node content"),
+            ("@x", "found character that cannot start any token"),
+            ("a:\n\t- b", "line 2: found character that cannot start any token"),
+            ("- a\nb: c", "line 1: did not find expected '-' indicator"),
+            ("a: &b 1\na: *c", "unknown anchor 'c' referenced"),
+            ("\"\\u1", "did not find expected hexdecimal number"),
+            ("%", "could not find expected directive name"),
+            ("\0", "control characters are not allowed"),
+            ("<<: x", "map merge requires map or sequence of maps as the value"),
+        ] {
+            assert_eq!(to_json(text).unwrap_err(), format!("yaml: {want}"), "{text}");
+        }
+    }
+}
