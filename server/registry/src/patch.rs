@@ -9,6 +9,7 @@ use crate::attempts::{MAX_WRITE_ATTEMPTS, too_many_changes};
 use crate::managed_fields::{Tracked, manager_name};
 use crate::options::{FieldValidation, PatchOptions};
 use crate::replace::{Attempt, Terms, UidRule};
+use crate::scheme::is_retired;
 use crate::served::ServedResource;
 use crate::system::settle_namespace;
 use crate::typed::{Context, Patch, Place, Written};
@@ -78,7 +79,8 @@ pub(crate) fn apply(
         Patch::Merge(bytes) => merge::merge_patch(current, bytes),
         Patch::Strategic(bytes) => schema.strategic_merge(current, bytes).map(|new| tagged(new, current)),
     };
-    let merged = merged.map_err(|e| e.status())?;
+    let mut merged = merged.map_err(|e| e.status())?;
+    settle_version(served, &mut merged);
     let (decoded, merged) = match patch {
         Patch::Strategic(_) => (schema.convert(merged, kind), None),
         Patch::Json(_) | Patch::Merge(_) => match schema.retype(&merged, kind) {
@@ -103,15 +105,24 @@ pub(crate) fn apply(
     }
 }
 
+/// Reads a version that is registered, but not served, as the one of the request.
+fn settle_version(served: &ServedResource, merged: &mut Object) {
+    let is_of_kind = served.custom.is_none() && merged.kind() == served.info.gvk.kind;
+    let retired = |version| is_retired(&version, &served.info.gvk.kind);
+    if is_of_kind && merged.api_version().parse().is_ok_and(retired) {
+        merged.set(&["apiVersion"], &served.api_version);
+    }
+}
+
 /// A version that an object of this kind does not have: upstream looks for the kind, whatever the path says. A custom resource
 /// is of one version.
 fn misfit(served: &ServedResource, error: DecodeError) -> DecodeError {
     match error {
-        DecodeError::Version { found, expected } if served.custom.is_none() => {
+        DecodeError::Version { found, .. } if served.custom.is_none() => {
             let kind = &served.info.gvk.kind;
             match found.parse::<GroupVersion>() {
                 Ok(version) => DecodeError::WrongKind { found: version.kind(kind), expected: kind.clone() },
-                Err(_) => DecodeError::Version { found, expected },
+                Err(_) => DecodeError::Unconvertible(format!("unexpected GroupVersion string: {found}")),
             }
         }
         error => error,
@@ -136,10 +147,14 @@ fn written(served: &ServedResource, current: &Object, patch: &Patch, merged: &Ob
     }
 }
 
-/// A strategic merge patch does not name the type of the object.
+/// A strategic merge patch does not name the type of the object. What is no text there does not fit.
 fn tagged(mut new: Object, current: &Object) -> Object {
-    new.copy_from(current, &["kind"]);
-    new.copy_from(current, &["apiVersion"]);
+    for field in ["kind", "apiVersion"] {
+        let is_other_type = new.at(&[field]).is_present() && new.at(&[field]).opt_str().is_none();
+        if !is_other_type {
+            new.copy_from(current, &[field]);
+        }
+    }
     new
 }
 

@@ -1,10 +1,14 @@
 //! Which kinds there are, of which a body may be of the wrong one: upstream's scheme, and what converts between its kinds.
 
+mod retired;
+
 use std::collections::HashSet;
 
 use portico_kinds::Kinds;
 use portico_machinery::GroupVersionKind;
 use portico_schema::DecodeError;
+
+pub(crate) use self::retired::is_retired;
 
 /// Kinds of each group version (`metav1.AddToGroupVersion`).
 const OF_EACH_VERSION: [&str; 7] = [
@@ -45,7 +49,7 @@ impl Scheme {
         let kind = found.kind.as_str();
         let unversioned = found.group.is_empty() && found.version == "v1" && UNVERSIONED.contains(&kind);
         let of_version = || OF_EACH_VERSION.contains(&kind) && self.has_version(found);
-        unversioned || self.kinds.contains(found) || of_version()
+        unversioned || self.kinds.contains(found) || retired::is_retired_kind(found) || of_version()
     }
 
     fn has_version(&self, kind: &GroupVersionKind) -> bool {
@@ -55,12 +59,13 @@ impl Scheme {
     /// Why a body was refused that should be of this kind, as upstream reports it: it reads whatever kind there is, and then
     /// finds no conversion.
     pub(crate) fn refusal(&self, error: DecodeError, expected: &GroupVersionKind) -> DecodeError {
-        if !self.has_version(expected) {
-            // Of another server's, or of a definition's.
+        let other_scheme = OTHER_SCHEMES.contains(&expected.group.as_str());
+        if !other_scheme && !self.has_version(expected) {
+            // A custom resource's.
             return error;
         }
         match error {
-            DecodeError::WrongKind { found, expected: name } if self.has(&found) => {
+            DecodeError::WrongKind { found, expected: name } if !other_scheme && self.has(&found) => {
                 let error = format!(
                     "converting ({}.{}) to ({}.{name}): unknown conversion",
                     package(&found),
