@@ -333,6 +333,14 @@ impl Status {
         )
     }
 
+    /// 406 of a route, before its handler negotiates.
+    #[must_use]
+    pub fn no_representation(available: &[&str]) -> Self {
+        let available = available.join(", ");
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {available}");
+        Self::failure(Reason::NotAcceptable, message).with_details(Details::default())
+    }
+
     /// 409, the name is taken.
     #[must_use]
     pub fn already_exists(resource: &GroupResource, name: &str) -> Self {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
-use portico_machinery::accept::{Encoding, Offer, negotiate};
+use portico_machinery::accept::{Encoding, Offer, negotiate, route_takes};
 use portico_machinery::discovery::Source;
 use portico_machinery::{GroupVersion, Status};
 
@@ -113,9 +113,8 @@ fn other_method(request: &Request<'_>) -> Option<Reply> {
 /// Routed like resources upstream: `application/*` is not enough.
 async fn strict(shared: &Shared, request: &Request<'_>, json: impl FnOnce() -> Bytes) -> Reply {
     let accept = request.accept();
-    let clauses = accept.split(',').map(|c| c.split(';').next().unwrap_or_default().trim());
-    if !accept.is_empty() && clauses.clone().all(|c| c == "application/*") {
-        return Reply::refused(Status::not_acceptable(&ACCEPTED));
+    if !accept.is_empty() && !route_takes(&accept, &ACCEPTED) {
+        return Reply::refused(Status::no_representation(&ACCEPTED));
     }
     negotiated(shared, request, json).await
 }

@@ -60,9 +60,7 @@ fn check_accept(call: &Call, known: &[&str], more: &[&str]) -> Result<()> {
     if call.accept.is_empty() || accept::route_takes(&call.accept, known) {
         return Ok(());
     }
-    let listed = [known, more].concat().join(", ");
-    let message = format!("406: Not Acceptable\n\nAvailable representations: {listed}");
-    Err(Box::new(Status::failure(Reason::NotAcceptable, message).with_details(Details::default())))
+    Err(Box::new(Status::no_representation(&[known, more].concat())))
 }
 
 fn choose(call: &Call, offer: Offer<'_>, listed: &[&str]) -> Result<Wanted> {
