@@ -119,10 +119,10 @@ impl View for Scale {
         let path = |path: &str| fields(path).into_iter().map(str::to_owned).collect::<Vec<_>>();
         let name = CellRule::Path { path: path(".metadata.name"), absent: String::new() };
         // Upstream's two makers of such tables differ.
-        let age_type = if self.custom.is_some() { "date" } else { "string" };
+        let (name_format, age_type) = if self.custom.is_some() { ("name", "date") } else { ("", "string") };
         let age = CellRule::Age { path: path(".metadata.creationTimestamp") };
         [
-            ("Name", "string", "name", "The name of what is scaled.", name),
+            ("Name", "string", name_format, "The name of what is scaled.", name),
             (
                 "Desired",
                 "integer",
