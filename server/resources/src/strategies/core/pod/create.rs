@@ -32,7 +32,10 @@ struct Condition {
 
 /// Prepares a new pod.
 pub(super) fn prepare(pod: &mut Object, now: Timestamp) {
-    let class = quality::class(&pod.at(&["spec"]));
+    let class = match pod.at(&["status", "qosClass"]).str() {
+        "" => quality::class(&pod.at(&["spec"])).to_owned(),
+        given => given.to_owned(),
+    };
     pod.remove(&["status"]);
     pod.set(&["status", "phase"], "Pending");
     pod.set(&["status", "qosClass"], class);
