@@ -73,14 +73,22 @@ fn canonical(types: &TypeSet, ty: &FieldType, value: Value) -> Value {
             Value::Array(list.into_iter().map(|item| inside(types, of, item)).collect())
         }
         (FieldType::Map(of), Value::Object(map)) => Value::Object(sorted(types, of, map)),
-        (FieldType::Time, Value::String(text)) => Value::String(times::seconds(&text).unwrap_or(text)),
-        (FieldType::MicroTime, Value::String(text)) => Value::String(times::micros(&text).unwrap_or(text)),
+        (FieldType::Time, Value::String(text)) => time(times::seconds(&text).unwrap_or(text)),
+        (FieldType::MicroTime, Value::String(text)) => time(times::micros(&text).unwrap_or(text)),
         (FieldType::Any, mut value) => {
             sort_keys(&mut value);
             whole_numbers(&mut value, EXACT);
             value
         }
         (_, value) => value,
+    }
+}
+
+/// A time in canonical form; Go's zero time is printed as null.
+fn time(text: String) -> Value {
+    match text.as_str() {
+        "0001-01-01T00:00:00Z" | "0001-01-01T00:00:00.000000Z" => Value::Null,
+        _ => Value::String(text),
     }
 }
 
