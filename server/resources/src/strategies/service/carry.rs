@@ -104,7 +104,7 @@ pub(super) fn wipe(new: &mut Object, old: &Object) {
     drop(then.is_external() && !now.is_external(), "externalTrafficPolicy");
     let known = then.node_ports();
     let no_new_port = now.node_ports().iter().all(|port| known.contains(port));
-    let node_ports = then.allocates_node_ports() && !now.allocates_node_ports() && no_new_port;
+    let node_ports = then.is_node_port_type() && !now.is_node_port_type() && no_new_port;
     let status = now.kind() != "LoadBalancer";
     for field in gone {
         new.remove(&["spec", field]);
