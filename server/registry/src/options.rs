@@ -12,3 +12,4 @@ pub use list::{ListOptions, VersionMatch};
 pub use write::{CreateOptions, FieldValidation, PatchOptions, UpdateOptions};
 
 pub use decode::Query;
+pub use validate::number_error;

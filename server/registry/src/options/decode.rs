@@ -1,11 +1,13 @@
 //! Options out of a query string: upstream's reading of booleans, numbers and repeated keys (its `queryparams` conversions).
 
+use std::num::ParseIntError;
+
 use portico_gostd::url;
 use portico_machinery::request_info::truthy;
 use portico_machinery::selector::{FieldSelector, LabelSelector};
 use portico_machinery::{Status, field};
 
-use super::validate::{self, refuse};
+use super::validate::{self, number_error, refuse};
 use super::{CreateOptions, DeleteOptions, FieldValidation, ListOptions, PatchOptions, Propagation};
 use super::{VersionMatch, delete};
 use crate::Result;
@@ -46,13 +48,11 @@ impl<'q> Query<'q> {
 
     fn integer(&self, key: &str) -> Result<Option<i64>> {
         let Some(text) = self.first(key) else { return Ok(None) };
-        match text.parse() {
-            Ok(n) => Ok(Some(n)),
-            Err(_) => {
-                let text = format!("strconv.ParseInt: parsing {text:?}: invalid syntax");
-                Err(Box::new(Status::bad_request(text)))
-            }
-        }
+        let read = text.parse::<i64>();
+        let refused = |error: ParseIntError| {
+            Box::new(Status::bad_request(number_error("ParseInt", text, error.kind())))
+        };
+        read.map(Some).map_err(refused)
     }
 
     /// Reads it as the options of every verb, for `tests/fuzz`: nothing of it may panic.

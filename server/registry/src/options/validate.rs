@@ -1,5 +1,7 @@
 //! Option validation: 422 on an options kind, all errors at once, upstream's texts (`ValidateCreateOptions` and its like, `ValidateListOptions`).
 
+use std::num::IntErrorKind;
+
 use portico_machinery::Status;
 use portico_machinery::field::{self, ErrorType, Path};
 use portico_machinery::gvk::GroupKind;
@@ -34,9 +36,29 @@ pub(super) fn field_manager(manager: &str, errors: &mut Vec<field::Error>) {
 
 pub(super) fn dry_run(values: &[String], errors: &mut Vec<field::Error>) {
     if values.iter().any(|v| v != "All") {
-        let body = format!("Unsupported value: {values:?}: supported values: \"All\"");
+        let values: Vec<String> = values.iter().map(|value| format!("{value:?}")).collect();
+        let body = format!("Unsupported value: [{}]: supported values: \"All\"", values.join(","));
         errors.push(field::Error { kind: ErrorType::NotSupported, path: "dryRun".into(), body });
     }
+}
+
+/// A number as `strconv.ParseUint` reads it: without a sign.
+fn unsigned(text: &str) -> std::result::Result<u64, String> {
+    let digits = if text.starts_with('+') { "" } else { text };
+    digits.parse().map_err(|error: std::num::ParseIntError| match text {
+        "" => number_error("ParseUint", text, &IntErrorKind::Empty),
+        text => number_error("ParseUint", text, error.kind()),
+    })
+}
+
+/// The error of a function of Go's `strconv` that reads a number.
+#[must_use]
+pub fn number_error(function: &str, text: &str, kind: &IntErrorKind) -> String {
+    let why = match kind {
+        IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+        _ => "invalid syntax",
+    };
+    format!("strconv.{function}: parsing {text:?}: {why}")
 }
 
 /// What decides from where a list or watch reads, as the query has it.
@@ -120,11 +142,14 @@ impl RawList<'_> {
     pub(super) fn parse_version(&self) -> Result<Option<i64>> {
         let version = match self.version {
             "" => None,
-            text => Some(text.parse().ok().filter(|v: &i64| *v >= 0).ok_or_else(|| {
-                Status::bad_request(format!(
-                    "invalid resource version: resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
-                ))
-            })?),
+            // No store reaches the revisions that only an unsigned number holds.
+            text => Some(unsigned(text).map(|version| i64::try_from(version).unwrap_or(i64::MAX)).map_err(
+                |error| {
+                    Status::bad_request(format!(
+                        "invalid resource version: resourceVersion: Invalid value: {text:?}: {error}"
+                    ))
+                },
+            )?),
         };
         if !self.continue_token.is_empty() && version.is_some_and(|v| v > 0) {
             return Err(Box::new(Status::bad_request(

@@ -1,13 +1,11 @@
 //! Which options the query of a connection may have, in upstream's reading, and which of them the kubelet gets.
 
-use std::num::IntErrorKind;
-
 use portico_machinery::Status;
 use url::form_urlencoded::Serializer;
 
 use super::kind::Kind;
 use portico_registry::Result;
-use portico_registry::options::Query;
+use portico_registry::options::{Query, number_error};
 
 /// The kubelet's query for a stream, keys in order.
 pub(super) fn stream(connection: Kind, query: &Query<'_>) -> Result<String> {
@@ -53,14 +51,6 @@ pub(super) fn integer(query: &Query<'_>, key: &str) -> Result<Option<i64>> {
     let read = text.parse::<i64>();
     read.map(Some)
         .map_err(|error| Box::new(Status::bad_request(number_error("ParseInt", text, error.kind()))))
-}
-
-fn number_error(function: &str, text: &str, kind: &IntErrorKind) -> String {
-    let why = match kind {
-        IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
-        _ => "invalid syntax",
-    };
-    format!("strconv.{function}: parsing {text:?}: {why}")
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use portico_machinery::field::Error;
 use portico_machinery::selector::LabelSelector;
 use portico_machinery::{Cursor, Object};
 
+use portico_registry::options::number_error;
 use portico_validation::Errors;
 use portico_validation::label_selector;
 use portico_validation::pod_spec;
@@ -64,11 +65,5 @@ pub(super) fn template_warnings(new: &Object, old: Option<&Object>, path: &[&str
 
 /// A number as Go's `strconv` reads it, or the error of Go's function of that name about the text.
 pub(super) fn go_number(function: &str, text: &str) -> Result<i64, String> {
-    text.parse::<i64>().map_err(|error| {
-        let why = match error.kind() {
-            std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => "value out of range",
-            _ => "invalid syntax",
-        };
-        format!("strconv.{function}: parsing {text:?}: {why}")
-    })
+    text.parse::<i64>().map_err(|error| number_error(function, text, error.kind()))
 }
