@@ -1,10 +1,15 @@
 //! JSON to YAML as upstream writes it: keys sorted, sequences not indented, strings quoted where YAML 1.1 would
 //! read them as something else.
 
+mod text;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use portico_machinery::object::Float;
 use serde_json::value::RawValue;
+
+use self::text::text;
 
 /// The YAML of one JSON document; nothing when it is no JSON.
 #[must_use]
@@ -112,119 +117,25 @@ fn pad(indent: usize, out: &mut String) {
     out.extend(std::iter::repeat_n(' ', indent));
 }
 
+/// True for a number that upstream reads as a float before it writes it.
+fn is_float(raw: &str) -> bool {
+    raw.contains(['.', 'e', 'E']) && !raw.starts_with(['t', 'f', 'n'])
+        || raw.starts_with(|c: char| c == '-' || c.is_ascii_digit())
+            && raw.parse::<i64>().is_err()
+            && raw.parse::<u64>().is_err()
+}
+
 fn scalar(raw: &str, indent: usize, out: &mut String) -> Option<()> {
     if !raw.starts_with('"') {
-        out.push_str(raw);
+        match raw.parse().ok().filter(|_| is_float(raw)) {
+            Some(float) => out.push_str(&Float(float).to_string()),
+            None => out.push_str(raw),
+        }
         return Some(());
     }
     let value: Cow<'_, str> = serde_json::from_str::<Key<'_>>(raw).ok()?.0;
     text(&value, indent, out);
     Some(())
-}
-
-fn text(value: &str, indent: usize, out: &mut String) {
-    let printable = |c: char| {
-        c == '\t'
-            || c == '\n'
-            || !c.is_control() && c != '\u{feff}' && c != '\u{2028}' && c != '\u{2029}' && c != '\u{85}'
-    };
-    if !value.chars().all(printable) {
-        return double_quoted(value, out);
-    }
-    if value.contains('\n') {
-        return literal(value, indent, out);
-    }
-    if is_plain(value) {
-        return if reads_as_other(value) { double_quoted(value, out) } else { out.push_str(value) };
-    }
-    out.push('\'');
-    out.push_str(&value.replace('\'', "''"));
-    out.push('\'');
-}
-
-/// `|` with its chomping mark; text that begins with a space or holds only newlines is quoted instead.
-fn literal(value: &str, indent: usize, out: &mut String) {
-    if value.starts_with([' ', '\n', '\t']) || value.trim().is_empty() {
-        return double_quoted(value, out);
-    }
-    let trailing = value.len() - value.trim_end_matches('\n').len();
-    out.push_str(match trailing {
-        0 => "|-",
-        1 => "|",
-        _ => "|+",
-    });
-    let body = if trailing == 0 { value } else { &value[..value.len() - 1] };
-    for line in body.split('\n') {
-        out.push('\n');
-        if !line.is_empty() {
-            pad(indent.max(2), out);
-            out.push_str(line);
-        }
-    }
-}
-
-fn double_quoted(value: &str, out: &mut String) {
-    // JSON's string syntax is YAML's double-quoted one.
-    out.push_str(&serde_json::to_string(value).unwrap_or_default());
-}
-
-/// Whether the text can stand bare as far as syntax goes.
-fn is_plain(value: &str) -> bool {
-    let Some(first) = value.chars().next() else { return true };
-    if value.starts_with(' ') || value.ends_with(' ') || value.starts_with("---") || value.starts_with("...")
-    {
-        return false;
-    }
-    let second_space = value.chars().nth(1).is_none_or(char::is_whitespace);
-    let bad_start = match first {
-        '-' | '?' | ':' => second_space,
-        c => "#,[]{}&*!|>'\"%@`=<".contains(c) && !matches!(c, '<' | '=') || c == '=' && value.len() == 1,
-    };
-    !bad_start
-        && !value.contains(": ")
-        && !value.ends_with(':')
-        && !value.contains(" #")
-        && !value.contains('\t')
-}
-
-/// Whether YAML 1.1 would read the bare text as null, bool, number, time or merge key.
-fn reads_as_other(value: &str) -> bool {
-    const WORDS: &[&str] = &[
-        "", "~", "null", "true", "false", "yes", "no", "on", "off", "y", "n", ".nan", ".inf", "-.inf",
-        "+.inf", "<<",
-    ];
-    if WORDS.iter().any(|word| value.eq_ignore_ascii_case(word)) {
-        return true;
-    }
-    let digits = value.trim_start_matches(['+', '-']);
-    if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
-        return false;
-    }
-    let number = digits.replace('_', "");
-    let based = |prefix: &str, base: u32| {
-        number
-            .strip_prefix(prefix)
-            .is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_digit(base)))
-    };
-    let sexagesimal = || {
-        number.contains(':')
-            && number.split(':').all(|p| !p.is_empty() && p.chars().all(|c| c.is_ascii_digit() || c == '.'))
-    };
-    number.parse::<f64>().is_ok()
-        || based("0x", 16)
-        || based("0b", 2)
-        || based("0o", 8)
-        || sexagesimal()
-        || is_date(value)
-}
-
-fn is_date(value: &str) -> bool {
-    let mut parts = value.splitn(3, '-');
-    let year = parts.next().is_some_and(|y| y.len() == 4 && y.bytes().all(|b| b.is_ascii_digit()));
-    let month =
-        parts.next().is_some_and(|m| (1..=2).contains(&m.len()) && m.bytes().all(|b| b.is_ascii_digit()));
-    let day = parts.next().is_some_and(|d| d.starts_with(|c: char| c.is_ascii_digit()));
-    year && month && day
 }
 
 #[cfg(test)]
@@ -250,7 +161,7 @@ mod tests {
             format!(r#"{{"a\nb":1,"c\nd\n":{{"x":[1],"y":"z\nz"}},"e\nf":[1,{{}}],"{long}":{{}},"\n":"g"}}"#);
         let written = written(&json);
         let want =
-            "? \"\\n\"\n: g\n? |-\n  a\n  b\n: 1\n? |\n  c\n  d\n: x:\n  - 1\n  \"y\": |-\n    z\n    z\n";
+            "? |2+\n\n: g\n? |-\n  a\n  b\n: 1\n? |\n  c\n  d\n: x:\n  - 1\n  \"y\": |-\n    z\n    z\n";
         assert!(written.starts_with(want), "{written}");
         let read: serde_json::Value = serde_saphyr::from_str(&written).unwrap();
         assert_eq!(read, serde_json::from_str::<serde_json::Value>(&json).unwrap());
@@ -270,7 +181,12 @@ mod tests {
             (r#""it's""#, "it's\n"),
             (r#""v1.2.3""#, "v1.2.3\n"),
             (r#""1.2.3""#, "1.2.3\n"),
-            ("1.50", "1.50\n"),
+            ("1.50", "1.5\n"),
+            ("1e-7", "1e-07\n"),
+            ("1234567.5", "1.2345675e+06\n"),
+            ("100000000000000000000", "1e+20\n"),
+            ("1234567890123", "1234567890123\n"),
+            ("true", "true\n"),
         ] {
             assert_eq!(written(json), want);
         }
