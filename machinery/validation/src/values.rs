@@ -6,9 +6,10 @@ use std::net::IpAddr;
 use portico_gostd::netip::{is_link_local_multicast, is_link_local_unicast};
 use portico_machinery::Cursor;
 use portico_machinery::field::Path;
+use portico_machinery::names;
 pub use portico_machinery::names::dns1123_label as label;
 
-use crate::Errors;
+use crate::{Errors, checks};
 
 const PORT_RANGE: &str = "must be between 1 and 65535, inclusive";
 const CONFIG_KEY_MAX: usize = 253;
@@ -181,6 +182,18 @@ pub fn ip_warning_at(path: &Path, text: &str) -> Option<String> {
     (canonical != text).then(|| {
         format!("{path}: IPv6 address {text:?} should be in RFC 5952 canonical format ({canonical:?})")
     })
+}
+
+/// Validates the name of a CSI driver: a subdomain of at most 63 bytes, capitals allowed.
+pub fn driver_name(at: &Cursor<'_>, errors: &mut Errors) {
+    const NAME_MAX: usize = 63;
+    let name = at.str();
+    if name.is_empty() {
+        errors.push(at.required(""));
+        return;
+    }
+    checks::no_longer(at, NAME_MAX, errors);
+    errors.extend(names::errors(&at.path(), name, names::dns1123_subdomain(&name.to_lowercase())));
 }
 
 #[cfg(test)]

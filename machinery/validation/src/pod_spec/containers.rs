@@ -43,7 +43,7 @@ fn regular<'a>(scene: &Scene<'_, 'a>, names: &mut HashSet<&'a str>, errors: &mut
 fn init<'a>(scene: &Scene<'_, 'a>, names: &mut HashSet<&'a str>, errors: &mut Errors) {
     for container in scene.spec.field("initContainers").items() {
         common(&container, scene, errors);
-        restarts(&container, errors);
+        init_restarts(&container, errors);
         unique_name(&container, names, !container.field("name").str().is_empty(), errors);
         ports::conflicts(std::iter::once(container.clone()), errors);
         if is_sidecar(&container) {
@@ -173,12 +173,29 @@ fn resize_policy(container: &Cursor<'_>, spec: &Cursor<'_>, errors: &mut Errors)
 }
 
 fn restarts(container: &Cursor<'_>, errors: &mut Errors) {
-    let (policy, rules) = (container.field("restartPolicy"), container.field("restartPolicyRules"));
+    restart_policy(container, errors);
+    restart_rules(container, errors);
+}
+
+/// Upstream does not validate the rules of an init container without a policy.
+fn init_restarts(container: &Cursor<'_>, errors: &mut Errors) {
+    restart_policy(container, errors);
+    if container.field("restartPolicy").is_present() {
+        restart_rules(container, errors);
+    }
+}
+
+fn restart_policy(container: &Cursor<'_>, errors: &mut Errors) {
+    let policy = container.field("restartPolicy");
     if policy.is_present() {
         checks::one_of(&policy, &["Always", "Never", "OnFailure"], errors);
-    } else if !rules.is_empty() {
+    } else if !container.field("restartPolicyRules").is_empty() {
         errors.push(policy.required("must specify restartPolicy when restart rules are used"));
     }
+}
+
+fn restart_rules(container: &Cursor<'_>, errors: &mut Errors) {
+    let rules = container.field("restartPolicyRules");
     if rules.len() > RULES_MAX {
         errors.push(Error::too_many(&rules.path(), rules.len(), RULES_MAX));
     }

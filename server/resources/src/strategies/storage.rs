@@ -29,7 +29,8 @@ fn provisioner(at: &Cursor<'_>, errors: &mut Errors) {
     if at.str().is_empty() {
         errors.push(at.required(""));
     } else {
-        errors.extend(names::errors(&at.path(), at.str(), names::qualified_name(&at.str().to_lowercase())));
+        let name = at.str().to_lowercase();
+        errors.extend(names::errors(&at.path(), &name, names::qualified_name(&name)));
     }
 }
 
@@ -57,16 +58,4 @@ fn parameters(at: &Cursor<'_>, may_be_empty: bool, errors: &mut Errors) {
     if bytes > PARAMETER_BYTES_MAX {
         errors.push(Error::too_long(&at.path(), PARAMETER_BYTES_MAX));
     }
-}
-
-/// The name of a CSI driver: a subdomain of at most 63 bytes, capitals allowed.
-pub(super) fn driver_name(at: &Cursor<'_>, errors: &mut Errors) {
-    const NAME_MAX: usize = 63;
-    let name = at.str();
-    if name.is_empty() {
-        errors.push(at.required(""));
-        return;
-    }
-    checks::no_longer(at, NAME_MAX, errors);
-    errors.extend(names::errors(&at.path(), name, names::dns1123_subdomain(&name.to_lowercase())));
 }

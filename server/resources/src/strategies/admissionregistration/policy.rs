@@ -133,7 +133,7 @@ fn group_version(at: &Cursor<'_>, errors: &mut Errors) {
 
 fn variable(variable: &Cursor<'_>, expressions: &Expressions, errors: &mut Errors) {
     let name = variable.field("name");
-    if name.str().is_empty() {
+    if name.str().trim().is_empty() {
         errors.push(name.required("name is not specified"));
     } else if !is_identifier(name.str()) {
         errors.push(name.invalid("must be a valid CEL identifier"));

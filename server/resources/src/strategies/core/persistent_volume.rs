@@ -1,6 +1,6 @@
 //! PersistentVolume: one source that never changes, who may use it and what becomes of it.
 
-mod source;
+pub(crate) mod source;
 mod validate;
 mod warnings;
 

@@ -3,7 +3,6 @@
 use portico_machinery::field::{Error, Path};
 use portico_machinery::{Cursor, names};
 
-use crate::strategies::storage;
 use portico_validation::Errors;
 use portico_validation::{checks, values};
 
@@ -15,7 +14,7 @@ const FULLY_QUALIFIED: &str = "a fully qualified name must be a domain and a nam
 
 /// A driver's name.
 pub(super) fn driver(at: &Cursor<'_>, errors: &mut Errors) {
-    storage::driver_name(at, errors);
+    values::driver_name(at, errors);
 }
 
 /// A pool's name: subdomains joined by slashes.

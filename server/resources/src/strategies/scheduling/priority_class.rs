@@ -34,7 +34,10 @@ impl Strategy for PriorityClass {
             let text = format!("maximum allowed value of a user defined priority is {USER_MAX}");
             errors.push(value.forbidden(&text));
         }
-        checks::one_of(&new.at(&["preemptionPolicy"]), &["PreemptLowerPriority", "Never"], errors);
+        let policy = new.at(&["preemptionPolicy"]);
+        if policy.is_present() {
+            checks::required_one_of(&policy, &["PreemptLowerPriority", "Never"], errors);
+        }
     }
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {

@@ -6,7 +6,7 @@ use portico_machinery::{Cursor, Object, names};
 
 use portico_registry::Strategy;
 use portico_validation::Errors;
-use portico_validation::checks;
+use portico_validation::{checks, values};
 
 const NODE_ID_MAX: usize = 256;
 
@@ -51,7 +51,7 @@ impl Strategy for CsiNode {
 }
 
 fn validate_driver(driver: &Cursor<'_>, errors: &mut Errors) {
-    super::driver_name(&driver.field("name"), errors);
+    values::driver_name(&driver.field("name"), errors);
     let node = driver.field("nodeID");
     match node.str().len() {
         0 => errors.push(node.required("")),

@@ -3,9 +3,11 @@
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object, names};
 
+use crate::strategies::core::persistent_volume::source as volume_source;
 use portico_registry::{Strategy, SubresourceStrategy};
 use portico_validation::Errors;
-use portico_validation::checks;
+use portico_validation::pod_spec::access_modes;
+use portico_validation::{checks, values};
 
 const METADATA_MAX: usize = 262_144;
 const MESSAGE_MAX: usize = 1_024;
@@ -26,7 +28,7 @@ impl Strategy for VolumeAttachment {
 
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let spec = new.at(&["spec"]);
-        super::driver_name(&spec.field("attacher"), errors);
+        values::driver_name(&spec.field("attacher"), errors);
         source(&spec.field("source"), errors);
         checks::follows(&spec.field("nodeName"), names::dns1123_subdomain, errors);
         status(&new.at(&["status"]), errors);
@@ -69,14 +71,10 @@ fn inline_volume(spec: &Cursor<'_>, errors: &mut Errors) {
         }
     }
     let csi = spec.field("csi");
-    if csi.is_present() {
-        super::driver_name(&csi.field("driver"), errors);
-        if csi.field("volumeHandle").str().is_empty() {
-            errors.push(csi.field("volumeHandle").required(""));
-        }
-    } else {
+    if !csi.is_present() {
         errors.push(csi.required("has to be specified in the context of inline volumes"));
     }
+    volume_source::validate(spec, "", errors);
     if !matches!(spec.field("persistentVolumeReclaimPolicy").str(), "" | "Retain") {
         let at = spec.field("persistentVolumeReclaimPolicy");
         errors.push(at.forbidden("may only be Retain in the context of inline volumes"));
@@ -95,9 +93,8 @@ fn inline_volume(spec: &Cursor<'_>, errors: &mut Errors) {
             ),
         );
     }
-    if spec.field("accessModes").is_empty() {
-        errors.push(spec.field("accessModes").required(""));
-    }
+    checks::not_empty(&spec.field("accessModes"), errors);
+    access_modes(&spec.field("accessModes"), errors);
 }
 
 fn status(status: &Cursor<'_>, errors: &mut Errors) {

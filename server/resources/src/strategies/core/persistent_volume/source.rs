@@ -3,7 +3,6 @@
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, names};
 
-use crate::strategies::storage;
 use portico_validation::Errors;
 use portico_validation::pod_spec::{VolumeHolder, host_path, volume_source};
 use portico_validation::{checks, paths, values};
@@ -35,7 +34,7 @@ pub(super) const SOURCES: [&str; 22] = [
 ];
 
 /// Validates the source.
-pub(super) fn validate(spec: &Cursor<'_>, name: &str, errors: &mut Errors) {
+pub(crate) fn validate(spec: &Cursor<'_>, name: &str, errors: &mut Errors) {
     let mut found = 0;
     for field in SOURCES {
         let here = spec.field(field);
@@ -81,7 +80,7 @@ fn csi(here: &Cursor<'_>, errors: &mut Errors) {
         "nodePublishSecretRef",
         "nodeExpandSecretRef",
     ];
-    storage::driver_name(&here.field("driver"), errors);
+    values::driver_name(&here.field("driver"), errors);
     checks::not_empty(&here.field("volumeHandle"), errors);
     for secret in SECRETS.map(|field| here.field(field)).iter().filter(|secret| secret.is_present()) {
         checks::required(&secret.field("name"), names::dns1123_subdomain, errors);

@@ -13,7 +13,7 @@ const NOT_ABSOLUTE: &str = "must be an absolute path";
 /// Validates one path and its backend; `lifted`: its type and form are not looked at.
 pub(super) fn path(path: &Cursor<'_>, lifted: bool, errors: &mut Errors) {
     let kind = path.field("pathType");
-    if kind.str().is_empty() {
+    if !kind.is_present() {
         errors.push(kind.required("pathType must be specified"));
         return;
     }
