@@ -131,6 +131,7 @@ topics! {
     apiservice: "apiservice";
     apply: "apply";
     authentication: "authentication";
+    bodies: "bodies";
     builtin_access: "builtin-access";
     builtin_apps: "builtin-apps";
     builtin_batch: "builtin-batch";
