@@ -185,7 +185,10 @@ impl http_body::Body for Body {
         match polled {
             Poll::Ready(Some(Ok(frame))) => Poll::Ready(Some(Ok(completion.send(frame)))),
             Poll::Ready(Some(Err(error))) => {
-                completion.broke();
+                // The body of a backend's response ends at the same deadline.
+                if !completion.expired(cx) {
+                    completion.broke();
+                }
                 Poll::Ready(Some(Err(error)))
             }
             Poll::Ready(None) => {

@@ -4,9 +4,11 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
+use futures::{StreamExt, stream};
 use http::{Request, Response};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use portico_kit::drain;
@@ -93,7 +95,7 @@ async fn echo(
     request: Request<Incoming>,
     tasks: TaskSet,
     seen: mpsc::UnboundedSender<Upload>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
+) -> Result<Response<BoxBody<Bytes, Infallible>>, Infallible> {
     let header = |name: &str| request.headers().get(name).map_or("", |v| v.to_str().unwrap()).to_owned();
     let text = format!(
         "{} {} user={} authorization={:?}",
@@ -103,7 +105,7 @@ async fn echo(
         header("authorization")
     );
     if let Some(protocol) = request.headers().get("upgrade").cloned() {
-        let mut response = Response::new(Full::default());
+        let mut response = Response::new(Full::default().boxed());
         *response.status_mut() = http::StatusCode::SWITCHING_PROTOCOLS;
         response.headers_mut().insert("connection", http::HeaderValue::from_static("upgrade"));
         response.headers_mut().insert("upgrade", protocol);
@@ -120,10 +122,14 @@ async fn echo(
         if let Ok(body) = request.into_body().collect().await {
             uploading.0.take().unwrap().send(Upload::Whole(body.to_bytes())).unwrap();
         }
-        return Ok(Response::default());
+        return Ok(Response::new(Full::default().boxed()));
     }
     if request.uri().path().ends_with("/hang") {
         std::future::pending::<()>().await;
     }
-    Ok(Response::new(Full::new(text.into())))
+    if request.uri().path().ends_with("/stall") {
+        let begun = stream::once(std::future::ready(Ok(Frame::data(Bytes::from_static(b"begun")))));
+        return Ok(Response::new(BodyExt::boxed(StreamBody::new(begun.chain(stream::pending())))));
+    }
+    Ok(Response::new(Full::new(Bytes::from(text)).boxed()))
 }

@@ -1,10 +1,12 @@
 //! Routes to backends, as the stream brings and takes them.
 
+use http_body_util::BodyExt;
 use portico_machinery::digest::sha256_hex;
 use portico_proto::convert::PayloadKind;
 
 use super::backend::Backend;
 use super::rig::{Rig, eventually, gone, route};
+use super::stalled::terminated;
 
 #[tokio::test]
 async fn a_route_serves_from_its_acknowledgement_to_its_removal() {
@@ -52,6 +54,17 @@ async fn a_deadline_ends_a_request_to_a_backend_that_does_not_answer() {
     let rig = Rig::start(route("v1.g.example", &backend)).await.configured().await;
     let got = rig.client.get("/apis/g.example/v1/things/hang?timeout=200ms").await;
     assert_eq!(got.code, 504, "{}", got.text);
+}
+
+#[tokio::test]
+async fn a_deadline_that_ends_the_body_of_a_backends_response_is_counted_as_a_termination() {
+    let backend = Backend::start("svc.ns.svc");
+    let rig = Rig::start(route("v1.g.example", &backend)).await.configured().await;
+    let path = "/apis/g.example/v1/things/stall?timeout=500ms";
+    let response = rig.client.open(http::Method::GET, path, &[], "").await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert!(response.into_body().collect().await.is_err(), "it is cut");
+    terminated(&rig).await;
 }
 
 #[tokio::test]

@@ -94,7 +94,7 @@ async fn metric(rig: &Rig, name: &str, label: &str) -> f64 {
     lines.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
 }
 
-async fn terminated(rig: &Rig) {
+pub(super) async fn terminated(rig: &Rig) {
     eventually(|| async {
         let count = metric(rig, "apiserver_request_terminations_total", "code=\"504\"").await;
         (count > 0.0).then_some(())
