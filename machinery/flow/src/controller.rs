@@ -125,6 +125,10 @@ impl<W: Wake> Controller<W> {
         known.set_limits(self.seats);
         known.share_out(self.seats, now);
         let sorted = in_order_of_matching(schemas, |level| specs.contains_key(level));
+        for level in known.levels.values() {
+            let leads_here = |name: &str| sorted.iter().any(|s| s.name == name && s.level == level.name());
+            level.with(|state| state.set.retain_counts(leads_here));
+        }
         let matched = sorted.into_iter().filter_map(|schema| {
             let level = known.levels.get(&schema.level)?;
             let spec = Arc::clone(specs.get(schema.level.as_str())?);

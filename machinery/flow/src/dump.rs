@@ -127,7 +127,7 @@ impl<W: Wake> Level<W> {
                 queues: set.queues.iter().map(queue).collect(),
                 last_dispatch: set.last_dispatch,
                 utilization: set.utilization.dump(now),
-                counts: set.counts.clone(),
+                counts: set.counts().cloned().collect(),
             }
         })
     }

@@ -28,6 +28,9 @@ use crate::work::Work;
 /// How long a request is taken to run before it has run.
 const ESTIMATED_SERVICE: Duration = Duration::from_millis(3);
 
+/// In a place that is free for the next schema.
+const NO_SCHEMA: &str = "";
+
 /// Why a request is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
@@ -198,10 +201,29 @@ impl<W> QueueSet<W> {
 
     /// The place in which a schema is counted.
     pub fn counts_of(&mut self, schema: &str) -> usize {
-        self.counts.iter().position(|counts| counts.schema == schema).unwrap_or_else(|| {
-            self.counts.push(Counts::new(schema));
-            self.counts.len() - 1
-        })
+        let place = |name| self.counts.iter().position(|counts| counts.schema == name);
+        let place = place(schema).or_else(|| place(NO_SCHEMA)).unwrap_or(self.counts.len());
+        match self.counts.get_mut(place) {
+            Some(counts) if counts.schema == schema => {}
+            Some(counts) => *counts = Counts::new(schema),
+            None => self.counts.push(Counts::new(schema)),
+        }
+        place
+    }
+
+    /// Drops what was counted of schemas that are gone and have no requests here.
+    pub fn retain_counts(&mut self, is_there: impl Fn(&str) -> bool) {
+        for place in 0..self.counts.len() {
+            let has_requests = || self.requests.iter().any(|(_, held)| held.about.schema == place);
+            if !is_there(&self.counts[place].schema) && !has_requests() {
+                self.counts[place] = Counts::new(NO_SCHEMA);
+            }
+        }
+    }
+
+    /// Counts of each schema.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = &Counts> {
+        self.counts.iter().filter(|counts| counts.schema != NO_SCHEMA)
     }
 
     /// A request arrives. One that waits is woken by what `waker` makes.

@@ -113,6 +113,38 @@ fn a_level_keeps_its_requests_through_a_change_and_goes_when_they_are_done() {
 }
 
 #[test]
+fn a_schema_that_is_gone_is_counted_until_its_requests_are_done() {
+    let (now, amy) = (Instant::now(), user("amy", AUTHENTICATED));
+    let controller = Controller::new(600);
+    let digest = |names: &[&str]| {
+        let schemas: Vec<_> = names.iter().map(|name| schema(name, 100, "one", "amy")).collect();
+        controller.digest(&schemas, &[level("one", 10)], now)
+    };
+    let counted = || {
+        let levels = controller.levels();
+        let level = levels.iter().find(|level| level.name() == "one").unwrap();
+        level
+            .dump(now)
+            .counts
+            .into_iter()
+            .map(|counts| (counts.schema, counts.dispatched))
+            .collect::<Vec<_>>()
+    };
+    let counts = |name: &str, requests| (name.to_owned(), requests);
+    let rules = digest(&["old", "other"]);
+    let Admission::Executing(ticket) = arrive(&rules, &amy, now) else { panic!("there are seats") };
+    digest(&["other"]);
+    assert_eq!(counted(), [counts("old", 1), counts("other", 0)], "a request runs");
+    rules.classify(&amy, &pods()).unwrap().level.finish(ticket, now);
+    digest(&["other"]);
+    assert_eq!(counted(), [counts("other", 0)]);
+    let rules = digest(&["other", "new"]);
+    assert_eq!(counted(), [counts("new", 0), counts("other", 0)]);
+    let Admission::Executing(_) = arrive(&rules, &amy, now) else { panic!("there are seats") };
+    assert_eq!(counted(), [counts("new", 1), counts("other", 0)]);
+}
+
+#[test]
 fn seats_follow_demand_every_period_and_rejections_say_when_to_come_again() {
     let begin = Instant::now();
     let controller = Controller::new(10);
