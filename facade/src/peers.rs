@@ -55,6 +55,7 @@ impl Peers {
     }
 
     fn set(&self, serving: Serving) {
+        self.metrics.retain(|group, version, resource| serving.contains_key(&key(group, version, resource)));
         self.serving.store(Arc::new(serving));
     }
 }

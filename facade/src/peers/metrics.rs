@@ -1,6 +1,10 @@
 //! What is sent to peers, and what fails, under upstream's names.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use http::StatusCode;
+use parking_lot::RwLock;
 use portico_kit::metrics::Registry;
 use portico_machinery::RequestInfo;
 use prometheus_client::metrics::counter::Counter;
@@ -12,6 +16,8 @@ type Rerouted = [(&'static str, String); 4];
 #[derive(Clone)]
 pub struct PeerMetrics {
     rerouted: Family<Rerouted, Counter>,
+    /// Labels that have series.
+    series: Arc<RwLock<HashSet<Rerouted>>>,
     unread: Counter,
 }
 
@@ -25,7 +31,11 @@ impl PeerMetrics {
         let help = "Total number of errors encountered while syncing discovery information from a peer kube-apiserver";
         let unread: Family<[(&'static str, &'static str); 1], Counter> =
             registry.counter_vec("apiserver_peer_discovery_sync_errors_total", help);
-        Self { rerouted, unread: unread.get_or_create_owned(&[("type", "fetch_discovery")]) }
+        Self {
+            rerouted,
+            series: Arc::default(),
+            unread: unread.get_or_create_owned(&[("type", "fetch_discovery")]),
+        }
     }
 
     /// A request was answered by a peer, or was not.
@@ -37,10 +47,46 @@ impl PeerMetrics {
             ("resource", request.resource.clone()),
         ];
         self.rerouted.get_or_create(&labels).inc();
+        if !self.series.read().contains(&labels) {
+            self.series.write().insert(labels);
+        }
+    }
+
+    /// Drops the series of resources (group, version and name) that no peer serves any more.
+    pub(super) fn retain(&self, is_served: impl Fn(&str, &str, &str) -> bool) {
+        self.series.write().retain(|labels| {
+            let [_, (_, group), (_, version), (_, resource)] = labels;
+            let stays = is_served(group, version, resource);
+            if !stays {
+                self.rerouted.remove(labels);
+            }
+            stays
+        });
     }
 
     /// A peer did not say what it serves.
     pub(super) fn unread(&self) {
         self.unread.inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_kit::metrics::Format;
+
+    use super::*;
+
+    #[test]
+    fn a_resource_that_no_peer_serves_any_more_has_no_series() {
+        let registry = Registry::new();
+        let metrics = PeerMetrics::new(&registry);
+        for resource in ["widgets", "gadgets"] {
+            let path = format!("/apis/a.example/v1/{resource}");
+            metrics.rerouted(&RequestInfo::parse("GET", &path, "").unwrap(), StatusCode::OK);
+        }
+        metrics
+            .retain(|group, version, resource| [group, version, resource] == ["a.example", "v1", "gadgets"]);
+        let text = registry.encode(Format::Text);
+        assert!(text.contains("resource=\"gadgets\"") && !text.contains("resource=\"widgets\""), "{text}");
     }
 }
