@@ -154,7 +154,7 @@ impl PostgresStore {
         let writer = Writer {
             settings: postgres.clone(),
             connection: Some(opened.writer),
-            statement: Statement::new(opened.notifies, !settings.archive.is_empty()),
+            statement: Statement::new(opened.notifies),
             requests: queue,
             wake: wake.clone(),
             publisher: Publisher { cache, hub: hub.clone(), history, metrics },

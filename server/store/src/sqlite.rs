@@ -182,7 +182,7 @@ impl SqliteStore {
             path: settings.path.clone(),
             identity: opened.identity.clone(),
             marked: opened.revision,
-            clock: (!settings.archive.is_empty()).then(CommitClock::default),
+            clock: CommitClock::default(),
             archive: settings.archive.clone(),
             space: space.clone(),
             group_operations: settings.group_operations.max(1),

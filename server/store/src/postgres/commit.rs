@@ -58,10 +58,9 @@ const UNNOTIFIED: &str = "SELECT count(*) FROM moved";
 pub(super) struct Statement(String);
 
 impl Statement {
-    /// Notifies others, or not; notes when the group was written, or not.
-    pub(super) fn new(notifies: bool, marks: bool) -> Self {
-        let marked = if marks { MARKED } else { "" };
-        Self(format!("{COMMIT}{marked}{}", if notifies { NOTIFIED } else { UNNOTIFIED }))
+    /// Notifies others, or not.
+    pub(super) fn new(notifies: bool) -> Self {
+        Self(format!("{COMMIT}{MARKED}{}", if notifies { NOTIFIED } else { UNNOTIFIED }))
     }
 }
 

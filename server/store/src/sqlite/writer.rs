@@ -90,9 +90,9 @@ pub(crate) struct Writer {
     /// The revision at which the database's mark was written, or could not be written.
     pub(crate) marked: i64,
     pub(crate) space: Arc<Space>,
-    /// Notes when what was written, where history is kept longer.
-    pub(crate) clock: Option<CommitClock>,
-    /// Whose history that is.
+    /// Notes when revisions were written.
+    pub(crate) clock: CommitClock,
+    /// Resources whose history is kept longer.
     pub(crate) archive: ArchiveRules,
     pub(crate) group_operations: usize,
     pub(crate) closing: CancellationToken,
@@ -368,10 +368,11 @@ impl Writer {
         if group.events.is_empty() {
             return Ok(());
         }
-        let tick = self.clock.as_ref().map(CommitClock::tick);
+        // A note adds pages now and then, which a full disk has none for.
+        let tick = matches!(history, History::Kept).then(|| self.clock.tick());
         persist::commit(&mut self.connection, &self.publisher.cache, group, tick, history).await?;
-        if let (Some(clock), Some(tick)) = (&mut self.clock, tick) {
-            clock.last = (tick.at, group.revision);
+        if let Some(tick) = tick {
+            self.clock.last = (tick.at, group.revision);
         }
         Ok(())
     }

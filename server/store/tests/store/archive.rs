@@ -148,6 +148,24 @@ async fn a_time_leads_to_the_revision_of_its_second(backend: &dyn Backend) {
     store.close().await;
 }
 
+/// Without rules, and without compaction, which notes times as well.
+async fn each_state_has_the_second_of_its_own_write(backend: &dyn Backend) {
+    let store =
+        backend.open_with(&|settings| settings.compaction_interval = Duration::from_secs(3_600)).await;
+    let now = || std::time::UNIX_EPOCH.elapsed().unwrap().as_secs() as i64;
+    let begun = now();
+    let first = put(&*store, &key("a/1"), "1").await;
+    let done = now();
+    until("no second passes", async || now() >= done + 2).await;
+    put(&*store, &key("a/1"), "2").await;
+    let [second, created] = &past(&*store, "a/1").await[..] else { panic!("two states") };
+    // The database's clock is another one, which is read in parts of a second.
+    assert!((begun - 1..=done + 1).contains(&created.written.unwrap()), "{created:?}, {begun} to {done}");
+    assert!(second.written.unwrap() > done, "{second:?}");
+    assert_eq!(store.revision_at(created.written.unwrap()).await.unwrap(), first);
+    store.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_has_no_rule_keeps_what_the_rule_of_another_is_for() {
     let Some(database) = Postgres::direct() else { return };
@@ -201,4 +219,5 @@ archives! {
     what_is_archived_no_longer_is_forgotten,
     the_oldest_states_go_first_beyond_the_limit,
     a_time_leads_to_the_revision_of_its_second,
+    each_state_has_the_second_of_its_own_write,
 }
