@@ -184,7 +184,10 @@ impl Registry {
     /// 503 when the store cannot be read.
     pub async fn may_be_unreadable(&self, resource: &GroupResource, uid: &str) -> Result<bool> {
         let store = self.store();
-        if !store.condition().unreadable_resources.is_empty() {
+        let condition = store.condition();
+        if !condition.unreadable_resources.is_empty()
+            || condition.incomplete_resources.contains(&Resource::from(resource.clone()).to_string())
+        {
             return Ok(true);
         }
         let damaged = store.damaged_keys(&Resource::from(resource.clone())).await.map_err(of_read)?;

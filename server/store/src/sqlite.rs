@@ -42,6 +42,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use portico_kit::tasks::TaskSet;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -170,6 +171,7 @@ impl SqliteStore {
             path: settings.path.clone(),
             space: space.clone(),
             gives_again: AtomicBool::new(false),
+            incomplete: Mutex::default(),
         });
         let closing = tasks.token().child_token();
         let writer = Writer {
@@ -400,6 +402,7 @@ impl Store for SqliteStore {
             full: self.space.full(),
             unreadable: self.reader.cache.unreadable(),
             unreadable_resources: self.unreadable_resources.clone(),
+            incomplete_resources: self.compactor.incomplete.lock().clone(),
         }
     }
 

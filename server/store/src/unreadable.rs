@@ -79,4 +79,6 @@ pub struct Condition {
     pub unreadable: Vec<Unreadable>,
     /// Resources whose names cannot be read, as far as they can be shown: none of their objects is served.
     pub unreadable_resources: Vec<String>,
+    /// Resources of which states are missing, in the database or in its index: lists may lack objects.
+    pub incomplete_resources: Vec<String>,
 }

@@ -37,5 +37,9 @@ fn objects(store: &dyn Store) -> Result<(), String> {
             "the names of stored resources cannot be read, and no object of theirs is served: {named}"
         ));
     }
+    if !condition.incomplete_resources.is_empty() {
+        let named = condition.incomplete_resources.join(", ");
+        wrong.push(format!("stored states are missing, and lists may lack objects of {named}"));
+    }
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
 }

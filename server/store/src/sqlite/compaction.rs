@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
@@ -17,7 +18,7 @@ use crate::archive_rules::ArchiveRules;
 use crate::error::StoreError;
 use crate::metrics::Metrics;
 use crate::publish::HistoryBytes;
-use crate::unix_time::{self, before};
+use crate::unix_time::{self, AgeClock, before};
 
 /// Decides what to forget, on a period.
 pub(crate) struct Compactor {
@@ -35,21 +36,33 @@ pub(crate) struct Compactor {
     pub(crate) space: Arc<Space>,
     /// There may be free pages, or a log that could not be cut, that the next tick gives back.
     pub(crate) gives_again: AtomicBool,
+    /// Resources of which the file and the index of keys have different numbers of states.
+    pub(crate) incomplete: Mutex<Vec<String>>,
+}
+
+/// Where the compaction stands.
+struct Progress {
+    opened_at: i64,
+    /// What was stored when the store was opened is counted.
+    counted: bool,
+    /// The last revision whose time is noted.
+    marked: i64,
+    clock: AgeClock,
 }
 
 impl Compactor {
     pub(crate) async fn run(self: Arc<Self>, closing: CancellationToken) {
         let opened_at = self.reader.hub.revision();
+        let mut progress = Progress { opened_at, counted: false, marked: 0, clock: AgeClock::new() };
         let mut ticks = interval_at(Instant::now() + self.interval, self.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut counted, mut marked) = (false, 0);
         let work = async {
             if let Err(error) = self.note_archived().await {
                 tracing::warn!(%error, "whose history is kept could not be noted; tried again later");
             }
             loop {
                 let done = tokio::select! {
-                    _ = ticks.tick() => self.tick(&mut counted, &mut marked, opened_at).await,
+                    _ = ticks.tick() => self.tick(&mut progress).await,
                     () = self.space.retry() => self.give_back().await,
                 };
                 match done {
@@ -62,17 +75,18 @@ impl Compactor {
         closing.run_until_cancelled(work).await;
     }
 
-    async fn tick(&self, counted: &mut bool, marked: &mut i64, opened_at: i64) -> Result<(), StoreError> {
-        if !*counted {
-            let stored = self.stored_bytes(opened_at).await?;
+    async fn tick(&self, progress: &mut Progress) -> Result<(), StoreError> {
+        if !progress.counted {
+            let stored = self.stored_bytes(progress.opened_at).await?;
             self.history.bytes.fetch_add(stored, Ordering::Relaxed);
-            *counted = true;
+            progress.counted = true;
+            self.compare_index().await?;
         }
         self.step(Step::Relax).await?;
         if self.gives_again.load(Ordering::Relaxed) || self.space.full().is_some() {
             self.give_back().await?;
         }
-        let now = unix_time::now();
+        let now = progress.clock.now();
         let until = self.aged(now).await?;
         self.compact(until).await?;
         let limit = i64::try_from(self.max_bytes).unwrap_or(i64::MAX);
@@ -81,10 +95,10 @@ impl Compactor {
         }
         self.tend_archive(now).await?;
         let revision = self.reader.hub.revision();
-        if revision != *marked {
-            self.step(Step::Mark { at: now, oldest: before(now, self.marks_kept.max(self.retention)) })
-                .await?;
-            *marked = revision;
+        if revision != progress.marked {
+            let oldest = before(now, self.marks_kept.max(self.retention));
+            self.step(Step::Mark { at: unix_time::now(), oldest }).await?;
+            progress.marked = revision;
         }
         if let Ok(file) = tokio::fs::metadata(&self.path).await {
             self.metrics.file_bytes.set(i64::try_from(file.len()).unwrap_or(i64::MAX));
@@ -101,6 +115,34 @@ impl Compactor {
         let select = sqlx::query_scalar(sqlx::AssertSqlSafe(select));
         let select = select.bind(self.reader.hub.compacted()).bind(opened_at);
         select.fetch_one(&self.reader.pool).await.map_err(failed)
+    }
+
+    /// Compares the states in the file with those in the index of keys, by which all reads find them.
+    async fn compare_index(&self) -> Result<(), StoreError> {
+        const TOTALS: &str =
+            "SELECT (SELECT count(*) FROM log NOT INDEXED), (SELECT count(*) FROM log INDEXED BY log_key)";
+        const DIFFERENT: &str = "SELECT resource FROM (\
+            SELECT resource, revision, deleted FROM log NOT INDEXED EXCEPT SELECT resource, revision, deleted FROM log INDEXED BY log_key \
+            UNION SELECT resource, revision, deleted FROM (SELECT resource, revision, deleted FROM log INDEXED BY log_key \
+            EXCEPT SELECT resource, revision, deleted FROM log NOT INDEXED)) GROUP BY resource";
+        let _permit = self.reader.scans.acquire().await.map_err(|_| StoreError::Closed)?;
+        let totals = sqlx::query_as(TOTALS).fetch_one(&self.reader.pool).await;
+        let (stored, indexed): (i64, i64) = totals.map_err(failed)?;
+        if stored == indexed {
+            return Ok(());
+        }
+        let different: Vec<i64> =
+            sqlx::query_scalar(DIFFERENT).fetch_all(&self.reader.pool).await.map_err(failed)?;
+        let name = |id: &i64| self.reader.cache.by_id(*id).map(|slot| slot.resource.to_string());
+        let resources: Vec<String> = different.iter().filter_map(name).collect();
+        tracing::error!(
+            stored,
+            indexed,
+            ?resources,
+            "the database file is damaged: states are missing from it or from its index, and lists may lack objects; see `portico doctor`"
+        );
+        *self.incomplete.lock() = resources;
+        Ok(())
     }
 
     /// The newest revision that is older than the retention.

@@ -218,6 +218,53 @@ async fn a_resource_without_its_name_keeps_the_store_from_nothing_else() {
     assert_eq!(store.snapshot(&leases()).await.unwrap().len(), 1);
 }
 
+/// Changes the log and leaves its index of keys as it is.
+async fn without_index(backend: &Sqlite, change: &str) {
+    use sqlx::{Connection as _, Row as _};
+    const INDEX: &str = "SELECT tbl_name, rootpage, sql FROM sqlite_schema WHERE name = 'log_key'";
+    let mut connection = crate::unreadable::raw(backend).await;
+    let index = sqlx::query(INDEX).fetch_one(&mut connection).await.unwrap();
+    let hide = "PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'log_key'";
+    sqlx::raw_sql(hide).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+    execute(backend, change).await;
+    let mut connection = crate::unreadable::raw(backend).await;
+    sqlx::query("PRAGMA writable_schema = ON").execute(&mut connection).await.unwrap();
+    let show = sqlx::query("INSERT INTO sqlite_schema VALUES ('index', 'log_key', ?, ?, ?)");
+    let show = show.bind(index.get::<String, _>(0)).bind(index.get::<i64, _>(1));
+    show.bind(index.get::<String, _>(2)).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn states_that_are_missing_in_the_log_or_in_its_index_are_noticed() {
+    const LOST: &str = "DELETE FROM log WHERE name = '3'";
+    const UNINDEXED: &str =
+        "INSERT INTO log SELECT 99, resource, namespace, 'n', uid, 0, 0, value, NULL FROM log LIMIT 1";
+    for (change, missing) in [(Some(LOST), true), (Some(UNINDEXED), true), (None, false)] {
+        let backend = Sqlite::new();
+        let store = backend.open().await;
+        for n in 0..5 {
+            put(&*store, &key(&format!("a/{n}")), "x").await;
+        }
+        store.close().await;
+        drop(store);
+        if let Some(change) = change {
+            without_index(&backend, change).await;
+        }
+        let tune = |settings: &mut portico_store::Settings| {
+            settings.compaction_interval = std::time::Duration::from_millis(20);
+        };
+        let store = backend.open_with(&tune).await;
+        put(&*store, &key("a/0"), "y").await;
+        // Compared with the first compaction, which the time of a write is noted by.
+        store.compact(store.revision()).await.unwrap();
+        let expected = if missing { vec!["configmaps".to_owned()] } else { Vec::new() };
+        portico_tests::until("it is compared", async || store.condition().incomplete_resources == expected)
+            .await;
+    }
+}
+
 /// Damages after which a row points to what is another object's, or stands over it.
 const CHAINS: [&str; 4] = [
     // The second state of a/1 looks like one of another object, which exists or not.
