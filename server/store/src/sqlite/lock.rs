@@ -32,6 +32,23 @@ impl Drop for FileLock {
     }
 }
 
+impl FileLock {
+    /// True if a path leads to the locked database. While it is served its folder may be moved, and another one be made there.
+    #[cfg(unix)]
+    pub(crate) fn is_at(&self, database: &Path) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        let id = |file: std::fs::Metadata| (file.dev(), file.ino());
+        let (locked, found) = (self.database.metadata().map(id), std::fs::metadata(database).map(id));
+        matches!((locked, found), (Ok(locked), Ok(found)) if locked == found)
+    }
+
+    /// Elsewhere the folder of an open file cannot be moved.
+    #[cfg(not(unix))]
+    pub(crate) fn is_at(&self, _: &Path) -> bool {
+        true
+    }
+}
+
 /// Makes the folder (0700) and the file (0600) if they are missing, and locks the database for this process.
 pub(crate) fn acquire(database: &Path) -> Result<FileLock, OpenError> {
     if let Some(folder) = database.parent().filter(|folder| !folder.as_os_str().is_empty()) {

@@ -120,8 +120,8 @@ impl Writer {
             );
             open::close_keeping_log(connection, &self.path).await;
         }
-        let space = self.space.clone();
-        if let Some(Err(error)) = portico_kit::tasks::blocking(move || space.keep()).await {
+        let (space, is_there) = (self.space.clone(), self.lock.is_at(&self.path));
+        if is_there && let Some(Err(error)) = portico_kit::tasks::blocking(move || space.keep()).await {
             let error = portico_gostd::os::error_text(&error);
             tracing::warn!(error, "there is no space for the reserve");
         }
@@ -185,6 +185,10 @@ impl Writer {
     /// may stay behind: it is tried again when as many revisions have passed, or at the next compaction.
     async fn mark(&mut self, open: bool) -> bool {
         self.marked = self.revision;
+        if !self.lock.is_at(&self.path) {
+            tracing::error!(path = %self.path.display(), "the database was moved while it is served: its mark is not written");
+            return false;
+        }
         write_mark(&self.path, open::mark_of(&self.identity, self.revision, open)).await
     }
 

@@ -28,6 +28,28 @@ async fn lines_at(path: &Path) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_is_moved_while_it_is_served_leaves_another_one_in_its_place_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (there, moved) = (folder.path().join("data"), folder.path().join("moved"));
+    let moving = open_sqlite(there.join("portico.db"), &|_| ()).await.unwrap();
+    put(&moving, &key("a/1"), "moved").await;
+    fs::rename(&there, &moved).unwrap();
+    let other = open_sqlite(there.join("portico.db"), &|_| ()).await.unwrap();
+    put(&other, &key("a/1"), "other").await;
+    let before = names(&there);
+    let mark = fs::read_to_string(there.join("portico.db.mark")).unwrap();
+    put(&moving, &key("a/2"), "moved").await;
+    moving.close().await;
+    drop(moving);
+    assert_eq!(names(&there), before);
+    assert_eq!(fs::read_to_string(there.join("portico.db.mark")).unwrap(), mark);
+    other.close().await;
+    drop(other);
+    assert_eq!(lines_at(&there.join("portico.db")).await, ["a/1@2=other"]);
+    assert_eq!(lines_at(&moved.join("portico.db")).await.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_linked_database_is_the_one_that_the_link_leads_to() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
