@@ -34,7 +34,8 @@ pub(crate) struct Hub {
     revision: watch::Sender<i64>,
     dispatched: AtomicI64,
     compacted: AtomicI64,
-    /// The compaction point for watches whose events are all in memory: deletions without history do not move it.
+    /// The compaction point for watches whose events are all in memory: deletions without history do not move it, nor does what
+    /// others compact in etcd.
     watchable: AtomicI64,
     next_id: AtomicU64,
     limits: Limits,
@@ -148,8 +149,9 @@ impl Hub {
         self.compacted.fetch_max(revision, Ordering::AcqRel);
     }
 
-    /// The same before rows are deleted by a group whose events come here: a watch from before it still gets them.
-    pub(crate) fn compact_with_group(&self, revision: i64) {
+    /// Moves the compaction point of reads alone: watches whose events are all in memory go on. For a group that deletes rows and
+    /// whose events come here, and for what others have compacted.
+    pub(crate) fn compact_reads(&self, revision: i64) {
         self.compacted.fetch_max(revision, Ordering::AcqRel);
     }
 

@@ -154,6 +154,8 @@ impl Compactor {
                 compacted => compacted.map_err(Failure::of_read)?,
             }
         }
-        self.reader.note_compacted().await.map_err(Failure::of_read)
+        let compacted = self.reader.note_compacted().await.map_err(Failure::of_read)?;
+        hub.set_compacted(compacted);
+        Ok(compacted)
     }
 }

@@ -33,7 +33,7 @@ impl Reader {
             let mut response = self.client.in_time(watch.next_or_progress()).await?;
             if response.canceled {
                 // The caller looks how far that has come.
-                self.hub.set_compacted(response.compact_revision);
+                self.hub.compact_reads(response.compact_revision);
                 let reason = if response.compact_revision > 0 {
                     "compacted".to_owned()
                 } else {

@@ -60,7 +60,7 @@ impl Reader {
     /// Takes up how far etcd is compacted.
     pub(super) async fn note_compacted(&self) -> Result<i64, Failure> {
         let compacted = open::compacted(&self.client, &self.root).await?;
-        self.hub.set_compacted(compacted);
+        self.hub.compact_reads(compacted);
         self.metrics.compacted.set(compacted);
         Ok(compacted)
     }

@@ -334,7 +334,7 @@ impl Writer {
         let mut results: Results = results.into_iter().flatten().collect();
         for again in [true, false] {
             let since = self.compacted;
-            self.publisher.hub.compact_with_group(group.revision);
+            self.publisher.hub.compact_reads(group.revision);
             let Err(error) = self.persist(&group, History::Forgotten { since }).await else { break };
             self.publisher.hub.undo_compacted(since);
             let failure = self.failed(error).await?;

@@ -385,3 +385,21 @@ async fn watches_of_what_did_not_change_resume_as_others_do() {
     };
     futures::future::join_all((0..100).map(|_| quiet())).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watches_whose_events_are_in_memory_go_on_when_others_compact() {
+    let Some(etcd) = Etcd::new() else { return };
+    let frequent = |settings: &mut Settings| settings.compaction_interval = Duration::from_millis(20);
+    let store = etcd.try_open(&frequent).await.unwrap().store;
+    let first = put(&*store, &key("a/1"), "1").await;
+    let last = put(&*store, &key("a/1"), "2").await;
+    etcd.process().await.store.compact(last).await.unwrap();
+    portico_tests::until("the compaction is noticed", async || store.compacted() >= last).await;
+    let mut watch = store.watch(Scope::all(&config_maps()), first).unwrap();
+    assert_eq!(take(&mut watch, 1).await[0].revision(), last);
+    // What is to be read from etcd is gone.
+    let past = store.get_at(&key("a/1"), first).await;
+    assert!(matches!(past, Err(StoreError::Compacted { .. })), "{past:?}");
+    let before = store.watch(Scope::all(&config_maps()), 1);
+    assert!(matches!(before, Err(WatchError::Compacted { .. })));
+}
