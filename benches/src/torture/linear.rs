@@ -114,24 +114,20 @@ fn stateless(
         }
         _ => return None,
     };
-    // An unseen deletion is a step of the sequence wherever it can have been; other unseen writes are not.
-    let hidden = sequence.may_hide(operation.ended, |request| match operation.response {
-        Response::Absent => false,
-        Response::Exists => matches!(request, Request::Create(_)),
-        _ => !matches!(request, Request::Delete(_)),
-    });
-    if hidden {
-        return None;
-    }
-    let possible = |(at, step): (usize, &Step<'_>)| {
-        allows(step) && windows.possible(at, operation.begun, operation.ended)
-    };
-    if sequence.steps.iter().enumerate().any(possible) {
-        return None;
-    }
     let there: Vec<usize> = (0..sequence.steps.len())
         .filter(|at| windows.possible(*at, operation.begun, operation.ended))
         .collect();
+    // An unseen deletion is a step of the sequence wherever it can have been; other unseen writes are not.
+    let explains = |request: &Request| match operation.response {
+        Response::Absent => false,
+        Response::Exists => matches!(request, Request::Create(_)),
+        _ => !matches!(request, Request::Delete(_)),
+    };
+    let is_explained =
+        |at: &usize| allows(&sequence.steps[*at]) || sequence.may_hide_behind(*at, operation.ended, explains);
+    if there.iter().any(is_explained) {
+        return None;
+    }
     let writers: Vec<u64> = there
         .iter()
         .flat_map(|at| [*at, at + 1])

@@ -151,6 +151,33 @@ fn wrong_histories_are_found() {
 }
 
 #[test]
+fn an_unseen_write_explains_conflicts_until_a_write_shows_that_it_did_not_happen() {
+    let unanswered =
+        |request: Request| vec![created(1, (0, 1), 5), operation(2, (2, 3), request, Response::Unknown)];
+    let conflict =
+        |id, time, revision| operation(id, time, Request::Update(revision, content(id)), Response::Conflict);
+    let patch = || Request::Patch(Patch { writer: 2, mark: "m".to_owned(), group: None });
+    for (request, last_is_judged) in [(Request::Update(5, content(2)), true), (patch(), false)] {
+        // It may have happened, and nobody has seen its state.
+        let mut history = unanswered(request);
+        history.push(conflict(3, (4, 5), 5));
+        assert_eq!(found(&history), "");
+        // The update of revision 5 shows that it had not by then.
+        history.push(updated(4, (6, 7), [5, 6]));
+        let wrong = found(&history);
+        assert!(wrong.contains("operation 3 was answered Conflict"), "{wrong}");
+        history.remove(2);
+        assert_eq!(found(&history), "");
+        // A patch may happen later still, an update of revision 5 not.
+        history.push(conflict(5, (8, 9), 6));
+        let wrong = found(&history);
+        assert_eq!(wrong.contains("operation 5 was answered Conflict"), last_is_judged, "{wrong}");
+        history.push(updated(6, (10, 11), [6, 7]));
+        assert!(found(&history).contains("operation 5 was answered Conflict"));
+    }
+}
+
+#[test]
 fn a_violation_names_the_operations_that_show_it_and_no_others() {
     let mut history = vec![created(1, (0, 1), 5), updated(2, (2, 3), [5, 6])];
     history.extend((10..30).map(|id| read(id, (id * 10, id * 10 + 1), (6, 2))));

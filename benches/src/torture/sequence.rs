@@ -225,6 +225,25 @@ impl<'a> Sequence<'a> {
         self.unseen.iter().any(|one| one.begun <= by && kind(&one.request))
     }
 
+    /// Whether such a write may have taken effect by then, unseen, between a state and the next one. The next state leaves no room
+    /// if it was written on condition that this one is current; nor has an unseen write any that was conditional on another state.
+    pub(crate) fn may_hide_behind(&self, at: usize, by: u64, kind: impl Fn(&Request) -> bool) -> bool {
+        let fits = |request: &Request| match request {
+            Request::Update(expected, _) => self.position(*expected).is_none_or(|expected| expected == at),
+            _ => true,
+        };
+        !self.is_followed_directly(at) && self.may_hide(by, |request| kind(request) && fits(request))
+    }
+
+    fn is_followed_directly(&self, at: usize) -> bool {
+        let next = self.steps.get(at + 1).filter(|next| next.state.is_some());
+        let writer = next.and_then(|next| self.by_id.get(&next.writer?));
+        match (self.steps.get(at).and_then(|step| step.state), writer.map(|writer| &writer.request)) {
+            (Some(state), Some(Request::Update(expected, _))) => *expected == state.revision,
+            _ => false,
+        }
+    }
+
     /// Checks that each state is what its writer makes of the one before.
     pub(crate) fn contents(&self, object: &str) -> Vec<Violation> {
         let pairs = self.steps.windows(2).filter_map(|pair| Some((pair[0].state, pair[1].state?)));
