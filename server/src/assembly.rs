@@ -2,6 +2,7 @@
 
 mod aggregated;
 mod authorizers;
+mod availability_reports;
 mod backends;
 mod checks;
 mod controllers;
@@ -19,6 +20,7 @@ mod reached;
 mod renewal;
 mod rpc;
 mod served;
+mod server_records;
 mod shared_files;
 mod signing;
 mod storage_versions;

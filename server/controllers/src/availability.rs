@@ -1,7 +1,7 @@
 //! The Available condition of every APIService: two controllers, as upstream has had since 1.32.
 //!
 //! `decide` is the table, `probe` the question, `cache` the memory, `remote` and `local` the loops, `status` the pen.
-//! The condition is true if the control service or any connected facade reaches the backend.
+//! The condition is true if a control service of the store or any connected facade reaches the backend.
 
 mod cache;
 mod controller;
@@ -9,6 +9,7 @@ mod decide;
 mod gates;
 mod local;
 mod metrics;
+mod peers;
 mod probe;
 mod remote;
 mod status;
@@ -18,6 +19,7 @@ mod tests;
 pub use cache::{HINT_AGE, PERIOD};
 pub use controller::{Availability, Observation};
 pub use decide::{ConditionStatus, Decision, ProbePlan, Verdict, decide_local, decide_probed, decide_remote};
+pub use peers::{OBJECTION_WAIT, PeerReport};
 pub use probe::{
     ATTEMPTS, GUARD, HEDGE, HttpProber, ProbeFailure, ProbeSettings, ProbeStage, Prober, attempt,
 };

@@ -34,6 +34,7 @@ use portico_store::Store;
 use tokio::sync::watch;
 
 use super::aggregated::Aggregated;
+use super::availability_reports::AvailabilityReports;
 use super::backends::Backends;
 use super::error::StartError;
 use super::evidence::{AvailabilityController, ObservationsToAvailability, Seen};
@@ -57,6 +58,8 @@ pub(super) struct Components {
     pub(super) queues: Queues,
     pub(super) facades: Facades,
     availability: AvailabilityController,
+    /// Where control services share the store.
+    reports: Option<AvailabilityReports>,
     auto_register: AutoRegister,
     definitions: Definitions,
     informers: Informers,
@@ -113,6 +116,9 @@ impl Components {
         let facades = Facades::new(Arc::new(ObservationsToAvailability(availability.clone())));
         let served = ServedHere::new(kinds, &backends, settings.openapi_cache_bytes);
         let identity = own_identity();
+        let reports = settings
+            .shares_store()
+            .then(|| AvailabilityReports::new(registry.store(), &identity.holder, availability.clone()));
         let storage_versions = storage_versions::teller(settings, kinds, &identity.id)?;
         let (advertised, found) =
             watch::channel(settings.advertise_address.filter(|address| address.port() != 0));
@@ -128,6 +134,7 @@ impl Components {
             queues: Queues::new(settings.seats, settings.call_time, &process.metrics),
             facades,
             availability,
+            reports,
             auto_register,
             definitions,
             informers,
@@ -170,11 +177,20 @@ impl Components {
             },
         )?;
         let (availability, sink) = (self.availability.clone(), RegistrySink::new(registry.clone()));
+        let reports = self.reports.clone();
         hooks.add_post_start(
             "apiservice-status-remote-available-controller",
             move |cx: HookContext| async move {
+                reports.iter().for_each(AvailabilityReports::begin);
                 availability.run_remote(&cx.tasks);
                 availability.run_writer(sink, &cx.tasks);
+                if let Some(reports) = reports {
+                    let token = cx.tasks.token();
+                    cx.tasks.spawn("availability-reports", async move {
+                        token.run_until_cancelled(reports.run()).await;
+                        reports.release().await;
+                    });
+                }
                 Ok(())
             },
         )?;

@@ -11,7 +11,7 @@ use portico_machinery::route::Target;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::decide::ProbePlan;
+use super::decide::{ConditionStatus, ProbePlan, decide_probed};
 use super::probe::{ProbeFailure, ProbeStage};
 
 /// A good answer is asked for again after this long.
@@ -255,6 +255,17 @@ impl Cache {
     pub fn reached_by_facade(&self, name: &str, now: Instant) -> bool {
         let reached = |(_, hint): &(_, Hint)| hint.failed_at.is_none() && hint.counts(now);
         self.hints.get(name).is_some_and(|hints| hints.iter().any(reached))
+    }
+
+    /// The probed APIServices, and whether the control service or a connected facade reaches their backends.
+    pub fn reached(&self, now: Instant) -> impl Iterator<Item = (&str, bool)> {
+        self.outcomes.iter().map(move |(name, outcome)| {
+            let by_facade = self.reached_by_facade(name, now);
+            (
+                &**name,
+                decide_probed(&outcome.plan, &outcome.result, by_facade).status == ConditionStatus::True,
+            )
+        })
     }
 
     /// The last probe of an APIService.

@@ -1,5 +1,6 @@
 //! What both controllers share: queues, memory, and how verdicts are reported.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use super::cache::Cache;
 use super::decide::{ConditionStatus, Verdict};
 use super::gates::Gates;
 use super::metrics::Metrics;
+use super::peers::{PeerReport, Peers};
 use super::probe::{ProbeStage, Prober};
 use super::status::{Sink, StatusQueue, StatusWriter};
 use portico_routes::informers::Informers;
@@ -35,6 +37,7 @@ pub(super) struct Inner<P> {
     pub(super) informers: Informers,
     pub(super) prober: P,
     pub(super) cache: Mutex<Cache>,
+    pub(super) peers: Mutex<Peers>,
     pub(super) gates: Gates,
     pub(super) local: WorkQueue<Arc<str>>,
     pub(super) remote: WorkQueue<Arc<str>>,
@@ -72,6 +75,7 @@ impl<P: Prober> Availability<P> {
                 informers: informers.clone(),
                 prober,
                 cache: Mutex::default(),
+                peers: Mutex::default(),
                 gates: Gates::default(),
                 local: WorkQueue::with_metrics("LocalAvailabilityController", RETRY, &queues),
                 remote: WorkQueue::with_metrics("RemoteAvailabilityController", RETRY, &queues),
@@ -118,6 +122,16 @@ impl<P: Prober> Availability<P> {
     pub fn forget_facade(&self, facade: &str) {
         let concerned = self.inner.cache.lock().forget_facade(facade);
         concerned.into_iter().for_each(|name| self.inner.remote.add(name));
+    }
+
+    /// Takes the reports of all other control services of the store, by identity, and returns the one of this, which is `own`.
+    pub fn exchange(&self, own: &str, others: BTreeMap<String, PeerReport>) -> PeerReport {
+        let mut peers = self.inner.peers.lock();
+        let changed = peers.replace(own, others, Instant::now());
+        let report = peers.own_report(self.inner.cache.lock().reached(Instant::now()));
+        drop(peers);
+        changed.into_iter().for_each(|name| self.inner.remote.add(name.into()));
+        report
     }
 
     /// To be called when a backend has closed a kept connection: it may be gone, and nobody should have to wait for the
@@ -184,9 +198,16 @@ impl<P: Prober> Availability<P> {
         }
     }
 
+    /// Another control service reports on this APIService.
+    pub(super) fn defer(&self, name: &str, is_available: bool) {
+        self.inner.metrics.decided(name, is_available);
+        self.inner.status.withdraw(name);
+    }
+
     pub(super) fn forget(&self, name: &str) {
         self.inner.metrics.forget(name);
         self.inner.cache.lock().forget(name);
+        self.inner.peers.lock().forget(name);
         self.inner.status.withdraw(name);
     }
 }

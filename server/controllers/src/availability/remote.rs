@@ -10,13 +10,15 @@ use std::time::Duration;
 use jiff::Timestamp;
 use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::{Reconciled, run_workers};
+use portico_machinery::resolve::ApiServiceFacts;
 use portico_machinery::time;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::cache::{Next, PERIOD};
 use super::controller::Availability;
-use super::decide::{Decision, ProbePlan, decide_probed, decide_remote};
+use super::decide::{ConditionStatus, Decision, ProbePlan, Verdict, decide_probed, decide_remote};
+use super::peers::Unreached;
 use super::probe::{Prober, attempt};
 
 /// Upstream's.
@@ -46,6 +48,7 @@ fn reconcile<P: Prober>(controller: &Availability<P>, tasks: &TaskSet, name: &Ar
     match decide_remote(service, facts.services(), inner.mode) {
         None => {
             inner.cache.lock().forget(name);
+            inner.peers.lock().forget(name);
             None
         }
         Some(Decision::Settled(verdict)) => {
@@ -65,12 +68,32 @@ fn reconcile<P: Prober>(controller: &Availability<P>, tasks: &TaskSet, name: &Ar
                     None
                 }
                 Next::Known(outcome, fresh_for) => {
-                    controller.report(service, decide_probed(&outcome.plan, &outcome.result, reached));
-                    Some(fresh_for)
+                    let verdict = decide_probed(&outcome.plan, &outcome.result, reached);
+                    Some(report(controller, service, verdict).map_or(fresh_for, |wait| wait.min(fresh_for)))
                 }
             }
         }
     }
+}
+
+/// Reports a verdict unless other control services have to be considered. Returns when to decide again if they may still object.
+fn report<P: Prober>(
+    controller: &Availability<P>,
+    service: &ApiServiceFacts,
+    verdict: Verdict,
+) -> Option<Duration> {
+    let mut peers = controller.inner.peers.lock();
+    if verdict.status == ConditionStatus::True {
+        peers.forget(&service.name);
+        controller.report(service, verdict);
+        return None;
+    }
+    match peers.unreached(&service.name, service.is_available(), Instant::now()) {
+        Unreached::Report => controller.report(service, verdict),
+        Unreached::ReportedElsewhere => controller.defer(&service.name, service.is_available()),
+        Unreached::Wait(rest) => return Some(rest),
+    }
+    None
 }
 
 fn start<P: Prober>(

@@ -51,7 +51,12 @@ struct Setup {
 }
 
 fn setup() -> Setup {
-    let (world, backends) = (World::new(), Backends::default());
+    setup_in(World::new())
+}
+
+/// A control service of this world, with backends as it sees them.
+fn setup_in(world: World) -> Setup {
+    let backends = Backends::default();
     let (metrics, tasks) = (MetricsRegistry::new(), TaskSet::new());
     let controller = Availability::new(&world.informers, backends.clone(), Mode::ClusterIp, &metrics);
     controller.run_local(&tasks);
@@ -346,6 +351,47 @@ async fn a_flood_is_written_slowly_and_then_all_at_once_and_delays_nothing_urgen
         assert!(took < Duration::from_millis(10) && total(&s) < 1000, "{took:?}");
         let took = s.until(|s| total(s) == 3001).await;
         assert!(took < Duration::from_secs(1), "{took:?}");
+    })
+    .await;
+}
+
+/// Two control services of one store that exchange reports every second.
+async fn exchange(a: &Setup, b: &Setup, seconds: usize) {
+    let mut of_b = PeerReport::default();
+    for _ in 0..seconds {
+        let of_a = a.controller.exchange("a", [("b".to_owned(), of_b)].into());
+        of_b = b.controller.exchange("b", [("a".to_owned(), of_a)].into());
+        sleep(Duration::from_secs(1)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backend_that_one_of_two_control_services_reaches_is_available_and_seldom_written() {
+    with(|a| async move {
+        let b = setup_in(a.world.clone());
+        exchange(&a, &b, 1).await;
+        b.backends.set("v1.g", Some(503));
+        a.register("g");
+        exchange(&a, &b, 300).await;
+        assert!(a.world.available("v1.g").0);
+        let writes = a.world.writes("v1.g").len();
+        assert!(writes <= 3, "{writes} writes");
+
+        a.backends.set("v1.g", Some(500));
+        exchange(&a, &b, 300).await;
+        let (available, _, message) = a.world.available("v1.g");
+        assert!(!available && message.ends_with("500"), "{message}");
+        let more = a.world.writes("v1.g").len() - writes;
+        assert!(more <= 2, "{more} writes: each sees another error");
+
+        b.backends.set("v1.g", Some(200));
+        exchange(&a, &b, 60).await;
+        assert!(a.world.available("v1.g").0);
+        assert!(a.world.writes("v1.g").len() <= writes + more + 1);
+        // The other one is gone: what it reached counts no more.
+        b.tasks.cancel();
+        a.controller.exchange("a", [].into());
+        a.until(|a| !a.world.available("v1.g").0).await;
     })
     .await;
 }

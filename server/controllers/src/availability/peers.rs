@@ -1,0 +1,116 @@
+//! What other control services of the same store see of backends. A backend is available if one of them reaches it: each reports
+//! what it does not reach, the others which of these they reach, and only where nobody does the condition becomes false.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use tokio::time::Instant;
+
+/// How long other control services have to report that they reach a backend before its condition becomes false.
+pub const OBJECTION_WAIT: Duration = Duration::from_secs(5);
+
+/// What a control service, with its facades, reports to the others.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct PeerReport {
+    /// APIServices whose backends it does not reach.
+    pub unreached: BTreeSet<String>,
+    /// APIServices that others do not reach, and it does.
+    pub reached: BTreeSet<String>,
+}
+
+impl PeerReport {
+    fn names(&self) -> impl Iterator<Item = &String> {
+        self.unreached.iter().chain(&self.reached)
+    }
+}
+
+/// What to do about a backend that this control service does not reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unreached {
+    /// Report it as unavailable.
+    Report,
+    /// Another control service reaches it, or reports it as unavailable.
+    ReportedElsewhere,
+    /// Others may object for so long.
+    Wait(Duration),
+}
+
+/// The last reports of other control services, by identity.
+#[derive(Default)]
+pub(super) struct Peers {
+    own: String,
+    reports: BTreeMap<String, PeerReport>,
+    /// Since when others may report: `None` where the store has no other control service.
+    begun: Option<Instant>,
+    /// True once there has been another control service.
+    is_shared: bool,
+    /// Since when an available backend is not reached.
+    doubted: HashMap<Arc<str>, Instant>,
+}
+
+impl Peers {
+    /// Replaces the reports. Returns the APIServices whose reports have changed.
+    pub(super) fn replace(
+        &mut self,
+        own: &str,
+        reports: BTreeMap<String, PeerReport>,
+        now: Instant,
+    ) -> BTreeSet<String> {
+        own.clone_into(&mut self.own);
+        self.begun.get_or_insert(now);
+        self.is_shared |= !reports.is_empty();
+        let (before, after) = (std::mem::replace(&mut self.reports, reports), &self.reports);
+        let changed = before.keys().chain(after.keys()).filter(|peer| before.get(*peer) != after.get(*peer));
+        let reports = changed.flat_map(|peer| before.get(peer).into_iter().chain(after.get(peer)));
+        reports.flat_map(PeerReport::names).cloned().collect()
+    }
+
+    /// The report about these backends and whether this control service reaches them.
+    pub(super) fn own_report<'a>(&self, backends: impl Iterator<Item = (&'a str, bool)>) -> PeerReport {
+        let mut report = PeerReport::default();
+        for (name, is_reached) in backends {
+            if !is_reached {
+                report.unreached.insert(name.to_owned());
+            } else if self.reports.values().any(|peer| peer.unreached.contains(name)) {
+                report.reached.insert(name.to_owned());
+            }
+        }
+        report
+    }
+
+    /// The backend is reached, or its APIService is gone.
+    pub(super) fn forget(&mut self, name: &str) {
+        self.doubted.remove(name);
+    }
+
+    /// What to do about a backend that is not reached; `is_available` is its condition.
+    pub(super) fn unreached(&mut self, name: &Arc<str>, is_available: bool, now: Instant) -> Unreached {
+        if self.reports.values().any(|peer| peer.reached.contains(&**name)) {
+            self.doubted.remove(name);
+            return Unreached::ReportedElsewhere;
+        }
+        if !is_available {
+            self.doubted.remove(name);
+            // One of them writes the message: each may see another error.
+            let first = self.reports.iter().find(|(_, peer)| peer.unreached.contains(&**name));
+            let is_first = first.is_none_or(|(peer, _)| self.own < *peer);
+            return if is_first { Unreached::Report } else { Unreached::ReportedElsewhere };
+        }
+        if self.is_alone(now) {
+            return Unreached::Report;
+        }
+        let since = *self.doubted.entry(name.clone()).or_insert(now);
+        match OBJECTION_WAIT.checked_sub(now - since) {
+            None | Some(Duration::ZERO) => Unreached::Report,
+            Some(rest) => Unreached::Wait(rest),
+        }
+    }
+
+    /// True if no other control service is there that could object.
+    fn is_alone(&self, now: Instant) -> bool {
+        !self.is_shared && self.begun.is_none_or(|begun| now - begun >= OBJECTION_WAIT)
+    }
+}

@@ -1,0 +1,88 @@
+//! What control services of one store report to each other about backends.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use portico_controllers::availability::PeerReport;
+use portico_machinery::GroupResource;
+use portico_store::{Record, Store};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::evidence::AvailabilityController;
+use super::server_records::{PERIOD, ServerRecords};
+
+/// How often others' reports are read and the own one is compared with what it should be. Both are in memory.
+const EXCHANGE_PERIOD: Duration = Duration::from_secs(1);
+
+/// Exchanges reports.
+#[derive(Clone)]
+pub(super) struct AvailabilityReports {
+    records: ServerRecords,
+    own: String,
+    availability: AvailabilityController,
+}
+
+impl AvailabilityReports {
+    /// Of this store; `own` is the identity of this start of the control service.
+    pub(super) fn new(store: &Arc<dyn Store>, own: &str, availability: AvailabilityController) -> Self {
+        let resource = GroupResource::new("portico.dev", "availabilityreports");
+        let records = ServerRecords::new(store, resource, "AvailabilityReport");
+        Self { records, own: own.to_owned(), availability }
+    }
+
+    /// To be called before backends are checked: others may object from now on.
+    pub(super) fn begin(&self) {
+        drop(self.availability.exchange(&self.own, BTreeMap::new()));
+    }
+
+    /// Exchanges reports until it is dropped.
+    pub(super) async fn run(&self) {
+        let mut ticks = interval(EXCHANGE_PERIOD);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut written, mut renewals) = (None::<(PeerReport, Instant)>, HashMap::new());
+        loop {
+            ticks.tick().await;
+            let report = self.availability.exchange(&self.own, self.others());
+            let is_due = written.as_ref().is_none_or(|(_, at)| at.elapsed() >= PERIOD);
+            if is_due || written.as_ref().is_some_and(|(before, _)| *before != report) {
+                self.write(&report).await;
+                written = Some((report, Instant::now()));
+            }
+            if is_due {
+                self.records.remove_expired(Some(&self.own), &mut renewals).await;
+            }
+        }
+    }
+
+    /// Removes the own report.
+    pub(super) async fn release(&self) {
+        self.records.release(&self.own).await;
+    }
+
+    fn others(&self) -> BTreeMap<String, PeerReport> {
+        let snapshot = self.records.seen();
+        let records = snapshot.iter().flat_map(|snapshot| snapshot.iter());
+        let others = records.filter(|record| record.key.name() != self.own);
+        others.map(|record| (record.key.name().to_owned(), report(record))).collect()
+    }
+
+    async fn write(&self, report: &PeerReport) {
+        self.records
+            .renew(&self.own, |record| {
+                record.set(&["spec", "unreached"], report.unreached.iter().collect::<Vec<_>>());
+                record.set(&["spec", "reached"], report.reached.iter().collect::<Vec<_>>());
+            })
+            .await;
+    }
+}
+
+/// The report of a control service; an empty one where a later version writes others.
+fn report(record: &Record) -> PeerReport {
+    #[derive(Default, serde::Deserialize)]
+    #[serde(default)]
+    struct Stored {
+        spec: PeerReport,
+    }
+    serde_json::from_slice::<Stored>(record.value.json()).unwrap_or_default().spec
+}

@@ -1,0 +1,109 @@
+//! One record for each control service of a store, of what it has to report to the others.
+//!
+//! Each keeps its record and renews it. A control service that finds that another one's has not been renewed for longer than it lasts,
+//! by its own clock, removes it. The records are no objects of the API: they are not served.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use portico_machinery::{GroupResource, GroupVersion, Object, time};
+use portico_store::{Change, Expect, Key, Resource, Snapshot, Store, Txn, TxnError, Value};
+use tokio::time::Instant;
+
+/// How long a record counts after its last renewal (upstream's `master-lease` of 15 s).
+const LASTS: Duration = Duration::from_secs(15);
+/// How often it is renewed, and others' are checked (upstream's `reconcileInterval`).
+pub(super) const PERIOD: Duration = Duration::from_secs(10);
+
+/// The records of one resource. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct ServerRecords {
+    store: Arc<dyn Store>,
+    resource: Resource,
+    kind: &'static str,
+}
+
+/// Revisions of other control services' records, and since when they have them.
+pub(super) type Renewals = HashMap<Key, (i64, Instant)>;
+
+impl ServerRecords {
+    pub(super) fn new(store: &Arc<dyn Store>, resource: GroupResource, kind: &'static str) -> Self {
+        let resource = Resource::from(resource);
+        // They are read without waiting.
+        store.keep(&resource);
+        Self { store: Arc::clone(store), resource, kind }
+    }
+
+    /// All records, as far as this process has seen them.
+    pub(super) fn seen(&self) -> Option<Snapshot> {
+        self.store.cached(&self.resource)
+    }
+
+    /// Writes a record with further fields of its spec.
+    pub(super) async fn renew(&self, name: &str, fields: impl FnOnce(&mut Object)) {
+        let key = self.key(name);
+        let written = async {
+            let value = self.value(&key, fields)?;
+            self.write(Txn::one(key.clone(), Expect::Any, Change::Put(value))).await
+        };
+        logged(written.await);
+    }
+
+    /// Removes a record of this control service: others need not wait until it has expired.
+    pub(super) async fn release(&self, name: &str) {
+        logged(self.remove(&self.key(name), Expect::Any).await);
+    }
+
+    /// Removes the records of other control services that are gone.
+    pub(super) async fn remove_expired(&self, own: Option<&str>, renewals: &mut Renewals) {
+        let snapshot = match self.store.snapshot(&self.resource).await {
+            Ok(snapshot) => snapshot,
+            Err(error) => return tracing::debug!(%error, "other control services are looked for later"),
+        };
+        renewals.retain(|key, _| snapshot.get(key).is_some());
+        for record in snapshot.iter().filter(|record| own != Some(record.key.name())) {
+            let (revision, since) =
+                *renewals.entry(record.key.clone()).or_insert_with(|| (record.revision, Instant::now()));
+            if revision != record.revision {
+                renewals.insert(record.key.clone(), (record.revision, Instant::now()));
+            } else if since.elapsed() > LASTS {
+                let removed = self.remove(&record.key, Expect::Revision(revision)).await;
+                tracing::info!(name = record.key.name(), "a control service is gone");
+                logged(removed);
+            }
+        }
+    }
+
+    fn key(&self, name: &str) -> Key {
+        Key::new(&self.resource, "", name)
+    }
+
+    fn value(&self, key: &Key, fields: impl FnOnce(&mut Object)) -> Result<Value, TxnError> {
+        let mut object = Object::new(&GroupVersion::new("portico.dev", "v1").kind(self.kind));
+        object.set(&["metadata", "name"], key.name());
+        object.set(&["spec", "renewTime"], time::rfc3339_micro(Timestamp::now()));
+        fields(&mut object);
+        Value::of_metadata(key.resource(), object.to_json()).map_err(|error| TxnError::Unavailable(error.0))
+    }
+
+    async fn remove(&self, key: &Key, expect: Expect) -> Result<(), TxnError> {
+        let last = self.value(key, |_| {})?;
+        self.write(Txn::one(key.clone(), expect, Change::Delete(last))).await
+    }
+
+    async fn write(&self, txn: Txn) -> Result<(), TxnError> {
+        match self.store.commit(vec![txn]).await.pop() {
+            // Another one has removed it, or it was renewed after all.
+            Some(Err(TxnError::NotFound { .. } | TxnError::Conflict { .. })) | None => Ok(()),
+            Some(written) => written.map(drop),
+        }
+    }
+}
+
+fn logged(done: Result<(), TxnError>) {
+    if let Err(error) = done {
+        tracing::debug!(%error, "the record of a control service is not written; tried again");
+    }
+}
