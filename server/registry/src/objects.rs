@@ -115,6 +115,19 @@ impl Objects {
         definition.serving.served().into_iter().next()
     }
 
+    /// Waits until what is looked up without waiting (definitions, webhooks, policies) shows all that other processes have written
+    /// to the store before. Where none may write there is nothing to wait for.
+    ///
+    /// # Errors
+    /// 503.
+    pub(crate) async fn catch_up(&self) -> Result<()> {
+        let definitions = self.definitions.resource();
+        if self.store.current(definitions).is_some() {
+            return Ok(());
+        }
+        self.store.snapshot(definitions).await.map(drop).map_err(|error| failure::of_read(error, 0))
+    }
+
     /// The resource in a version that requests may use.
     #[must_use]
     pub fn by_resource(&self, resource: &GroupVersionResource) -> Option<Arc<ServedResource>> {

@@ -36,7 +36,7 @@ use crate::served::ServedResource;
 use crate::typed::{Context, Part, Place};
 use crate::verbs::Verbs;
 use request::{Handling, Request};
-use verb::{Route, Verb};
+use verb::Route;
 
 /// The audit annotation of a deprecated API.
 const DEPRECATED: &str = "k8s.io/deprecated";
@@ -60,7 +60,10 @@ impl CallHandler {
 
     /// Answers a call; a failure is an answer, too. Work that takes long leaves this thread.
     pub(crate) async fn serve(self: &Arc<Self>, call: Call) -> Answer {
-        let served = route::served(self.objects(), &call.target);
+        let served = match self.find(&call).await {
+            Ok(served) => served,
+            Err(status) => return negotiate::failure(*status, &call.accept),
+        };
         let Some(offload) = self.objects().offload.get() else { return self.answer(&call, served).await };
         let placement = long_work::placement(self.objects(), served.as_deref(), &call);
         if placement == Placement::Inline {
@@ -78,6 +81,16 @@ impl CallHandler {
             Placement::Inline | Placement::Light => offload.run_light("long-request", work).await,
         };
         answer.unwrap_or_else(ended)
+    }
+
+    /// The kind that a call names. Before it is unknown it is looked for among definitions that other processes have just written.
+    async fn find(&self, call: &Call) -> Result<Option<Arc<ServedResource>>> {
+        let served = route::served(self.objects(), &call.target);
+        if served.is_some() {
+            return Ok(served);
+        }
+        self.objects().catch_up().await?;
+        Ok(route::served(self.objects(), &call.target))
     }
 
     /// Begins anew when the definition that the call was validated along has changed by the time of its write.
@@ -132,14 +145,21 @@ impl CallHandler {
         let Route { served, action, part, namespace } = route::find(&self.handling.handlers, served, call)?;
         negotiate::check_route(action, &served, call)?;
         let name = checked_name(call)?;
-        if matches!(action, Verb::Get | Verb::List | Verb::Watch) {
+        if !action.writes() {
             check_key(&served, namespace, name)?;
         }
         let place = Place { part, namespace, name };
         let query = Query::parse(&call.query);
         let handler = &self.handling;
         let request = Request { handler, call, context, recorder, served, query, namespace, place };
-        portico_store::ask_once(request.answer(action)).await
+        let answered = async {
+            if action.writes() && !context.internal {
+                // For admission, which reads webhooks and policies without waiting.
+                self.objects().catch_up().await?;
+            }
+            request.answer(action).await
+        };
+        portico_store::ask_once(answered).await
     }
 
     /// Decides on a connection; what is none is answered.
@@ -172,6 +192,7 @@ impl CallHandler {
         }
         let place = Place { part: Part::Subresource(&target.subresource), namespace, name: &target.name };
         let attributes = Attributes::new(context, &served, place, Options::Connect);
+        self.objects().catch_up().await?;
         let admitted = self.admit_connection(call, attributes).await?;
         let call = admitted.as_ref().unwrap_or(call);
         let query = Query::parse(&call.query);

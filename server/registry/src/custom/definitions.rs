@@ -1,7 +1,7 @@
 //! All definitions, found by what requests and stored objects name.
 //!
-//! The store is the truth: a lookup takes the definition's current record and compares it with what was made of it, so
-//! that an answer is never older than the last acknowledged write. What is compiled of a definition outlives changes
+//! The store is the truth: a lookup takes the definition's record as this process has seen it and compares it with what was made of
+//! it, so that an answer is never older than the last write of this process. What is compiled of a definition outlives changes
 //! that do not concern serving.
 
 use std::collections::HashMap;
@@ -45,6 +45,11 @@ impl Definitions {
     /// None yet.
     pub(crate) fn new(shapes: Arc<Shapes>) -> Self {
         Self { resource: Resource::from(definition::resource()), shapes, known: RwLock::default() }
+    }
+
+    /// The resource of definitions.
+    pub(crate) fn resource(&self) -> &Resource {
+        &self.resource
     }
 
     /// The definition of a resource; nothing while the store has not loaded definitions.

@@ -18,6 +18,13 @@ pub(super) enum Verb {
     DeleteCollection,
 }
 
+impl Verb {
+    /// True if admission is asked about it.
+    pub(super) fn writes(self) -> bool {
+        !matches!(self, Self::Get | Self::List | Self::Watch)
+    }
+}
+
 /// Where a call leads.
 pub(super) struct Route<'a> {
     pub(super) served: Arc<ServedResource>,

@@ -26,7 +26,7 @@ pub fn version(name: &str, storage: bool, properties: &str) -> String {
     )
 }
 
-const PROPERTIES: &str = r#""cronSpec":{"type":"string"},"image":{"type":"string","default":"nginx"},"replicas":{"type":"integer"}"#;
+pub const PROPERTIES: &str = r#""cronSpec":{"type":"string"},"image":{"type":"string","default":"nginx"},"replicas":{"type":"integer"}"#;
 
 /// A harness that serves custom resources, with a definition that its controllers have taken.
 pub async fn defined(versions: &str) -> Harness {

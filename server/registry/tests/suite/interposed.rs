@@ -1,6 +1,7 @@
 //! A store in front of the real one, in which a test lets something happen between the decision over a write and its
 //! commit.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -22,17 +23,25 @@ pub struct Interposed {
     reads: std::sync::Mutex<Vec<Option<usize>>>,
     /// How many snapshots fail before one is read.
     failures: AtomicUsize,
+    /// States that are shown until the store is asked.
+    behind: std::sync::Mutex<HashMap<Resource, Snapshot>>,
 }
 
 impl Interposed {
     pub fn new(store: Arc<dyn Store>) -> Self {
         let (hook, reads) = (std::sync::Mutex::default(), std::sync::Mutex::default());
-        Self { store, hook, reads, failures: AtomicUsize::new(0) }
+        Self { store, hook, reads, failures: AtomicUsize::new(0), behind: std::sync::Mutex::default() }
     }
 
     /// Asks this of every transaction from now on; what happens because of it is not asked.
     pub fn before_commits(&self, hook: Hook) {
         *self.hook.lock().unwrap() = Some(hook);
+    }
+
+    /// Shows the present state of a resource to [`Store::cached`] from now on, as if another process had written all that is written
+    /// after it, until [`Store::snapshot`] is called.
+    pub fn stay_behind(&self, state: Snapshot) {
+        self.behind.lock().unwrap().insert(state.resource().clone(), state);
     }
 
     /// Lets so many snapshots fail.
@@ -70,6 +79,7 @@ impl Store for Interposed {
     }
 
     fn snapshot<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<Snapshot, StoreError>> {
+        self.behind.lock().unwrap().clear();
         let less = |left: usize| left.checked_sub(1);
         match self.failures.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less) {
             Ok(_) => Box::pin(std::future::ready(Err(StoreError::Unavailable("it is away".to_owned())))),
@@ -97,11 +107,12 @@ impl Store for Interposed {
     }
 
     fn current(&self, resource: &Resource) -> Option<Snapshot> {
-        self.store.current(resource)
+        if self.behind.lock().unwrap().is_empty() { self.store.current(resource) } else { None }
     }
 
     fn cached(&self, resource: &Resource) -> Option<Snapshot> {
-        self.store.cached(resource)
+        let behind = self.behind.lock().unwrap().get(resource).cloned();
+        behind.or_else(|| self.store.cached(resource))
     }
 
     fn list_at(&self, query: ListAt) -> BoxFuture<'_, Result<Page, StoreError>> {

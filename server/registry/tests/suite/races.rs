@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::future::{BoxFuture, FutureExt, join_all};
 use portico_store::{Resource, Store};
 
-use crate::custom_resources::{CRDS, TABS, accept, defined, definition, tab, version};
+use crate::custom_resources::{CRDS, PROPERTIES, TABS, accept, defined, definition, tab, version};
 use crate::harness::{Harness, JSON, MERGE, Reply, object};
 
 const NAMESPACES: &str = "/api/v1/namespaces";
@@ -342,4 +342,38 @@ async fn a_quota_that_changes_meanwhile_counts_by_its_new_state() {
     };
     let reply = during(&harness, "m", full, ("POST", MAPS, &object("ConfigMap", "m", ""))).await;
     assert_eq!(reply.code, 403, "{}", reply.text);
+}
+
+#[tokio::test]
+async fn a_resource_that_another_process_has_defined_is_served_at_once() {
+    let harness = Harness::open().await;
+    let before =
+        harness.store.cached(&Resource::new("apiextensions.k8s.io", "customresourcedefinitions")).unwrap();
+    assert_eq!(harness.post(CRDS, &definition(&version("v1", true, PROPERTIES))).await.code, 201);
+    accept(&harness).await;
+    for (method, body) in [("POST", tab("v1", "")), ("GET", String::new())] {
+        harness.store.stay_behind(before.clone());
+        let reply = harness.ask(method, TABS, JSON, JSON, &body).await;
+        assert!(reply.code < 300, "{method}: {reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_policy_that_another_process_has_written_is_in_force_at_once() {
+    let harness = Harness::open().await;
+    let registration = "/apis/admissionregistration.k8s.io/v1";
+    let policy = r#"{"metadata":{"name":"p"},"spec":{"validations":[{"expression":"false","message":"no"}],
+        "matchConstraints":{"resourceRules":[{"apiGroups":[""],"apiVersions":["v1"],"operations":["CREATE"],"resources":["configmaps"]}]}}}"#;
+    let binding = r#"{"metadata":{"name":"b"},"spec":{"policyName":"p","validationActions":["Deny"]}}"#;
+    let made = harness.post(&format!("{registration}/validatingadmissionpolicies"), policy).await;
+    assert_eq!(made.code, 201, "{made:?}");
+    // Looked into by a request before.
+    assert_eq!(harness.post(MAPS, &object("ConfigMap", "before", "")).await.code, 201);
+    let bindings = Resource::new("admissionregistration.k8s.io", "validatingadmissionpolicybindings");
+    let before = harness.store.cached(&bindings).unwrap();
+    let made = harness.post(&format!("{registration}/validatingadmissionpolicybindings"), binding).await;
+    assert_eq!(made.code, 201, "{made:?}");
+    harness.store.stay_behind(before);
+    let reply = harness.post(MAPS, &object("ConfigMap", "m", "")).await;
+    assert_eq!(reply.code, 422, "{reply:?}");
 }
