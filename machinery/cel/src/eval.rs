@@ -191,6 +191,8 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             one => scale(size(one).min(size(&two)), STRING_TRAVERSAL),
         };
         self.charge(cost)?;
+        // The outermost level is what the operator costs.
+        self.steps.allow(size(&one).min(size(&two)));
         let equal = equal_within(&one?, &two?, &self.steps);
         self.charge(self.steps.charge())?;
         match equal {

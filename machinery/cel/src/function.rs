@@ -128,12 +128,12 @@ impl<'c, 'v> Call<'c, 'v> {
         Self { steps: Some(steps), ..self }
     }
 
-    /// Counts work that is not in the cost of the call, before it is done.
+    /// Counts items that are copied and not in the cost of the call, before they are.
     ///
     /// # Errors
     /// [`EvalError::Budget`] if the evaluation cannot pay for it.
-    pub(crate) fn take_steps(&self, steps: usize) -> Result<(), EvalError> {
-        self.steps.map_or(Ok(()), |all| all.take(steps))
+    pub(crate) fn take_items(&self, items: usize) -> Result<(), EvalError> {
+        self.steps.map_or(Ok(()), |steps| steps.take_items(items))
     }
 
     /// Compares values as `==` does.

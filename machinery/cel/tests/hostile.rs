@@ -86,6 +86,10 @@ fn values_that_contain_others_many_times_are_compared_within_the_budget() {
         format!("({shared} + {shared}).distinct().size() == 1"),
         format!("{shared}.flatten(100).size() > 0"),
         format!("{{'a': {shared}}} == {{'a': {shared}}}"),
+        format!(
+            "lists.range(1000).all(i, {}.indexOf([]) == -1)",
+            nested(9, "[x, x, x, x]").replace("1, 2, 3, 4", "''")
+        ),
         "lists.range(5000).map(i, text) == lists.range(5000).map(i, text + '')".to_owned(),
         "lists.range(5000).map(i, [text]).indexOf([text + '']) == 5000".to_owned(),
     ] {
@@ -108,8 +112,10 @@ fn lists_that_double_grow_within_the_budget() {
 
 #[test]
 fn comparisons_of_what_fits_into_a_request_cost_what_they_do_upstream() {
-    for (expression, cost) in [("ints == ints", 5_002), ("ints + [1] == ints", 5_003)] {
-        let ints = Value::list((0..50_000).map(Value::Int).collect());
+    for (expression, items, cost) in
+        [("ints == ints", 1_500_000, 150_002), ("ints.all(i, [ints, ints] == [ints, ints])", 100, 2_802)]
+    {
+        let ints = Value::list((0..items).map(Value::Int).collect());
         let program = environment().compile(expression).unwrap();
         let (result, found) = program.evaluate(&[("ints", ints)], BUDGET, &|| false);
         assert!(result.is_ok());

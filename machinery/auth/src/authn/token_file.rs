@@ -173,7 +173,8 @@ mod tests {
     #[test]
     fn a_user_named_as_anonymous_ones_is_not_among_the_authenticated() {
         let file = TokenFile::parse("a,system:anonymous,u1\nb,bob,u2").unwrap();
-        let is_authenticated = |token| file.authenticate_token(token).unwrap().unwrap().in_group(AUTHENTICATED);
+        let is_authenticated =
+            |token| file.authenticate_token(token).unwrap().unwrap().in_group(AUTHENTICATED);
         assert!(!is_authenticated("a"));
         assert!(is_authenticated("b"));
     }

@@ -103,7 +103,10 @@ const MAX_DEPTH: usize = 64;
 
 /// Everything in the receiver is looked at.
 pub(super) fn compare_items(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
-    arguments.first().map_or(0, |value| traversal(value, MAX_DEPTH, &mut 0).unwrap_or(u64::MAX))
+    let mut visited = 0;
+    let cost = arguments.first().map_or(Some(0), |value| traversal(value, MAX_DEPTH, &mut visited));
+    // Empty texts and lists cost nothing.
+    cost.map_or(u64::MAX, |cost| cost.max(uncounted(visited)))
 }
 
 /// Returns `None` if a value contains more others than any budget pays for: one may contain another many times.

@@ -125,7 +125,7 @@ fn flatten_into<'v>(
     list: &List<'v>,
     levels: usize,
 ) -> Result<(), EvalError> {
-    call.take_steps(list.len())?;
+    call.take_items(list.len())?;
     for item in list.iter() {
         match (item?, levels.checked_sub(1)) {
             (Value::List(nested), Some(levels)) => flatten_into(call, flat, &nested, levels)?,

@@ -4,8 +4,10 @@ use std::cell::Cell;
 
 use crate::error::EvalError;
 
-/// Steps of an evaluation that cost nothing; each further one costs a unit.
+/// Steps of an evaluation that cost nothing.
 const FREE: u64 = 100_000;
+/// Further steps that cost a unit, as many as characters that are read.
+const STEPS_PER_UNIT: u64 = 10;
 /// Bytes of text that are compared in one step.
 const STEP_BYTES: usize = 256;
 
@@ -14,14 +16,21 @@ const STEP_BYTES: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Steps {
     taken: Cell<u64>,
+    free: Cell<u64>,
     charged: Cell<u64>,
     limit: u64,
 }
 
 impl Steps {
     /// Steps of an evaluation that may cost this much.
-    pub(crate) fn new(limit: u64) -> Self {
-        Self { taken: Cell::new(0), charged: Cell::new(0), limit: limit.saturating_add(FREE) }
+    pub(crate) fn new(cost_limit: u64) -> Self {
+        let limit = cost_limit.saturating_mul(STEPS_PER_UNIT);
+        Self { taken: Cell::new(0), free: Cell::new(FREE), charged: Cell::new(0), limit }
+    }
+
+    /// Makes steps free that are in the cost of a call or an operator.
+    pub(crate) fn allow(&self, steps: u64) {
+        self.free.set(self.free.get().saturating_add(steps));
     }
 
     /// Counts steps before they are taken.
@@ -29,9 +38,16 @@ impl Steps {
     /// # Errors
     /// [`EvalError::Budget`] if the evaluation cannot pay for them.
     pub(crate) fn take(&self, steps: usize) -> Result<(), EvalError> {
-        let taken = self.taken.get().saturating_add(steps as u64);
-        self.taken.set(taken);
-        if taken > self.limit { Err(EvalError::Budget) } else { Ok(()) }
+        self.taken.set(self.taken.get().saturating_add(steps as u64));
+        if self.chargeable() > self.limit { Err(EvalError::Budget) } else { Ok(()) }
+    }
+
+    /// Counts items before they are copied, at a unit each.
+    ///
+    /// # Errors
+    /// As [`Steps::take`].
+    pub(crate) fn take_items(&self, items: usize) -> Result<(), EvalError> {
+        self.take(items.saturating_mul(STEPS_PER_UNIT as usize))
     }
 
     /// Counts the comparison of texts of this length.
@@ -44,7 +60,11 @@ impl Steps {
 
     /// Returns the cost of the steps since the last call.
     pub(crate) fn charge(&self) -> u64 {
-        let cost = self.taken.get().saturating_sub(FREE);
-        cost.saturating_sub(self.charged.replace(cost))
+        let cost = (self.chargeable() / STEPS_PER_UNIT).max(self.charged.get());
+        cost - self.charged.replace(cost)
+    }
+
+    fn chargeable(&self) -> u64 {
+        self.taken.get().saturating_sub(self.free.get())
     }
 }

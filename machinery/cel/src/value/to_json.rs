@@ -12,8 +12,8 @@ use crate::size::DEFAULT_COST_LIMIT;
 const MAX_DEPTH: usize = 256;
 /// Integers beyond this are texts: not every reader of JSON holds them.
 const MAX_INTEGER: u64 = 1 << 53;
-/// Bytes of text that are copied in one step.
-const STEP_BYTES: usize = 32;
+/// Bytes of text that count as an item.
+const ITEM_BYTES: usize = 32;
 
 /// A value as JSON.
 ///
@@ -37,15 +37,15 @@ fn write(value: &Value<'_>, depth: usize, steps: &Steps) -> Result<Json, EvalErr
             None => Json::String(print_double(*number)),
         },
         Value::String(text) => {
-            steps.take(text.len() / STEP_BYTES)?;
+            steps.take_items(text.len() / ITEM_BYTES)?;
             Json::String(text.to_string())
         }
         Value::Bytes(bytes) => {
-            steps.take(bytes.len() / STEP_BYTES)?;
+            steps.take_items(bytes.len() / ITEM_BYTES)?;
             Json::String(STANDARD.encode(bytes))
         }
         Value::List(list) => {
-            steps.take(list.len())?;
+            steps.take_items(list.len())?;
             let items = list.iter().map(|item| write(&item?, depth, steps));
             Json::Array(items.collect::<Result<_, EvalError>>()?)
         }
@@ -64,7 +64,7 @@ fn members(map: &Map<'_>, depth: usize, steps: &Steps) -> Result<JsonMap<String,
         Value::String(name) => Ok((name.to_string(), write(&value, depth, steps)?)),
         other => Err(EvalError::new(format!("a key of type '{}' is no JSON", other.type_of()))),
     };
-    steps.take(map.len())?;
+    steps.take_items(map.len())?;
     map.entries()?.into_iter().map(member).collect()
 }
 

@@ -136,7 +136,7 @@ fn add<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 
 /// Lists joined; sets take what they lack, lists of maps overwrite what has the same keys.
 fn concatenate<'v>(call: &Call<'_, 'v>, one: &List<'v>, two: &List<'v>) -> Result<Value<'v>, EvalError> {
-    call.take_steps(one.len().saturating_add(two.len()))?;
+    call.take_items(one.len().saturating_add(two.len()))?;
     let Some(of) = one.declared() else {
         let mut items = one.to_vec()?;
         items.extend(two.to_vec()?);
