@@ -3,7 +3,7 @@
 //! One writer at a time; readers see what is in force before or after a change, never within. It must not know how entries
 //! arrive (the stream, or the disk).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -79,10 +79,11 @@ impl Held {
             (&held.store_id, &held.epoch) == (&version.store_id, &version.epoch)
                 && held.revision <= version.revision
         });
-        let is_held = |entry: &Entry| {
-            self.entries.get(&(entry.kind, entry.key.clone())).is_some_and(|held| **held == *entry)
-        };
-        is_same_life && entries.len() == self.entries.len() && entries.iter().all(is_held)
+        let key = |entry: &Entry| (entry.kind, entry.key.clone());
+        let is_held = |entry: &Entry| self.entries.get(&key(entry)).is_some_and(|held| **held == *entry);
+        is_same_life
+            && entries.iter().all(is_held)
+            && entries.iter().map(key).collect::<BTreeSet<_>>().len() == self.entries.len()
     }
 
     /// The text of a setting.

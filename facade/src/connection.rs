@@ -49,7 +49,7 @@ pub struct Connection {
     /// A request over it was authenticated.
     is_known: AtomicBool,
     /// It is to be closed for a new one.
-    is_closed: AtomicBool,
+    is_closing: AtomicBool,
     close: Notify,
     /// How much of the console's page was sent to somebody unknown.
     page_parts: AtomicUsize,
@@ -75,7 +75,7 @@ impl Connection {
             identity: OnceLock::new(),
             go_away: Notify::new(),
             is_known: AtomicBool::new(false),
-            is_closed: AtomicBool::new(false),
+            is_closing: AtomicBool::new(false),
             close: Notify::new(),
             page_parts: AtomicUsize::new(0),
         }
@@ -126,26 +126,26 @@ impl Connection {
     /// True if no request is under way and the connection is not about to be closed.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        !self.activity.is_busy() && !self.is_closed()
+        !self.activity.is_busy() && !self.is_closing()
     }
 
     /// Closes the connection, unless a request begins first.
     pub fn close(&self) {
-        self.is_closed.store(true, Ordering::Relaxed);
+        self.is_closing.store(true, Ordering::Relaxed);
         self.close.notify_one();
     }
 
     /// True after [`Connection::close`] until the connection has ended.
     #[must_use]
-    pub fn is_closed(&self) -> bool {
-        self.is_closed.load(Ordering::Relaxed)
+    pub fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::Relaxed)
     }
 
-    /// True if the connection may be closed as [`Connection::close`] asks. One on which a request has begun since then stays open.
+    /// Decides on a close that [`Connection::close`] asked for: returns false, and keeps the connection open, if a request has begun since.
     #[must_use]
-    pub fn may_close(&self) -> bool {
+    pub fn confirm_close(&self) -> bool {
         let is_idle = !self.activity.is_busy();
-        self.is_closed.store(is_idle, Ordering::Relaxed);
+        self.is_closing.store(is_idle, Ordering::Relaxed);
         is_idle
     }
 

@@ -146,7 +146,7 @@ impl Delegates {
 
     async fn proxied(&self, upstream: &Upstream, request: Request) -> Response {
         let (record, info) = (request.record(), request.info().clone());
-        let is_by_local_proxy = proxied_page::is_by_local_proxy(request.headers());
+        let is_relayed = proxied_page::is_relayed(request.headers());
         if info.is_resource_request {
             record.set_resource_known_if_seen();
         }
@@ -170,7 +170,7 @@ impl Delegates {
         // Headers are made when it is called: inside of the span.
         let proxied = async { self.proxy.handle(upstream, request.map(Body::into_proxy), context).await };
         let mut response = span.within(proxied).await;
-        if !is_by_local_proxy {
+        if !is_relayed {
             proxied_page::sandbox(response.headers_mut());
         }
         // Names that a backend does not know must not become labels.

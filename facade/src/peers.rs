@@ -65,7 +65,8 @@ pub fn mark_proxied(headers: &mut HeaderMap) {
     headers.insert(PROXIED, HeaderValue::from_static("true"));
 }
 
-fn was_proxied(headers: &HeaderMap) -> bool {
+/// True if another facade has sent the request on.
+pub fn was_proxied(headers: &HeaderMap) -> bool {
     headers.get(PROXIED).is_some_and(|value| value == "true")
 }
 

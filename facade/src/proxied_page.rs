@@ -6,14 +6,20 @@ use std::net::IpAddr;
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use portico_kit::header_text::tokens;
 
+use crate::peers::was_proxied;
+
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 /// Gives a page an origin of its own. Policies of the page's server apply as well.
 const SANDBOX: HeaderValue =
     HeaderValue::from_static("sandbox allow-downloads allow-forms allow-modals allow-popups allow-scripts");
 
-/// True if the request comes through `kubectl proxy` or another proxy on the client's machine: its pages have the proxy's origin, and
-/// need that to load what belongs to them.
-pub(crate) fn is_by_local_proxy(request: &HeaderMap) -> bool {
+/// True if pages have the origin of the server that relays the request: `kubectl proxy` or another proxy on the client's machine, whose
+/// pages need that to load what belongs to them, or another facade, which adds the policy itself. Pages cannot set these headers.
+pub(crate) fn is_relayed(request: &HeaderMap) -> bool {
+    was_proxied(request) || is_by_local_proxy(request)
+}
+
+fn is_by_local_proxy(request: &HeaderMap) -> bool {
     let mut clients = tokens(request, FORWARDED_FOR).map(|client| {
         let ip = std::str::from_utf8(client).ok().and_then(|text| text.parse::<IpAddr>().ok());
         ip.is_some_and(|ip| ip.is_loopback())
@@ -21,19 +27,24 @@ pub(crate) fn is_by_local_proxy(request: &HeaderMap) -> bool {
     clients.next().is_some_and(|first| first && clients.all(|is_loopback| is_loopback))
 }
 
+/// Media types that no browser shows as a page, whatever the content is.
+const DATA: [&[u8]; 4] =
+    [b"application/json", b"application/vnd.kubernetes.protobuf", b"application/yaml", b"text/plain"];
+
 /// Adds the policy to a response that a browser may show as a page.
 pub(crate) fn sandbox(response: &mut HeaderMap) {
-    if is_page(response.get(CONTENT_TYPE)) {
+    if !is_data(response) {
         response.append(CONTENT_SECURITY_POLICY, SANDBOX);
     }
 }
 
-/// True for HTML and XML (XHTML, SVG), and for content without a type, in which browsers look for HTML.
-fn is_page(media_type: Option<&HeaderValue>) -> bool {
-    let Some(media_type) = media_type else { return true };
-    let essence = media_type.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
-    let essence = essence.trim_ascii().to_ascii_lowercase();
-    essence.is_empty() || essence.ends_with(b"html") || essence.ends_with(b"xml")
+/// True if the one type of the content is known as data. Browsers look for HTML in content without a type or with one that they do not
+/// know, and take the last of several types.
+fn is_data(response: &HeaderMap) -> bool {
+    let mut types = response.get_all(CONTENT_TYPE).iter().map(HeaderValue::as_bytes);
+    let (Some(media_type), None) = (types.next(), types.next()) else { return false };
+    let essence = media_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    !media_type.contains(&b',') && DATA.iter().any(|data| essence.eq_ignore_ascii_case(data))
 }
 
 #[cfg(test)]
@@ -41,26 +52,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_browser_shows_as_a_page_is_sandboxed_and_other_content_is_not() {
-        let rows = [
-            (Some("text/html"), true),
-            (Some("Text/HTML ; charset=utf-8"), true),
-            (Some("application/xhtml+xml"), true),
-            (Some("image/svg+xml"), true),
-            (None, true),
-            (Some("application/json"), false),
-            (Some("text/javascript"), false),
-            (Some("text/plain; charset=text/html"), false),
+    fn content_that_a_browser_may_show_as_a_page_is_sandboxed() {
+        let rows: [(&[&str], bool); 12] = [
+            (&["text/html"], true),
+            (&["Text/HTML ; charset=utf-8"], true),
+            (&["image/svg+xml"], true),
+            (&["text/javascript"], true),
+            (&[], true),
+            (&["*/*"], true),
+            (&["application/json", "text/html"], true),
+            (&["application/json, text/html"], true),
+            (&["application/json;, text/html"], true),
+            (&["application/json"], false),
+            (&["Application/JSON; charset=utf-8"], false),
+            (&["text/plain; charset=text/html"], false),
         ];
-        for (media_type, is_sandboxed) in rows {
+        for (types, is_sandboxed) in rows {
             let mut headers = HeaderMap::new();
-            if let Some(media_type) = media_type {
-                headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+            for media_type in types {
+                headers.append(CONTENT_TYPE, HeaderValue::from_static(media_type));
             }
             headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox allow-same-origin"));
             sandbox(&mut headers);
             let policies = headers.get_all(CONTENT_SECURITY_POLICY).iter().count();
-            assert_eq!(policies == 2, is_sandboxed, "{media_type:?}: {headers:?}");
+            assert_eq!(policies == 2, is_sandboxed, "{types:?}: {headers:?}");
         }
     }
 

@@ -190,7 +190,7 @@ impl<H: Handler> Server<H> {
                 biased;
                 () = drain.signaled() => return Ending::Finish,
                 () = connection.asked_to_go_away() => return Ending::Finish,
-                () = connection.closed() => if connection.may_close() {
+                () = connection.closed() => if connection.confirm_close() {
                     return Ending::Close;
                 },
                 () = look => match connection.activity.verdict(&self.limits) {
@@ -209,7 +209,7 @@ impl<H: Handler> Server<H> {
         let mut begun = None;
         while connection.activity.verdict(&self.limits) == Verdict::Fine {
             tokio::select! {
-                () = connection.closed() => if connection.may_close() {
+                () = connection.closed() => if connection.confirm_close() {
                     break;
                 },
                 () = tokio::time::sleep(self.limits.look()) => {}

@@ -39,7 +39,7 @@ impl OpenConnections {
     /// stays while some of the `places` belong to connections in their handshake, or to connections that are being closed.
     pub fn close_idle(&self, places: usize) {
         let open = self.inner.open.lock();
-        let known_too = open.len() >= places && !open.values().any(|connection| connection.is_closed());
+        let known_too = open.len() >= places && !open.values().any(|connection| connection.is_closing());
         let idle =
             open.values().filter(|connection| connection.is_idle() && (known_too || !connection.is_known()));
         if let Some(longest) =
@@ -67,21 +67,21 @@ mod tests {
         let _open = connections.add(&connection);
         connections.close_idle(1);
         let request = connection.activity.busy();
-        assert!(!connection.may_close() && !connection.is_closed());
+        assert!(!connection.confirm_close() && !connection.is_closing());
         drop(request);
         connections.close_idle(1);
-        assert!(connection.may_close() && connection.is_closed());
+        assert!(connection.confirm_close() && connection.is_closing());
     }
 
     #[test]
-    fn the_longest_idle_connection_of_an_unknown_client_is_closed_first() {
+    fn the_longest_idle_connection_of_an_unknown_client_is_closing_first() {
         let connections = OpenConnections::default();
         let opened = ["known", "busy", "old", "new"].map(|name| {
             let connection = Arc::new(Connection::plain(([127, 0, 0, 1], 1).into()));
             (name, connections.add(&connection), connection)
         });
         let closed = || {
-            let closed = opened.iter().filter(|(.., connection)| connection.is_closed());
+            let closed = opened.iter().filter(|(.., connection)| connection.is_closing());
             closed.map(|(name, ..)| *name).collect::<Vec<_>>()
         };
         let [known, busy, ..] = &opened;
@@ -94,12 +94,12 @@ mod tests {
         let [known, busy, old, new] = opened;
         drop((old, new));
         connections.close_idle(3);
-        assert!(!known.2.is_closed(), "a known one stays while another is in its handshake");
+        assert!(!known.2.is_closing(), "a known one stays while another is in its handshake");
         connections.close_idle(2);
-        assert!(known.2.is_closed() && !busy.2.is_closed(), "a busy one stays");
+        assert!(known.2.is_closing() && !busy.2.is_closing(), "a busy one stays");
         drop((known.1, under_way));
         connections.close_idle(1);
-        assert!(busy.2.is_closed());
+        assert!(busy.2.is_closing());
         drop(busy);
         assert!(connections.inner.open.lock().is_empty());
     }

@@ -17,9 +17,13 @@ pub(crate) fn lost(message: impl Into<String>) -> Status {
     status
 }
 
-/// True if a control service has answered with this failure. What carries a source was made here: by the transport, or by [`lost`].
+/// How tonic begins the message of a failure that it has inferred from an HTTP status.
+const INFERRED: &str = "grpc-status header missing";
+
+/// True if a control service has answered with this failure. A failure with a source was made here, by the transport or by [`lost`]; one
+/// that is inferred from an HTTP status is the answer of a proxy in front of the control service.
 pub(crate) fn is_answer(failure: &Status) -> bool {
-    failure.source().is_none()
+    failure.source().is_none() && !failure.message().starts_with(INFERRED)
 }
 
 /// Whether the call was not answered because its control service, or the connection to it, was lost: what changes nothing
@@ -59,6 +63,9 @@ fn any(failure: &Status, is: impl Fn(&(dyn Error + 'static)) -> bool) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use portico_proto::objects::DoRequest;
+    use portico_proto::objects::objects_client::ObjectsClient;
+
     use super::*;
 
     fn made_of(error: impl Error + Send + Sync + 'static) -> Status {
@@ -72,6 +79,19 @@ mod tests {
         let unread = made_of(std::io::Error::from(std::io::ErrorKind::BrokenPipe));
         assert!(!never_received(&unread) && was_lost(&unread));
         assert!(!never_received(&Status::unavailable("said by the control service")));
+    }
+
+    #[tokio::test]
+    async fn the_error_of_a_proxy_in_front_is_no_answer_of_a_control_service() {
+        for code in [502, 503, 504] {
+            let proxy = tower::service_fn(move |_: http::Request<tonic::body::Body>| async move {
+                let mut response = http::Response::new(tonic::body::Body::empty());
+                *response.status_mut() = http::StatusCode::from_u16(code).unwrap();
+                Ok::<_, std::convert::Infallible>(response)
+            });
+            let failure = ObjectsClient::new(proxy).r#do(DoRequest::default()).await.unwrap_err();
+            assert!(!is_answer(&failure) && was_lost(&failure), "{code}: {failure}");
+        }
     }
 
     #[test]

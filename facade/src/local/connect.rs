@@ -46,7 +46,7 @@ impl Local {
             Connecting { dial: &dial, client: &request.connection().client, info: request.info() };
         let sent_on = http::Request::from_parts(request.clone(), body.into_proxy());
         let mut response = self.proxy.connect(connecting, sent_on).await?;
-        if !proxied_page::is_by_local_proxy(&request.headers) {
+        if !proxied_page::is_relayed(&request.headers) {
             proxied_page::sandbox(response.headers_mut());
         }
         Ok(response.map(Body::from))

@@ -30,19 +30,19 @@ pub(crate) struct Deliveries {
     runtime: Handle,
 }
 
-/// A backend and the room for events that it has not taken. Requests that wait for room do not take that of the others, whose
-/// events would be lost: anybody can send requests that are refused, and recorded.
+/// A backend and the room for events that it has not taken. Events of requests that wait and events that are handed over have separate
+/// room: a client without credentials can send any number of requests, and must not displace events that would be lost.
 struct Lane {
     backend: Backend,
-    waited_for: Arc<Semaphore>,
-    handed_over: Arc<Semaphore>,
+    room_for_waiting: Arc<Semaphore>,
+    room_for_tasks: Arc<Semaphore>,
 }
 
 impl Deliveries {
     /// Delivers to `backends` in tasks of the current runtime.
     pub(crate) fn new(backends: Vec<Backend>, tasks: TaskSet) -> Self {
         let room = || Arc::new(Semaphore::new(MAX_WAITING_BYTES));
-        let lane = |backend| Arc::new(Lane { backend, waited_for: room(), handed_over: room() });
+        let lane = |backend| Arc::new(Lane { backend, room_for_waiting: room(), room_for_tasks: room() });
         Self { lanes: backends.into_iter().map(lane).collect(), tasks, runtime: Handle::current() }
     }
 
@@ -69,7 +69,7 @@ impl Deliveries {
     /// Delivers an event without waiting. It is lost, and counted as such, if too many events wait already.
     pub(crate) fn hand_over(&self, events: Encoded, stage: Stage) {
         for waiting in self.take_at_once(events).1 {
-            let room = Arc::clone(&waiting.lane.handed_over);
+            let room = Arc::clone(&waiting.lane.room_for_tasks);
             if let Ok(room) = room.try_acquire_many_owned(waiting.size()) {
                 self.spawn(waiting, stage, room, drop);
             }
@@ -99,7 +99,7 @@ impl Deliveries {
 
     /// Waits for room and then for the backend; false if it is strict and failed.
     async fn delivered(&self, waiting: Waiting, stage: Stage) -> bool {
-        let room = Arc::clone(&waiting.lane.waited_for);
+        let room = Arc::clone(&waiting.lane.room_for_waiting);
         // The semaphore is never closed.
         let Ok(room) = room.acquire_many_owned(waiting.size()).await else { return false };
         let (done, delivered) = oneshot::channel();

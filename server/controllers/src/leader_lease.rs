@@ -169,7 +169,9 @@ async fn release(name: &str, timers: LeadershipTimers, candidate: &mut impl Cand
     let released = async {
         loop {
             match candidate.release().await {
-                Err(status) if status.reason() == Reason::Conflict => {}
+                Err(status) if status.reason() == Reason::Conflict => {
+                    tokio::time::sleep(timers.retry_period).await;
+                }
                 released => return released,
             }
         }

@@ -8,6 +8,7 @@ mod include;
 mod json;
 mod list;
 mod metadata;
+mod pieces;
 mod protobuf;
 mod table;
 

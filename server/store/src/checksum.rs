@@ -44,7 +44,7 @@ pub(crate) fn verify(
     }
 }
 
-/// The same for copies. A value that is no value stays what it is.
+/// Verifies a state that is copied. Bytes that are not a value are copied unchanged.
 pub(crate) fn verify_copied(
     key: &Key,
     revision: i64,

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use portico_machinery::accept::{Choice, Encoding, Form};
 use portico_store::Record;
-use tokio::task::yield_now;
 
+use super::pieces::{PIECE, Pieces, body};
 use super::{Include, Renderer, protobuf};
 use crate::Result;
 use crate::answer::Body;
@@ -16,9 +15,6 @@ use crate::list::Page;
 use crate::objects::Objects;
 use crate::served::ServedResource;
 use crate::stored;
-
-/// About how many bytes one piece has.
-pub(super) const PIECE: usize = 64 * 1024;
 
 /// The metadata of a list; `bare` lists, those of custom resources, contain an empty token, too.
 pub(super) fn metadata(page: &Page, bare: bool) -> Vec<u8> {
@@ -142,29 +138,6 @@ impl Pieces for Writer {
         let inner = Arc::clone(&self.inner);
         inner.compute(is_long, async move { Some((self.piece(), self)) }).await
     }
-}
-
-/// Writes a list piece by piece.
-pub(super) trait Pieces: Sized + Send + 'static {
-    /// True once the last piece is written.
-    fn is_done(&self) -> bool;
-    /// The next piece and what follows it, `None` after the last one.
-    fn next(self) -> impl Future<Output = Result<Option<(Bytes, Self)>>> + Send;
-}
-
-/// The list as a body: whole when it fits one piece. The first piece is written at once.
-pub(super) async fn body<P: Pieces>(list: P) -> Result<Body> {
-    let (first, rest) = match list.next().await? {
-        Some((whole, rest)) if rest.is_done() => return Ok(Body::Bytes(whole)),
-        Some((first, rest)) => (first, rest),
-        None => return Ok(Body::Bytes(Bytes::new())),
-    };
-    let rest = stream::try_unfold(rest, |rest| async {
-        // Other requests of this thread have their turn between two pieces.
-        yield_now().await;
-        rest.next().await
-    });
-    Ok(Body::List(Box::pin(stream::iter([Ok(first)]).chain(rest))))
 }
 
 /// The list as a body: whole when it is short, else in pieces.

@@ -10,7 +10,7 @@ use portico_machinery::protobuf::{ENVELOPE_TAIL, Writer, envelope_head, field_le
 use portico_store::Record;
 use tokio::task::yield_now;
 
-use super::list::{PIECE, Pieces, body};
+use super::pieces::{PIECE, Pieces, body};
 use super::{FormKey, Include, Made, Renderer, Shape};
 use crate::Result;
 use crate::answer::Body;

@@ -392,7 +392,7 @@ impl Request<'_> {
         let page = self.verbs().select_collection(&self.served, self.namespace, &select).await?;
         let (records, listed) = (page.records.clone(), page.revision);
         let left_out = unreadable::warning(&self.served.resource, &page.unreadable);
-        // Rendered before the deletions: an answer that cannot be rendered is a failure, and a failure deletes nothing.
+        // The first piece is rendered before the deletions: a form that the objects cannot have is a failure, which deletes nothing.
         let body = self.page(wanted, include, page).await?;
         let deletion =
             self.verbs().delete_collection(self.context, &self.served, self.namespace, &records, &options);

@@ -1,4 +1,4 @@
-//! Doubles of what the registry asks.
+//! Test doubles of admission and other interfaces of the registry.
 
 use parking_lot::Mutex;
 use portico_machinery::connect::Security;
@@ -7,11 +7,11 @@ use portico_machinery::{Object, Status};
 use portico_registry::{Admission, Attributes, Charged, Objects, Operation, Pending, Registered, Write};
 use portico_store::{Operation as StoreOperation, Txn};
 
-/// Admission that notes every question.
+/// Admission that records every call.
 #[derive(Default)]
 pub struct Recorder {
     asked: Mutex<Vec<String>>,
-    /// What it changes.
+    /// Applied to each object in mutating admission.
     change: Option<fn(Attributes<'_>, &mut Object)>,
     /// Name of the object whose deletion it refuses.
     undeletable: Option<&'static str>,
@@ -41,7 +41,7 @@ impl Recorder {
         self.asked.lock().push(line);
     }
 
-    /// What was asked since the last look.
+    /// Returns the calls since the last time.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.asked.lock())
     }

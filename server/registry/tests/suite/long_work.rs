@@ -14,6 +14,9 @@ use tokio::sync::oneshot;
 use crate::custom_resources::defined;
 use crate::harness::{Harness, MERGE, PROTOBUF, TABLE, YAML, object};
 
+/// Ends a test that hangs.
+const PATIENCE: Duration = Duration::from_secs(90);
+
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const CRON_TABS: &str = "/apis/stable.example.com/v1/namespaces/default/crontabs";
 
@@ -77,7 +80,7 @@ impl BusyThread {
         tokio::select! {
             biased;
             _ = request => panic!("{what}: done by the thread that asked"),
-            () = has_left => {}
+            left = tokio::time::timeout(PATIENCE, has_left) => left.expect(what),
         }
     }
 
@@ -168,7 +171,9 @@ async fn delete_while_ending(harness: &Harness, accept: &str) -> u16 {
         }
         tasks.shutdown(Duration::ZERO).await;
     };
-    let (answer, ()) = tokio::join!(harness.answer("DELETE", CONFIG_MAPS, accept, "", ""), ending);
+    let ending = tokio::time::timeout(PATIENCE, ending);
+    let (answer, ended) = tokio::join!(harness.answer("DELETE", CONFIG_MAPS, accept, "", ""), ending);
+    ended.expect("the deletion does not leave its thread");
     answer.code
 }
 

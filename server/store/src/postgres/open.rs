@@ -236,7 +236,7 @@ async fn migrate(
 }
 
 /// The newest migration that was applied; 0 for a new database.
-async fn schema_version(writer: &mut PgConnection) -> Result<i64, sqlx::Error> {
+pub(super) async fn schema_version(writer: &mut PgConnection) -> Result<i64, sqlx::Error> {
     let tables = "SELECT count(*) FROM information_schema.tables \
         WHERE table_schema = current_schema() AND table_name = '_sqlx_migrations'";
     let tables: i64 = sqlx::query_scalar(tables).fetch_one(&mut *writer).await?;

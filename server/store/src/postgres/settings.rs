@@ -86,9 +86,13 @@ impl PostgresSettings {
     }
 }
 
-/// True if a URL names a root certificate.
+/// True if a URL or the environment names a root certificate, as sqlx reads both.
 fn names_root(url: &str) -> bool {
-    url.split(['?', '&']).skip(1).any(|pair| pair.starts_with("sslrootcert="))
+    const NAMES: [&str; 3] = ["sslrootcert", "ssl-root-cert", "ssl-ca"];
+    let (_, query) = url.split_once('?').unwrap_or_default();
+    let query = query.split('#').next().unwrap_or_default();
+    let mut names = form_urlencoded::parse(query.as_bytes());
+    names.any(|(name, _)| NAMES.contains(&&*name)) || std::env::var_os("PGSSLROOTCERT").is_some()
 }
 
 #[cfg(test)]
@@ -105,6 +109,8 @@ mod tests {
         for (url, verifies) in [
             ("postgres://u@h/d?sslmode=require&sslrootcert=/ca.crt", true),
             ("postgres://u@h/d?sslrootcert=/ca.crt&sslmode=require", true),
+            ("postgres://u@h/d?ssl-mode=require&ssl-ca=/ca.crt", true),
+            ("postgres://u@h/d?sslmode=require&ssl%2Droot-cert=/ca.crt", true),
             ("postgres://u@h/d?sslmode=require", false),
         ] {
             let mode = PostgresSettings::new(url).unwrap().options.get_ssl_mode();

@@ -63,13 +63,18 @@ impl PostgresSource {
             let begun = in_time(patience, run(&mut connection, BEGIN)).await;
             begun.map_err(|error| store(failure::reason(&error)))?;
             let found = open::is_current(&mut connection, &settings, &place).await;
-            found.map_err(|error| store(error.to_string()))
+            if found.map_err(|error| store(error.to_string()))? {
+                return Ok(());
+            }
+            let version = in_time(patience, open::schema_version(&mut connection)).await;
+            Err(store(match version.map_err(|error| store(failure::reason(&error)))? {
+                0 => "it holds no store".to_owned(),
+                _ => "its schema is that of an earlier release: copy it with that one, or start this one on it first".to_owned(),
+            }))
         };
         let found = found.await;
         session::close(connection, patience).await;
-        if !found? {
-            return Err(store("it holds no store".to_owned()));
-        }
+        found?;
         Ok(Self { pool: Arc::new(Connections::new(&settings)), seal })
     }
 

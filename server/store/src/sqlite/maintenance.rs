@@ -211,7 +211,7 @@ async fn cut(connection: &mut SqliteConnection, space: &Space) -> Result<i64, sq
         }
         written.map(drop)
     };
-    space.cut_log(connection, write).await.map(|()| 0)
+    space.cut_log(connection, write).await.map(|is_cut| i64::from(!is_cut))
 }
 
 /// Gives free pages back on a full disk, in parts that the log has blocks for.

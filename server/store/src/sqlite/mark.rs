@@ -26,7 +26,7 @@ pub(crate) struct Mark {
     pub(crate) epoch: i64,
     /// The database has reached at least this revision. After a failure of the database it may have gone one group further.
     pub(crate) revision: i64,
-    /// Whether a process has it open: there is a write-ahead log then.
+    /// True if a process has it open: there is a write-ahead log then.
     pub(crate) open: bool,
     /// A start has found that log missing and has not come to its end: the log that is there now is one of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -74,7 +74,7 @@ impl Mark {
     }
 
     /// The mark of a database that is about to be opened for writing. That makes a log: whether the one of the last process is
-    /// missing or damaged is noted durably before, since a start that fails later leaves its own.
+    /// missing or damaged is noted durably before, since a start that fails later leaves its own. Blocks.
     pub(crate) fn before_opening(database: &Path) -> Result<Option<Self>, OpenError> {
         let Some(mark) = Self::read(database)? else { return Ok(None) };
         if !mark.open || mark.log_missing {

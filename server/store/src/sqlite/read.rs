@@ -129,9 +129,9 @@ impl Reader {
         let Some(range) = Range::new(query, |text| Cow::Borrowed(text)) else { return Ok(page) };
         let states = range.states();
         let select = format!(
-            "SELECT k.namespace, k.name, k.revision, l.value, (SELECT compacted FROM meta WHERE id = 1), \
-             l.checksum FROM ({states}) k \
-             CROSS JOIN log l ON l.revision = k.revision"
+            "SELECT k.namespace, k.name, l.revision, l.value, m.compacted, l.checksum \
+             FROM (SELECT compacted FROM meta WHERE id = 1) m LEFT JOIN ({states}) k \
+             LEFT JOIN log l ON l.revision = k.revision"
         );
         let query_of = |sql: String, limit: i64, seen: usize| {
             let query = sqlx::query(AssertSqlSafe(sql)).bind(slot.id).bind(query.revision);
@@ -147,11 +147,15 @@ impl Reader {
             let before = seen;
             let mut records = Vec::new();
             while let Some(row) = rows.try_next().await.map_err(failed)? {
-                seen += 1;
                 let oldest: i64 = row.try_get_unchecked(4).map_err(failed)?;
                 if query.revision < oldest {
                     return Err(StoreError::Compacted { oldest });
                 }
+                // A row without a state, where there is none, has the compaction point.
+                if row.try_get_unchecked::<Option<i64>, _>(2).map_err(failed)?.is_none() {
+                    continue;
+                }
+                seen += 1;
                 match self.decoder().state(&slot.resource, &row, 0).await.map_err(undecoded)? {
                     Ok(record) => records.push(Arc::new(record)),
                     Err(object) => page.unreadable.push(object),
@@ -159,10 +163,6 @@ impl Reader {
             }
             sort(&mut records);
             page.records.append(&mut records);
-            if seen == before {
-                // Rows are deleted only after the compaction point has moved.
-                self.hub.check_kept(query.revision)?;
-            }
             if wanted != Some(seen - before) {
                 return Ok(page);
             }

@@ -23,10 +23,8 @@ use super::allocate::{Disk, extend, write_zeros};
 use super::failure::{NO_SPACE, is_lack, logged};
 use super::files;
 use super::mark::beside;
+use super::wal::{FRAME_BYTES, HEADER_BYTES, PAGE_BYTES};
 use crate::txn::{Change, Expect, Operation, Txn};
-
-/// Size of a database page in bytes; also the unit of the size limit.
-pub(crate) const PAGE_BYTES: u64 = 4_096;
 
 /// Part of the size limit that must be free before everything is written again.
 const SPARE_PART: u64 = 8;
@@ -56,9 +54,6 @@ const INDEX_BYTES: u64 = 64 * 1024;
 const PROBE_BYTES: usize = 64 * 1024;
 /// Number of pages of a database whose pages were not counted.
 const UNCOUNTED: u64 = u64::MAX / 2;
-/// Bytes of the header of the write-ahead log, and of one page in it.
-pub(super) const LOG_HEADER_BYTES: u64 = 32;
-const FRAME_BYTES: u64 = 24 + PAGE_BYTES;
 /// Period of attempts to leave the state in which only deletions are written.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -195,27 +190,29 @@ impl Space {
     }
 
     /// Cuts a write-ahead log that was restarted to the size of the reserve, whose blocks it keeps. `write` commits a transaction:
-    /// the first one of a restarted log cuts it.
+    /// the first one of a restarted log cuts it. Returns false if another program kept the rest of it from being overwritten.
     pub(crate) async fn cut_log(
         &self,
         connection: &mut SqliteConnection,
         write: impl AsyncFnOnce(&mut SqliteConnection) -> Result<(), sqlx::Error>,
-    ) -> Result<(), sqlx::Error> {
+    ) -> Result<bool, sqlx::Error> {
         set(connection, format!("journal_size_limit = {}", self.bytes)).await;
         let written = write(connection).await;
         set(connection, format!("journal_size_limit = {LOG_KEPT_BYTES}")).await;
         written?;
         if count(connection, "PRAGMA secure_delete").await? == 0 {
-            return Ok(());
+            return Ok(true);
         }
         let row = sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").fetch_one(connection).await?;
-        let frames = u64::try_from(row.try_get::<i64, _>(1)?).unwrap_or(0);
+        let (busy, frames): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+        // A checkpoint of another program counts no frames here.
+        let (0, Ok(frames @ 1..)) = (busy, u64::try_from(frames)) else { return Ok(false) };
         let log = beside(&self.path, "-wal");
         let overwritten = portico_kit::tasks::blocking(move || {
             let log = File::options().write(true).open(log)?;
-            write_zeros(&log, LOG_HEADER_BYTES + frames * FRAME_BYTES, log.metadata()?.len())
+            write_zeros(&log, HEADER_BYTES + frames * FRAME_BYTES, log.metadata()?.len())
         });
-        overwritten.await.unwrap_or(Ok(())).map_err(sqlx::Error::Io)
+        overwritten.await.unwrap_or(Ok(())).map(|()| true).map_err(sqlx::Error::Io)
     }
 
     /// Gives the write-ahead log the blocks of the reserve. Blocks.
@@ -339,9 +336,11 @@ pub(crate) fn release(database: &Path) -> u64 {
 
 /// Reserves again what was freed for a start that failed: in the log if there is one. Blocks.
 pub(crate) fn restore(database: &Path, bytes: u64) {
+    if bytes == 0 {
+        return;
+    }
     let restored = match File::options().write(true).open(beside(database, "-wal")) {
         Ok(log) => extend(&log, bytes).and_then(|()| reserve_bytes(database, bytes.min(INDEX_BYTES))),
-        Err(_) if bytes == 0 => Ok(()),
         Err(_) => reserve_bytes(database, bytes),
     };
     if let Err(error) = restored {

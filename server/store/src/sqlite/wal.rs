@@ -5,11 +5,14 @@ use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read};
 use std::path::Path;
 
-use super::space::{LOG_HEADER_BYTES, PAGE_BYTES};
-
 /// The first word of a log; in the last bit, whether checksums take words as big-endian.
 const MAGIC: u32 = 0x377f_0682;
-const FRAME_HEADER_BYTES: usize = 24;
+/// Size of a database page in bytes; also the unit of the size limit.
+pub(super) const PAGE_BYTES: u64 = 4_096;
+/// Bytes of the header of a log, of the header of a page in it, and of both together.
+pub(super) const HEADER_BYTES: u64 = 32;
+const FRAME_HEADER_BYTES: u64 = 24;
+pub(super) const FRAME_BYTES: u64 = FRAME_HEADER_BYTES + PAGE_BYTES;
 /// Bytes of the header of the log that its checksum covers, and of the header of a frame.
 const SUMMED_HEADER: usize = 24;
 const SUMMED_FRAME: usize = 8;
@@ -42,21 +45,20 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map_or(0, u32::from_be_bytes)
 }
 
-/// True if transactions that were durable stand behind a frame that is damaged. A transaction begins only when the one before is on
-/// the disk: so a frame behind the end of the damaged transaction shows that that one was, and no machine that went down has cut it.
-/// Blocks.
+/// True if a damaged frame is followed by transactions that were durable. SQLite begins a transaction once the one before is on the
+/// disk, so a valid frame behind the end of the damaged transaction proves that it was not cut by a crash. Blocks.
 pub(super) fn lost_commits(log: &Path) -> io::Result<bool> {
     let mut log = match File::open(log) {
         Ok(log) => BufReader::with_capacity(1 << 20, log),
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error),
     };
-    let mut header = [0; LOG_HEADER_BYTES as usize];
+    let mut header = [0; HEADER_BYTES as usize];
     if !fill(&mut log, &mut header)? {
         return Ok(false);
     }
     let mut walk = Walk::new(&header);
-    let mut frame = vec![0; FRAME_HEADER_BYTES + walk.page_bytes];
+    let mut frame = vec![0; FRAME_HEADER_BYTES as usize + walk.page_bytes];
     while fill(&mut log, &mut frame)? {
         if walk.finds_lost_commit(&frame) {
             return Ok(true);
@@ -107,7 +109,7 @@ impl Walk {
 
     /// Takes the next frame; true if it shows that a transaction before it is damaged and was durable.
     fn finds_lost_commit(&mut self, frame: &[u8]) -> bool {
-        let (head, page) = frame.split_at(FRAME_HEADER_BYTES);
+        let (head, page) = frame.split_at(FRAME_HEADER_BYTES as usize);
         let salts: [u8; 8] = head[8..16].try_into().unwrap_or_default();
         let is_of_log = *self.salts.get_or_insert(salts) == salts && salts != [0; 8];
         let stored = Sum::read(head, 16);

@@ -204,7 +204,9 @@ fn keep_filling(disk: &Path) {
     std::thread::spawn(move || {
         loop {
             // Fails for as long as the disk is full.
-            let _ = file.write_all(&[1; 64 * 1024]);
+            if file.write_all(&[1; 64 * 1024]).is_err() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
         }
     });
 }

@@ -1,0 +1,34 @@
+//! Documents that are written and sent in pieces.
+
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use tokio::task::yield_now;
+
+use crate::Result;
+use crate::answer::Body;
+
+/// Approximate size of a piece in bytes.
+pub(super) const PIECE: usize = 64 * 1024;
+
+/// Writes a list piece by piece.
+pub(super) trait Pieces: Sized + Send + 'static {
+    /// True once the last piece is written.
+    fn is_done(&self) -> bool;
+    /// The next piece and what follows it, `None` after the last one.
+    fn next(self) -> impl Future<Output = Result<Option<(Bytes, Self)>>> + Send;
+}
+
+/// The list as a body: whole when it fits one piece. The first piece is written at once.
+pub(super) async fn body<P: Pieces>(list: P) -> Result<Body> {
+    let (first, rest) = match list.next().await? {
+        Some((whole, rest)) if rest.is_done() => return Ok(Body::Bytes(whole)),
+        Some((first, rest)) => (first, rest),
+        None => return Ok(Body::Bytes(Bytes::new())),
+    };
+    let rest = stream::try_unfold(rest, |rest| async {
+        // Other requests of this thread have their turn between two pieces.
+        yield_now().await;
+        rest.next().await
+    });
+    Ok(Body::List(Box::pin(stream::iter([Ok(first)]).chain(rest))))
+}
