@@ -5,7 +5,7 @@
 
 pub mod conditions;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
 use portico_machinery::{GroupResource, Object, Reason, Status, time};
 use portico_registry::{
-    Context, DeleteOptions, ListOptions, Logged, Part, Propagation, Registry, UpdateOptions,
+    Context, DeleteOptions, ListOptions, Logged, Part, Propagation, Registry, Stored, UpdateOptions,
 };
 
 use crate::log::Listener;
@@ -29,7 +29,7 @@ const WORKERS: usize = 4;
 /// What holds a namespace until this controller has emptied it.
 const FINALIZER: &str = "kubernetes";
 
-/// What is left is looked at again when something goes, and after this long in any case.
+/// What is left is looked at again when all of it has gone, and after this long in any case.
 const PERIOD: Duration = Duration::from_secs(5);
 
 /// The content of namespaces that other API servers hold.
@@ -44,7 +44,22 @@ pub struct NamespaceDeletion {
     foreign: Arc<dyn ForeignContent>,
     queue: WorkQueue<String>,
     /// Namespaces that wait for their content to go.
-    emptying: Arc<Mutex<HashSet<String>>>,
+    emptying: Arc<Mutex<HashMap<String, Content>>>,
+}
+
+/// Content of a namespace that is being deleted.
+#[derive(Clone, Copy, Default)]
+struct Content {
+    /// How many objects were left, once they are counted.
+    left: Option<usize>,
+    /// How many have gone since counting began.
+    gone: usize,
+}
+
+impl Content {
+    fn is_gone(self) -> bool {
+        self.left.is_some_and(|left| self.gone >= left)
+    }
 }
 
 impl NamespaceDeletion {
@@ -74,8 +89,11 @@ impl NamespaceDeletion {
             Err(status) if status.reason() == Reason::NotFound => return Ok(self.leave(name)),
             Err(status) => return Err(status),
         };
-        self.emptying.lock().insert(name.to_owned());
-        let mut remaining = empty(registry, name).await?;
+        let counting = || {
+            self.emptying.lock().insert(name.to_owned(), Content::default());
+        };
+        let mut remaining = empty(registry, name, counting).await?;
+        let left = remaining.objects.values().sum();
         self.foreign.empty(name, &mut remaining).await;
         let (context, options) = (context(), UpdateOptions::default());
         let mut current = namespace.object().clone();
@@ -84,13 +102,21 @@ impl NamespaceDeletion {
             current = written.stored.object().clone();
         }
         if !remaining.is_empty() {
-            return Ok(Reconciled::Again(PERIOD));
+            return Ok(Reconciled::Again(if self.waits_for(name, left) { PERIOD } else { Duration::ZERO }));
         }
         let finalized = conditions::finalized(&current, FINALIZER);
         let part = Part::Subresource("finalize");
         let written = registry.update(&context, &namespaces(), part, finalized, &options).await;
         unless(written, &[Reason::NotFound])?;
         Ok(self.leave(name))
+    }
+
+    /// Waits for so many objects to go. False if they have gone since they were counted.
+    fn waits_for(&self, name: &str, left: usize) -> bool {
+        let mut emptying = self.emptying.lock();
+        let content = emptying.entry(name.to_owned()).or_default();
+        content.left = Some(left).filter(|left| *left > 0);
+        !content.is_gone()
     }
 
     fn leave(&self, name: &str) -> Reconciled {
@@ -111,11 +137,18 @@ impl Listener for NamespaceDeletion {
 
     fn on_event(&self, change: &Logged) {
         if change.is_gone() {
-            if self.emptying.lock().contains(change.namespace()) {
+            let mut emptying = self.emptying.lock();
+            let Some(content) = emptying.get_mut(change.namespace()) else { return };
+            content.gone += 1;
+            if content.is_gone() {
                 self.queue.add(change.namespace().to_owned());
             }
         } else if is_namespace(change.resource()) && change.stored().is_deleting() {
-            self.queue.add(change.name().to_owned());
+            // Not again for each state of it: the conditions that this controller writes change with what is left.
+            let is_new = change.before().is_none_or(|before| !before.is_deleting());
+            if is_new || !self.emptying.lock().contains_key(change.name()) {
+                self.queue.add(change.name().to_owned());
+            }
         }
     }
 }
@@ -138,13 +171,14 @@ fn waits(namespace: &Object) -> bool {
     namespace.deletion_timestamp().is_some() && finalizers.items().any(|f| f.str() == FINALIZER)
 }
 
-/// Deletes what is there, pods first, and returns what is left.
-async fn empty(registry: &Registry, namespace: &str) -> Result<Remaining, Box<Status>> {
+/// Deletes what is there, pods first, and returns what is left. Calls `counting` before what is left is counted.
+async fn empty(registry: &Registry, namespace: &str, counting: impl Fn()) -> Result<Remaining, Box<Status>> {
     let mut resources = served_in(registry, namespace).await?;
     let pods = GroupResource::new("", "pods");
     if resources.contains(&pods) {
         let mut remaining = Remaining::default();
-        delete(registry, namespace, &pods, &mut remaining).await;
+        delete(registry, namespace, &pods, &mut remaining).await?;
+        counting();
         count(registry, namespace, &pods, &mut remaining).await?;
         if !remaining.is_empty() {
             return Ok(remaining);
@@ -153,8 +187,9 @@ async fn empty(registry: &Registry, namespace: &str) -> Result<Remaining, Box<St
     }
     let mut remaining = Remaining::default();
     for resource in &resources {
-        delete(registry, namespace, resource, &mut remaining).await;
+        delete(registry, namespace, resource, &mut remaining).await?;
     }
+    counting();
     for resource in served_in(registry, namespace).await? {
         count(registry, namespace, &resource, &mut remaining).await?;
     }
@@ -175,12 +210,22 @@ async fn served_in(registry: &Registry, namespace: &str) -> Result<Vec<GroupReso
     Ok(resources)
 }
 
-async fn delete(registry: &Registry, namespace: &str, resource: &GroupResource, remaining: &mut Remaining) {
+/// Deletes the objects of a resource. Admission is asked about none of them again while all are being deleted already.
+async fn delete(
+    registry: &Registry,
+    namespace: &str,
+    resource: &GroupResource,
+    remaining: &mut Remaining,
+) -> Result<(), Box<Status>> {
     let options = DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
     let all = ListOptions::default();
+    if registry.list(resource, namespace, &all).await?.items.iter().all(Stored::is_deleting) {
+        return Ok(());
+    }
     if let Err(status) = registry.delete_collection(&context(), resource, namespace, &all, &options).await {
         remaining.failures.push(format!("{resource}: {}", status.message));
     }
+    Ok(())
 }
 
 async fn count(

@@ -53,6 +53,7 @@ pub struct Harness {
     pub lease: IdentityLease,
     pub identity: Identity,
     pub tasks: TaskSet,
+    pub metrics: portico_kit::metrics::Registry,
     _dir: TempDir,
 }
 
@@ -117,7 +118,7 @@ impl Harness {
         let identity = Identity::new("host", "1");
         let lease = IdentityLease::new(identity.clone(), tokio::sync::watch::channel(None).1);
         tasks.spawn("lease", lease.clone().run(registry.clone(), tasks.clone()));
-        Self { registry, routes, auto_register, namespaces, lease, identity, tasks, _dir: dir }
+        Self { registry, routes, auto_register, namespaces, lease, identity, tasks, metrics, _dir: dir }
     }
 
     pub async fn create(&self, resource: &GroupResource, object: Object) {

@@ -1,5 +1,6 @@
 //! Custom resources: gone with their definition, their namespace, their owner.
 
+use portico_kit::metrics::Format;
 use portico_machinery::object::OwnerReference;
 use portico_machinery::{GroupResource, Object};
 use portico_registry::{Context, DeleteOptions, Part, Propagation, UpdateOptions, condition};
@@ -115,6 +116,42 @@ async fn instances_go_with_their_namespace_and_with_their_owner() {
         }
     };
     tokio::time::timeout(PATIENCE, collected).await.unwrap();
+}
+
+/// How often a namespace has been emptied.
+fn passes(harness: &Harness) -> usize {
+    let text = harness.metrics.encode(Format::Text);
+    let count = "workqueue_work_duration_seconds_count{name=\"namespace\"} ";
+    text.lines().find_map(|line| line.strip_prefix(count)?.parse().ok()).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_namespace_is_emptied_again_when_all_that_was_left_has_gone() {
+    const HELD: usize = 100;
+    let harness = open().await;
+    let namespaces = GroupResource::new("", "namespaces");
+    harness.create(&namespaces, object("v1", "Namespace", "held", "")).await;
+    for n in 0..HELD {
+        let mut bolt = bolt(&format!("b{n}"), "held");
+        bolt.set(&["metadata", "finalizers"], ["example.com/hold"]);
+        harness.create(&bolts(), bolt).await;
+    }
+    harness.delete(&namespaces, "", "held").await;
+    harness
+        .until_so(&namespaces, "held", |namespace| {
+            let conditions = namespace?.at(&["status", "conditions"]).printed();
+            conditions.contains("has 100 resource instances").then_some(())
+        })
+        .await;
+    for n in 0..HELD {
+        let mut bolt = harness.get(&bolts(), "held", &format!("b{n}")).await;
+        bolt.remove(&["metadata", "finalizers"]);
+        let (context, options) = (Context::system("test"), UpdateOptions::default());
+        harness.registry.update(&context, &bolts(), Part::Main, bolt, &options).await.unwrap();
+    }
+    gone(&harness, &namespaces, "held").await;
+    let passes = passes(&harness);
+    assert!(passes < HELD / 2, "{passes} passes");
 }
 
 /// Bolts are stored in v2 from now on.
