@@ -6,12 +6,11 @@
 mod act;
 pub mod aggregated;
 pub mod decide;
+mod waiting;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use parking_lot::Mutex;
 use portico_kit::backoff::Policy;
 use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
@@ -22,6 +21,7 @@ use crate::log::Listener;
 use act::Actor;
 use aggregated::{ForeignDependents, ForeignOwners, OtherServers};
 use decide::{FOREGROUND, ORPHAN};
+use waiting::Waiting;
 
 /// How many objects are checked at a time.
 const WORKERS: usize = 4;
@@ -44,8 +44,7 @@ enum Item {
 #[derive(Clone)]
 pub struct GarbageCollector {
     queue: WorkQueue<Item>,
-    /// Owners that wait for their dependents, by uid.
-    waiting: Arc<Mutex<HashMap<String, ObjectRef>>>,
+    waiting: Waiting,
     foreign_owners: ForeignOwners,
     foreign_dependents: ForeignDependents,
 }
@@ -56,7 +55,7 @@ impl GarbageCollector {
     pub fn new(others: Arc<dyn OtherServers>, metrics: &QueueMetrics) -> Self {
         Self {
             queue: WorkQueue::with_metrics("garbage_collector", Policy::CONTROLLER, metrics),
-            waiting: Arc::default(),
+            waiting: Waiting::default(),
             foreign_owners: ForeignOwners::new(Arc::clone(&others), metrics),
             foreign_dependents: ForeignDependents::new(others, metrics),
         }
@@ -74,15 +73,10 @@ impl GarbageCollector {
         });
     }
 
-    /// Owners that wait for a dependent look again.
-    fn wake_waiting(&self, owners: &[Box<str>]) {
-        if owners.is_empty() {
-            return;
-        }
-        let waiting = self.waiting.lock();
-        for owner in owners.iter().filter_map(|uid| waiting.get(&**uid)) {
-            self.queue.add(Item::Finish(owner.clone()));
-        }
+    /// Queues those of these owners that wait for the object of a change.
+    fn wake_waiting(&self, owners: &[Box<str>], change: &Logged) {
+        let woken = self.waiting.woken_by(owners, || change.object());
+        woken.into_iter().for_each(|owner| self.queue.add(Item::Finish(owner)));
     }
 
     async fn reconcile(&self, actor: &Actor, item: Item) -> Result<Reconciled, Box<Status>> {
@@ -114,9 +108,7 @@ impl GarbageCollector {
     async fn finish(&self, actor: &Actor, object: ObjectRef, stored: &Stored) -> Result<(), Box<Status>> {
         let finalizers = stored.object().finalizers();
         if finalizers.contains(&ORPHAN) {
-            for dependent in actor.dependents(stored.uid()).await? {
-                actor.release(&dependent, stored.uid()).await?;
-            }
+            actor.release_all(&actor.dependents(stored.uid()).await?, stored.uid()).await?;
             self.foreign_dependents.orphaned(stored.uid());
             return actor.remove_finalizer(&object, stored, ORPHAN).await;
         }
@@ -124,14 +116,15 @@ impl GarbageCollector {
             return Ok(());
         }
         // Known before the dependents are read: one that goes in between comes as an event.
-        self.waiting.lock().insert(stored.uid().to_owned(), object.clone());
-        let (all, blocking) = actor.blocking(stored.uid()).await?;
-        if blocking {
-            all.into_iter().for_each(|dependent| self.queue.add(Item::Check(dependent)));
+        self.waiting.begin(stored.uid(), &object);
+        let dependents = actor.dependents(stored.uid()).await?;
+        if let Some(blocking) = actor.blocking(&dependents, stored.uid()).await? {
+            self.waiting.wait_for(stored.uid(), blocking);
+            dependents.into_iter().for_each(|dependent| self.queue.add(Item::Check(dependent)));
             return Ok(());
         }
         actor.remove_finalizer(&object, stored, FOREGROUND).await?;
-        self.waiting.lock().remove(stored.uid());
+        self.waiting.remove(stored.uid());
         Ok(())
     }
 }
@@ -152,14 +145,14 @@ impl Listener for GarbageCollector {
             if change.resource().resource != EVENTS {
                 self.foreign_dependents.gone(change.uid());
             }
-            self.waiting.lock().remove(change.uid());
-            return self.wake_waiting(change.owners());
+            self.waiting.remove(change.uid());
+            return self.wake_waiting(change.owners(), change);
         }
         let stored = change.stored();
         if stored.is_deleting() && waits(&stored) {
             self.queue.add(Item::Finish(change.object()));
         }
-        self.wake_waiting(change.owners_before());
+        self.wake_waiting(change.owners_before(), change);
         if !change.owners().is_empty() && change.owners() != change.owners_before() {
             self.queue.add(Item::Check(change.object()));
         }

@@ -1,5 +1,6 @@
 //! What the garbage collector reads and writes, through the registry.
 
+use futures::future::join_all;
 use portico_machinery::object::OwnerReference;
 use portico_machinery::{GroupVersion, GroupVersionKind, Reason, Status};
 use portico_registry::{
@@ -16,6 +17,8 @@ type Result<T> = std::result::Result<T, Box<Status>>;
 
 /// Who the collector is.
 const USER: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
+/// How many writes are in flight together.
+const TOGETHER: usize = 64;
 
 /// Acts as the collector.
 #[derive(Clone)]
@@ -38,16 +41,20 @@ impl Actor {
         self.registry.dependents(uid).await
     }
 
-    /// The dependents, and whether the owner has to wait for one of them.
-    pub(super) async fn blocking(&self, uid: &str) -> Result<(Vec<ObjectRef>, bool)> {
-        let dependents = self.dependents(uid).await?;
-        let mut blocking = false;
-        for dependent in &dependents {
+    /// One of these dependents that the owner has to wait for: the last, as the others go before it.
+    pub(super) async fn blocking<'a>(
+        &self,
+        dependents: &'a [ObjectRef],
+        uid: &str,
+    ) -> Result<Option<&'a ObjectRef>> {
+        for dependent in dependents.iter().rev() {
             let Some(stored) = self.read(dependent).await? else { continue };
             let references = stored.object().owner_references();
-            blocking |= references.iter().any(|r| r.uid == uid && r.block_owner_deletion == Some(true));
+            if references.iter().any(|r| r.uid == uid && r.block_owner_deletion == Some(true)) {
+                return Ok(Some(dependent));
+            }
         }
-        Ok((dependents, blocking))
+        Ok(None)
     }
 
     /// Decides over an object and acts. While an owner's state is not known it does nothing, and checks again once that
@@ -119,8 +126,20 @@ impl Actor {
         Ok((!dependents.is_empty(), false))
     }
 
+    /// Takes an owner off these dependents, some at a time, which share a commit.
+    ///
+    /// # Errors
+    /// The first failure, once those begun together with it have ended.
+    pub(super) async fn release_all(&self, dependents: &[ObjectRef], uid: &str) -> Result<()> {
+        for together in dependents.chunks(TOGETHER) {
+            let released = together.iter().map(|dependent| self.release(dependent, uid));
+            join_all(released).await.into_iter().collect::<Result<()>>()?;
+        }
+        Ok(())
+    }
+
     /// Takes an owner off a dependent that is still there.
-    pub(super) async fn release(&self, dependent: &ObjectRef, uid: &str) -> Result<()> {
+    async fn release(&self, dependent: &ObjectRef, uid: &str) -> Result<()> {
         match self.read(dependent).await? {
             Some(stored) => {
                 let owners = without(&stored, &[uid.to_owned()]);

@@ -1,0 +1,85 @@
+//! Owners that wait for their dependents to go. Each is looked at again when one of those goes that it was found to wait for, not
+//! with each of them: to look reads the dependents.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use portico_registry::ObjectRef;
+
+struct Waiter {
+    owner: ObjectRef,
+    /// `None` while the dependents are being read.
+    dependent: Option<ObjectRef>,
+}
+
+/// Waiting owners, by uid. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Waiting {
+    owners: Arc<Mutex<HashMap<String, Waiter>>>,
+}
+
+impl Waiting {
+    /// The dependents of an owner are going to be read: any that goes from now on wakes it.
+    pub(super) fn begin(&self, uid: &str, owner: &ObjectRef) {
+        self.owners.lock().insert(uid.to_owned(), Waiter { owner: owner.clone(), dependent: None });
+    }
+
+    /// An owner waits for a dependent, perhaps among others.
+    pub(super) fn wait_for(&self, uid: &str, dependent: &ObjectRef) {
+        if let Some(waiter) = self.owners.lock().get_mut(uid) {
+            waiter.dependent = Some(dependent.clone());
+        }
+    }
+
+    pub(super) fn remove(&self, uid: &str) {
+        self.owners.lock().remove(uid);
+    }
+
+    /// Those of these owners that are to be looked at again after a change of a dependent.
+    pub(super) fn woken_by(
+        &self,
+        owners: &[Box<str>],
+        dependent: impl FnOnce() -> ObjectRef,
+    ) -> Vec<ObjectRef> {
+        if owners.is_empty() {
+            return Vec::new();
+        }
+        let waiting = self.owners.lock();
+        let mut waiters = owners.iter().filter_map(|uid| waiting.get(&**uid)).peekable();
+        if waiters.peek().is_none() {
+            return Vec::new();
+        }
+        let dependent = dependent();
+        let woken = waiters.filter(|waiter| waiter.dependent.as_ref().is_none_or(|one| *one == dependent));
+        woken.map(|waiter| waiter.owner.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_machinery::GroupResource;
+
+    use super::*;
+
+    fn object(name: &str) -> ObjectRef {
+        ObjectRef {
+            resource: GroupResource::new("", "configmaps"),
+            namespace: "n".to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
+    #[test]
+    fn an_owner_is_woken_by_the_dependent_that_it_waits_for() {
+        let (waiting, owner, owners) = (Waiting::default(), object("owner"), ["uid".into()]);
+        let woken = |by: &str| waiting.woken_by(&owners, || object(by)).len();
+        assert_eq!(woken("a"), 0, "it does not wait");
+        waiting.begin("uid", &owner);
+        assert_eq!((woken("a"), woken("b")), (1, 1), "one may have gone while they are read");
+        waiting.wait_for("uid", &object("b"));
+        assert_eq!((woken("a"), woken("b")), (0, 1));
+        waiting.remove("uid");
+        assert_eq!(woken("b"), 0);
+    }
+}
