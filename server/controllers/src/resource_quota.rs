@@ -38,7 +38,7 @@ pub const NAME: &str = "resourcequota-controller";
 /// From a change of an object to the count: others often follow at once.
 const GATHER: Duration = Duration::from_millis(100);
 /// The longest time from a change to the count, however long counting takes.
-const MAX_GATHER: Duration = Duration::from_millis(500);
+const MAX_GATHER: Duration = Duration::from_secs(30);
 /// A quota is not counted again for so many times as long as counting it took.
 const SHARE: u32 = 4;
 
@@ -161,8 +161,7 @@ impl ResourceQuotas {
     fn on_object(&self, change: &Logged) {
         for quota in self.concerned(change) {
             if is_worth_counting(&quota, change) {
-                let wait = (quota.took * SHARE).clamp(GATHER, MAX_GATHER);
-                self.queue.add_after(QuotaKey::of(&quota.stored), wait);
+                self.queue.add_after(QuotaKey::of(&quota.stored), wait_after(quota.took));
             }
         }
     }
@@ -239,6 +238,11 @@ fn is_worth_counting(quota: &ConcernedQuota, change: &Logged) -> bool {
         || decide::changes_usage(limits, &*evaluator, before.object(), after.object(), Timestamp::now())
 }
 
+/// From a change to the count, where counting takes so long.
+fn wait_after(took: Duration) -> Duration {
+    (took * SHARE).clamp(GATHER, MAX_GATHER)
+}
+
 /// From now to a moment at which something has changed.
 fn until(moment: Timestamp, now: Timestamp) -> Duration {
     // Only a moment later it is over: a time that is just reached still counts.
@@ -247,4 +251,16 @@ fn until(moment: Timestamp, now: Timestamp) -> Duration {
 
 fn is_definition(resource: &GroupResource) -> bool {
     resource.group == "apiextensions.k8s.io" && resource.resource == "customresourcedefinitions"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_is_counted_for_a_fifth_of_the_time_at_most() {
+        for took in [0, 10, 200, 2_000, 7_500].map(Duration::from_millis) {
+            assert!(wait_after(took) >= took * SHARE, "{took:?}");
+        }
+    }
 }

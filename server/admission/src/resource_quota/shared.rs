@@ -120,7 +120,11 @@ impl Turn<'_> {
         }
         let newest = queue.newest.clone().filter(|newest| newest.outcome.peek().is_none());
         let Some(newest) = newest else {
-            let begun = Content::of_stored(&write.quotas(self.namespace));
+            let Some(quotas) = write.quotas(self.namespace) else {
+                let why = "the quotas of the namespace cannot be read".to_owned();
+                return Ok(Joined::Lost(TxnError::Unavailable(why)));
+            };
+            let begun = Content::of_stored(&quotas);
             return queue.begin(write, begun, None, &taken);
         };
         let mut content = newest.content.lock();
@@ -138,7 +142,11 @@ impl Turn<'_> {
                 // What is not committed yet refuses requests.
                 Err(_) => write.fits_what_is_stored(self.namespace, &taken).and_then(|()| later()),
             },
-            State::Closed if !content.begins_with(&write.quotas(self.namespace)) => later(),
+            State::Closed
+                if !write.quotas(self.namespace).is_some_and(|quotas| content.begins_with(&quotas)) =>
+            {
+                later()
+            }
             State::Closed => {
                 let next = content.next();
                 let previous = newest.outcome.clone();

@@ -6,12 +6,17 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use portico_machinery::{GroupResource, Object, Quantity, Status};
-use portico_quota::{Amounts, Evaluator, Surroundings, counted_resources, evaluator, requirements, total};
+use portico_quota::{
+    Amounts, Evaluator, Surroundings, add, counted_resources, evaluator, requirements, total,
+};
 use portico_registry::{ConsistentSnapshots, Registry, Stored};
 
 use super::aggregated::{COUNTABLE_VERBS, Collection, ForeignCounts};
 use super::decide::{self, Counted};
 use super::watched::{QuotaKey, quotas};
+
+/// How many objects are decoded before other tasks may run.
+const TURN: usize = 256;
 
 /// Counts quotas. Cheap to clone.
 #[derive(Clone)]
@@ -71,7 +76,7 @@ impl Counter {
             match kind {
                 Kind::Local(resource) => {
                     let evaluator = evaluator(resource, &surroundings);
-                    let (kind, at) = counting.count(resource, &*evaluator);
+                    let (kind, at) = counting.count(resource, &*evaluator).await;
                     counted.push(kind);
                     changes_at = [changes_at, at].into_iter().flatten().min();
                 }
@@ -136,24 +141,36 @@ struct Counting<'a> {
 
 impl Counting<'_> {
     /// What the objects of a kind use, and when that is another amount though nothing is written.
-    fn count(&self, resource: &GroupResource, evaluator: &dyn Evaluator) -> (Counted, Option<Timestamp>) {
+    async fn count(
+        &self,
+        resource: &GroupResource,
+        evaluator: &dyn Evaluator,
+    ) -> (Counted, Option<Timestamp>) {
         let (names, scopes) = (names_of(evaluator, self.quota), requirements(self.quota));
         if evaluator.is_plain_count() {
             let count = self.together.count(resource, self.namespace);
             return (plain(names, if scopes.is_empty() { count } else { 0 }), None);
         }
-        let objects = match self.together.objects(resource, self.namespace) {
+        let mut objects = match self.together.objects(resource, self.namespace) {
             Ok(objects) => objects,
             Err(status) => return (Counted { names, usage: Err(status.message) }, None),
         };
-        let mut changes_at: Option<Timestamp> = None;
-        let objects = objects.inspect(|object| {
-            let at = evaluator.changes_at(object, self.now);
-            changes_at = [changes_at, at].into_iter().flatten().min();
-        });
         let listed: Vec<&str> = names.iter().map(String::as_str).collect();
-        let usage = total(evaluator, &listed, &scopes, objects, self.now);
-        (Counted { names, usage: Ok(usage) }, changes_at)
+        let mut usage = total(evaluator, &listed, &scopes, [] as [Object; 0], self.now);
+        let mut changes_at: Option<Timestamp> = None;
+        loop {
+            let turn: Vec<Object> = objects.by_ref().take(TURN).collect();
+            if turn.is_empty() {
+                return (Counted { names, usage: Ok(usage) }, changes_at);
+            }
+            changes_at = turn
+                .iter()
+                .filter_map(|object| evaluator.changes_at(object, self.now))
+                .chain(changes_at)
+                .min();
+            add(&mut usage, &total(evaluator, &listed, &scopes, &turn, self.now));
+            tokio::task::yield_now().await;
+        }
     }
 }
 

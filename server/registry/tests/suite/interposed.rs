@@ -25,12 +25,15 @@ pub struct Interposed {
     failures: AtomicUsize,
     /// States that are shown until the store is asked.
     behind: std::sync::Mutex<HashMap<Resource, Snapshot>>,
+    /// A resource that [`Store::cached`] does not show.
+    uncached: std::sync::Mutex<Option<Resource>>,
 }
 
 impl Interposed {
     pub fn new(store: Arc<dyn Store>) -> Self {
         let (hook, reads) = (std::sync::Mutex::default(), std::sync::Mutex::default());
-        Self { store, hook, reads, failures: AtomicUsize::new(0), behind: std::sync::Mutex::default() }
+        let (behind, uncached) = (std::sync::Mutex::default(), std::sync::Mutex::default());
+        Self { store, hook, reads, failures: AtomicUsize::new(0), behind, uncached }
     }
 
     /// Asks this of every transaction from now on; what happens because of it is not asked.
@@ -44,6 +47,11 @@ impl Interposed {
         self.behind.lock().unwrap().insert(state.resource().clone(), state);
     }
 
+    /// Shows nothing of a resource to [`Store::cached`] from now on.
+    pub fn uncache(&self, resource: Resource) {
+        *self.uncached.lock().unwrap() = Some(resource);
+    }
+
     /// Lets so many snapshots fail.
     pub fn fail_snapshots(&self, times: usize) {
         self.failures.store(times, Ordering::SeqCst);
@@ -54,7 +62,7 @@ impl Interposed {
         self.failures.load(Ordering::SeqCst)
     }
 
-    /// The limits of the exact reads since the last call.
+    /// The limits of the exact reads, of past states, too, since the last call.
     pub fn exact_reads(&self) -> Vec<Option<usize>> {
         std::mem::take(&mut *self.reads.lock().unwrap())
     }
@@ -111,6 +119,9 @@ impl Store for Interposed {
     }
 
     fn cached(&self, resource: &Resource) -> Option<Snapshot> {
+        if self.uncached.lock().unwrap().as_ref() == Some(resource) {
+            return None;
+        }
         let behind = self.behind.lock().unwrap().get(resource).cloned();
         behind.or_else(|| self.store.cached(resource))
     }
@@ -129,6 +140,7 @@ impl Store for Interposed {
     }
 
     fn list_past(&self, query: ListAt) -> BoxFuture<'_, Result<Page, StoreError>> {
+        self.reads.lock().unwrap().push(query.limit);
         self.store.list_past(query)
     }
 

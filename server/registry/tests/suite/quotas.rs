@@ -1,6 +1,7 @@
 //! What is counted with a write, and what a configuration or a namespace lets nobody write.
 
 use futures::future::join_all;
+use portico_store::Resource;
 
 use crate::harness::{Harness, JSON, MERGE};
 
@@ -38,6 +39,18 @@ async fn many_at_once_are_counted_one_by_one_and_never_exceed() {
     assert_eq!(codes.iter().filter(|code| **code == 403).count(), 7, "{codes:?}");
     assert_eq!(used(&harness, "configmaps").await, "5");
     assert_eq!(harness.get(MAPS).await.names().len(), 5);
+}
+
+#[tokio::test]
+async fn a_write_is_refused_while_quotas_are_not_in_memory() {
+    let harness = Harness::open().await;
+    let hard = r#"{"configmaps":"0"}"#;
+    quota(&harness, &format!(r#"{{"hard":{hard}}}"#), hard, r#"{"configmaps":"0"}"#).await;
+    assert_eq!(harness.post(MAPS, &map("m")).await.code, 403);
+    harness.store.uncache(Resource::new("", "resourcequotas"));
+    let reply = harness.post(MAPS, &map("m")).await;
+    assert_eq!(reply.code, 503, "{reply:?}");
+    assert!(harness.get(MAPS).await.names().is_empty());
 }
 
 #[tokio::test]

@@ -18,10 +18,10 @@ pub(crate) struct Counting<'a> {
 }
 
 impl Counting<'_> {
-    /// The quotas of the namespace, as they are stored now.
-    pub(crate) fn quotas(&self, namespace: &str) -> Vec<Arc<Record>> {
-        let snapshot = self.store.cached(&self.encoder.kind.storage);
-        snapshot.map_or_else(Vec::new, |quotas| quotas.range(Some(namespace), None).cloned().collect())
+    /// The quotas of the namespace, as they are stored now. `None` if they are not in memory.
+    pub(crate) fn quotas(&self, namespace: &str) -> Option<Vec<Arc<Record>>> {
+        let quotas = self.store.cached(&self.encoder.kind.storage)?;
+        Some(quotas.range(Some(namespace), None).cloned().collect())
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -56,8 +56,8 @@ impl Counting<'_> {
         namespace: &str,
         taken: &impl Fn(&[&Object]) -> Result<Vec<Amounts>, E>,
     ) -> Result<(), E> {
-        let quotas: Vec<Object> =
-            self.quotas(namespace).iter().map(|record| stored::decode(record)).collect();
+        let quotas = self.quotas(namespace).unwrap_or_default();
+        let quotas: Vec<Object> = quotas.iter().map(|record| stored::decode(record)).collect();
         taken(&quotas.iter().collect::<Vec<_>>()).map(drop)
     }
 }
