@@ -155,8 +155,8 @@ fn names(text: &str) -> Vec<String> {
 }
 
 fn list(names: &[String]) -> String {
-    let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
-    format!("[{}]", quoted.join(","))
+    // Texts always encode.
+    serde_json::to_string(names).unwrap_or_default()
 }
 
 #[cfg(test)]
