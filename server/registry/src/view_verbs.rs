@@ -39,7 +39,7 @@ impl Verbs {
         let mut newer = None;
         for _ in 0..MAX_WRITE_ATTEMPTS {
             let current = self.parent_from(target, newer).await?;
-            newer = match self.write_view(context, target, &current, view.clone(), terms).await? {
+            newer = match self.write_view(target, &current, view.clone(), terms).await? {
                 Attempt::Done(written) => return Ok(*written),
                 Attempt::Again(newer) => newer,
             };
@@ -62,7 +62,7 @@ impl Verbs {
             let shown = shown_to_writer(target, current.object())?;
             let (view, warnings) = patch::apply(&target.viewed.served, &shown, patch, options)?;
             let view = identified(target, without_wish(target, view, &shown), &shown)?;
-            newer = match self.write_view(context, target, &current, view, terms).await? {
+            newer = match self.write_view(target, &current, view, terms).await? {
                 Attempt::Done(written) => return Ok(written.with_first(warnings)),
                 Attempt::Again(newer) => newer,
             };
@@ -91,7 +91,7 @@ impl Verbs {
                 self.merge_applied(served, target.place.part, &shown, &config, &manager, options).await?;
             system::settle_namespace(&mut view, target.parent.info.namespaced, target.place.namespace)?;
             let view = identified(target, view, &shown)?;
-            newer = match self.write_view(context, target, &current, view, terms).await? {
+            newer = match self.write_view(target, &current, view, terms).await? {
                 Attempt::Done(written) => return Ok(written.with_first(warnings)),
                 Attempt::Again(newer) => newer,
             };
@@ -112,7 +112,6 @@ impl Verbs {
     /// One attempt.
     async fn write_view(
         &self,
-        _context: &Context,
         target: ViewTarget<'_>,
         current: &Stored,
         mut view: Object,
