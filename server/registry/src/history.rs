@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use futures::future::join_all;
 use portico_machinery::{GroupVersionKind, Object, Status, time};
 use portico_schema::managed::{Managed, Manager};
 use portico_store::{Key, ListAt, PastQuery, PastState, Record, Scope};
@@ -109,51 +110,67 @@ impl Registry {
     ) -> Result<PastObject> {
         let query = PastQuery { key: Key::new(&served.storage, namespace, name), before, limit };
         let found = self.store().past(query).await.map_err(|error| failure::of_read(error, 0))?;
-        let mut states = Vec::with_capacity(found.states.len());
-        for state in found.states {
+        let records = found.states.iter().filter_map(|state| state.state.as_ref().ok().cloned());
+        let mut shown = self.past_objects(served, records.collect()).await.into_iter();
+        let states = found.states.into_iter().map(|state| {
             let object = match &state.state {
-                Ok(record) => self.past_object(served, record).await.map_err(|status| status.message.clone()),
+                Ok(_) => shown.next().unwrap_or_else(|| Err("it was not converted".to_owned())),
                 Err(object) => Err(object.reason().to_owned()),
             };
-            states.push(Past { state, object });
+            Past { state, object }
+        });
+        Ok(PastObject { states: states.collect(), more: found.more, complete_from: found.complete_from })
+    }
+
+    /// Past states in the version of the request, by one conversion review; if that fails each by one of its own, together.
+    async fn past_objects(
+        &self,
+        served: &ServedResource,
+        records: Vec<Arc<Record>>,
+    ) -> Vec<Result<Object, String>> {
+        if let Ok(all) = self.objects().incoming_all(served, records.clone()).await {
+            return all.iter().map(|record| Ok(shown(served, record))).collect();
         }
-        Ok(PastObject { states, more: found.more, complete_from: found.complete_from })
+        let each = records.into_iter().map(|record| async {
+            let record = self.objects().incoming(served, record).await;
+            record.map(|record| shown(served, &record)).map_err(|status| status.message.clone())
+        });
+        join_all(each).await
     }
 
-    async fn past_object(&self, served: &ServedResource, record: &Arc<Record>) -> Result<Object> {
-        let record = self.objects().incoming(served, Arc::clone(record)).await?;
-        let mut object = crate::stored::decode(&record);
-        served.to_version(&mut object);
-        Ok(object)
-    }
-
-    /// What there was at a revision, behind a path, so many.
+    /// What there was at a revision, behind a path, so many; with a name that object alone.
     ///
     /// # Errors
     /// 410 when that is forgotten, 504 when it is in the future.
     pub async fn list_past(
         &self,
         served: &ServedResource,
-        namespace: &str,
+        (namespace, name): (&str, &str),
         revision: i64,
         (after, limit): (Option<String>, usize),
     ) -> Result<PastList> {
+        let only = (!name.is_empty()).then(|| Key::new(&served.storage, namespace, name));
+        let after = after.or_else(|| only.as_ref().and_then(|key| path_before(key.path())));
         let scope = match namespace {
             "" => Scope::all(&served.storage),
             namespace => Scope::namespace(&served.storage, namespace),
         };
         let query = ListAt { scope, revision, after, limit: Some(limit), counted: false };
-        let page = self.store().list_past(query).await.map_err(|error| failure::of_read(error, revision))?;
-        let last = page.records.last().map(|record| record.key.path().to_owned());
+        let page = self.store().list_past(query).await;
+        let mut page = page.map_err(|error| failure::of_read(error, revision))?;
+        let mut next = page.records.last().map(|record| record.key.path().to_owned());
+        if let Some(only) = &only {
+            page.records.retain(|record| record.key == *only);
+            page.unreadable.retain(|object| object.has_key() && object.key() == only);
+            next = next.filter(|last| **last < *only.path());
+        }
         let mut objects = Vec::with_capacity(page.records.len());
         for record in self.objects().incoming_all(served, page.records).await? {
-            let mut object = crate::stored::decode(&record);
-            served.to_version(&mut object);
-            objects.push(object);
+            objects.push(shown(served, &record));
         }
         let unreadable =
             page.unreadable.iter().map(|object| format!("{}: {}", object.key(), object.reason()));
-        Ok(PastList { objects, unreadable: unreadable.collect(), next: last.filter(|_| page.remaining > 0) })
+        Ok(PastList { objects, unreadable: unreadable.collect(), next: next.filter(|_| page.remaining > 0) })
     }
 
     /// Gives an object the content of a past state.
@@ -311,6 +328,20 @@ impl Registry {
         let found = self.objects().read(&served, namespace, &owner.name).await?;
         Ok(found.is_none_or(|record| record.value.uid() != owner.uid))
     }
+}
+
+/// A stored object in the version of the request.
+fn shown(served: &ServedResource, record: &Record) -> Object {
+    let mut object = crate::stored::decode(record);
+    served.to_version(&mut object);
+    object
+}
+
+/// A path right before another one, behind which few others come first. `None` where only the beginning is.
+fn path_before(path: &str) -> Option<String> {
+    let last = path.chars().next_back()?;
+    let before = char::from_u32(u32::from(last).checked_sub(1)?)?;
+    Some(format!("{}{before}{}", path.strip_suffix(last)?, char::MAX))
 }
 
 /// Gives the fields of the object back to whom they belonged; those of its subresources, whose content stays, to whom they belong now.

@@ -194,11 +194,9 @@ fn listed(
         let (namespace, name) = (allowed.namespace.clone(), allowed.target.name.clone());
         async move {
             let Some(after) = next else { return Ok(None) };
-            let page = registry.list_past(&served, &namespace, revision, (after, LISTED_AT_ONCE)).await;
-            let mut page = page.map_err(refused)?;
-            if !name.is_empty() {
-                page.objects.retain(|object| object.name() == name);
-            }
+            let page =
+                registry.list_past(&served, (&namespace, &name), revision, (after, LISTED_AT_ONCE)).await;
+            let page = page.map_err(refused)?;
             let objects = page.objects.iter().map(|object| Bytes::from(object.to_json())).collect();
             let parts = parts(revision, objects, page.unreadable);
             RpcResult::Ok(Some((stream::iter(parts.into_iter().map(RpcResult::Ok)), page.next.map(Some))))

@@ -1,7 +1,7 @@
 //! Lists: order, pages, selectors, revisions, forms.
 
-use portico_machinery::GroupResource;
-use portico_store::{Indexer, Key, MetadataIndexer, Resource, Txn, Value};
+use portico_machinery::{GroupResource, GroupVersionResource, Object};
+use portico_store::{Indexer, Key, MetadataIndexer, Resource, Store, Txn, Value};
 
 use crate::harness::{Harness, MERGE, TABLE, object};
 
@@ -209,4 +209,24 @@ async fn a_namespace_that_leads_elsewhere_is_refused_as_by_upstreams_storage() {
         assert_eq!((answer.code, answer.text.trim_end()), (500, want.as_str()), "{rest}");
     }
     assert_eq!(harness.get("/api/v1/namespaces/../namespaces/default").await.code, 404);
+}
+
+#[tokio::test]
+async fn a_past_list_of_one_name_shows_that_object_and_reads_few_others() {
+    let harness = Harness::open().await;
+    for n in 0..30 {
+        let map = object("ConfigMap", &format!("m{n:02}"), "");
+        assert_eq!(harness.post(MAPS, &map).await.code, 201);
+    }
+    let maps = GroupVersionResource::new("", "v1", "configmaps");
+    let served = harness.registry.objects().by_resource(&maps).unwrap();
+    let revision = harness.store.revision();
+    harness.store.exact_reads();
+    for (name, found) in [("m17", &["m17"][..]), ("m00", &["m00"]), ("m29", &["m29"]), ("m", &[]), ("x", &[])]
+    {
+        let page = harness.registry.list_past(&served, ("default", name), revision, (None, 2)).await.unwrap();
+        let names: Vec<_> = page.objects.iter().map(Object::name).collect();
+        assert_eq!((names.as_slice(), page.next), (found, None), "{name}");
+        assert_eq!(harness.store.exact_reads(), [Some(2)], "{name}");
+    }
 }
