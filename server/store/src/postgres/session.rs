@@ -15,8 +15,8 @@ use super::settings::PostgresSettings;
 /// than our not knowing.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Begins what is one connection to the database.
-pub(super) const BEGIN: &str = "BEGIN";
+/// Begins a transaction. A stricter isolation, which the database may have by default, would end it in favour of others.
+pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 /// Ends it without having written; nothing stays prepared for the next client.
 const END_POOLED: &str = "ROLLBACK; DEALLOCATE ALL";
 /// Ends it durably.
@@ -51,7 +51,7 @@ impl PostgresSettings {
     pub(super) fn begin_locking(&self) -> String {
         let most = milliseconds(self.statement_timeout);
         format!(
-            "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = {}; \
+            "{BEGIN}; SET LOCAL idle_in_transaction_session_timeout = {}; \
              SET LOCAL statement_timeout = {most}",
             (most / 2).max(1)
         )
@@ -60,7 +60,7 @@ impl PostgresSettings {
     /// Begins a transaction behind a pooler, whose connections have no limits of ours.
     pub(super) fn begin_pooled(&self) -> String {
         let most = milliseconds(self.statement_timeout);
-        format!("BEGIN; SET LOCAL idle_in_transaction_session_timeout = {most}")
+        format!("{BEGIN}; SET LOCAL idle_in_transaction_session_timeout = {most}")
     }
 }
 
@@ -91,6 +91,7 @@ pub(super) async fn connect(
         let mut connection = settings.options().connect().await?;
         if !settings.transaction_pooler {
             limit(&mut connection, settings.statement_timeout, purpose).await?;
+            set(&mut connection, "default_transaction_isolation", "read committed").await?;
             if purpose == Purpose::Write {
                 require_durability(&mut connection).await?;
             }

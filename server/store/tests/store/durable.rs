@@ -23,6 +23,28 @@ async fn a_database_that_acknowledges_before_it_is_durable_is_told_otherwise() {
     }
 }
 
+/// Comes before PostgreSQL's own function in the search path, and fails in a transaction that others may end.
+const STRICT: &str = "CREATE FUNCTION shadow.octet_length(bytea) RETURNS integer LANGUAGE plpgsql AS $$ BEGIN \
+    IF current_setting('transaction_isolation') <> 'read committed' THEN RAISE EXCEPTION 'it is strict'; END IF; \
+    RETURN pg_catalog.octet_length($1); END $$";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_isolates_strictly_ends_no_read_in_favour_of_others() {
+    for database in [Postgres::direct(), Postgres::pooled().await] {
+        let Some(database) = database else { continue };
+        database.psql("CREATE SCHEMA shadow");
+        database.psql(STRICT);
+        database.set("search_path", "shadow, public, pg_catalog");
+        database.set("default_transaction_isolation", "serializable");
+        database.cut();
+        let store = database.process(&|settings| settings.ring_events = 0).await.store;
+        let first = put(&*store, &key("a/1"), "1").await;
+        let second = put(&*store, &key("a/1"), "2").await;
+        let mut watch = store.watch(portico_store::Scope::all(&config_maps()), first).unwrap();
+        assert_eq!(take(&mut watch, 1).await[0].revision(), second);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_state_that_differs_from_its_checksum_is_unreadable_in_postgres() {
     const CHANGE: &str = "UPDATE log SET value = convert_to(replace(convert_from(value, 'SQL_ASCII'), \
