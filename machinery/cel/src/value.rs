@@ -34,7 +34,7 @@ pub(crate) use steps::Steps;
 pub use text::Text;
 pub use timestamp::Timestamp;
 #[cfg(feature = "json")]
-pub use to_json::to_json;
+pub use to_json::{JsonWriter, to_json};
 
 use crate::error::EvalError;
 use crate::types::Type;

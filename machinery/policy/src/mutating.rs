@@ -1,6 +1,6 @@
 //! MutatingAdmissionPolicies as they are compiled, and what they make of a request (upstream's `mutating` and `patch`).
 
-use portico_cel::value::{List, Map, to_json};
+use portico_cel::value::{JsonWriter, List, Map, to_json};
 use portico_cel::{EvalError, Value};
 use portico_machinery::{Node, Object};
 
@@ -135,8 +135,9 @@ impl MutatingPolicy {
 }
 
 fn configuration(value: &Value<'_>) -> Result<Change, String> {
-    check_names(value, OBJECT)?;
+    // Written first: that bounds what the names are looked for in.
     let json = to_json(value).map_err(|error| error.to_string())?;
+    check_names(value, OBJECT)?;
     Object::from_node(Node(json)).map(Change::Apply).map_err(|error| error.to_string())
 }
 
@@ -144,9 +145,10 @@ fn patch(value: &Value<'_>) -> Result<Change, String> {
     let Value::List(operations) = value else {
         return Err("type mismatch: JSONPatchType.expression should evaluate to array".to_owned());
     };
-    let mut patch = Vec::with_capacity(operations.len());
+    let (mut patch, writer) = (Vec::new(), JsonWriter::new());
     for operation in operations.iter() {
-        patch.push(self::operation(&operation.map_err(|error| error.to_string())?)?.to_json());
+        let operation = operation.map_err(|error| error.to_string())?;
+        patch.push(self::operation(&operation, &writer)?.to_json());
     }
     let mut json = vec![b'['];
     json.extend(patch.join(&b','));
@@ -155,7 +157,7 @@ fn patch(value: &Value<'_>) -> Result<Change, String> {
 }
 
 /// One operation, with the members that RFC 6902 knows.
-fn operation(value: &Value<'_>) -> Result<Object, String> {
+fn operation(value: &Value<'_>, writer: &JsonWriter) -> Result<Object, String> {
     let Value::Map(fields) = value else {
         return Err("an operation of a JSON patch is no object".to_owned());
     };
@@ -169,12 +171,12 @@ fn operation(value: &Value<'_>) -> Result<Object, String> {
         }
     }
     if let Some(value) = field("value")? {
+        let json = writer.write(&value).map_err(|error| {
+            format!("JSONPath valueExpression evaluated to a type that could not marshal to JSON: {error}")
+        })?;
         if let Value::Map(Map::Object { name, .. }) = &value {
             check_names(&value, name)?;
         }
-        let json = to_json(&value).map_err(|error| {
-            format!("JSONPath valueExpression evaluated to a type that could not marshal to JSON: {error}")
-        })?;
         operation.put(&["value"], Node(json));
     }
     Ok(operation)

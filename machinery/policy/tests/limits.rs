@@ -6,8 +6,8 @@ use std::sync::Arc;
 use portico_cel::library::authorization::{Authorizer, Decision, Question};
 use portico_machinery::{GroupVersionResource, Object};
 use portico_policy::{
-    Concerned, DEFAULT_COST_LIMIT, ExpressionBudget, LazyObject, Subject, ValidatingPolicy, ValidatingSource,
-    ValidationSource, Verdict, read_request,
+    Concerned, DEFAULT_COST_LIMIT, ExpressionBudget, LazyObject, MutatingPolicy, MutatingSource,
+    MutationSource, Subject, ValidatingPolicy, ValidatingSource, ValidationSource, Verdict, read_request,
 };
 
 /// The memory of a policy of three expressions, in bytes.
@@ -43,8 +43,13 @@ fn policy(variables: &[(&'static str, &'static str)], validations: &[&'static st
     })
 }
 
-/// What policies say of an object with a hundred numbers, one after another.
+/// Verdicts of policies on an object with a hundred numbers, one after another.
 fn evaluate(work: &ExpressionBudget, policies: &[ValidatingPolicy]) -> Vec<Verdict> {
+    with_subject(work, |subject| policies.iter().map(|policy| policy.evaluate(subject)).collect())
+}
+
+/// Evaluates something about the creation of an object with a hundred numbers.
+fn with_subject<T>(work: &ExpressionBudget, evaluate: impl FnOnce(&Subject<'_>) -> T) -> T {
     let numbers: Vec<String> = (0..100).map(|number| number.to_string()).collect();
     let object = format!(r#"{{"metadata": {{"name": "o"}}, "numbers": [{}]}}"#, numbers.join(","));
     let object = Object::from_json(object.as_bytes()).unwrap();
@@ -60,7 +65,7 @@ fn evaluate(work: &ExpressionBudget, policies: &[ValidatingPolicy]) -> Vec<Verdi
         request_budget: work,
         resource: &resource,
     };
-    policies.iter().map(|policy| policy.evaluate(&subject)).collect()
+    evaluate(&subject)
 }
 
 fn refusals(verdicts: &[Verdict]) -> Vec<&str> {
@@ -81,6 +86,22 @@ fn what_all_policies_of_a_request_cost_together_is_bounded() {
     assert_eq!(work.left(), 0);
     let refused = refusals(&verdicts);
     assert!(refused.len() >= 18 && refused.iter().all(|text| *text == OUT_OF_BUDGET), "{refused:?}");
+}
+
+#[test]
+fn changes_that_contain_values_many_times_are_refused() {
+    let nested = |levels| format!("[1, 2, 3, 4]{}", ".map(x, [x, x, x, x])".repeat(levels));
+    let configuration = format!("Object{{data: Object.data{{x: {}}}}}", nested(20));
+    let operation = r#"JSONPatch{op: "add", path: "/data/x", value: "#;
+    let patch = format!("[0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(i, {operation}{}}})", nested(7));
+    for mutation in [MutationSource::Configuration(&configuration), MutationSource::Patch(&patch)] {
+        let policy =
+            MutatingPolicy::compile(&MutatingSource { mutations: vec![mutation], ..Default::default() });
+        let work = ExpressionBudget::new(DEFAULT_COST_LIMIT);
+        let change = with_subject(&work, |subject| policy.change(0, subject).map(drop));
+        let why = change.unwrap_err();
+        assert!(why.ends_with("actual cost limit exceeded"), "{why}");
+    }
 }
 
 #[test]

@@ -6,21 +6,51 @@ use serde_json::{Map as JsonMap, Number, Value as Json};
 
 use super::{Map, Steps, Value, print_double};
 use crate::error::EvalError;
-use crate::size::DEFAULT_COST_LIMIT;
 
 /// How deep values are written; what is deeper is refused.
 const MAX_DEPTH: usize = 256;
 /// Integers beyond this are texts: not every reader of JSON holds them.
 const MAX_INTEGER: u64 = 1 << 53;
+/// Items that are written, besides those that are free for each evaluation.
+const MAX_ITEMS: u64 = 100_000;
 /// Bytes of text that count as an item.
 const ITEM_BYTES: usize = 32;
 
-/// A value as JSON.
+/// Converts values to JSON that has room in one object.
+#[derive(Debug)]
+pub struct JsonWriter {
+    steps: Steps,
+}
+
+impl JsonWriter {
+    /// A writer of about 100,000 items, or 3 MiB of text, in all values together.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { steps: Steps::new(MAX_ITEMS) }
+    }
+
+    /// A value as JSON.
+    ///
+    /// # Errors
+    /// A library's value, an optional, a key that is no text, a value that is nested too deep. [`EvalError::Budget`] if it has no room:
+    /// a value may contain another one many times.
+    pub fn write(&self, value: &Value<'_>) -> Result<Json, EvalError> {
+        write(value, MAX_DEPTH, &self.steps)
+    }
+}
+
+impl Default for JsonWriter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// One value as JSON.
 ///
 /// # Errors
-/// A library's value, an optional, a key that is no text, a value that is nested too deep or contains too many others.
+/// As [`JsonWriter::write`].
 pub fn to_json(value: &Value<'_>) -> Result<Json, EvalError> {
-    write(value, MAX_DEPTH, &Steps::new(DEFAULT_COST_LIMIT))
+    JsonWriter::new().write(value)
 }
 
 fn write(value: &Value<'_>, depth: usize, steps: &Steps) -> Result<Json, EvalError> {
