@@ -1,13 +1,16 @@
 //! YAML into JSON text, which then takes the same way as JSON: YAML 1.1 as upstream reads it, with budgets.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::ops::Range;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
 use serde_saphyr::options::{AliasLimits, DuplicateKeyPolicy, MergeKeyPolicy, NonFiniteFloatPolicy};
 use serde_saphyr::{Error, Spanned};
 
 use super::limits::{MAX_DEPTH, MAX_VALUES};
-use super::yaml_errors;
+use super::yaml_errors::{self, EXCESSIVE_ALIASING};
 
 /// Maximum size of the JSON that a YAML text expands to: four times the largest body.
 const MAX_JSON: usize = 12 * 1024 * 1024;
@@ -23,8 +26,6 @@ const MIN_MAX_REPLAYED: usize = 1_000;
 const MAX_REPLAYED_PER_BYTE: usize = 16;
 /// Maximum number of copies that nested anchors make of each event.
 const MAX_COPIES: usize = 4;
-/// Upstream's message for a text that exceeds one of these.
-pub(super) const EXCESSIVE_ALIASING: &str = "document contains excessive aliasing";
 
 /// The JSON of the first document of a YAML text, duplicate keys and all.
 ///
@@ -230,45 +231,80 @@ impl<'de> Visitor<'de> for Transcode<'_, '_> {
         self.check_size()
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<(), A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
         self.0.json.push(b'{');
-        write_entries(self.0, entries)?;
+        let (start, mut entries) = (self.0.json.len(), Vec::new());
+        write_entries(self.0, map, &mut entries)?;
+        self.0.repeat_last_values(start, &entries);
         self.0.json.push(b'}');
-        Ok(())
+        self.check_size()
+    }
+}
+
+/// An entry of a map, with the place of its value in the JSON.
+struct Entry {
+    key: String,
+    value: Range<usize>,
+}
+
+impl Out<'_> {
+    /// Gives repeated keys their last value: upstream has forgotten the others when it reads the JSON. Each stays twice,
+    /// for the search for duplicate keys.
+    fn repeat_last_values(&mut self, start: usize, entries: &[Entry]) {
+        let places: HashMap<&str, usize> =
+            entries.iter().enumerate().map(|(at, entry)| (entry.key.as_str(), at)).collect();
+        if places.len() == entries.len() {
+            return;
+        }
+        let (mut seen, mut json) = (HashSet::new(), Vec::new());
+        for (at, entry) in entries.iter().enumerate() {
+            let last = places[entry.key.as_str()];
+            if !seen.insert(entry.key.as_str()) && at != last {
+                continue;
+            }
+            if !json.is_empty() {
+                json.push(b',');
+            }
+            json.extend(Value::from(entry.key.as_str()).to_string().into_bytes());
+            json.push(b':');
+            json.extend_from_slice(&self.json[entries[last].value.clone()]);
+        }
+        self.json.truncate(start);
+        self.json.extend(json);
     }
 }
 
 /// Writes the entries of a map, those of merged maps included, without brackets.
-fn write_entries<'de, A: MapAccess<'de>>(out: &mut Out<'_>, mut entries: A) -> Result<(), A::Error> {
-    let start = out.json.len();
-    loop {
-        let before = out.json.len();
-        if before > start {
+fn write_entries<'de, A: MapAccess<'de>>(
+    out: &mut Out<'_>,
+    mut map: A,
+    entries: &mut Vec<Entry>,
+) -> Result<(), A::Error> {
+    while let Some(key) = map.next_key::<Spanned<Key>>()? {
+        if is_merge_key(out.text, &key) {
+            map.next_value_seed(Merged { out, entries })?;
+            continue;
+        }
+        if !entries.is_empty() {
             out.json.push(b',');
         }
-        let from = out.json.len();
-        let Some(key) = entries.next_key::<Spanned<Key>>()? else {
-            out.json.truncate(before);
-            return Ok(());
-        };
-        if is_merge_key(out.text, &key) {
-            entries.next_value_seed(Merged(out))?;
-            if out.json.len() == from {
-                out.json.truncate(before);
-            }
-        } else {
-            serde_json::to_writer(&mut out.json, &key.value.0).map_err(A::Error::custom)?;
-            out.json.push(b':');
-            entries.next_value_seed(Transcode(out))?;
-        }
+        serde_json::to_writer(&mut out.json, &key.value.0).map_err(A::Error::custom)?;
+        out.json.push(b':');
+        let start = out.json.len();
+        map.next_value_seed(Transcode(out))?;
+        entries.push(Entry { key: key.value.0, value: start..out.json.len() });
         Transcode(out).check_size()?;
     }
+    Ok(())
 }
 
-/// Writes the entries of a map, or of the maps of a list from the last to the first.
-struct Merged<'o, 't>(&'o mut Out<'t>);
+/// Writes the entries of a map, or of the maps of a list, of which the first ones win.
+struct Merged<'o, 't, 'e> {
+    out: &'o mut Out<'t>,
+    entries: &'e mut Vec<Entry>,
+}
 
-impl<'de> DeserializeSeed<'de> for Merged<'_, '_> {
+impl<'de> DeserializeSeed<'de> for Merged<'_, '_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -276,26 +312,27 @@ impl<'de> DeserializeSeed<'de> for Merged<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Merged<'_, '_> {
+impl<'de> Visitor<'de> for Merged<'_, '_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("map or sequence of maps as the value")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<(), A::Error> {
-        write_entries(self.0, entries)
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
+        write_entries(self.out, map, self.entries)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let start = self.0.json.len();
-        let mut maps = Vec::new();
-        while items.next_element_seed(Merged(self.0))?.is_some() {
-            maps.push(self.0.json.split_off(start));
+        let (start, mut maps) = (self.entries.len(), vec![self.entries.len()]);
+        while items.next_element_seed(Merged { out: &mut *self.out, entries: &mut *self.entries })?.is_some()
+        {
+            maps.push(self.entries.len());
         }
-        maps.retain(|map| !map.is_empty());
-        maps.reverse();
-        self.0.json.extend(maps.join(&b','));
+        let mut merged = self.entries.split_off(start);
+        for from in maps.iter().rev().skip(1) {
+            self.entries.extend(merged.drain(from - start..));
+        }
         Ok(())
     }
 }
@@ -361,13 +398,14 @@ mod tests {
             ),
             ("1: x\ntrue: why", r#"{"1":"x","true":"why"}"#),
             ("a: &x [1, null]\nb: *x", r#"{"a":[1,null],"b":[1,null]}"#),
-            ("a: 1\na: 2", r#"{"a":1,"a":2}"#),
+            ("a: 1\na: 2", r#"{"a":2,"a":2}"#),
+            ("a: 1\nb: x\na: 2\na: [3]", r#"{"a":[3],"b":"x","a":[3]}"#),
             ("# one\n---\na: 1\n--- \na: 2", r#"{"a":1}"#),
             ("a: 1\n...\n]", r#"{"a":1}"#),
             ("a:\n  b: |\n    x\n    y\n", r#"{"a":{"b":"x\ny\n"}}"#),
             ("base: &b {x: 1}\nmore: {<<: *b, z: 2}", r#"{"base":{"x":1},"more":{"x":1,"z":2}}"#),
-            ("<<: {}\na: 1\n<<: {a: 2}\n\"<<\": 3", r#"{"a":1,"a":2,"<<":3}"#),
-            ("<<: [{a: 1}, {}, {a: 2}]\nb: 1", r#"{"a":2,"a":1,"b":1}"#),
+            ("<<: {}\na: 1\n<<: {a: 2}\n\"<<\": 3", r#"{"a":2,"a":2,"<<":3}"#),
+            ("<<: [{a: 1}, {}, {a: 2}]\nb: 1", r#"{"a":1,"a":1,"b":1}"#),
             ("{\"a\":1} x", r#"{"a":1}"#),
         ];
         for (text, want) in rows {

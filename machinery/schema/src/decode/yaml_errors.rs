@@ -4,12 +4,14 @@ use serde_saphyr::Error;
 use serde_saphyr::budget::BudgetBreach;
 
 use super::limits::TooManyValues;
-use super::yaml::EXCESSIVE_ALIASING;
+
+/// Message for a text that exceeds a limit of aliases.
+pub(super) const EXCESSIVE_ALIASING: &str = "document contains excessive aliasing";
 
 const NO_TOKEN: &str = "found character that cannot start any token";
 const NO_CONTENT: &str = "did not find expected node content";
 
-/// What the reader of tokens reports of its own; the line of every other syntax error is one less upstream.
+/// Parts of errors of the scanner. Upstream counts the line of every other syntax error from 0.
 const OF_TOKENS: [&str; 3] = ["hexdecimal number", "expected whitespace", "tag handle"];
 
 /// The error of a text.
