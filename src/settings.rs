@@ -27,6 +27,7 @@ mod process;
 mod proxying;
 mod service_accounts;
 mod serving;
+mod short_help;
 mod signing;
 mod store;
 mod tracing;
@@ -50,6 +51,7 @@ pub(crate) use process::{LoggingFormat, Process, ReadyFormat};
 pub(crate) use proxying::Proxying;
 pub(crate) use service_accounts::ServiceAccounts;
 pub(crate) use serving::Serving;
+use short_help::with_short_help;
 pub(crate) use signing::Signing;
 pub(crate) use store::StoreSettings;
 pub(crate) use tracing::Tracing;
@@ -347,7 +349,7 @@ impl Settings {
 
 /// The command line of a process that serves.
 pub(crate) fn command() -> clap::Command {
-    with_environment(foreign_flags::with_foreign_flags(Cli::command()))
+    with_short_help(with_environment(foreign_flags::with_foreign_flags(Cli::command())))
 }
 
 /// The command with other defaults.
