@@ -109,9 +109,12 @@ pub fn amount(name: &str, value: &Cursor<'_>, errors: &mut Errors) {
 
 /// The resources of a container.
 pub(super) fn of_container(container: &Cursor<'_>, spec: &Cursor<'_>, errors: &mut Errors) {
-    let known: Vec<&str> = spec.field("resourceClaims").items().map(|c| c.field("name").str()).collect();
-    let resources = container.field("resources");
-    container_resources(&resources, &known, errors);
+    container_resources(&container.field("resources"), &known_claims(spec), errors);
+}
+
+/// Names of the claims of a pod.
+fn known_claims<'a>(spec: &Cursor<'a>) -> Vec<&'a str> {
+    spec.field("resourceClaims").items().map(|claim| claim.field("name").str()).collect()
 }
 
 /// Limits, requests and claims.
@@ -258,6 +261,7 @@ pub(super) fn pod_level(spec: &Cursor<'_>, errors: &mut Errors) {
     if resources.field("claims").is_present() {
         errors.push(resources.field("claims").forbidden("claims may not be set for Resources at pod-level"));
     }
+    claim_names(&resources.field("claims"), &known_claims(spec), errors);
     let (limits, requests) = (resources.field("limits"), resources.field("requests"));
     for (name, value) in limits.entries() {
         pod_level_name(name, &value.path(), errors);

@@ -18,7 +18,6 @@ use portico_machinery::field::{Error, ErrorType};
 use portico_machinery::{Cursor, names};
 
 use portico_validation::Errors;
-use portico_validation::checks;
 
 /// Most parameters that a class may have, and their bytes together.
 const PARAMETERS_MAX: usize = 512;

@@ -108,7 +108,10 @@ fn sources(spec: &Cursor<'_>, errors: &mut Errors) {
         }
     }
     let (source, reference) = (spec.field("dataSource"), spec.field("dataSourceRef"));
-    if source.is_present() && reference.is_present() && !source.same_as(&reference) {
+    let differs = |field: &str| !source.field(field).same_as(&reference.field(field));
+    let are_same = reference.field("namespace").str().is_empty()
+        && !["apiGroup", "kind", "name"].iter().any(|field| differs(field));
+    if source.is_present() && reference.is_present() && !are_same {
         // Upstream prints the path where it means the value.
         errors.push(spec.invalid_as("{}", "must match dataSourceRef"));
     }

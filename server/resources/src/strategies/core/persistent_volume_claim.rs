@@ -98,7 +98,10 @@ fn sources(claim: &mut Object, old: Option<&Object>) {
     // A reference across namespaces has no counterpart.
     match (claim.get(&SOURCE), claim.get(&REFERENCE)) {
         (Some(source), None) => claim.put(&REFERENCE, source),
-        (None, Some(reference)) if !across(claim) => claim.put(&SOURCE, reference),
+        (None, Some(reference)) if !across(claim) => {
+            claim.put(&SOURCE, reference);
+            claim.remove(&["spec", "dataSource", "namespace"]);
+        }
         _ => {}
     }
 }

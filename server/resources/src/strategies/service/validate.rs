@@ -224,11 +224,12 @@ fn policies(spec: &Cursor<'_>, errors: &mut Errors) {
         }
     }
     let internal = spec.field("internalTrafficPolicy");
-    if !matches!(internal.str(), "" | "Cluster" | "Local") {
+    if internal.is_present() && !matches!(internal.str(), "Cluster" | "Local") {
         errors.push(internal.not_supported(&["Cluster", "Local"]));
     }
     let distribution = spec.field("trafficDistribution");
-    if !matches!(distribution.str(), "" | "PreferClose" | "PreferSameZone" | "PreferSameNode") {
+    let known = matches!(distribution.str(), "PreferClose" | "PreferSameZone" | "PreferSameNode");
+    if distribution.is_present() && !known {
         errors.push(distribution.not_supported(&["PreferClose", "PreferSameZone", "PreferSameNode"]));
     }
 }

@@ -79,7 +79,9 @@ fn pod_level(spec: &mut Object) {
             spec.set(&["resources", "requests", name], sum.to_string());
         }
     }
-    for (name, limit) in limits {
+    // Others are refused, as limits.
+    let of_pods = |name: &str| matches!(name, "cpu" | "memory") || name.starts_with("hugepages-");
+    for (name, limit) in limits.into_iter().filter(|(name, _)| of_pods(name)) {
         if spec.at(&["resources", "requests"]).entry_str(&name).is_none() {
             spec.set(&["resources", "requests", &name], limit);
         }
