@@ -18,7 +18,7 @@ pub(super) fn text(value: &str, indent: usize, out: &mut String) {
     out.push('\'');
 }
 
-/// True for a character that stands outside of double quotes. Tabs and what is beyond 16 bits do not, as upstream has it.
+/// True for a character that needs no double quotes. As upstream, tabs and characters beyond 16 bits need them.
 fn is_printable(c: char) -> bool {
     matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{2027}' | '\u{202a}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}')
 }
@@ -78,7 +78,7 @@ fn escape(code: u32, out: &mut String) {
     };
 }
 
-/// Whether the text can stand bare as far as syntax goes.
+/// True if the syntax of YAML allows the text without quotes.
 fn is_plain(value: &str) -> bool {
     let Some(first) = value.chars().next() else { return true };
     if value.starts_with(' ') || value.ends_with(' ') || value.starts_with("---") || value.starts_with("...")

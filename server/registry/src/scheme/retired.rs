@@ -42,7 +42,7 @@ pub(crate) fn is_retired(version: &GroupVersion, kind: &str) -> bool {
     RETIRED.iter().any(|(retired, kinds)| *retired == version && kinds.contains(&kind))
 }
 
-/// The same of a kind with its version.
+/// True for a retired group, version and kind.
 pub(super) fn is_retired_kind(kind: &GroupVersionKind) -> bool {
     is_retired(&kind.group_version(), &kind.kind)
 }
