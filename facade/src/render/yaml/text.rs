@@ -4,10 +4,13 @@ use std::fmt::Write as _;
 
 /// Writes a string that begins where the cursor is.
 pub(super) fn text(value: &str, indent: usize, out: &mut String) {
-    if !value.chars().all(is_printable) || value.contains(" \n") {
+    let has_lines = value.contains('\n');
+    // As upstream, lines that end in a space are not written as lines.
+    let ends_in_space = value.contains(" \n") || has_lines && value.ends_with(' ');
+    if ends_in_space || !value.chars().all(is_printable) {
         return double_quoted(value, out);
     }
-    if value.contains('\n') {
+    if has_lines {
         return literal(value, indent, out);
     }
     if is_plain(value) {
