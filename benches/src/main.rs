@@ -107,7 +107,7 @@ enum Bench {
     List,
     /// Many watches of few changes.
     Watch,
-    /// Creations beside 10,000 watches of other objects.
+    /// Creations with 10,000 watches of other objects.
     Dispatch,
     /// First answers of a fresh server: kubectl get pods, OpenAPI.
     Cold,

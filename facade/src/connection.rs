@@ -141,7 +141,7 @@ impl Connection {
         self.is_closing.load(Ordering::Relaxed)
     }
 
-    /// Decides on a close that [`Connection::close`] asked for: returns false, and keeps the connection open, if a request has begun since.
+    /// Confirms a [`Connection::close`]. Returns false and keeps the connection open if a request has begun since.
     #[must_use]
     pub fn confirm_close(&self) -> bool {
         let is_idle = !self.activity.is_busy();

@@ -9,7 +9,7 @@ use portico_kit::header_text::tokens;
 use crate::peers::was_proxied;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-/// Gives a page an origin of its own. Policies of the page's server apply as well.
+/// Gives a page an opaque origin. Policies of the page's server apply as well.
 const SANDBOX: HeaderValue =
     HeaderValue::from_static("sandbox allow-downloads allow-forms allow-modals allow-popups allow-scripts");
 
@@ -27,7 +27,7 @@ fn is_by_local_proxy(request: &HeaderMap) -> bool {
     clients.next().is_some_and(|first| first && clients.all(|is_loopback| is_loopback))
 }
 
-/// Media types that no browser shows as a page, whatever the content is.
+/// Media types that browsers do not show as pages.
 const DATA: [&[u8]; 4] =
     [b"application/json", b"application/vnd.kubernetes.protobuf", b"application/yaml", b"text/plain"];
 

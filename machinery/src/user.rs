@@ -70,7 +70,7 @@ impl UserInfo {
         self.name != ANONYMOUS && !self.in_group(AUTHENTICATED) && !self.in_group(UNAUTHENTICATED)
     }
 
-    /// The same with `system:authenticated`, unless the user is marked unauthenticated.
+    /// Adds `system:authenticated`, unless the user is marked unauthenticated.
     #[must_use]
     pub fn authenticated(mut self) -> Self {
         if self.lacks_authenticated() {

@@ -37,7 +37,7 @@ async fn pages_of_other_origins_do_not_use_a_client_certificate() {
     let (portico, pair) = by_certificates(&["--cors-allowed-origins", r"^https://friend\.example$"]).await;
     let browser = portico.with_certificate(&pair);
     let own = format!("https://{}", portico.https());
-    // The namespace `none` does not exist: whoever is let in gets 404.
+    // The namespace `none` does not exist: requests that are let in get 404.
     for (method, headers, code) in [
         ("GET", &[CROSS][..], 403),
         ("GET", &[CROSS, NAVIGATE, ("sec-fetch-dest", "iframe")], 403),

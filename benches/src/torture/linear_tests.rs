@@ -158,7 +158,7 @@ fn an_unseen_write_explains_conflicts_until_a_write_shows_that_it_did_not_happen
         |id, time, revision| operation(id, time, Request::Update(revision, content(id)), Response::Conflict);
     let patch = || Request::Patch(Patch { writer: 2, mark: "m".to_owned(), group: None });
     for (request, last_is_judged) in [(Request::Update(5, content(2)), true), (patch(), false)] {
-        // It may have happened, and nobody has seen its state.
+        // It may have happened, and no client has seen its state.
         let mut history = unanswered(request);
         history.push(conflict(3, (4, 5), 5));
         assert_eq!(found(&history), "");

@@ -225,7 +225,7 @@ impl<'a> Sequence<'a> {
         self.unseen.iter().any(|one| one.begun <= by && kind(&one.request))
     }
 
-    /// Whether such a write may have taken effect by then, unseen, between a state and the next one. The next state leaves no room
+    /// True if such a write may have taken effect by then, unseen, between a state and the next one. The next state leaves no room
     /// if it was written on condition that this one is current; nor has an unseen write any that was conditional on another state.
     pub(crate) fn may_hide_behind(&self, at: usize, by: u64, kind: impl Fn(&Request) -> bool) -> bool {
         let fits = |request: &Request| match request {

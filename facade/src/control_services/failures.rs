@@ -17,7 +17,7 @@ pub(crate) fn lost(message: impl Into<String>) -> Status {
     status
 }
 
-/// How tonic begins the message of a failure that it has inferred from an HTTP status.
+/// Prefix of tonic's message of a failure that is inferred from an HTTP status.
 const INFERRED: &str = "grpc-status header missing";
 
 /// True if a control service has answered with this failure. A failure with a source was made here, by the transport or by [`lost`]; one

@@ -123,7 +123,7 @@ impl<'c, 'v> Call<'c, 'v> {
         Self { pattern, ..self }
     }
 
-    /// The same within the steps of an evaluation.
+    /// Limits the call to the steps of an evaluation.
     pub(crate) fn with_steps(self, steps: &'c Steps) -> Self {
         Self { steps: Some(steps), ..self }
     }
@@ -144,10 +144,10 @@ impl<'c, 'v> Call<'c, 'v> {
         self.steps.map_or_else(|| equal(one, two), |steps| equal_within(one, two, steps))
     }
 
-    /// Whether two items of a list of maps have the same keys.
+    /// True if two items of a list of maps have the same keys.
     ///
     /// # Errors
-    /// As [`Call::equal`].
+    /// See [`Call::equal`].
     pub(crate) fn same_key(
         &self,
         one: &Value<'_>,

@@ -45,7 +45,7 @@ impl Steps {
     /// Counts items before they are copied, at a unit each.
     ///
     /// # Errors
-    /// As [`Steps::take`].
+    /// See [`Steps::take`].
     pub(crate) fn take_items(&self, items: usize) -> Result<(), EvalError> {
         self.take(items.saturating_mul(STEPS_PER_UNIT as usize))
     }
@@ -53,7 +53,7 @@ impl Steps {
     /// Counts the comparison of texts of this length.
     ///
     /// # Errors
-    /// As [`Steps::take`].
+    /// See [`Steps::take`].
     pub(super) fn take_text(&self, bytes: usize) -> Result<(), EvalError> {
         self.take(bytes / STEP_BYTES)
     }

@@ -11,7 +11,7 @@ use crate::error::EvalError;
 const MAX_DEPTH: usize = 256;
 /// Integers beyond this are texts: not every reader of JSON holds them.
 const MAX_INTEGER: u64 = 1 << 53;
-/// Items that are written, besides those that are free for each evaluation.
+/// Maximum number of items, in addition to the free ones of each evaluation.
 const MAX_ITEMS: u64 = 100_000;
 /// Bytes of text that count as an item.
 const ITEM_BYTES: usize = 32;
@@ -48,7 +48,7 @@ impl Default for JsonWriter {
 /// One value as JSON.
 ///
 /// # Errors
-/// As [`JsonWriter::write`].
+/// See [`JsonWriter::write`].
 pub fn to_json(value: &Value<'_>) -> Result<Json, EvalError> {
     JsonWriter::new().write(value)
 }

@@ -54,7 +54,7 @@ fn transcode(text: &str) -> (Out<'_>, Result<(), Error>) {
         is_complete = read.is_ok();
         read
     });
-    // As upstream, whatever follows the first value of the document is not read.
+    // As upstream, content behind the first value of the document is not read.
     (out, if is_complete { Ok(()) } else { read })
 }
 

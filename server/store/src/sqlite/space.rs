@@ -171,7 +171,7 @@ impl Space {
             return Ok(());
         }
         let target = (wanted + self.bytes / SLACK_PART).min(most.saturating_mul(PAGE_BYTES));
-        // A deletion may use what is left.
+        // A deletion may use the rest.
         let margin = if is_full { 0 } else { self.bytes / MARGIN_PART };
         let path = self.path.clone();
         let extended = portico_kit::tasks::blocking(move || {
@@ -334,7 +334,7 @@ pub(crate) fn release(database: &Path) -> u64 {
     bytes
 }
 
-/// Reserves again what was freed for a start that failed: in the log if there is one. Blocks.
+/// Reserves the space again that a failed start has freed: in the log if there is one. Blocks.
 pub(crate) fn restore(database: &Path, bytes: u64) {
     if bytes == 0 {
         return;
