@@ -29,7 +29,7 @@ const WORKERS: usize = 4;
 /// What holds a namespace until this controller has emptied it.
 const FINALIZER: &str = "kubernetes";
 
-/// What is left is looked at again when all of it has gone, and after this long in any case.
+/// Interval between two passes over the rest of a namespace, unless all of it goes earlier.
 const PERIOD: Duration = Duration::from_secs(5);
 
 /// The content of namespaces that other API servers hold.
@@ -50,9 +50,9 @@ pub struct NamespaceDeletion {
 /// Content of a namespace that is being deleted.
 #[derive(Clone, Copy, Default)]
 struct Content {
-    /// How many objects were left, once they are counted.
+    /// Number of objects that were left, once they are counted.
     left: Option<usize>,
-    /// How many have gone since counting began.
+    /// Number of objects that have gone since counting began.
     gone: usize,
 }
 
@@ -144,7 +144,7 @@ impl Listener for NamespaceDeletion {
                 self.queue.add(change.namespace().to_owned());
             }
         } else if is_namespace(change.resource()) && change.stored().is_deleting() {
-            // Not again for each state of it: the conditions that this controller writes change with what is left.
+            // Later states of it are skipped: the conditions that this controller writes change with each pass.
             let is_new = change.before().is_none_or(|before| !before.is_deleting());
             if is_new || !self.emptying.lock().contains_key(change.name()) {
                 self.queue.add(change.name().to_owned());
@@ -171,7 +171,7 @@ fn waits(namespace: &Object) -> bool {
     namespace.deletion_timestamp().is_some() && finalizers.items().any(|f| f.str() == FINALIZER)
 }
 
-/// Deletes what is there, pods first, and returns what is left. Calls `counting` before what is left is counted.
+/// Deletes all objects, pods first, and returns the rest. Calls `counting` before the rest is counted.
 async fn empty(registry: &Registry, namespace: &str, counting: impl Fn()) -> Result<Remaining, Box<Status>> {
     let mut resources = served_in(registry, namespace).await?;
     let pods = GroupResource::new("", "pods");
@@ -210,7 +210,7 @@ async fn served_in(registry: &Registry, namespace: &str) -> Result<Vec<GroupReso
     Ok(resources)
 }
 
-/// Deletes the objects of a resource. Admission is asked about none of them again while all are being deleted already.
+/// Deletes the objects of a resource. Skips the resource if all of them are being deleted already, which spares admission.
 async fn delete(
     registry: &Registry,
     namespace: &str,

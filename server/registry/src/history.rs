@@ -122,7 +122,7 @@ impl Registry {
         Ok(PastObject { states: states.collect(), more: found.more, complete_from: found.complete_from })
     }
 
-    /// Past states in the version of the request, by one conversion review; if that fails each by one of its own, together.
+    /// Converts past states to the version of the request by one review; if it fails, by one review for each, concurrently.
     async fn past_objects(
         &self,
         served: &ServedResource,
@@ -138,7 +138,7 @@ impl Registry {
         join_all(each).await
     }
 
-    /// What there was at a revision, behind a path, so many; with a name that object alone.
+    /// Lists the objects of a revision behind a path, up to a limit; with a name that object alone.
     ///
     /// # Errors
     /// 410 when that is forgotten, 504 when it is in the future.

@@ -115,11 +115,11 @@ impl Objects {
         definition.serving.served().into_iter().next()
     }
 
-    /// Waits until what is looked up without waiting (definitions, webhooks, policies) shows all that other processes have written
-    /// to the store before. Where none may write there is nothing to wait for.
+    /// Waits until cached definitions, webhooks and policies show everything that other processes have written to the store before.
+    /// Returns at once if no other process can write to it.
     ///
     /// # Errors
-    /// 503.
+    /// 503 if the store cannot be read.
     pub(crate) async fn catch_up(&self) -> Result<()> {
         let definitions = self.definitions.resource();
         if self.store.current(definitions).is_some() {

@@ -1,4 +1,4 @@
-//! What control services of one store report to each other about backends.
+//! Reports about backends that control services of one store exchange.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::evidence::AvailabilityController;
 use super::server_records::{PERIOD, ServerRecords};
 
-/// How often others' reports are read and the own one is compared with what it should be. Both are in memory.
+/// Interval of reading others' reports and comparing the own one. Both are in memory.
 const EXCHANGE_PERIOD: Duration = Duration::from_secs(1);
 
 /// Exchanges reports.
@@ -24,14 +24,14 @@ pub(super) struct AvailabilityReports {
 }
 
 impl AvailabilityReports {
-    /// Of this store; `own` is the identity of this start of the control service.
+    /// Uses the records of this store; `own` is the identity of this start of the control service.
     pub(super) fn new(store: &Arc<dyn Store>, own: &str, availability: AvailabilityController) -> Self {
         let resource = GroupResource::new("portico.dev", "availabilityreports");
         let records = ServerRecords::new(store, resource, "AvailabilityReport");
         Self { records, own: own.to_owned(), availability }
     }
 
-    /// To be called before backends are checked: others may object from now on.
+    /// Announces that others may object; call it before backends are checked.
     pub(super) fn begin(&self) {
         drop(self.availability.exchange(&self.own, BTreeMap::new()));
     }

@@ -58,7 +58,7 @@ pub(super) struct Components {
     pub(super) queues: Queues,
     pub(super) facades: Facades,
     availability: AvailabilityController,
-    /// Where control services share the store.
+    /// Reports to other control services, if they can share the store.
     reports: Option<AvailabilityReports>,
     auto_register: AutoRegister,
     definitions: Definitions,

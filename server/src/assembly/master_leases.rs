@@ -1,5 +1,5 @@
-//! Which control services of one store are there, and where their facades are reached (upstream's `masterleases`): all see the same
-//! records at the same revision, so that none writes over what another one wrote.
+//! Addresses of the facades of all control services of one store (upstream's `masterleases`): all see the same records at the same
+//! revision, so that none overwrites another one's result.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;

@@ -12,9 +12,9 @@ use portico_machinery::{GroupResource, GroupVersion, Object, time};
 use portico_store::{Change, Expect, Key, Resource, Snapshot, Store, Txn, TxnError, Value};
 use tokio::time::Instant;
 
-/// How long a record counts after its last renewal (upstream's `master-lease` of 15 s).
+/// Lifetime of a record after its last renewal (upstream's `master-lease` of 15 s).
 const LASTS: Duration = Duration::from_secs(15);
-/// How often it is renewed, and others' are checked (upstream's `reconcileInterval`).
+/// Interval of renewals, and of checks of others' records (upstream's `reconcileInterval`).
 pub(super) const PERIOD: Duration = Duration::from_secs(10);
 
 /// The records of one resource. Cheap to clone.

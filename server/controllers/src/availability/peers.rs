@@ -1,5 +1,5 @@
-//! What other control services of the same store see of backends. A backend is available if one of them reaches it: each reports
-//! what it does not reach, the others which of these they reach, and only where nobody does the condition becomes false.
+//! Reports of other control services of the same store about backends. A backend is available if one of them reaches it: each reports
+//! the backends that it does not reach, the others report which of these they reach, and the condition becomes false if no one does.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use std::time::Duration;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-/// How long other control services have to report that they reach a backend before its condition becomes false.
+/// Time for other control services to report that they reach a backend, before its condition becomes false.
 pub const OBJECTION_WAIT: Duration = Duration::from_secs(5);
 
-/// What a control service, with its facades, reports to the others.
+/// Report of a control service and its facades to the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct PeerReport {
@@ -27,7 +27,7 @@ impl PeerReport {
     }
 }
 
-/// What to do about a backend that this control service does not reach.
+/// Decision about a backend that this control service does not reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unreached {
     /// Report it as unavailable.
@@ -43,11 +43,11 @@ pub(super) enum Unreached {
 pub(super) struct Peers {
     own: String,
     reports: BTreeMap<String, PeerReport>,
-    /// Since when others may report: `None` where the store has no other control service.
+    /// Start of the exchange: `None` if no other control service can share the store.
     begun: Option<Instant>,
     /// True once there has been another control service.
     is_shared: bool,
-    /// Since when an available backend is not reached.
+    /// Times since which available backends have not been reached.
     doubted: HashMap<Arc<str>, Instant>,
 }
 
@@ -86,7 +86,7 @@ impl Peers {
         self.doubted.remove(name);
     }
 
-    /// What to do about a backend that is not reached; `is_available` is its condition.
+    /// Decides about a backend that is not reached; `is_available` is its condition.
     pub(super) fn unreached(&mut self, name: &Arc<str>, is_available: bool, now: Instant) -> Unreached {
         if self.reports.values().any(|peer| peer.reached.contains(&**name)) {
             self.doubted.remove(name);

@@ -17,7 +17,7 @@ type Result<T> = std::result::Result<T, Box<Status>>;
 
 /// Who the collector is.
 const USER: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
-/// How many writes are in flight together.
+/// Maximum number of writes in flight together.
 const TOGETHER: usize = 64;
 
 /// Acts as the collector.

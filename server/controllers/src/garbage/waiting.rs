@@ -1,5 +1,5 @@
-//! Owners that wait for their dependents to go. Each is looked at again when one of those goes that it was found to wait for, not
-//! with each of them: to look reads the dependents.
+//! Owners that wait for their dependents to go. An owner is checked again when the dependent goes that it was found to wait for, not
+//! with each dependent: a check reads all of them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl Waiting {
         self.owners.lock().remove(uid);
     }
 
-    /// Those of these owners that are to be looked at again after a change of a dependent.
+    /// Returns the owners among these that a change of a dependent wakes.
     pub(super) fn woken_by(
         &self,
         owners: &[Box<str>],

@@ -15,7 +15,7 @@ use super::aggregated::{COUNTABLE_VERBS, Collection, ForeignCounts};
 use super::decide::{self, Counted};
 use super::watched::{QuotaKey, quotas};
 
-/// How many objects are decoded before other tasks may run.
+/// Number of objects that are decoded before other tasks may run.
 const TURN: usize = 256;
 
 /// Counts quotas. Cheap to clone.

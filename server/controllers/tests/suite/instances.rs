@@ -118,7 +118,7 @@ async fn instances_go_with_their_namespace_and_with_their_owner() {
     tokio::time::timeout(PATIENCE, collected).await.unwrap();
 }
 
-/// How often a namespace has been emptied.
+/// Number of passes of the namespace controller.
 fn passes(harness: &Harness) -> usize {
     let text = harness.metrics.encode(Format::Text);
     let count = "workqueue_work_duration_seconds_count{name=\"namespace\"} ";

@@ -19,7 +19,7 @@ pub(super) enum Verb {
 }
 
 impl Verb {
-    /// True if admission is asked about it.
+    /// True for verbs that pass admission.
     pub(super) fn writes(self) -> bool {
         !matches!(self, Self::Get | Self::List | Self::Watch)
     }

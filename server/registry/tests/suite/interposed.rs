@@ -23,7 +23,7 @@ pub struct Interposed {
     reads: std::sync::Mutex<Vec<Option<usize>>>,
     /// How many snapshots fail before one is read.
     failures: AtomicUsize,
-    /// States that are shown until the store is asked.
+    /// States that [`Store::cached`] returns until [`Store::snapshot`] is called.
     behind: std::sync::Mutex<HashMap<Resource, Snapshot>>,
     /// A resource that [`Store::cached`] does not show.
     uncached: std::sync::Mutex<Option<Resource>>,
@@ -47,7 +47,7 @@ impl Interposed {
         self.behind.lock().unwrap().insert(state.resource().clone(), state);
     }
 
-    /// Shows nothing of a resource to [`Store::cached`] from now on.
+    /// Hides a resource from [`Store::cached`] from now on.
     pub fn uncache(&self, resource: Resource) {
         *self.uncached.lock().unwrap() = Some(resource);
     }
