@@ -46,10 +46,10 @@ impl AvailabilityReports {
             let report = self.availability.exchange(&self.own, self.others());
             let is_due = written.as_ref().is_none_or(|(_, at)| at.elapsed() >= PERIOD);
             if is_due || written.as_ref().is_some_and(|(before, _)| *before != report) {
-                self.write(&report).await;
-                written = Some((report, Instant::now()));
+                let is_written = self.write(&report).await;
+                written = is_written.then(|| (report, Instant::now()));
             }
-            if is_due {
+            if is_due && written.is_some() {
                 self.records.remove_expired(Some(&self.own), &mut renewals).await;
             }
         }
@@ -67,13 +67,14 @@ impl AvailabilityReports {
         others.map(|record| (record.key.name().to_owned(), report(record))).collect()
     }
 
-    async fn write(&self, report: &PeerReport) {
+    /// Writes the own report. Returns true if it is written.
+    async fn write(&self, report: &PeerReport) -> bool {
         self.records
             .renew(&self.own, |record| {
                 record.set(&["spec", "unreached"], report.unreached.iter().collect::<Vec<_>>());
                 record.set(&["spec", "reached"], report.reached.iter().collect::<Vec<_>>());
             })
-            .await;
+            .await
     }
 }
 

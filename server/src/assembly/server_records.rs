@@ -41,14 +41,14 @@ impl ServerRecords {
         self.store.cached(&self.resource)
     }
 
-    /// Writes a record with further fields of its spec.
-    pub(super) async fn renew(&self, name: &str, fields: impl FnOnce(&mut Object)) {
+    /// Writes a record with further fields of its spec. Returns true if it is written.
+    pub(super) async fn renew(&self, name: &str, fields: impl FnOnce(&mut Object)) -> bool {
         let key = self.key(name);
         let written = async {
             let value = self.value(&key, fields)?;
             self.write(Txn::one(key.clone(), Expect::Any, Change::Put(value))).await
         };
-        logged(written.await);
+        logged(written.await)
     }
 
     /// Removes a record of this control service: others need not wait until it has expired.
@@ -102,8 +102,10 @@ impl ServerRecords {
     }
 }
 
-fn logged(done: Result<(), TxnError>) {
-    if let Err(error) = done {
-        tracing::debug!(%error, "the record of a control service is not written; tried again");
-    }
+/// Logs a failure. Returns true if there is none.
+fn logged(done: Result<(), TxnError>) -> bool {
+    done.inspect_err(
+        |error| tracing::debug!(%error, "the record of a control service is not written; tried again"),
+    )
+    .is_ok()
 }

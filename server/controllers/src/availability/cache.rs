@@ -37,6 +37,15 @@ pub struct Outcome {
     valid_until: Instant,
 }
 
+impl Outcome {
+    /// Lets it expire now, but no earlier than [`HINT_PAUSE`] after the probe. Returns the time until then.
+    fn expire_soon(&mut self, now: Instant) -> Duration {
+        let due = now.max(self.at + HINT_PAUSE);
+        self.valid_until = self.valid_until.min(due);
+        due - now
+    }
+}
+
 /// One facade's experience.
 #[derive(Clone, Debug)]
 pub struct Hint {
@@ -136,10 +145,14 @@ impl Cache {
     pub fn lost(&mut self, target: &Target, now: Instant) -> Option<(Arc<str>, Duration)> {
         let uses = |(_, o): &(_, &mut Outcome)| o.result.is_ok() && o.plan.targets.contains(target);
         let (name, outcome) = self.outcomes.iter_mut().find(uses)?;
-        let due = now.max(outcome.at + HINT_PAUSE);
-        outcome.valid_until = outcome.valid_until.min(due);
         self.canaries.insert(name.clone());
-        Some((name.clone(), due - now))
+        Some((name.clone(), outcome.expire_soon(now)))
+    }
+
+    /// Another control service has stopped reaching the backend. Returns when to probe it again if the last probe reached it.
+    pub fn doubt(&mut self, name: &str, now: Instant) -> Option<Duration> {
+        let outcome = self.outcomes.get_mut(name).filter(|outcome| outcome.result.is_ok())?;
+        Some(outcome.expire_soon(now))
     }
 
     /// All that use an address of this failed plan and were well are to be looked at again. What facades have seen was

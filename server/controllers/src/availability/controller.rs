@@ -126,10 +126,16 @@ impl<P: Prober> Availability<P> {
 
     /// Takes the reports of all other control services of the store, by identity, and returns the one of this, which is `own`.
     pub fn exchange(&self, own: &str, others: BTreeMap<String, PeerReport>) -> PeerReport {
-        let mut peers = self.inner.peers.lock();
-        let changed = peers.replace(own, others, Instant::now());
-        let report = peers.own_report(self.inner.cache.lock().reached(Instant::now()));
-        drop(peers);
+        let now = Instant::now();
+        let (mut peers, mut cache) = (self.inner.peers.lock(), self.inner.cache.lock());
+        for name in peers.newly_unreached(&others) {
+            if let Some(delay) = cache.doubt(name, now) {
+                self.inner.remote.add_after(name.into(), delay);
+            }
+        }
+        let changed = peers.replace(own, others, now);
+        let report = peers.own_report(cache.reached(now));
+        drop((peers, cache));
         changed.into_iter().for_each(|name| self.inner.remote.add(name.into()));
         report
     }

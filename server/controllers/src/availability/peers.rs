@@ -43,10 +43,9 @@ pub(super) enum Unreached {
 pub(super) struct Peers {
     own: String,
     reports: BTreeMap<String, PeerReport>,
-    /// Start of the exchange: `None` if no other control service can share the store.
-    begun: Option<Instant>,
-    /// True once there has been another control service.
-    is_shared: bool,
+    /// Time of the last report of another control service, initially the start of the exchange. `None` if no other control service
+    /// can share the store.
+    last_seen: Option<Instant>,
     /// Times since which available backends have not been reached.
     doubted: HashMap<Arc<str>, Instant>,
 }
@@ -60,12 +59,25 @@ impl Peers {
         now: Instant,
     ) -> BTreeSet<String> {
         own.clone_into(&mut self.own);
-        self.begun.get_or_insert(now);
-        self.is_shared |= !reports.is_empty();
+        if self.last_seen.is_none() || !reports.is_empty() {
+            self.last_seen = Some(now);
+        }
         let (before, after) = (std::mem::replace(&mut self.reports, reports), &self.reports);
         let changed = before.keys().chain(after.keys()).filter(|peer| before.get(*peer) != after.get(*peer));
         let reports = changed.flat_map(|peer| before.get(peer).into_iter().chain(after.get(peer)));
         reports.flat_map(PeerReport::names).cloned().collect()
+    }
+
+    /// APIServices that a control service has stopped reaching, according to its next report.
+    pub(super) fn newly_unreached<'a>(
+        &self,
+        next: &'a BTreeMap<String, PeerReport>,
+    ) -> impl Iterator<Item = &'a str> {
+        next.iter().flat_map(|(peer, report)| {
+            let before = self.reports.get(peer);
+            let is_new = move |name: &&String| before.is_none_or(|before| !before.unreached.contains(*name));
+            report.unreached.iter().filter(is_new).map(String::as_str)
+        })
     }
 
     /// The report about these backends and whether this control service reaches them.
@@ -109,8 +121,8 @@ impl Peers {
         }
     }
 
-    /// True if no other control service is there that could object.
+    /// True if no other control service can object: none has reported for [`OBJECTION_WAIT`].
     fn is_alone(&self, now: Instant) -> bool {
-        !self.is_shared && self.begun.is_none_or(|begun| now - begun >= OBJECTION_WAIT)
+        self.reports.is_empty() && self.last_seen.is_none_or(|seen| now - seen >= OBJECTION_WAIT)
     }
 }

@@ -395,3 +395,37 @@ async fn a_backend_that_one_of_two_control_services_reaches_is_available_and_sel
     })
     .await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_that_one_of_two_control_services_sees_is_confirmed_by_the_other_at_once() {
+    with(|a| async move {
+        let b = setup_in(a.world.clone());
+        a.register("g");
+        exchange(&a, &b, 5).await;
+        assert!(a.world.available("v1.g").0);
+        [&*a, &b].iter().for_each(|s| s.backends.set("v1.g", Some(503)));
+        a.controller.hint("edge", "v1.g", Some(ProbeStage::Dial), "connection refused");
+        exchange(&a, &b, 10).await;
+        assert!(!a.world.available("v1.g").0);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_control_service_that_is_left_alone_waits_for_no_objections() {
+    with(|a| async move {
+        let b = setup_in(a.world.clone());
+        a.register("g");
+        exchange(&a, &b, 2).await;
+        b.tasks.cancel();
+        for _ in 0..6 {
+            a.controller.exchange("a", [].into());
+            sleep(Duration::from_secs(1)).await;
+        }
+        a.backends.set("v1.g", Some(503));
+        a.controller.hint("edge", "v1.g", Some(ProbeStage::Dial), "connection refused");
+        let took = a.until(|a| !a.world.available("v1.g").0).await;
+        assert!(took < Duration::from_millis(10), "{took:?}");
+    })
+    .await;
+}
