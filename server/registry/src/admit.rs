@@ -29,7 +29,8 @@ impl Verbs {
         }
     }
 
-    /// The first half of admission: before a write is prepared and validated. Gives warnings for the caller.
+    /// The first half of admission: before a write is prepared and validated. Gives warnings for the caller. Waits for webhooks and
+    /// policies that other processes have written, except for kinds that are not stored, which are served without the store.
     pub(crate) async fn admit_mutate(
         &self,
         attributes: Attributes<'_>,
@@ -38,6 +39,9 @@ impl Verbs {
     ) -> Result<Vec<String>> {
         if attributes.context.internal {
             return Ok(Vec::new());
+        }
+        if attributes.served.info.stored {
+            self.objects.catch_up().await?;
         }
         match self.admission.mutate(&self.objects, attributes, new, old) {
             Some(mutating) => mutating.await,

@@ -10,7 +10,7 @@ use portico_kinds::Kinds;
 use portico_kit::metrics;
 use portico_kit::offload::Offload;
 use portico_machinery::{GroupResource, GroupVersion, GroupVersionKind, Object, Reason};
-use portico_store::Store;
+use portico_store::{Store, ask_once};
 
 use crate::Result;
 use crate::admission::Admission;
@@ -128,7 +128,7 @@ impl Registry {
     ) -> Result<Written> {
         let served = self.objects().served(resource)?;
         let namespace = object.namespace().to_owned();
-        self.verbs.create(context, &served, &namespace, object, options).await
+        ask_once(self.verbs.create(context, &served, &namespace, object, options)).await
     }
 
     /// Reads an object, as fresh as the last acknowledged write.
@@ -190,7 +190,7 @@ impl Registry {
         let served = self.objects().served(resource)?;
         let (namespace, name) = (object.namespace().to_owned(), object.name().to_owned());
         let place = Place { part, namespace: &namespace, name: &name };
-        self.verbs.update(context, &served, place, object, options).await
+        ask_once(self.verbs.update(context, &served, place, object, options)).await
     }
 
     /// Replaces the status of an object.
@@ -219,7 +219,7 @@ impl Registry {
         options: &PatchOptions,
     ) -> Result<Written> {
         let served = self.objects().served(resource)?;
-        self.verbs.patch(context, &served, place, patch, options).await
+        ask_once(self.verbs.patch(context, &served, place, patch, options)).await
     }
 
     /// Applies a configuration (YAML or JSON) to an object or one of its subresources, or creates it; conflicts of
@@ -236,7 +236,7 @@ impl Registry {
         options: &PatchOptions,
     ) -> Result<Written> {
         let served = self.objects().served(resource)?;
-        self.verbs.apply(context, &served, place, config, options).await
+        ask_once(self.verbs.apply(context, &served, place, config, options)).await
     }
 
     /// Deletes an object, or marks it when finalizers keep it.
@@ -252,7 +252,7 @@ impl Registry {
         options: &DeleteOptions,
     ) -> Result<Deleted> {
         let served = self.objects().served(resource)?;
-        self.verbs.delete(context, &served, namespace, name, options).await
+        ask_once(self.verbs.delete(context, &served, namespace, name, options)).await
     }
 
     /// Deletes what the options select; returns what was there, as it was.
@@ -269,7 +269,8 @@ impl Registry {
     ) -> Result<Listed> {
         let served = self.objects().served(resource)?;
         let page = self.verbs.select_collection(&served, namespace, select).await?;
-        self.verbs.delete_collection(context, &served, namespace, &page.records, options).await?;
+        let deleting = self.verbs.delete_collection(context, &served, namespace, &page.records, options);
+        ask_once(deleting).await?;
         Ok(page.into())
     }
 

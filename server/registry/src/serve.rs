@@ -36,7 +36,7 @@ use crate::served::ServedResource;
 use crate::typed::{Context, Part, Place};
 use crate::verbs::Verbs;
 use request::{Handling, Request};
-use verb::Route;
+use verb::{Route, Verb};
 
 /// The audit annotation of a deprecated API.
 const DEPRECATED: &str = "k8s.io/deprecated";
@@ -60,10 +60,11 @@ impl CallHandler {
 
     /// Answers a call; a failure is an answer, too. Work that takes long leaves this thread.
     pub(crate) async fn serve(self: &Arc<Self>, call: Call) -> Answer {
-        let served = match self.find(&call).await {
-            Ok(served) => served,
-            Err(status) => return negotiate::failure(*status, &call.accept),
-        };
+        portico_store::ask_once(self.dispatch(call)).await
+    }
+
+    async fn dispatch(self: &Arc<Self>, call: Call) -> Answer {
+        let served = self.find(&call).await;
         let Some(offload) = self.objects().offload.get() else { return self.answer(&call, served).await };
         let placement = long_work::placement(self.objects(), served.as_deref(), &call);
         if placement == Placement::Inline {
@@ -72,8 +73,9 @@ impl CallHandler {
         // In a box: held here by value it would make the future of every request three times as large.
         let work = Box::pin({
             let handler = Arc::clone(self);
+            let answered = async move { handler.answer(&call, served).await };
             // On another thread it is still a part of the request.
-            spans::current().around(async move { handler.answer(&call, served).await })
+            spans::current().around(portico_store::ask_once(answered))
         });
         let ended = || Answer::status(*failure::unfinished());
         let answer = match placement {
@@ -83,14 +85,17 @@ impl CallHandler {
         answer.unwrap_or_else(ended)
     }
 
-    /// The kind that a call names. Before it is unknown it is looked for among definitions that other processes have just written.
-    async fn find(&self, call: &Call) -> Result<Option<Arc<ServedResource>>> {
+    /// The kind that a call names. If it is unknown, other processes may have just defined it: looks it up again with their
+    /// definitions, as far as the store can be read.
+    async fn find(&self, call: &Call) -> Option<Arc<ServedResource>> {
         let served = route::served(self.objects(), &call.target);
         if served.is_some() {
-            return Ok(served);
+            return served;
         }
-        self.objects().catch_up().await?;
-        Ok(route::served(self.objects(), &call.target))
+        if let Err(status) = self.objects().catch_up().await {
+            tracing::debug!(%status, "definitions may be outdated");
+        }
+        route::served(self.objects(), &call.target)
     }
 
     /// Begins anew when the definition that the call was validated along has changed by the time of its write.
@@ -145,27 +150,20 @@ impl CallHandler {
         let Route { served, action, part, namespace } = route::find(&self.handling.handlers, served, call)?;
         negotiate::check_route(action, &served, call)?;
         let name = checked_name(call)?;
-        if !action.writes() {
+        if matches!(action, Verb::Get | Verb::List | Verb::Watch) {
             check_key(&served, namespace, name)?;
         }
         let place = Place { part, namespace, name };
         let query = Query::parse(&call.query);
         let handler = &self.handling;
         let request = Request { handler, call, context, recorder, served, query, namespace, place };
-        let answered = async {
-            if action.writes() && !context.internal {
-                // For admission, which reads webhooks and policies without waiting.
-                self.objects().catch_up().await?;
-            }
-            request.answer(action).await
-        };
-        portico_store::ask_once(answered).await
+        request.answer(action).await
     }
 
     /// Decides on a connection; what is none is answered.
     pub(crate) async fn connect(self: &Arc<Self>, call: Call, registered: &dyn Registered) -> Connected {
         let context = Context::new(call.user.clone(), call.user_agent.as_str());
-        let decided = match self.try_connect(&call, &context, registered).await {
+        let decided = match portico_store::ask_once(self.try_connect(&call, &context, registered)).await {
             Ok(Some(decided)) => decided,
             Ok(None) => return Connected::Answered(self.serve(call).await),
             Err(status) => Connected::Answered(negotiate::failure(*status, &call.accept)),
@@ -192,7 +190,6 @@ impl CallHandler {
         }
         let place = Place { part: Part::Subresource(&target.subresource), namespace, name: &target.name };
         let attributes = Attributes::new(context, &served, place, Options::Connect);
-        self.objects().catch_up().await?;
         let admitted = self.admit_connection(call, attributes).await?;
         let call = admitted.as_ref().unwrap_or(call);
         let query = Query::parse(&call.query);

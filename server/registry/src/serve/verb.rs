@@ -18,13 +18,6 @@ pub(super) enum Verb {
     DeleteCollection,
 }
 
-impl Verb {
-    /// True for verbs that pass admission.
-    pub(super) fn writes(self) -> bool {
-        !matches!(self, Self::Get | Self::List | Self::Watch)
-    }
-}
-
 /// Where a call leads.
 pub(super) struct Route<'a> {
     pub(super) served: Arc<ServedResource>,

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::{BoxFuture, FutureExt, join_all};
+use portico_machinery::{GroupResource, Object};
+use portico_registry::{Context, CreateOptions};
 use portico_store::{Resource, Store};
 
 use crate::custom_resources::{CRDS, PROPERTIES, TABS, accept, defined, definition, tab, version};
@@ -373,7 +375,32 @@ async fn a_policy_that_another_process_has_written_is_in_force_at_once() {
     let before = harness.store.cached(&bindings).unwrap();
     let made = harness.post(&format!("{registration}/validatingadmissionpolicybindings"), binding).await;
     assert_eq!(made.code, 201, "{made:?}");
-    harness.store.stay_behind(before);
+    harness.store.stay_behind(before.clone());
     let reply = harness.post(MAPS, &object("ConfigMap", "m", "")).await;
     assert_eq!(reply.code, 422, "{reply:?}");
+    harness.store.stay_behind(before);
+    let mut map = Object::from_json(object("ConfigMap", "m", "").as_bytes()).unwrap();
+    map.set(&["metadata", "namespace"], "default");
+    let (context, options) = (Context::system("controller"), CreateOptions::default());
+    let created =
+        harness.registry.create(&context, &GroupResource::new("", "configmaps"), map, &options).await;
+    assert_eq!(created.unwrap_err().code, 422, "a write that is no request");
+}
+
+#[tokio::test]
+async fn reviews_and_unknown_resources_need_no_store() {
+    let harness = Harness::open().await;
+    let definitions =
+        harness.store.cached(&Resource::new("apiextensions.k8s.io", "customresourcedefinitions")).unwrap();
+    let without_store = || {
+        harness.store.stay_behind(definitions.clone());
+        harness.store.fail_snapshots(1);
+    };
+    without_store();
+    assert_eq!(harness.get(TABS).await.code, 404);
+    without_store();
+    let review = r#"{"spec":{"user":"u","nonResourceAttributes":{"path":"/","verb":"get"}}}"#;
+    let reply = harness.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", review).await;
+    assert_eq!(reply.code, 201, "{reply:?}");
+    assert_eq!(harness.store.failures_left(), 1, "it is not asked");
 }
