@@ -177,9 +177,9 @@ async fn empty(registry: &Registry, namespace: &str, counting: impl Fn()) -> Res
     let pods = GroupResource::new("", "pods");
     if resources.contains(&pods) {
         let mut remaining = Remaining::default();
-        delete(registry, namespace, &pods, &mut remaining).await?;
+        delete(registry, namespace, &pods, &mut remaining).await;
         counting();
-        count(registry, namespace, &pods, &mut remaining).await?;
+        count(registry, namespace, &pods, &mut remaining).await;
         if !remaining.is_empty() {
             return Ok(remaining);
         }
@@ -187,11 +187,11 @@ async fn empty(registry: &Registry, namespace: &str, counting: impl Fn()) -> Res
     }
     let mut remaining = Remaining::default();
     for resource in &resources {
-        delete(registry, namespace, resource, &mut remaining).await?;
+        delete(registry, namespace, resource, &mut remaining).await;
     }
     counting();
     for resource in served_in(registry, namespace).await? {
-        count(registry, namespace, &resource, &mut remaining).await?;
+        count(registry, namespace, &resource, &mut remaining).await;
     }
     Ok(remaining)
 }
@@ -211,35 +211,29 @@ async fn served_in(registry: &Registry, namespace: &str) -> Result<Vec<GroupReso
 }
 
 /// Deletes the objects of a resource. Skips the resource if all of them are being deleted already, which spares admission.
-async fn delete(
-    registry: &Registry,
-    namespace: &str,
-    resource: &GroupResource,
-    remaining: &mut Remaining,
-) -> Result<(), Box<Status>> {
+async fn delete(registry: &Registry, namespace: &str, resource: &GroupResource, remaining: &mut Remaining) {
     let options = DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
-    let all = ListOptions::default();
-    if registry.list(resource, namespace, &all).await?.items.iter().all(Stored::is_deleting) {
-        return Ok(());
+    let deleted = async {
+        let all = registry.list(resource, namespace, &ListOptions::default()).await?.items;
+        if all.iter().all(Stored::is_deleting) {
+            return Ok(());
+        }
+        registry.delete_collection(&context(), resource, namespace, &all, &options).await
+    };
+    if let Err(status) = deleted.await {
+        remaining.fail(resource, &status);
     }
-    if let Err(status) = registry.delete_collection(&context(), resource, namespace, &all, &options).await {
-        remaining.failures.push(format!("{resource}: {}", status.message));
-    }
-    Ok(())
 }
 
-async fn count(
-    registry: &Registry,
-    namespace: &str,
-    resource: &GroupResource,
-    remaining: &mut Remaining,
-) -> Result<(), Box<Status>> {
-    let left = registry.list(resource, namespace, &ListOptions::default()).await?;
+/// Counts the objects of a resource that are left.
+async fn count(registry: &Registry, namespace: &str, resource: &GroupResource, remaining: &mut Remaining) {
+    let left = match registry.list(resource, namespace, &ListOptions::default()).await {
+        Ok(left) => left,
+        Err(status) => return remaining.fail(resource, &status),
+    };
     let count = left.items.len() + left.unreadable;
-    if count == 0 {
-        return Ok(());
+    if count > 0 {
+        let finalizers = left.items.iter().flat_map(|object| object.object().finalizers()).map(str::to_owned);
+        remaining.add(resource.clone(), count, finalizers);
     }
-    let finalizers = left.items.iter().flat_map(|object| object.object().finalizers()).map(str::to_owned);
-    remaining.add(resource.clone(), count, finalizers);
-    Ok(())
 }

@@ -255,7 +255,7 @@ impl Registry {
         ask_once(self.verbs.delete(context, &served, namespace, name, options)).await
     }
 
-    /// Deletes what the options select; returns what was there, as it was.
+    /// Deletes listed objects of one namespace as a collection.
     ///
     /// # Errors
     /// The first failure but 404.
@@ -264,14 +264,14 @@ impl Registry {
         context: &Context,
         resource: &GroupResource,
         namespace: &str,
-        select: &ListOptions,
+        objects: &[Stored],
         options: &DeleteOptions,
-    ) -> Result<Listed> {
+    ) -> Result<()> {
         let served = self.objects().served(resource)?;
-        let page = self.verbs.select_collection(&served, namespace, select).await?;
-        let deleting = self.verbs.delete_collection(context, &served, namespace, &page.records, options);
-        ask_once(deleting).await?;
-        Ok(page.into())
+        served.require("deletecollection")?;
+        let records: Vec<_> = objects.iter().map(|object| Arc::clone(object.record())).collect();
+        let deleting = self.verbs.delete_collection(context, &served, namespace, &records, options);
+        ask_once(deleting).await.map(drop)
     }
 
     /// A snapshot of a resource and everything that happens to it afterwards.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use portico_machinery::{GroupResource, Node, Object};
+use portico_machinery::{GroupResource, Node, Object, Status};
 use serde::{Deserialize, Serialize};
 
 /// A condition as it stands in `status.conditions`.
@@ -43,6 +43,14 @@ impl Remaining {
         self.objects.insert(resource, count);
         for finalizer in finalizers {
             *self.finalizers.entry(finalizer).or_default() += 1;
+        }
+    }
+
+    /// Adds a resource whose objects could not be listed or deleted.
+    pub(super) fn fail(&mut self, resource: &GroupResource, status: &Status) {
+        let failure = format!("{resource}: {}", status.message);
+        if !self.failures.contains(&failure) {
+            self.failures.push(failure);
         }
     }
 

@@ -212,6 +212,32 @@ async fn owners_and_dependents_that_are_stored_in_an_older_version_go_as_they_ar
 }
 
 #[tokio::test]
+async fn a_resource_that_cannot_be_listed_does_not_stop_the_deletion_of_others_in_its_namespace() {
+    let harness = open().await;
+    let (namespaces, roles) =
+        (GroupResource::new("", "namespaces"), GroupResource::new("rbac.authorization.k8s.io", "roles"));
+    harness.create(&namespaces, object("v1", "Namespace", "doomed", "")).await;
+    harness.create(&bolts(), bolt("b", "doomed")).await;
+    harness.create(&roles, object("rbac.authorization.k8s.io/v1", "Role", "r", "doomed")).await;
+    let mut unreachable = harness.get(&definitions(), "", NAME).await;
+    unreachable.set(&["spec", "conversion", "strategy"], "Webhook");
+    unreachable.set(&["spec", "conversion", "webhook", "conversionReviewVersions"], ["v1"]);
+    unreachable.set(&["spec", "conversion", "webhook", "clientConfig", "url"], "https://127.0.0.1:1/convert");
+    let (context, options) = (Context::system("test"), UpdateOptions::default());
+    harness.registry.update(&context, &definitions(), Part::Main, unreachable, &options).await.unwrap();
+    store_in_v2(&harness, true).await;
+    assert!(harness.registry.list(&bolts(), "doomed", &Default::default()).await.is_err());
+    harness.delete(&namespaces, "", "doomed").await;
+    harness
+        .until_so(&namespaces, "doomed", |namespace| {
+            let conditions = namespace?.at(&["status", "conditions"]).printed();
+            conditions.contains("ContentDeletionFailed").then_some(())
+        })
+        .await;
+    assert!(harness.registry.list(&roles, "doomed", &Default::default()).await.unwrap().items.is_empty());
+}
+
+#[tokio::test]
 async fn objects_of_a_resource_that_is_not_served_hold_no_namespace() {
     let harness = open().await;
     let namespaces = GroupResource::new("", "namespaces");

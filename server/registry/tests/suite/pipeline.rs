@@ -285,7 +285,7 @@ async fn typed_verbs_pass_the_same_steps_as_requests() {
         "validate Delete configmaps/ default/m new=0 old=1 by controller",
     ];
     walk.asked("delete", &deleted);
-    let all = (ListOptions::default(), DeleteOptions::default());
-    registry.delete_collection(&context, &maps, "default", &all.0, &all.1).await.unwrap();
+    let all = registry.list(&maps, "default", &ListOptions::default()).await.unwrap().items;
+    registry.delete_collection(&context, &maps, "default", &all, &DeleteOptions::default()).await.unwrap();
     walk.asked("delete collection", &[]);
 }

@@ -50,12 +50,11 @@ pub(super) async fn delete(registry: &Registry, resource: &GroupResource) -> Res
         }
         Err(status) => return Err(Failure::of_list(&status)),
     };
-    let namespaces: BTreeSet<&str> = all.iter().map(|instance| instance.namespace()).collect();
-    let context = Context::system("system:apiserver");
-    let (everything, options) = (ListOptions::default(), DeleteOptions::default());
+    let (context, options) = (Context::system("system:apiserver"), DeleteOptions::default());
     let mut errors = BTreeSet::new();
-    for namespace in namespaces {
-        let deleted = registry.delete_collection(&context, resource, namespace, &everything, &options).await;
+    for instances in all.chunk_by(|a, b| a.namespace() == b.namespace()) {
+        let namespace = instances[0].namespace();
+        let deleted = registry.delete_collection(&context, resource, namespace, instances, &options).await;
         errors.extend(deleted.err().map(|status| status.message));
     }
     if !errors.is_empty() {
