@@ -12,37 +12,42 @@ pub(crate) fn now() -> i64 {
     i64::try_from(since().as_secs()).unwrap_or(i64::MAX)
 }
 
-/// A clock for the age of history: follows the system's clock, but no step of it forward. It catches up by an eighth of the time that
-/// passes, so that history is kept for eight ninths of its retention at least.
+/// Largest step of the system's clock that is adopted at once, and the running time of the process before a larger one is adopted.
+const STEP: Duration = Duration::from_secs(3_600);
+
+/// A clock for the age of history: the system's clock, but a large step forward has to persist first. A wrong time that is corrected
+/// soon forgets nothing. The time that a machine is suspended is such a step: the monotonic clock stops.
 pub(crate) struct AgeClock {
-    now: i64,
-    /// Part of the next second.
-    rest: Duration,
+    /// Time since the Unix epoch.
+    now: Duration,
     at: Instant,
+    /// Running time of the process since the system's clock was found ahead.
+    ahead_for: Option<Duration>,
 }
 
 impl AgeClock {
-    /// The system's clock.
+    /// Starts with the time of the system's clock.
     pub(crate) fn new() -> Self {
-        Self { now: now(), rest: Duration::ZERO, at: Instant::now() }
+        Self { now: since(), at: Instant::now(), ahead_for: None }
     }
 
-    /// Now.
+    /// Returns the time in Unix seconds.
     pub(crate) fn now(&mut self) -> i64 {
         let at = Instant::now();
         let passed = at.saturating_duration_since(self.at);
         self.at = at;
-        self.advance(now(), passed)
+        self.advance(since(), passed);
+        i64::try_from(self.now.as_secs()).unwrap_or(i64::MAX)
     }
 
-    fn advance(&mut self, system: i64, passed: Duration) -> i64 {
-        let passed = self.rest + passed + passed / 8;
-        let most = self.now.saturating_add(i64::try_from(passed.as_secs()).unwrap_or(i64::MAX));
-        (self.now, self.rest) = match system <= most {
-            true => (system, Duration::ZERO),
-            false => (most, Duration::from_nanos(passed.subsec_nanos().into())),
-        };
-        self.now
+    fn advance(&mut self, system: Duration, passed: Duration) {
+        let expected = self.now + passed;
+        let is_ahead = system > expected + STEP;
+        self.ahead_for = is_ahead.then(|| self.ahead_for.map_or(Duration::ZERO, |time| time + passed));
+        match self.ahead_for {
+            Some(time) if time < STEP => self.now = expected,
+            _ => (self.now, self.ahead_for) = (system, None),
+        }
     }
 }
 
@@ -55,23 +60,51 @@ pub(crate) fn since() -> Duration {
 mod tests {
     use super::*;
 
+    const MINUTE: Duration = Duration::from_secs(60);
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    fn clock() -> AgeClock {
+        AgeClock { now: DAY, at: Instant::now(), ahead_for: None }
+    }
+
     #[test]
-    fn a_step_of_the_clock_forward_ages_nothing_at_once() {
-        const DAY: i64 = 86_400;
-        let second = Duration::from_secs(1);
-        let mut clock = AgeClock { now: 1_000, rest: Duration::ZERO, at: Instant::now() };
-        assert_eq!(clock.advance(1_001, second), 1_001);
-        for passed in 2..=9 {
-            assert!(clock.advance(1_000 + passed + DAY, second) <= 1_000 + passed + 1);
+    fn a_large_step_of_the_clock_forward_ages_nothing_before_it_has_persisted() {
+        let mut clock = clock();
+        for minute in 1..=60 {
+            clock.advance(DAY * 2 + MINUTE * minute, MINUTE);
+            assert_eq!(clock.now, DAY + MINUTE * minute);
         }
-        assert_eq!(clock.now, 1_010, "it does not catch up");
-        // Neither the clock that is set right again nor one that steps back is ahead.
-        assert_eq!(clock.advance(1_010, second), 1_010);
-        assert_eq!(clock.advance(500, second), 500);
-        // In small steps as in large ones.
-        for _ in 0..8_000 {
-            clock.advance(DAY, Duration::from_millis(1));
+        clock.advance(DAY * 2 + MINUTE * 61, MINUTE);
+        assert_eq!(clock.now, DAY * 2 + MINUTE * 61);
+        // The next one has to persist as well: the time before it was noticed does not count.
+        clock.advance(DAY * 3 + MINUTE * 161, MINUTE * 100);
+        assert_eq!(clock.now, DAY * 2 + MINUTE * 161);
+    }
+
+    #[test]
+    fn small_steps_steps_back_and_corrections_of_the_clock_are_adopted_at_once() {
+        let mut clock = clock();
+        clock.advance(DAY + MINUTE * 59, MINUTE);
+        assert_eq!(clock.now, DAY + MINUTE * 59);
+        clock.advance(DAY * 9, MINUTE);
+        clock.advance(DAY + MINUTE * 61, MINUTE);
+        assert_eq!(clock.now, DAY + MINUTE * 61);
+        clock.advance(MINUTE, MINUTE);
+        assert_eq!(clock.now, MINUTE);
+        // The time since the corrected step does not count.
+        clock.advance(DAY, MINUTE);
+        assert_eq!(clock.now, MINUTE * 2);
+    }
+
+    #[test]
+    fn history_ages_while_a_machine_is_suspended_more_than_it_runs() {
+        let mut clock = clock();
+        let mut system = clock.now;
+        let night = DAY / 3;
+        for _ in 0..100 {
+            system += night + MINUTE * 20;
+            clock.advance(system, MINUTE * 20);
+            assert!(system - clock.now <= night * 3);
         }
-        assert_eq!(clock.now, 509);
     }
 }
