@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use portico_machinery::flow_control::StoredObjects;
-use portico_machinery::{GroupResource, GroupVersionKind};
-use portico_store::{Event, EventType, Key, Resource, StoreError, Subscription, WatchError};
+use portico_machinery::{GroupResource, GroupVersionKind, Status};
+use portico_store::{Event, EventType, Incomplete, Key, Resource, StoreError, Subscription, WatchError};
 
 use crate::Result;
 use crate::failure;
@@ -153,9 +153,8 @@ impl Registry {
     pub fn log(&self) -> Result<Log> {
         let store = self.store();
         let all = Arc::new(|_: &GroupResource| true);
-        let subscription = store
-            .follow(all, store.revision())
-            .map_err(|error| portico_machinery::Status::unavailable(error.to_string()))?;
+        let subscription =
+            store.follow(all, store.revision()).map_err(|error| Status::unavailable(error.to_string()))?;
         Ok(Log { subscription })
     }
 
@@ -181,16 +180,22 @@ impl Registry {
     /// Whether an object that was not found may be there all the same, under a key or a resource whose bytes are damaged.
     ///
     /// # Errors
-    /// 503 when the store cannot be read.
+    /// 503 when the store cannot be read, or has not determined yet whether states are missing.
     pub async fn may_be_unreadable(&self, resource: &GroupResource, uid: &str) -> Result<bool> {
-        let store = self.store();
+        let (store, resource) = (self.store(), Resource::from(resource.clone()));
         let condition = store.condition();
-        if !condition.unreadable_resources.is_empty()
-            || condition.incomplete_resources.contains(&Resource::from(resource.clone()).to_string())
-        {
+        let may_lack = match &condition.incomplete {
+            Incomplete::None => false,
+            Incomplete::Unknown => {
+                return Err(Box::new(Status::unavailable("the database is not compared with its index yet")));
+            }
+            Incomplete::Resources(incomplete) => incomplete.contains(&resource),
+            Incomplete::Any => true,
+        };
+        if may_lack || !condition.unreadable_resources.is_empty() {
             return Ok(true);
         }
-        let damaged = store.damaged_keys(&Resource::from(resource.clone())).await.map_err(of_read)?;
+        let damaged = store.damaged_keys(&resource).await.map_err(of_read)?;
         Ok(damaged.iter().any(|object| object.uid() == uid || object.uid().is_empty()))
     }
 

@@ -90,4 +90,4 @@ pub use store::{ListAt, Page, SealedOtherwise, Store};
 pub use store_switch::StoreSwitch;
 pub use subscription::{Subscription, WatchError};
 pub use txn::{Change, Committed, Expect, Operation, Txn, TxnError};
-pub use unreadable::{Condition, Unreadable};
+pub use unreadable::{Condition, Incomplete, Unreadable};

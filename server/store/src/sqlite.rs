@@ -10,6 +10,7 @@ mod archiving;
 mod backup;
 mod before;
 mod compaction;
+mod compare;
 mod decode;
 mod doctor;
 mod epoch;
@@ -83,7 +84,7 @@ use crate::submit::Submitter;
 use crate::subscription::selection::Selection;
 use crate::subscription::{Subscription, WatchError};
 use crate::txn::{Committed, Txn, TxnError};
-use crate::unreadable::{Condition, Unreadable};
+use crate::unreadable::{Condition, Incomplete, Unreadable};
 
 /// A [`Store`] in a SQLite file.
 pub struct SqliteStore {
@@ -171,7 +172,7 @@ impl SqliteStore {
             path: settings.path.clone(),
             space: space.clone(),
             gives_again: AtomicBool::new(false),
-            incomplete: Mutex::default(),
+            incomplete: Mutex::new(Incomplete::Unknown),
         });
         let closing = tasks.token().child_token();
         let writer = Writer {
@@ -402,7 +403,7 @@ impl Store for SqliteStore {
             full: self.space.full(),
             unreadable: self.reader.cache.unreadable(),
             unreadable_resources: self.unreadable_resources.clone(),
-            incomplete_resources: self.compactor.incomplete.lock().clone(),
+            incomplete: self.compactor.incomplete.lock().clone(),
         }
     }
 

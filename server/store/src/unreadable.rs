@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::key::Key;
+use crate::key::{Key, Resource};
 use crate::record::{Record, Value};
 
 /// An object that exists and whose stored bytes cannot be read.
@@ -79,6 +79,20 @@ pub struct Condition {
     pub unreadable: Vec<Unreadable>,
     /// Resources whose names cannot be read, as far as they can be shown: none of their objects is served.
     pub unreadable_resources: Vec<String>,
-    /// Resources of which states are missing, in the database or in its index: lists may lack objects.
-    pub incomplete_resources: Vec<String>,
+    /// Resources whose lists may lack objects.
+    pub incomplete: Incomplete,
+}
+
+/// Resources of which states are missing in the database or in its index.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Incomplete {
+    /// No resource, or the engine does not compare them.
+    #[default]
+    None,
+    /// The comparison is due.
+    Unknown,
+    /// These resources.
+    Resources(Vec<Resource>),
+    /// Any resource: it is not known to which one the states belong.
+    Any,
 }

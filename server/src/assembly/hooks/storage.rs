@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use portico_kit::health::{Check, Endpoint, Health, HealthError};
-use portico_store::Store;
+use portico_store::{Incomplete, Store};
 
 /// How many objects one failure names.
 const MAX_NAMED: usize = 10;
@@ -37,8 +37,14 @@ fn objects(store: &dyn Store) -> Result<(), String> {
             "the names of stored resources cannot be read, and no object of theirs is served: {named}"
         ));
     }
-    if !condition.incomplete_resources.is_empty() {
-        let named = condition.incomplete_resources.join(", ");
+    let incomplete = match condition.incomplete {
+        Incomplete::None | Incomplete::Unknown => None,
+        Incomplete::Resources(resources) => {
+            Some(resources.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+        }
+        Incomplete::Any => Some("any resource".to_owned()),
+    };
+    if let Some(named) = incomplete {
         wrong.push(format!("stored states are missing, and lists may lack objects of {named}"));
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }

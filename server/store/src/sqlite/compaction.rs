@@ -19,6 +19,7 @@ use crate::error::StoreError;
 use crate::metrics::Metrics;
 use crate::publish::HistoryBytes;
 use crate::unix_time::{self, AgeClock, before};
+use crate::unreadable::Incomplete;
 
 /// Decides what to forget, on a period.
 pub(crate) struct Compactor {
@@ -36,8 +37,8 @@ pub(crate) struct Compactor {
     pub(crate) space: Arc<Space>,
     /// There may be free pages, or a log that could not be cut, that the next tick gives back.
     pub(crate) gives_again: AtomicBool,
-    /// Resources of which the file and the index of keys have different numbers of states.
-    pub(crate) incomplete: Mutex<Vec<String>>,
+    /// Unknown until the file has been compared with its index.
+    pub(crate) incomplete: Mutex<Incomplete>,
 }
 
 /// Where the compaction stands.
@@ -60,6 +61,7 @@ impl Compactor {
             if let Err(error) = self.note_archived().await {
                 tracing::warn!(%error, "whose history is kept could not be noted; tried again later");
             }
+            self.compare(opened_at).await;
             loop {
                 let done = tokio::select! {
                     _ = ticks.tick() => self.tick(&mut progress).await,
@@ -76,11 +78,11 @@ impl Compactor {
     }
 
     async fn tick(&self, progress: &mut Progress) -> Result<(), StoreError> {
+        self.compare(progress.opened_at).await;
         if !progress.counted {
             let stored = self.stored_bytes(progress.opened_at).await?;
             self.history.bytes.fetch_add(stored, Ordering::Relaxed);
             progress.counted = true;
-            self.compare_index().await?;
         }
         self.step(Step::Relax).await?;
         if self.gives_again.load(Ordering::Relaxed) || self.space.full().is_some() {
@@ -117,32 +119,17 @@ impl Compactor {
         select.fetch_one(&self.reader.pool).await.map_err(failed)
     }
 
-    /// Compares the states in the file with those in the index of keys, by which all reads find them.
-    async fn compare_index(&self) -> Result<(), StoreError> {
-        const TOTALS: &str =
-            "SELECT (SELECT count(*) FROM log NOT INDEXED), (SELECT count(*) FROM log INDEXED BY log_key)";
-        const DIFFERENT: &str = "SELECT resource FROM (\
-            SELECT resource, revision, deleted FROM log NOT INDEXED EXCEPT SELECT resource, revision, deleted FROM log INDEXED BY log_key \
-            UNION SELECT resource, revision, deleted FROM (SELECT resource, revision, deleted FROM log INDEXED BY log_key \
-            EXCEPT SELECT resource, revision, deleted FROM log NOT INDEXED)) GROUP BY resource";
-        let _permit = self.reader.scans.acquire().await.map_err(|_| StoreError::Closed)?;
-        let totals = sqlx::query_as(TOTALS).fetch_one(&self.reader.pool).await;
-        let (stored, indexed): (i64, i64) = totals.map_err(failed)?;
-        if stored == indexed {
-            return Ok(());
+    /// Compares the file with its index, unless that is done.
+    async fn compare(&self, opened_at: i64) {
+        if *self.incomplete.lock() != Incomplete::Unknown {
+            return;
         }
-        let different: Vec<i64> =
-            sqlx::query_scalar(DIFFERENT).fetch_all(&self.reader.pool).await.map_err(failed)?;
-        let name = |id: &i64| self.reader.cache.by_id(*id).map(|slot| slot.resource.to_string());
-        let resources: Vec<String> = different.iter().filter_map(name).collect();
-        tracing::error!(
-            stored,
-            indexed,
-            ?resources,
-            "the database file is damaged: states are missing from it or from its index, and lists may lack objects; see `portico doctor`"
-        );
-        *self.incomplete.lock() = resources;
-        Ok(())
+        match self.reader.incomplete(opened_at).await {
+            Ok(found) => *self.incomplete.lock() = found,
+            Err(error) => {
+                tracing::warn!(%error, "the database file could not be compared with its index; tried again later");
+            }
+        }
     }
 
     /// The newest revision that is older than the retention.
