@@ -21,10 +21,11 @@ use crate::exact::{MAX_PAST_BYTES, Range};
 use crate::store::{ListAt, Page};
 
 /// The states of an object (`$1`, `$2`, `$3`) before a revision (`$4`), so many (`$5`), and when each was written by this process's clock
-/// (`$6`): not after the first mark that its revision is behind.
+/// (`$6`): at the time of the first mark that is not before it, or of the last mark.
 const PAST: &str = concat!(
     "SELECT $2, $3, k.revision, coalesce(l.value, a.value), k.deleted, k.previous, \
-    (SELECT m.at FROM mark m WHERE m.revision >= k.revision ORDER BY m.revision LIMIT 1) + ",
+    coalesce((SELECT m.at FROM mark m WHERE m.revision >= k.revision ORDER BY m.revision LIMIT 1), \
+    (SELECT m.at FROM mark m ORDER BY m.revision DESC LIMIT 1)) + ",
     clock::ahead!("$6"),
     ", CASE WHEN l.revision IS NULL THEN a.checksum ELSE l.checksum END AS checksum FROM (\
     SELECT revision, deleted, previous FROM log \

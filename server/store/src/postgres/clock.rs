@@ -20,6 +20,20 @@ macro_rules! ahead {
 }
 pub(super) use ahead;
 
+/// The revision at a time of the database's clock (an expression), as a subquery; 0 if no mark is that old. Commits after the last
+/// mark are in its second.
+macro_rules! revision_at {
+    ($($time:expr),+) => {
+        concat!(
+            "(SELECT coalesce((SELECT CASE WHEN m.revision = (SELECT max(revision) FROM mark) \
+             THEN (SELECT revision FROM meta WHERE id = 1) ELSE m.revision END FROM mark m WHERE m.at <= ",
+            $($time),+,
+            " ORDER BY m.at DESC, m.revision DESC LIMIT 1), 0))"
+        )
+    };
+}
+pub(super) use revision_at;
+
 /// This process's clock in Unix seconds.
 pub(super) fn ours() -> f64 {
     unix_time::since().as_secs_f64()

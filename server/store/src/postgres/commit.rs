@@ -39,14 +39,17 @@ const COMMIT: &str = "WITH moved AS (\
         unnest($4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[], $10::boolean[], $11::bytea[], \
         $25::bigint[]) AS w(revision, resource, namespace, name, uid, previous, deleted, value, checksum)\
     ) ";
-/// Notes when the group is written: one mark for each second, at the last revision of it.
+/// Inserts marks if the second of the last commit is over: one for the last revision of that second, one for this group. The last mark is
+/// always in the second of the last commit.
 const MARKED: &str = concat!(
     ", clock AS (SELECT ",
     clock::now!(),
-    " AS at), unmarked AS (\
-      DELETE FROM mark USING moved WHERE at = (SELECT at FROM clock)\
+    " AS at), last AS (\
+      SELECT at FROM mark ORDER BY revision DESC LIMIT 1\
     ), marked AS (\
-      INSERT INTO mark (revision, at) SELECT moved.revision, clock.at FROM moved, clock\
+      INSERT INTO mark (revision, at) SELECT n.revision, n.at FROM moved CROSS JOIN clock LEFT JOIN last ON true \
+        CROSS JOIN LATERAL (VALUES ($1::bigint, last.at), (moved.revision, clock.at)) AS n(revision, at) \
+      WHERE last.at IS DISTINCT FROM clock.at AND n.at IS NOT NULL ON CONFLICT DO NOTHING\
     ) "
 );
 /// The channel on which the revisions of commits are sent.

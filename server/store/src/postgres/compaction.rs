@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::clock::now;
+use super::clock::{now, revision_at};
 use super::failure::{self, failed};
 use super::open;
 use super::read::Reader;
@@ -128,10 +128,9 @@ impl Compactor {
     }
 
     async fn tick(&self, marked: &mut i64) -> Result<(), StoreError> {
-        // First: without marks history does not age, and what does not age takes ever longer to count.
         let revision = self.reader.hub.revision();
         if revision != *marked {
-            self.mark(revision).await?;
+            self.forget_marks().await?;
             *marked = revision;
         }
         self.compact(self.aged().await?).await?;
@@ -154,11 +153,7 @@ impl Compactor {
 
     /// Where the revision stood when what is too old now was written.
     async fn aged(&self) -> Result<i64, StoreError> {
-        const SELECT: &str = concat!(
-            "SELECT coalesce((SELECT revision FROM mark WHERE at <= ",
-            now!(),
-            " - $1 ORDER BY at DESC, revision DESC LIMIT 1), 0)"
-        );
+        const SELECT: &str = concat!("SELECT ", revision_at!(now!(), " - $1"));
         let select = sqlx::query_scalar(SELECT).bind(seconds(self.retention));
         self.reader.pool.read(async |c| select.fetch_one(c).await).await.map_err(failed)
     }
@@ -185,10 +180,8 @@ impl Compactor {
         self.reader.pool.read(async |c| select.fetch_one(c).await).await.map_err(failed)
     }
 
-    /// Notes where the revision stands now, and forgets notes that are too old.
-    async fn mark(&self, revision: i64) -> Result<(), StoreError> {
-        const NOTE: &str =
-            concat!("INSERT INTO mark (revision, at) VALUES ($1, ", now!(), ") ON CONFLICT DO NOTHING");
+    /// Deletes marks that are too old.
+    async fn forget_marks(&self) -> Result<(), StoreError> {
         const FORGET: &str = concat!(
             "DELETE FROM mark WHERE revision < (SELECT revision FROM mark WHERE at <= ",
             now!(),
@@ -197,8 +190,6 @@ impl Compactor {
         let pool = &self.reader.pool;
         let mut lent = pool.take().await.map_err(failed)?;
         lent.begin().await.map_err(failed)?;
-        let note = sqlx::query(NOTE).bind(revision).execute(&mut *lent);
-        pool.in_time(note).await.map_err(failed)?;
         let forget = sqlx::query(FORGET).bind(seconds(self.marks_kept.max(self.retention)));
         pool.in_time(forget.execute(&mut *lent)).await.map_err(failed)?;
         lent.commit().await.map_err(failed)

@@ -175,11 +175,7 @@ impl Reader {
 /// Where the revision stood at a time in Unix seconds, of this process's clock; 0 when nothing is known that far back.
 pub(super) async fn revision_at(pool: &Connections, time: i64) -> Result<i64, sqlx::Error> {
     // Marks are set by the database's clock.
-    const SELECT: &str = concat!(
-        "SELECT coalesce((SELECT revision FROM mark WHERE at <= $2 - ",
-        clock::ahead!("$1"),
-        " ORDER BY at DESC, revision DESC LIMIT 1), 0)"
-    );
+    const SELECT: &str = concat!("SELECT ", clock::revision_at!("$2 - ", clock::ahead!("$1")));
     // Our clock is read when there is a connection: waiting for one is no difference of clocks.
     pool.read(async |c| sqlx::query_scalar(SELECT).bind(clock::ours()).bind(time).fetch_one(c).await).await
 }

@@ -150,7 +150,8 @@ impl PostgresSource {
         Ok(states)
     }
 
-    /// When the revision stood where, behind a mark. The last one is of the revision itself: it was written by the time of the next one.
+    /// When the revision stood where, behind a mark. The last one is of the revision itself, at the time of the next mark or of
+    /// the last one.
     async fn marks(
         &self,
         reading: &mut PgConnection,
@@ -158,7 +159,8 @@ impl PostgresSource {
         after: i64,
     ) -> Result<Vec<TimeMark>, sqlx::Error> {
         const MARKS: &str = "SELECT least(revision, $2), at FROM mark WHERE revision > $1 AND revision <= \
-            coalesce((SELECT min(revision) FROM mark WHERE revision >= $2), $2) ORDER BY revision LIMIT $3";
+            coalesce((SELECT min(revision) FROM mark WHERE revision >= $2), $2) UNION ALL SELECT $2, at \
+            FROM (SELECT revision, at FROM mark ORDER BY revision DESC LIMIT 1) m WHERE revision < $2 ORDER BY 1 LIMIT $3";
         if after >= revision {
             return Ok(Vec::new());
         }
