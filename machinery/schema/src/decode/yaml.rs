@@ -406,6 +406,7 @@ mod tests {
             ("base: &b {x: 1}\nmore: {<<: *b, z: 2}", r#"{"base":{"x":1},"more":{"x":1,"z":2}}"#),
             ("<<: {}\na: 1\n<<: {a: 2}\n\"<<\": 3", r#"{"a":2,"a":2,"<<":3}"#),
             ("<<: [{a: 1}, {}, {a: 2}]\nb: 1", r#"{"a":1,"a":1,"b":1}"#),
+            ("b: 1\n<<: [{}, {c: é}, [{c: 2}, {d: 3}], {}]", r#"{"b":1,"d":3,"c":"é","c":"é"}"#),
             ("{\"a\":1} x", r#"{"a":1}"#),
         ];
         for (text, want) in rows {
@@ -455,6 +456,10 @@ mod tests {
             format!("a: &a [{}]\nb: [{}]", "x,".repeat(300), "*a,".repeat(300)),
             format!("a: &a {}\nb: [{}]", "x".repeat(20_000), "*a,".repeat(200)),
             deep_copies(),
+            format!("a: &a {{k: {}}}\n<<: [{}]", "x".repeat(20_000), "*a,".repeat(3_000)),
+            format!("a: &a {{k: \"{}\"}}\n<<: [{}]", "\\x01".repeat(5_000), "*a,".repeat(3_000)),
+            format!("a: &a {{k: {}}}\n<<: [[{}]]", "x".repeat(20_000), "*a,".repeat(3_000)),
+            format!("a: &a {{k: {}}}\n<<: [{}]", "x".repeat(20_000), "{<<: *a},".repeat(1_500)),
         ];
         for text in &texts {
             assert_eq!(to_json(text).unwrap_err(), "yaml: document contains excessive aliasing", "{text}");
