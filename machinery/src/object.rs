@@ -90,10 +90,10 @@ impl Object {
         object
     }
 
-    /// Compact JSON without a closing newline.
+    /// Compact JSON without a closing newline, and without escapes that JSON does not need.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
-        to_go_json(&self.0)
+        numbers::object_json(&self.0)
     }
 
     /// The map itself, for the schema engine.
@@ -290,6 +290,12 @@ mod tests {
         let other = Object::default();
         object.copy_from(&other, &["spec"]);
         assert!(!object.at(&["spec"]).is_present());
+    }
+
+    #[test]
+    fn html_in_an_object_takes_no_more_room_than_its_text() {
+        let json = "{\"a\":\"<b>&</b>\u{2028}\",\"n\":1e-7}";
+        assert_eq!(Object::from_json(json.as_bytes()).unwrap().to_json(), json.as_bytes());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::go::escape_html;
 const WRITTEN_OUT: std::ops::Range<f64> = 1e-6..1e21;
 
 /// Compact JSON with Go's numbers and escapes.
-pub(super) struct GoJson {
+struct GoJson {
     /// Digits of the shortest exponent.
     exponent_digits: usize,
     /// Escapes what would mean something in HTML.
@@ -21,7 +21,9 @@ pub(super) struct GoJson {
 
 impl GoJson {
     /// As `json.Marshal`: `1e-7`, `"\u003c"`.
-    pub(super) const JSON: Self = Self { exponent_digits: 1, escape_html: true };
+    const JSON: Self = Self { exponent_digits: 1, escape_html: true };
+    /// Format of stored objects, which are sent as they are: `1e-7`, `"<"`. Escapes would take up to six times the space.
+    const OBJECT: Self = Self { exponent_digits: 1, escape_html: false };
     /// As `strconv.FormatFloat`, which the JSON library behind `fieldsV1` uses: `1e-07`.
     const STEP: Self = Self { exponent_digits: 2, escape_html: false };
 }
@@ -50,8 +52,17 @@ impl Formatter for GoJson {
 /// A value as compact JSON, as Go writes it.
 #[must_use]
 pub fn to_go_json<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
+    encode(value, GoJson::JSON)
+}
+
+/// A value as compact JSON with Go's numbers, as objects are stored and sent.
+pub(super) fn object_json<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
+    encode(value, GoJson::OBJECT)
+}
+
+fn encode<T: Serialize + ?Sized>(value: &T, format: GoJson) -> Vec<u8> {
     let mut json = Vec::new();
-    let mut out = serde_json::Serializer::with_formatter(&mut json, GoJson::JSON);
+    let mut out = serde_json::Serializer::with_formatter(&mut json, format);
     // Values of an object always encode, and a vector takes everything.
     if value.serialize(&mut out).is_err() {
         json.clear();
@@ -62,11 +73,5 @@ pub fn to_go_json<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
 /// A value as compact JSON, with numbers as they stand in steps of `fieldsV1`.
 #[must_use]
 pub fn step_json(value: &Value) -> String {
-    let mut json = Vec::new();
-    let mut out = serde_json::Serializer::with_formatter(&mut json, GoJson::STEP);
-    // Maps with string keys always encode, and a vector takes everything.
-    if value.serialize(&mut out).is_err() {
-        json.clear();
-    }
-    String::from_utf8(json).unwrap_or_default()
+    String::from_utf8(encode(value, GoJson::STEP)).unwrap_or_default()
 }

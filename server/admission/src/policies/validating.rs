@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portico_machinery::object::cut_at;
+use portico_machinery::object::{cut_at, to_go_json};
 use portico_machinery::{Cursor, Object, Status};
 use portico_policy::{
     Concerned, Denial, Expression, Subject, ValidatingPolicy, ValidatingSource, ValidationSource, Verdict,
@@ -212,7 +212,7 @@ impl<'a> Validation<'a> {
         failure.set(&["expressionIndex"], denial.index);
         let actions: Vec<&str> = binding.actions.iter().map(|action| action.name()).collect();
         failure.set(&["validationActions"], actions);
-        let value = format!("[{}]", String::from_utf8_lossy(&failure.to_json()));
+        let value = format!("[{}]", String::from_utf8_lossy(&to_go_json(failure.map())));
         let key = "validation.policy.admission.k8s.io/validation_failure".to_owned();
         self.target.attributes.context.annotations.note(key, value);
     }

@@ -2,6 +2,7 @@
 //! take over without a conflict, and keeps up to date.
 
 use portico_machinery::Object;
+use portico_machinery::object::to_go_json;
 use portico_schema::apply::Conflicts;
 use portico_schema::fields::Set;
 use portico_schema::managed::Manager;
@@ -48,7 +49,7 @@ pub(super) fn refresh(object: &mut Object, config: &Object) {
     let mut noted = config.clone();
     noted.remove(&["metadata", "annotations", ANNOTATION]);
     noted.sort_keys();
-    let mut text = String::from_utf8_lossy(&noted.to_json()).into_owned();
+    let mut text = String::from_utf8_lossy(&to_go_json(noted.map())).into_owned();
     text.push('\n');
     let others = object.at(&["metadata", "annotations"]).entries().filter(|(k, _)| *k != ANNOTATION);
     let size: usize = others.map(|(k, v)| k.len() + v.str().len()).sum();

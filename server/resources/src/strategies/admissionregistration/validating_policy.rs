@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use portico_machinery::field::Error;
+use portico_machinery::object::to_go_json;
 use portico_machinery::{Cursor, Object, names};
 
 use super::expressions::{self, Expressions};
@@ -65,7 +66,7 @@ fn printed(annotations: &Cursor<'_>) -> String {
         let mut shown = Object::default();
         shown.set(&["Key"], at.field("key").str());
         shown.set(&["ValueExpression"], at.field("valueExpression").str());
-        String::from_utf8_lossy(&shown.to_json()).into_owned()
+        String::from_utf8_lossy(&to_go_json(shown.map())).into_owned()
     };
     format!("[{}]", annotations.items().map(item).collect::<Vec<_>>().join(","))
 }

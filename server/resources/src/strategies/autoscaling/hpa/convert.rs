@@ -1,5 +1,6 @@
 //! Between v1 and v2: one metric has a field in v1, all else goes into annotations and comes back from them.
 
+use portico_machinery::object::to_go_json;
 use portico_machinery::{Cursor, Object};
 
 use super::metrics::{self, MEASURED, WANTED};
@@ -100,7 +101,8 @@ fn items(carrier: Option<&Object>) -> impl Iterator<Item = Cursor<'_>> {
 
 /// A JSON list, or nothing for an empty one.
 fn json_list(items: impl Iterator<Item = Object>) -> Option<String> {
-    let items: Vec<String> = items.map(|i| String::from_utf8_lossy(&i.to_json()).into_owned()).collect();
+    let items: Vec<String> =
+        items.map(|i| String::from_utf8_lossy(&to_go_json(i.map())).into_owned()).collect();
     (!items.is_empty()).then(|| format!("[{}]", items.join(",")))
 }
 
