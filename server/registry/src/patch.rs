@@ -9,7 +9,7 @@ use crate::attempts::{MAX_WRITE_ATTEMPTS, too_many_changes};
 use crate::managed_fields::{Tracked, manager_name};
 use crate::options::{FieldValidation, PatchOptions};
 use crate::replace::{Attempt, Terms, UidRule};
-use crate::scheme::is_retired;
+use crate::scheme::has_current_fields;
 use crate::served::ServedResource;
 use crate::system::settle_namespace;
 use crate::typed::{Context, Patch, Place, Written};
@@ -105,11 +105,15 @@ pub(crate) fn apply(
     }
 }
 
-/// Reads a version that is registered, but not served, as the one of the request.
+/// Reads a version that is registered, but not served, as the one of the request. Versions with other fields are refused:
+/// upstream decodes them by those.
 fn settle_version(served: &ServedResource, merged: &mut Object) {
-    let is_of_kind = served.custom.is_none() && merged.kind() == served.info.gvk.kind;
-    let retired = |version| is_retired(&version, &served.info.gvk.kind);
-    if is_of_kind && merged.api_version().parse().is_ok_and(retired) {
+    let kind = &served.info.gvk;
+    let version = merged.api_version();
+    if served.custom.is_some() || version == served.api_version || merged.kind() != kind.kind {
+        return;
+    }
+    if version.parse().is_ok_and(|version| has_current_fields(&version, kind)) {
         merged.set(&["apiVersion"], &served.api_version);
     }
 }

@@ -8,7 +8,7 @@ use portico_kinds::Kinds;
 use portico_machinery::GroupVersionKind;
 use portico_schema::DecodeError;
 
-pub(crate) use self::retired::is_retired;
+pub(crate) use self::retired::has_current_fields;
 
 /// Kinds of each group version (`metav1.AddToGroupVersion`).
 const OF_EACH_VERSION: [&str; 7] = [
@@ -49,7 +49,7 @@ impl Scheme {
         let kind = found.kind.as_str();
         let unversioned = found.group.is_empty() && found.version == "v1" && UNVERSIONED.contains(&kind);
         let of_version = || OF_EACH_VERSION.contains(&kind) && self.has_version(found);
-        unversioned || self.kinds.contains(found) || retired::is_retired_kind(found) || of_version()
+        unversioned || self.kinds.contains(found) || retired::is_retired(found) || of_version()
     }
 
     fn has_version(&self, kind: &GroupVersionKind) -> bool {
