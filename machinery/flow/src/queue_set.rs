@@ -201,10 +201,13 @@ impl<W> QueueSet<W> {
 
     /// The place in which a schema is counted.
     pub fn counts_of(&mut self, schema: &str) -> usize {
-        let place = |name| self.counts.iter().position(|counts| counts.schema == name);
-        let place = place(schema).or_else(|| place(NO_SCHEMA)).unwrap_or(self.counts.len());
+        if let Some(place) = self.counts.iter().position(|counts| counts.schema == schema) {
+            return place;
+        }
+        // Requests that were classified before a schema went may arrive in its place afterwards.
+        let is_free = |place: &usize| self.counts[*place].schema == NO_SCHEMA && !self.has_requests(*place);
+        let place = (0..self.counts.len()).find(is_free).unwrap_or(self.counts.len());
         match self.counts.get_mut(place) {
-            Some(counts) if counts.schema == schema => {}
             Some(counts) => *counts = Counts::new(schema),
             None => self.counts.push(Counts::new(schema)),
         }
@@ -214,11 +217,15 @@ impl<W> QueueSet<W> {
     /// Drops what was counted of schemas that are gone and have no requests here.
     pub fn retain_counts(&mut self, is_there: impl Fn(&str) -> bool) {
         for place in 0..self.counts.len() {
-            let has_requests = || self.requests.iter().any(|(_, held)| held.about.schema == place);
-            if !is_there(&self.counts[place].schema) && !has_requests() {
+            if !is_there(&self.counts[place].schema) && !self.has_requests(place) {
                 self.counts[place] = Counts::new(NO_SCHEMA);
             }
         }
+    }
+
+    /// True if a request waits, runs or has left seats behind that is counted in this place.
+    fn has_requests(&self, place: usize) -> bool {
+        self.requests.iter().any(|(_, held)| held.about.schema == place)
     }
 
     /// Counts of each schema.

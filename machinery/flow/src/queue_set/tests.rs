@@ -160,6 +160,21 @@ fn a_larger_limit_lets_more_run_and_fewer_queues_drain() {
     assert_eq!((set.set.queues.len(), set.set.seats_in_use), (2, 0));
 }
 
+#[test]
+fn a_place_is_not_used_again_while_a_request_that_was_classified_before_is_counted_in_it() {
+    let mut set = Set::new(QUEUES, 1);
+    set.set.retain_counts(|_| false);
+    let late = set.run("a");
+    let waiting = set.wait("b");
+    assert_eq!(set.set.counts_of("next"), 1);
+    set.finish(late);
+    assert_eq!(set.set.counts_of("after"), 2, "one that waited runs");
+    set.finish(waiting);
+    assert_eq!(set.set.counts[0].executing_seats, 0);
+    assert_eq!(set.set.counts_of("last"), 0);
+    assert_eq!(set.set.counts_of("next"), 1);
+}
+
 /// How often each flow was served while `waiting` requests of each wait all the time and one request takes `took`.
 fn served(flows: &[(&'static str, usize)], rounds: usize) -> BTreeMap<&'static str, usize> {
     let mut set = Set::new(QUEUES, 4);
