@@ -16,6 +16,7 @@ pub mod pod_spec;
 pub mod ranges;
 pub mod tolerations;
 pub mod values;
+pub mod volume_source;
 pub mod webhook;
 
 pub use conditions::validate_conditions;

@@ -1,6 +1,5 @@
 //! PersistentVolume: one source that never changes, who may use it and what becomes of it.
 
-pub(crate) mod source;
 mod validate;
 mod warnings;
 

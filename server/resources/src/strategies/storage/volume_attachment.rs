@@ -3,11 +3,10 @@
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object, names};
 
-use crate::strategies::core::persistent_volume::source as volume_source;
 use portico_registry::{Strategy, SubresourceStrategy};
 use portico_validation::Errors;
 use portico_validation::pod_spec::access_modes;
-use portico_validation::{checks, values};
+use portico_validation::{checks, values, volume_source};
 
 const METADATA_MAX: usize = 262_144;
 const MESSAGE_MAX: usize = 1_024;

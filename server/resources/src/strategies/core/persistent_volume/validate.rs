@@ -3,10 +3,10 @@
 use portico_machinery::field::{Error, ErrorType, Path};
 use portico_machinery::{Cursor, Object, names};
 
-use super::source::{self, SOURCES};
 use super::warnings::OLD_OPTIONS;
 use portico_validation::Errors;
 use portico_validation::pod_spec::access_modes;
+use portico_validation::volume_source::{self, SOURCES};
 use portico_validation::{checks, node_selector};
 
 /// Sources that can be mounted with options.
@@ -46,7 +46,7 @@ pub(super) fn volume(volume: &Object, errors: &mut Errors) {
         checks::one_of(&policy, &["Delete", "Recycle", "Retain"], errors);
     }
     node_affinity(&spec.field("nodeAffinity"), errors);
-    source::validate(&spec, volume.name(), errors);
+    volume_source::validate(&spec, volume.name(), errors);
     let root = spec.field("hostPath").field("path").str();
     if is_root(root) && policy.str() == "Recycle" {
         errors.push(policy.forbidden("may not be 'recycle' for a hostPath mount of '/'"));

@@ -1,14 +1,14 @@
-//! Where a volume's bytes are: exactly one source, and the fields that each must have.
+//! Source of a persistent volume: exactly one, and the fields that each kind of source must have.
 
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, names};
 
-use portico_validation::Errors;
-use portico_validation::pod_spec::{VolumeHolder, host_path, volume_source};
-use portico_validation::{checks, paths, values};
+use crate::Errors;
+use crate::pod_spec::{VolumeHolder, host_path, volume_source};
+use crate::{checks, paths, values};
 
-/// Sources in the order in which upstream looks at them.
-pub(super) const SOURCES: [&str; 22] = [
+/// Fields of a PersistentVolumeSpec that are a source, in the order in which upstream validates them.
+pub const SOURCES: [&str; 22] = [
     "hostPath",
     "gcePersistentDisk",
     "awsElasticBlockStore",
@@ -33,8 +33,8 @@ pub(super) const SOURCES: [&str; 22] = [
     "csi",
 ];
 
-/// Validates the source.
-pub(crate) fn validate(spec: &Cursor<'_>, name: &str, errors: &mut Errors) {
+/// Validates the source in a PersistentVolumeSpec. `name` is the volume's.
+pub fn validate(spec: &Cursor<'_>, name: &str, errors: &mut Errors) {
     let mut found = 0;
     for field in SOURCES {
         let here = spec.field(field);
