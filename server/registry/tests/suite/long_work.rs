@@ -80,7 +80,7 @@ impl BusyThread {
         tokio::select! {
             biased;
             _ = request => panic!("{what}: done by the thread that asked"),
-            left = tokio::time::timeout(PATIENCE, has_left) => left.expect(what),
+            left = tokio::time::timeout(PATIENCE, has_left) => assert!(left.is_ok(), "{what}"),
         }
     }
 
@@ -173,7 +173,7 @@ async fn delete_while_ending(harness: &Harness, accept: &str) -> u16 {
     };
     let ending = tokio::time::timeout(PATIENCE, ending);
     let (answer, ended) = tokio::join!(harness.answer("DELETE", CONFIG_MAPS, accept, "", ""), ending);
-    ended.expect("the deletion does not leave its thread");
+    assert!(ended.is_ok(), "the deletion does not leave its thread");
     answer.code
 }
 
