@@ -77,6 +77,7 @@ fn nested(levels: usize, map: &str) -> String {
 fn values_that_contain_others_many_times_are_compared_within_the_budget() {
     let exceeded = EvalError::Budget.to_string();
     let shared = nested(20, "[x, x, x, x]");
+    let keys = nested(6, "[x, x, x, x]").replace("1, 2, 3, 4", "{text: 1}");
     for expression in [
         format!("{shared} == {shared}"),
         format!("{shared} != {shared}"),
@@ -90,6 +91,7 @@ fn values_that_contain_others_many_times_are_compared_within_the_budget() {
             "lists.range(1000).all(i, {}.indexOf([]) == -1)",
             nested(9, "[x, x, x, x]").replace("1, 2, 3, 4", "''")
         ),
+        format!("{keys} == {keys}"),
         "lists.range(5000).map(i, text) == lists.range(5000).map(i, text + '')".to_owned(),
         "lists.range(5000).map(i, [text]).indexOf([text + '']) == 5000".to_owned(),
     ] {

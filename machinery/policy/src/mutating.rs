@@ -162,18 +162,23 @@ fn operation(value: &Value<'_>, writer: &JsonWriter) -> Result<Object, String> {
         return Err("an operation of a JSON patch is no object".to_owned());
     };
     let field = |name: &str| fields.get_str(name).map_err(|error: EvalError| error.to_string());
+    let written = |value: &Value<'_>| {
+        writer.write(value).map_err(|error| {
+            format!("JSONPath valueExpression evaluated to a type that could not marshal to JSON: {error}")
+        })
+    };
     let mut operation = Object::default();
     for (name, always) in [("op", true), ("path", true), ("from", false)] {
         match field(name)? {
-            Some(Value::String(text)) if always || !text.is_empty() => operation.set(&[name], &*text),
+            Some(text @ Value::String(_)) if always || text.cost_size() > 0 => {
+                operation.put(&[name], Node(written(&text)?));
+            }
             None if always => operation.set(&[name], ""),
             _ => {}
         }
     }
     if let Some(value) = field("value")? {
-        let json = writer.write(&value).map_err(|error| {
-            format!("JSONPath valueExpression evaluated to a type that could not marshal to JSON: {error}")
-        })?;
+        let json = written(&value)?;
         if let Value::Map(Map::Object { name, .. }) = &value {
             check_names(&value, name)?;
         }

@@ -94,7 +94,15 @@ fn changes_that_contain_values_many_times_are_refused() {
     let configuration = format!("Object{{data: Object.data{{x: {}}}}}", nested(20));
     let operation = r#"JSONPatch{op: "add", path: "/data/x", value: "#;
     let patch = format!("[0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(i, {operation}{}}})", nested(7));
-    for mutation in [MutationSource::Configuration(&configuration), MutationSource::Patch(&patch)] {
+    let key = format!("'{}'", "k".repeat(4_000));
+    let keys = format!("Object{{data: Object.data{{x: [{{{key}: 1}}]{}}}}}", ".map(x, [x, x])".repeat(12));
+    let path = format!("lists.range(2000).map(i, JSONPatch{{op: 'remove', path: {key}}})");
+    for mutation in [
+        MutationSource::Configuration(&configuration),
+        MutationSource::Patch(&patch),
+        MutationSource::Configuration(&keys),
+        MutationSource::Patch(&path),
+    ] {
         let policy =
             MutatingPolicy::compile(&MutatingSource { mutations: vec![mutation], ..Default::default() });
         let work = ExpressionBudget::new(DEFAULT_COST_LIMIT);

@@ -171,14 +171,17 @@ fn maps(one: &Map<'_>, two: &Map<'_>, limits: Limits<'_>) -> Result<bool, EvalEr
     if one.len() != two.len() {
         return Ok(false);
     }
+    limits.steps.take(one.len())?;
     #[cfg(feature = "json")]
     if let (Map::Json { members, of }, Map::Json { members: others, .. }) = (one, two)
-        && !undeclared_equal(members, others, of)
+        && !undeclared_equal(members, others, of, limits.steps)?
     {
         return Ok(false);
     }
-    limits.steps.take(one.len())?;
     for (key, value) in one.entries()? {
+        if let Value::String(key) = &key {
+            limits.steps.take_key(key.len())?;
+        }
         let same = match two.get(&key)? {
             Some(other) => equal_at(&value, &other, limits)?,
             None => false,
@@ -202,11 +205,38 @@ fn undeclared_equal(
     members: &serde_json::Map<String, Json>,
     others: &serde_json::Map<String, Json>,
     of: &DeclType,
-) -> bool {
-    let DeclKind::Object(object) = &of.kind else { return true };
-    // What cannot be spelled is no field.
+    steps: &Steps,
+) -> Result<bool, EvalError> {
+    let DeclKind::Object(object) = &of.kind else { return Ok(true) };
+    // A name that cannot be spelled is not a field.
     let declares = |name: &str| escape(name).is_some_and(|escaped| object.spelled(&escaped).is_some());
-    members.iter().filter(|(name, _)| !declares(name)).all(|(name, value)| others.get(name) == Some(value))
+    for (name, value) in members.iter().filter(|(name, _)| !declares(name)) {
+        take_json(value, steps)?;
+        if others.get(name) != Some(value) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Counts the steps of a comparison of JSON.
+#[cfg(feature = "json")]
+fn take_json(json: &Json, steps: &Steps) -> Result<(), EvalError> {
+    match json {
+        Json::Array(items) => {
+            steps.take(items.len())?;
+            items.iter().try_for_each(|item| take_json(item, steps))
+        }
+        Json::Object(members) => {
+            steps.take(members.len())?;
+            members.iter().try_for_each(|(name, value)| {
+                steps.take_key(name.len())?;
+                take_json(value, steps)
+            })
+        }
+        Json::String(text) => steps.take_text(text.len()),
+        _ => Ok(()),
+    }
 }
 
 /// Which of two values comes first; None for those without an order (and for NaN).

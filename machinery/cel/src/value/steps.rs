@@ -6,10 +6,12 @@ use crate::error::EvalError;
 
 /// Steps of an evaluation that cost nothing.
 const FREE: u64 = 100_000;
-/// Further steps that cost a unit, as many as characters that are read.
-const STEPS_PER_UNIT: u64 = 10;
+/// Number of further steps that cost a unit.
+const STEPS_PER_UNIT: u64 = 4;
 /// Bytes of text that are compared in one step.
 const STEP_BYTES: usize = 256;
+/// Bytes of a key that are hashed and compared in one step.
+const STEP_KEY_BYTES: usize = 32;
 
 /// Counts the steps of an evaluation. A value may contain another one many times: its size says little about the steps that a walk
 /// through it takes, or about the memory of a copy.
@@ -56,6 +58,14 @@ impl Steps {
     /// See [`Steps::take`].
     pub(super) fn take_text(&self, bytes: usize) -> Result<(), EvalError> {
         self.take(bytes / STEP_BYTES)
+    }
+
+    /// Counts the lookup of a key of this length.
+    ///
+    /// # Errors
+    /// See [`Steps::take`].
+    pub(super) fn take_key(&self, bytes: usize) -> Result<(), EvalError> {
+        self.take(bytes / STEP_KEY_BYTES)
     }
 
     /// Returns the cost of the steps since the last call.

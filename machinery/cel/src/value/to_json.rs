@@ -35,6 +35,7 @@ impl JsonWriter {
     /// A library's value, an optional, a key that is no text, a value that is nested too deep. [`EvalError::Budget`] if it has no room:
     /// a value may contain another one many times.
     pub fn write(&self, value: &Value<'_>) -> Result<Json, EvalError> {
+        self.steps.take_items(1)?;
         write(value, MAX_DEPTH, &self.steps)
     }
 }
@@ -91,7 +92,10 @@ fn write(value: &Value<'_>, depth: usize, steps: &Steps) -> Result<Json, EvalErr
 
 fn members(map: &Map<'_>, depth: usize, steps: &Steps) -> Result<JsonMap<String, Json>, EvalError> {
     let member = |(key, value): (Value<'_>, Value<'_>)| match key {
-        Value::String(name) => Ok((name.to_string(), write(&value, depth, steps)?)),
+        Value::String(name) => {
+            steps.take_items(name.len() / ITEM_BYTES)?;
+            Ok((name.to_string(), write(&value, depth, steps)?))
+        }
         other => Err(EvalError::new(format!("a key of type '{}' is no JSON", other.type_of()))),
     };
     steps.take_items(map.len())?;
