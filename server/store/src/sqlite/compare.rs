@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::failure::{self, is_damage};
 use super::read::{Reader, failed};
 use crate::error::StoreError;
 use crate::unreadable::Incomplete;
@@ -16,20 +17,41 @@ impl Reader {
     /// Determines of which resources the file and the index have different numbers of states up to a revision. The result is
     /// [`Incomplete::Unknown`] if history was compacted in the meantime: the numbers are not those of one moment.
     pub(super) async fn incomplete(&self, until: i64) -> Result<Incomplete, StoreError> {
+        match self.differences(until).await {
+            Ok(None) => Ok(Incomplete::Unknown),
+            Ok(Some(different)) => Ok(self.report(&different)),
+            Err(error) if is_damage(&error) => {
+                let error = failure::logged(&error);
+                tracing::error!(
+                    error,
+                    "the database file is damaged, and lists may lack objects; see `portico doctor`"
+                );
+                Ok(Incomplete::Any)
+            }
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Returns the numbers of the resources that differ; `None` if history was compacted in the meantime.
+    async fn differences(&self, until: i64) -> Result<Option<Vec<i64>>, sqlx::Error> {
         let compacted = self.stored_compacted().await?;
         let (stored, indexed) = (self.stored_states(until).await?, self.indexed_states(until).await?);
         if self.stored_compacted().await? != compacted {
-            return Ok(Incomplete::Unknown);
+            return Ok(None);
         }
         let differs = |id: &&i64| stored.get(id) != indexed.get(id);
-        let different: Vec<i64> = stored
+        let different = stored
             .keys()
             .chain(indexed.keys().filter(|id| !stored.contains_key(id)))
             .filter(differs)
             .copied()
             .collect();
+        Ok(Some(different))
+    }
+
+    fn report(&self, different: &[i64]) -> Incomplete {
         if different.is_empty() {
-            return Ok(Incomplete::None);
+            return Incomplete::None;
         }
         let name = |id: &i64| self.cache.by_id(*id).map(|slot| slot.resource.clone());
         // States with an unknown resource number may belong to any resource.
@@ -40,23 +62,22 @@ impl Reader {
             ?incomplete,
             "the database file is damaged: states are missing from it or from its index, and lists may lack objects; see `portico doctor`"
         );
-        Ok(incomplete)
+        incomplete
     }
 
-    async fn stored_compacted(&self) -> Result<i64, StoreError> {
-        let select = sqlx::query_scalar("SELECT compacted FROM meta WHERE id = 1");
-        select.fetch_one(&self.pool).await.map_err(failed)
+    async fn stored_compacted(&self) -> Result<i64, sqlx::Error> {
+        sqlx::query_scalar("SELECT compacted FROM meta WHERE id = 1").fetch_one(&self.pool).await
     }
 
     /// Counts the states in the file in short steps: its pages hold the values, too.
-    async fn stored_states(&self, until: i64) -> Result<Counts, StoreError> {
+    async fn stored_states(&self, until: i64) -> Result<Counts, sqlx::Error> {
         const STEP: &str = "SELECT CAST(resource AS INTEGER) AS id, count(*), max(revision) FROM (\
             SELECT resource, revision FROM log NOT INDEXED WHERE revision > ? AND revision <= ? ORDER BY revision LIMIT ?) GROUP BY id";
         let (mut counts, mut after) = (Counts::new(), i64::MIN);
         loop {
-            let permit = self.scans.acquire().await.map_err(|_| StoreError::Closed)?;
+            let permit = self.scans.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
             let step = sqlx::query_as(STEP).bind(after).bind(until).bind(STEP_ROWS);
-            let found: Vec<(i64, i64, i64)> = step.fetch_all(&self.pool).await.map_err(failed)?;
+            let found: Vec<(i64, i64, i64)> = step.fetch_all(&self.pool).await?;
             drop(permit);
             let Some(last) = found.iter().map(|(_, _, last)| *last).max() else { return Ok(counts) };
             after = last;
@@ -65,15 +86,15 @@ impl Reader {
     }
 
     /// Counts the states in the index, one resource in a step.
-    async fn indexed_states(&self, until: i64) -> Result<Counts, StoreError> {
+    async fn indexed_states(&self, until: i64) -> Result<Counts, sqlx::Error> {
         const STEP: &str = "SELECT r.id, (SELECT count(*) FROM log INDEXED BY log_key WHERE resource = r.id AND revision <= ?2) \
             FROM (SELECT min(resource) AS id FROM log INDEXED BY log_key \
             WHERE resource > ?1 AND typeof(resource) = 'integer') r WHERE r.id IS NOT NULL";
         let (mut counts, mut after) = (Counts::new(), i64::MIN);
         loop {
-            let permit = self.scans.acquire().await.map_err(|_| StoreError::Closed)?;
+            let permit = self.scans.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
             let step = sqlx::query_as(STEP).bind(after).bind(until).fetch_optional(&self.pool);
-            let found: Option<(i64, i64)> = step.await.map_err(failed)?;
+            let found: Option<(i64, i64)> = step.await?;
             drop(permit);
             let Some((id, count)) = found else { return Ok(counts) };
             after = id;

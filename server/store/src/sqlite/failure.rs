@@ -4,8 +4,10 @@
 use std::io;
 
 const SQLITE_IOERR: i32 = 10;
+const SQLITE_CORRUPT: i32 = 11;
 const SQLITE_FULL: i32 = 13;
 const SQLITE_CANTOPEN: i32 = 14;
+const SQLITE_NOTADB: i32 = 26;
 /// The index of the write-ahead log cannot grow.
 const SQLITE_IOERR_SHMSIZE: i32 = 4_874;
 
@@ -47,6 +49,14 @@ pub(crate) fn is_full(error: &sqlx::Error) -> bool {
     }
 }
 
+/// True if an error shows that the file is damaged, and another attempt would end with it, too.
+pub(crate) fn is_damage(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => true,
+        error => matches!(code(error).map(|code| code & 0xff), Some(SQLITE_CORRUPT | SQLITE_NOTADB)),
+    }
+}
+
 fn code(error: &sqlx::Error) -> Option<i32> {
     error.as_database_error()?.code()?.parse().ok()
 }
@@ -74,7 +84,7 @@ fn of_sqlite(code: Option<i32>) -> &'static str {
         Some(7) => "memory ran out",
         Some(8) => "its file cannot be written",
         Some(SQLITE_IOERR) => "its disk failed",
-        Some(11 | 26) => "its file is damaged",
+        Some(SQLITE_CORRUPT | SQLITE_NOTADB) => "its file is damaged",
         Some(SQLITE_FULL) => NO_SPACE,
         Some(SQLITE_CANTOPEN) => "its file cannot be opened",
         _ => "it refused the request",
