@@ -1,6 +1,7 @@
 //! Many watches that resume at once.
 
 use std::pin::pin;
+use std::task::Poll;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -28,9 +29,11 @@ async fn other_reads_do_not_wait_for_a_herd_of_watches_that_resume() {
             async move { take(&mut watch, 600).await.len() }
         });
         let mut herd: FuturesUnordered<_> = resumed.collect();
-        // Each has asked for its first part now.
-        assert!(futures::poll!(herd.next()).is_pending());
         let mut done = 0;
+        // Afterwards each has asked for its first part. On a busy machine one may have all of them already.
+        if let Poll::Ready(Some(events)) = futures::poll!(herd.next()) {
+            done += usize::from(events == 600);
+        }
         // As many reads, one after the other, as a watch makes until it has resumed, and more.
         for revision in 300..310 {
             let wanted = key("a/0");
