@@ -48,7 +48,7 @@ pub struct Connection {
     go_away: Notify,
     /// A request over it was authenticated.
     is_known: AtomicBool,
-    /// It is to be closed for a new one.
+    /// True if the connection must be closed to make room for a new one.
     is_closing: AtomicBool,
     close: Notify,
     /// How much of the console's page was sent to somebody unknown.

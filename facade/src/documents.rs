@@ -116,7 +116,7 @@ impl DocumentSource for Documents {
 
 /// Changes within this time are looked at together.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How long to wait before what could not be fetched is tried again.
+/// Pauses between attempts to fetch missing documents.
 const RETRY: Policy = Policy::new(PAUSE, Duration::from_secs(10), 2.0, 0.5);
 /// Number of documents that are fetched at a time.
 const PARALLEL: usize = 8;

@@ -109,7 +109,7 @@ impl FailStatic {
         tracing::info!(revision, ?age, "serving from the state on disk until the control service answers");
     }
 
-    /// Writes each change, and marks as current what is on the disk while it is in force. A failed write is logged and tried
+    /// Writes each change, and marks the state on the disk as current while it is in force. A failed write is logged and tried
     /// again; until it succeeds nothing is marked, so that the old state on the disk does not look current.
     pub async fn keep(
         self,
@@ -146,7 +146,7 @@ impl FailStatic {
         }
     }
 
-    /// Writes what is in force if it came from the stream; returns its mark, or `None` if it was not written.
+    /// Writes the state in force if it came from the stream; returns its mark, or `None` if it was not written.
     async fn save(
         self: &Arc<Self>,
         configuration: &Configuration,

@@ -1,4 +1,4 @@
-//! How fresh the configuration is: live, stale since a moment, or too old to be used; and when it was last confirmed.
+//! Freshness of the configuration: live, stale since a moment, or too old to be used; and the time of the last confirmation.
 //!
 //! It must not know where the configuration comes from.
 

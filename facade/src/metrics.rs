@@ -117,9 +117,9 @@ impl<L: EncodeLabelSet> EncodeLabelSet for WithCode<L> {
 struct Series {
     labels: RequestLabels,
     duration: Histogram,
-    /// Of requests that objectives are set on.
+    /// Latencies of requests that have objectives.
     objective: Option<Histogram>,
-    /// Of reads.
+    /// Response sizes of reads.
     sizes: Option<Histogram>,
     /// Made by the first request that goes on for long.
     longrunning: OnceLock<Gauge>,
@@ -136,16 +136,16 @@ pub struct Labels {
     dry_run: &'static str,
 }
 
-/// Whether the resource of a request is one that is served.
+/// States if the resource of a request is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum KnownResource {
-    /// It is not: its name does not become a label.
+    /// The resource is not served: its name does not become a label.
     #[default]
     No,
     /// A backend has not said: it is if an earlier request for it was.
     IfSeen,
-    /// It is.
+    /// The resource is served.
     Yes,
 }
 
@@ -173,7 +173,7 @@ pub struct Ended<'a> {
     pub code: u16,
     /// From the first byte of the request to the last of its answer.
     pub took: Duration,
-    /// What of it latency objectives leave out: webhooks, and waiting for a seat. Long-running requests have no objective.
+    /// Time that latency objectives exclude: webhooks, and waiting for a seat. Long-running requests have no objective.
     pub left_out: Duration,
     /// Of the answer's body.
     pub bytes: u64,
@@ -200,7 +200,7 @@ pub struct RequestMetrics {
     high_water: [[AtomicI64; 2]; 2],
     filter: HistogramVec<[(&'static str, String); 1]>,
     series: RwLock<HashMap<u64, Vec<Arc<Series>>>>,
-    /// Counts what has no series of its own.
+    /// Counts requests that have no other series.
     overflow: OnceLock<Arc<Series>>,
     hasher: RandomState,
 }
@@ -497,7 +497,7 @@ fn deprecated_labels(request: &RequestLabels, removed: &str) -> [(&'static str, 
     ]
 }
 
-/// Upstream's verb label: HTTP methods but for reads of collections, streams, applies and what leads elsewhere; anything else is
+/// Upstream's verb label: HTTP methods but for reads of collections, streams, applies and connections; anything else is
 /// `other`.
 fn verb_label(asked: &Asked<'_>) -> &'static str {
     let Asked { info, applies, long_running, .. } = *asked;

@@ -21,7 +21,7 @@ use tower::{Service, ServiceExt};
 
 use crate::body::BoxError;
 
-/// How many calls, lists among them, or watches one connection carries; the next one gets another connection. Control services
+/// Maximum number of calls (lists included), or of watches, of one connection; the next one gets another connection. Control services
 /// take `--control-max-streams-per-connection` (1,024), and one beyond that would wait for another's end.
 const CALLS_OF_A_CONNECTION: usize = 500;
 
@@ -98,7 +98,7 @@ impl<T> RuntimeChannels<T> {
     }
 }
 
-/// As many channels as it takes that none carries more than [`CALLS_OF_A_CONNECTION`].
+/// Opens a channel when all others carry [`CALLS_OF_A_CONNECTION`].
 struct CountedChannels {
     endpoint: Endpoint,
     open: Mutex<Vec<CountedChannel>>,

@@ -34,7 +34,7 @@ pub const MISSING_ENDPOINTS: &str = "MissingEndpoints";
 /// Whatever else keeps a backend from answering.
 pub const FAILED_DISCOVERY_CHECK: &str = "FailedDiscoveryCheck";
 
-/// How a Service is dialled: upstream's `ResolveCluster` or `ResolveEndpoint` of its util/proxy package.
+/// The way to dial a Service: upstream's `ResolveCluster` or `ResolveEndpoint` of its util/proxy package.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// At its cluster IP, which something like kube-proxy must route: `--enable-aggregator-routing=false`.

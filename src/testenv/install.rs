@@ -53,7 +53,7 @@ pub(super) fn install(dir: &Path, link: Link) -> Result<String, String> {
 }
 
 /// Makes setup-envtest in a Makefile's LOCALBIN, as its `go-install-tool` leaves it for `ENVTEST_VERSION=portico`: a file with the
-/// version in its name, and a symbolic link to it. What is there is not fetched.
+/// version in its name, and a symbolic link to it. Existing files are not fetched.
 ///
 /// # Errors
 /// One line that names the file.

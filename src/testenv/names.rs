@@ -25,7 +25,7 @@ pub(crate) enum Name {
 pub(super) const SETUP_ENVTEST: &str = "setup-envtest";
 
 impl Name {
-    /// Those in a folder that KUBEBUILDER_ASSETS names, as files.
+    /// The names of files in a folder that KUBEBUILDER_ASSETS names.
     pub(super) const ALL: [(Self, &'static str); 3] =
         [(Self::ApiServer, "kube-apiserver"), (Self::Etcd, "etcd"), (Self::Kubectl, "kubectl")];
 

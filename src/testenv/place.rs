@@ -18,11 +18,11 @@ pub(super) struct Asked<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) dir: PathBuf,
-    /// What the caller should know.
+    /// A warning for the caller.
     pub(super) warning: Option<String>,
 }
 
-/// Returns the folder that is asked for. In the place of another version it is that of the served one, with a warning.
+/// Returns the requested folder. For another version it is that of the served one, with a warning.
 ///
 /// # Errors
 /// The version cannot be read, or nothing says where this user's files are.

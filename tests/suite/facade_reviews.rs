@@ -18,7 +18,7 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 const REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
 const ACCESS_REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
-/// Nothing listens there.
+/// A URL without a listener.
 const DEAD: &str = "https://127.0.0.1:1/";
 
 /// A facade, the control service behind it (which may be the same process), and issuers of tokens.
@@ -33,7 +33,7 @@ struct Setup {
 struct Fresh {
     tokens: Vec<String>,
     for_grpc: String,
-    /// The name of a ConfigMap that nobody has asked for.
+    /// The name of a ConfigMap that no test has used yet.
     map: String,
 }
 
@@ -131,7 +131,7 @@ impl Setup {
         assert!(refused.message().contains("system:serviceaccount:default:robot"), "{when}: {refused}");
     }
 
-    /// Writes one configuration of this kind, and the same about what may be changed.
+    /// Writes a validating and a mutating configuration.
     async fn configure(&self, name: &str, url: &str, ca: Option<&str>) {
         let webhook = json!({"name": "all.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None",
             "failurePolicy": "Fail", "rules": [{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"], "operations": ["*"]}],
@@ -173,7 +173,7 @@ impl Setup {
         }
     }
 
-    /// What clients may still do while policies deny everything, as upstream: ask who they are and what they may.
+    /// Checks that clients can still ask for their identity and their rights while policies deny everything, as upstream.
     async fn reviews_pass(&self) {
         self.post(REVIEWS, &token_review("t")).await;
         let spec = json!({"user": "x", "nonResourceAttributes": {"verb": "get", "path": "/"}});

@@ -1,4 +1,4 @@
-//! Answers that are larger than one gRPC message: every write that is done is answered with what was written.
+//! Answers that are larger than one gRPC message: the answer to a completed write contains the written objects.
 
 use bytes::Bytes;
 use http::{Method, Request};

@@ -68,7 +68,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     others(setting, &endpoint, bodies, report).await
 }
 
-/// What another user's GETs and health checks wait, alone and beside each attack.
+/// Latency of another user's GETs and of health checks, alone and during each attack.
 async fn others(
     setting: &Setting,
     endpoint: &Endpoint,
@@ -97,7 +97,7 @@ async fn others(
 
 type Attack = (&'static str, Vec<Request<Full<Bytes>>>);
 
-/// What several clients send all the time while another user reads.
+/// The requests that several clients repeat while another user reads.
 fn attacks(endpoint: &Endpoint, bodies: &[Body]) -> Result<Vec<Attack>, Failure> {
     let requests: Vec<_> = bodies.iter().map(|body| body.request(endpoint)).collect::<Result<_, _>>()?;
     let aliases = Body {

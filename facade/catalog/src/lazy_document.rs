@@ -25,7 +25,7 @@ impl<T> LazyDocument<T> {
     /// before its parts are looked for again.
     ///
     /// # Errors
-    /// Those of `make`; the next request tries again.
+    /// Returns the errors of `make`; the next request tries again.
     pub(crate) async fn get_or_make<E>(
         &self,
         partial_life: Duration,

@@ -1,4 +1,4 @@
-//! Where documents are parsed, hashed, encoded and compressed.
+//! Threads that parse, hash, encode and compress documents.
 
 use std::sync::Arc;
 

@@ -66,7 +66,7 @@ impl Activity {
         self.requests.load(Ordering::Relaxed) > 0
     }
 
-    /// When the connection last became idle.
+    /// The moment at which the connection last became idle.
     #[must_use]
     pub fn idle_since(&self) -> Instant {
         self.begin + Duration::from_millis(self.idle_since.load(Ordering::Relaxed))

@@ -37,7 +37,7 @@ trait Review: Serialize {
     type Answered: Default + DeserializeOwned;
 }
 
-/// Why there is no review. Earlier answers are served only while no control service can be reached.
+/// The reason for a missing review. Earlier answers are served only while no control service can be reached.
 #[derive(Debug, thiserror::Error)]
 enum NoReview {
     /// No control service has answered.

@@ -101,7 +101,7 @@ impl Member {
         self.reached.store(0, Ordering::Release);
     }
 
-    /// It has answered, or sent something on the configuration stream.
+    /// Records that the member has answered a call, or sent a message on the configuration stream.
     pub(crate) fn record_answer(&self) {
         let now = u64::try_from(self.begin.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.last_answer.store(now.saturating_add(1), Ordering::Release);

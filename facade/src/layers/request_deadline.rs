@@ -37,7 +37,7 @@ pub struct RequestDeadline<S> {
 }
 
 impl<S> RequestDeadline<S> {
-    /// Around `inner`.
+    /// Wraps `inner`.
     pub fn new(inner: S, deadlines: RequestDeadlines) -> Self {
         Self { deadlines, inner }
     }

@@ -29,7 +29,7 @@ pub struct LocalMetrics {
     bodies: HistogramVec<Labels>,
     events: Family<Labels, Counter>,
     event_sizes: HistogramVec<Labels>,
-    /// Those that have series.
+    /// Resources that have series.
     resources: Arc<RwLock<HashSet<Resource>>>,
 }
 

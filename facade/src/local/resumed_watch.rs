@@ -119,7 +119,7 @@ impl Resumed {
             };
             tracing::debug!(server = self.member.name, %failure, place = ?self.place, "a watch goes on elsewhere");
             match self.resume().await {
-                // The number of frames that show what was there may be another one now.
+                // The number of initial frames may have changed.
                 Ok(Some(started)) => {
                     return Some(Ok(WatchResponse {
                         step: Some(Step::Started(started)),

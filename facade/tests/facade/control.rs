@@ -109,7 +109,7 @@ impl Scripted {
         self.frame_at(bytes, 0, false)
     }
 
-    /// The same of an event behind this revision, of whose own more may follow.
+    /// Sends a frame with a resume revision; `more` if events of the same revision may follow.
     pub fn frame_at(&self, bytes: impl Into<Bytes>, revision: i64, more: bool) -> bool {
         let step = Some(portico_proto::objects::watch_response::Step::Frames(bytes.into()));
         self.inner.frames.send(WatchResponse { step, revision, more }).is_ok()

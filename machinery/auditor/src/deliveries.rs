@@ -1,6 +1,6 @@
 //! Delivery of events to the backends, within bounds on the memory of the events that wait for each of them.
 //!
-//! A delivery that has to wait runs in a task of its own: the event arrives even if its request is cancelled.
+//! A delivery that has to wait runs in a separate task: the event arrives even if its request is cancelled.
 
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ impl Deliveries {
         }
     }
 
-    /// Writes what is under way, and accepts no more events.
+    /// Writes the accepted events, and accepts no more.
     pub(crate) async fn close(&self) {
         for lane in &self.lanes {
             lane.backend.close().await;

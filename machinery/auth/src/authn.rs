@@ -257,7 +257,7 @@ impl AuthenticatorChain {
     /// The user of the peer's certificate, or the one that a front proxy names.
     ///
     /// # Errors
-    /// [`AuthnError::Header`]: the request is refused, whatever other credentials it has. It would go on as the proxy's own user.
+    /// [`AuthnError::Header`]: the request is refused even if it has other credentials; it would run as the proxy's own user.
     fn by_certificate(
         &self,
         credentials: &Credentials<'_>,

@@ -12,7 +12,7 @@ pub const MAX_LIST_SEATS: u32 = 100;
 const BYTES_PER_SEAT: u64 = 100_000;
 /// Bytes of a list from the cache that are in memory at once: the rest is streamed.
 const BYTES_AT_ONCE: u64 = 1_000_000;
-/// Bytes of selectors that a seat stands for: they are read, and compared with each object.
+/// Bytes of selectors per seat: they are read, and compared with each object.
 const SELECTOR_BYTES_PER_SEAT: usize = 4_096;
 /// Objects whose size is not known are taken for as large as they may be.
 const MAX_OBJECT_BYTES: u64 = 1_500_000;
@@ -30,7 +30,7 @@ struct ListOptions {
 }
 
 /// The work of a list, of a watch that may begin with one, or of the deletion of a collection. Nothing is known of resources
-/// that are stored elsewhere: they cost one seat. Long selectors cost more, which upstream does not count. `max_seats` is the
+/// that this server does not store: they cost one seat. Long selectors cost more, which upstream does not count. `max_seats` is the
 /// level's.
 pub(crate) fn of_list(
     info: &RequestInfo,

@@ -28,7 +28,7 @@ use crate::work::Work;
 /// How long a request is taken to run before it has run.
 const ESTIMATED_SERVICE: Duration = Duration::from_millis(3);
 
-/// In a place that is free for the next schema.
+/// Name of a place that is free for the next schema.
 const NO_SCHEMA: &str = "";
 
 /// Why a request is not served.
@@ -214,7 +214,7 @@ impl<W> QueueSet<W> {
         place
     }
 
-    /// Drops what was counted of schemas that are gone and have no requests here.
+    /// Drops the counts of schemas that are gone and have no requests here.
     pub fn retain_counts(&mut self, is_there: impl Fn(&str) -> bool) {
         for place in 0..self.counts.len() {
             if !is_there(&self.counts[place].schema) && !self.has_requests(place) {

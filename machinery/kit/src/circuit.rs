@@ -12,7 +12,7 @@ use tokio::time::Instant;
 /// How the last try ended.
 #[derive(Clone, Debug)]
 pub struct Outcome<F> {
-    /// Why it failed; `None` if it did not.
+    /// The failure; `None` for a success.
     pub failed: Option<F>,
     /// Milliseconds since 1970.
     pub at_ms: u64,

@@ -1,5 +1,5 @@
 //! Reads the files that settings name. Anything but a regular file of bounded size is an error: opening a pipe would block until
-//! somebody writes to it.
+//! another process writes to it.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -36,7 +36,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// Returns the contents of a file as text.
 ///
 /// # Errors
-/// As [`read`], or that it is not UTF-8.
+/// Returns the errors of [`read`], and an error if the file is not UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path)?).map_err(|_| io::ErrorKind::InvalidData.into())
 }

@@ -5,7 +5,7 @@
 
 use http::header::{AsHeaderName, HeaderMap, HeaderValue};
 
-/// Stands for a value that is not UTF-8: present, and equal to nothing that is looked for.
+/// Replaces a value that is not UTF-8: present, but different from every expected value.
 const NOT_UTF8: &str = "\u{fffd}";
 
 /// The value as text.

@@ -66,7 +66,7 @@ impl Offload {
         self.run_light(name, work).await
     }
 
-    /// As [`Offload::run`], for work that holds little memory: it needs no place, so that however much of it waits (for a
+    /// Like [`Offload::run`], for work that holds little memory: it needs no place, so that however much of it waits (for a
     /// webhook, for the store), other work begins.
     pub async fn run_light<T: Send + 'static>(
         &self,

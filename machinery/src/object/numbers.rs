@@ -20,7 +20,7 @@ struct GoJson {
 }
 
 impl GoJson {
-    /// As `json.Marshal`: `1e-7`, `"\u003c"`.
+    /// Style of `json.Marshal`: `1e-7`, `"\u003c"`.
     const JSON: Self = Self { exponent_digits: 1, escape_html: true };
     /// Format of stored objects, which are sent as they are: `1e-7`, `"<"`. Escapes would take up to six times the space.
     const OBJECT: Self = Self { exponent_digits: 1, escape_html: false };
@@ -70,7 +70,7 @@ fn encode<T: Serialize + ?Sized>(value: &T, format: GoJson) -> Vec<u8> {
     json
 }
 
-/// A value as compact JSON, with numbers as they stand in steps of `fieldsV1`.
+/// A value as compact JSON, with numbers formatted as in path elements of `fieldsV1`.
 #[must_use]
 pub fn step_json(value: &Value) -> String {
     String::from_utf8(encode(value, GoJson::STEP)).unwrap_or_default()

@@ -143,7 +143,7 @@ mod tests {
         }
     }
 
-    /// Counts what is read of the labels instead of the time that it takes.
+    /// Counts the labels that are read instead of measuring time.
     #[test]
     fn each_label_is_read_once_however_long_the_selector_is() {
         let terms = ["!zz{}", "label5!={}", "zz{} notin (a,b)"];

@@ -19,7 +19,7 @@ pub fn local(at: &Cursor<'_>, path: &Path, errors: &mut Errors) {
     local_text(at.str(), path, errors);
 }
 
-/// As [`local`], for a path that is only a part of a value.
+/// Like [`local`], for a path that is only a part of a value.
 pub fn local_text(text: &str, path: &Path, errors: &mut Errors) {
     if text.starts_with('/') {
         errors.push(Error::invalid(path, text, "must be a relative path"));

@@ -137,7 +137,7 @@ pub fn why_no_authority(pem: &[u8]) -> &'static str {
 }
 
 /// The next whole block and the text behind it. Ignores text around blocks, and broken blocks. Reads every byte a fixed number
-/// of times, whatever the text: it may be that of any client.
+/// of times: the text may come from any client.
 fn next(mut text: &str) -> Option<(Block, &str)> {
     const END: &str = "-----END ";
     loop {

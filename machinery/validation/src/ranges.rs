@@ -9,7 +9,7 @@ use crate::Errors;
 
 const NOT_A_RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 
-/// Validates a range of a new object, in whatever spelling. Returns a range that can be read, even if it is not valid.
+/// Validates a range of a new object, in any spelling. Returns a range that can be read, even if it is not valid.
 pub fn cidr(at: &Cursor<'_>, errors: &mut Errors) -> Option<IpNet> {
     if let Err(text) = parse(at.str()) {
         errors.push(at.invalid(text));
@@ -85,7 +85,7 @@ fn is_mapped(range: &IpNet) -> bool {
     matches!(range.addr(), IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some())
 }
 
-/// How a range should have been written, as warnings.
+/// Warnings that name the canonical spelling of a range.
 pub fn warnings(at: &Cursor<'_>) -> Vec<String> {
     let (text, path) = (at.str(), at.path());
     let Some((range, is_padded)) = lenient(text) else { return Vec::new() };

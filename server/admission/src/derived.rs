@@ -1,7 +1,7 @@
 //! What is made of the objects of a resource, once for each of their states: compiled policies, webhooks.
 //!
 //! Made when a request asks for it next, out of the store's snapshot: a policy is in force with the next request, also where another
-//! process has written it, as the registry catches up with the store before it admits a request. It must not know what is made.
+//! process has written it, as the registry catches up with the store before it admits a request. It is generic over the derived type.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};

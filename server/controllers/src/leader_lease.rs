@@ -17,15 +17,15 @@ const NAMESPACE: &str = "kube-system";
 pub struct LeadershipTimers {
     /// How long others wait after the holder's last renewal.
     pub lease_duration: Duration,
-    /// How long after the start of its last renewal the holder stops leading.
+    /// Time from the start of the last renewal until the holder stops leading.
     pub renew_deadline: Duration,
     /// How long to wait between two tries.
     pub retry_period: Duration,
 }
 
 impl LeadershipTimers {
-    /// How long what runs while leading may take to end. Another server may acquire the Lease `lease_duration` after the last
-    /// renewal: half of what is left after `renew_deadline` remains as a margin.
+    /// Time that the leader's work may take to stop. Another server may acquire the Lease `lease_duration` after the last
+    /// renewal: half of the time after `renew_deadline` remains as a margin.
     #[must_use]
     pub fn grace(&self) -> Duration {
         self.lease_duration.saturating_sub(self.renew_deadline) / 2
@@ -59,7 +59,7 @@ impl LeaderLease {
         release(name, timers, &mut candidate).await;
     }
 
-    /// Whether the Lease is held now (`tryAcquireOrRenew`). An error leaves that open, a conflict with another write, too.
+    /// Returns true if the Lease is held now (`tryAcquireOrRenew`). After an error or a conflict this is unknown.
     async fn attempt(&mut self, registry: &Registry) -> Result<bool, Box<Status>> {
         let current = registry.get_stored(&self.at()).await?.map(|stored| stored.object().clone());
         let since = self.observe(current.as_ref());
@@ -113,7 +113,7 @@ impl LeaderLease {
 
 /// Acquires or renews a Lease.
 trait Candidate {
-    /// Whether the Lease is held now. An error leaves that open.
+    /// Returns true if the Lease is held now; after an error this is unknown.
     fn attempt(&mut self) -> impl Future<Output = Result<bool, Box<Status>>> + Send;
     /// Releases the Lease if it is held.
     fn release(&mut self) -> impl Future<Output = Result<(), Box<Status>>> + Send;
@@ -252,7 +252,7 @@ mod tests {
         assert!(take(Some(&free), "c", 0).is_some());
     }
 
-    /// What becomes of an attempt.
+    /// The result of an attempt.
     #[derive(Clone, Copy)]
     enum Then {
         Held,
@@ -305,7 +305,7 @@ mod tests {
         }
     }
 
-    /// When leadership begins and ends within 100 seconds.
+    /// The seconds at which leadership begins and ends, within 100 seconds.
     async fn changes(attempts: &[Then]) -> Vec<(u64, bool)> {
         let (leads, mut leading) = watch::channel(false);
         let (begun, mut seen) = (Instant::now(), Vec::new());

@@ -20,7 +20,7 @@ pub const CLAIMS: &str = "persistentvolumeclaim-protection-controller";
 /// Kube-controller-manager's name for the controller of volumes.
 pub const VOLUMES: &str = "persistentvolume-protection-controller";
 
-/// As upstream.
+/// Upstream's number.
 const WORKERS: usize = 1;
 
 /// One of the two controllers. Cheap to clone.

@@ -102,7 +102,7 @@ impl Verbs {
         Ok(())
     }
 
-    /// The same for an action, which is a create: `place` has the namespace and the name.
+    /// Like the above for an action, which is a create: `place` has the namespace and the name.
     pub(crate) async fn act_in_namespace(
         &self,
         served: &ServedResource,

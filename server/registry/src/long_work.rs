@@ -8,23 +8,23 @@ use crate::objects::Objects;
 use crate::served::ServedResource;
 
 /// Maximum size of a body, of the object that it changes, or of a definition to compile, that a serving thread works on: a
-/// millisecond or two. All other connections of that thread wait meanwhile.
+/// millisecond or two. All other connections of that thread wait for it.
 pub const MAX_INLINE_BYTES: usize = 8 * 1024;
-/// Maximum size of these in a call that needs no place of its own on the threads for long work.
+/// Maximum size of these in a call that takes no place of the [`Offload`] on the threads for long work.
 const MAX_LIGHT_BYTES: usize = 64 * 1024;
 
-/// Where a call is answered.
+/// The threads that answer a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Placement {
-    /// On the thread that serves its connection.
+    /// The thread that serves its connection.
     Inline,
-    /// On the threads for long work.
+    /// The threads for long work, without a place: the call holds little memory.
     Light,
-    /// There, with a place of its own until it is answered: it may hold much memory.
+    /// The threads for long work, with a place until it is answered: the call may hold much memory.
     Heavy,
 }
 
-/// Where a call is answered, by what it may cost.
+/// Chooses the threads that answer a call, by its possible cost.
 pub(crate) fn placement(inner: &Objects, served: Option<&ServedResource>, call: &Call) -> Placement {
     let changes = matches!(call.verb.as_str(), "update" | "patch");
     let writes = changes || call.verb == "create";
@@ -34,7 +34,7 @@ pub(crate) fn placement(inner: &Objects, served: Option<&ServedResource>, call: 
     match call.body.len().max(to_compile).max(stored) {
         bytes if bytes > MAX_LIGHT_BYTES || expands(call) => Placement::Heavy,
         bytes if bytes > MAX_INLINE_BYTES => Placement::Light,
-        // Rules may cost up to a second, whatever the size of the object.
+        // Rules may cost up to a second even for a small object.
         _ if writes && custom.is_some() && served.is_some_and(has_rules) => Placement::Light,
         _ => Placement::Inline,
     }
@@ -55,7 +55,7 @@ fn expands(call: &Call) -> bool {
     }
 }
 
-/// Size of the object that a call changes, as far as it is known without reading the database: what is read there takes its
+/// Size of the object that a call changes, as far as it is known without reading the database: such a read takes its
 /// time anyway.
 fn stored_bytes(inner: &Objects, served: &ServedResource, call: &Call) -> usize {
     let Some(snapshot) = inner.store.cached(&served.storage) else { return MAX_LIGHT_BYTES };

@@ -151,7 +151,7 @@ fn written(served: &ServedResource, current: &Object, patch: &Patch, merged: &Ob
     }
 }
 
-/// A strategic merge patch does not name the type of the object. What is no text there does not fit.
+/// Restores the type of the object, which a strategic merge patch cannot change. Values that are not text stay, and are refused later.
 fn tagged(mut new: Object, current: &Object) -> Object {
     for field in ["kind", "apiVersion"] {
         let is_other_type = new.at(&[field]).is_present() && new.at(&[field]).opt_str().is_none();

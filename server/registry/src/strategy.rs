@@ -203,7 +203,7 @@ pub trait TableStrategy: Send + Sync {
         None
     }
 
-    /// What the rows of a list are sorted by before their names, if by anything.
+    /// Primary sort key of the rows of a list; `None` if they are sorted by name alone.
     fn row_order(&self) -> Option<fn(&Object) -> i64> {
         None
     }

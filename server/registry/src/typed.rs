@@ -71,7 +71,7 @@ impl Context {
         Self::new(UserInfo::new(name, [MASTERS]).authenticated(), program_of(name))
     }
 
-    /// The same for writes that authentication or leader election depends on: no webhook or policy can delay or refuse them.
+    /// A copy for writes that authentication or leader election depends on: no webhook or policy can delay or refuse them.
     #[must_use]
     pub fn internal(name: &str) -> Self {
         Self { internal: true, ..Self::system(name) }

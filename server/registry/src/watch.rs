@@ -29,7 +29,7 @@ const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 /// Longest life of a watch: further away than anybody waits, and within what a clock can show.
 const MAX_WATCH_TIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
-/// How long before its end a watch gets a last bookmark, so that the next one resumes close to now.
+/// Time between the last bookmark and the end of a watch: the next watch resumes close to now.
 const LAST_BOOKMARK_LEAD: Duration = Duration::from_secs(2);
 /// Number of initial events, each of which may have to be decoded, after which other requests have their turn.
 const TURN: usize = 16;
@@ -325,7 +325,7 @@ impl Watcher {
     }
 }
 
-/// When to send the next bookmark: after a period, or shortly before the deadline.
+/// The time of the next bookmark: after a period, or shortly before the deadline.
 fn next_bookmark(deadline: Instant, period: Duration) -> Instant {
     let now = Instant::now();
     let periodic = now + period;

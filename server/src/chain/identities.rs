@@ -86,7 +86,7 @@ impl Identities {
         Ok(Caller::native(user, authorizer))
     }
 
-    /// Nobody acts as another user here. Ignoring the wish would let the call go on with the caller's own rights.
+    /// Refuses impersonation. Ignoring the fields would let the call run with the caller's own rights.
     fn refuse_other_users(&self, headers: &HeaderMap) -> Result<(), tonic::Status> {
         let authenticators = self.authenticators.load();
         let names_user = |name: &HeaderName| {

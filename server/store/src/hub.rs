@@ -170,7 +170,7 @@ impl Hub {
     /// Waits until the current revision can be read: that of a deletion without history is compacted before it is visible.
     pub(crate) async fn readable(&self) {
         let mut revisions = self.revisions();
-        // The sender is this one's own: it does not go away meanwhile.
+        // `self` owns the sender, so the channel stays open.
         let _ = revisions.wait_for(|revision| *revision >= self.compacted()).await;
     }
 

@@ -191,7 +191,7 @@ mod tests {
         Prepared { txn: Txn::create(key, value), sealed: Vec::new() }
     }
 
-    /// How many requests are queued before the first is answered, for five Txns in groups of two.
+    /// Number of requests that are queued before the first is answered, for five Txns in groups of two.
     async fn queued_at_once(concurrent: bool) -> usize {
         let (requests, mut queued) = mpsc::channel(8);
         let submitter: Submitter<CommitRequest> =

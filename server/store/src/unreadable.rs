@@ -91,7 +91,7 @@ pub enum Incomplete {
     None,
     /// The comparison is due.
     Unknown,
-    /// These resources.
+    /// The states of these resources.
     Resources(Vec<Resource>),
     /// Any resource: it is not known to which one the states belong.
     Any,

@@ -52,7 +52,7 @@ type Groups = Vec<(String, Vec<Arc<Served>>)>;
 /// Documents, each of which may be missing.
 type Documents = Vec<Option<Result<Bytes, DocumentError>>>;
 
-/// How long a document with parts missing serves before they are looked for again.
+/// Interval at which the missing parts of an incomplete document are fetched again.
 const PARTIAL_LIFE: Duration = Duration::from_millis(500);
 
 /// All groups but core.

@@ -354,7 +354,7 @@ impl Drop for Permit {
     }
 }
 
-/// Counts a copy of a request at a backend, beside the request's own [`Permit`].
+/// Counts a copy of a request at a backend, in addition to the request's own [`Permit`].
 pub(super) struct CopyPermit<'a>(&'a AtomicUsize);
 
 impl Drop for CopyPermit<'_> {

@@ -147,7 +147,7 @@ impl Backend {
         self.left_with(0).await;
     }
 
-    /// Until so many connections are open.
+    /// Waits until so many connections are open.
     pub async fn left_with(&mut self, connections: usize) {
         let waiting = self.open.wait_for(|open| *open == connections);
         let left = tokio::time::timeout(PATIENCE, waiting).await;

@@ -38,7 +38,7 @@ impl Allowed {
         Self(ExpiringCache::new(MAX_ANSWERS))
     }
 
-    /// The decision that a review comes to. `None` if there is no review and no earlier decision counts: the control service
+    /// The decision of a review. `None` if there is no review and no earlier decision counts: the control service
     /// that fails to answer may have taken the right away.
     fn decide(&self, attributes: &Attributes, reviewed: Result<ReviewStatus, NoReview>) -> Option<Decision> {
         let question = review::Spec::of(attributes).to_json();

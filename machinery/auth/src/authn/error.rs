@@ -25,7 +25,7 @@ pub enum AuthnError {
     /// The subprotocol token is malformed.
     #[error("websocket bearer token: {0}")]
     WebSocket(&'static str),
-    /// A front proxy names the user in a header that cannot be read. Nobody else may be meant, so that no other credential counts.
+    /// A front proxy names the user in a header that cannot be read. Other credentials of the request do not count.
     #[error(transparent)]
     Header(#[from] NotUtf8),
 }

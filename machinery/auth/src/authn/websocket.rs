@@ -13,7 +13,7 @@ fn protocols(header: &[u8]) -> impl Iterator<Item = &[u8]> {
     header.split(|byte| *byte == b',').map(<[u8]>::trim_ascii)
 }
 
-/// The token among the offered subprotocols; there must be another subprotocol beside it. An empty token is none.
+/// The token among the offered subprotocols; another subprotocol must be offered, too. An empty token counts as absent.
 pub(super) fn token(header: &[u8]) -> Result<Option<String>, AuthnError> {
     let mut encoded = protocols(header).filter_map(|protocol| protocol.strip_prefix(PREFIX));
     let Some(first) = encoded.next() else { return Ok(None) };

@@ -33,7 +33,7 @@ impl ImpersonationRequest {
     ///
     /// # Errors
     /// 400 if a group, uid or extra field is given without a user, and if a field is not UTF-8: leaving it out would let the
-    /// request go on as another user than the one that was asked for.
+    /// request run as another user than the requested one.
     pub fn from_headers(fields: &dyn HeaderValues) -> Result<Option<Self>, Box<Status>> {
         let wanted = Self::read(fields).map_err(|error| Box::new(Status::bad_request(error.to_string())))?;
         if !wanted.user.is_empty() {
@@ -62,7 +62,7 @@ impl ImpersonationRequest {
         })
     }
 
-    /// As Go prints a `*user.DefaultInfo` with `%#v`.
+    /// Formats the user as Go prints a `*user.DefaultInfo` with `%#v`.
     fn in_go(&self) -> String {
         let list = |values: &[String]| values.iter().map(|value| quote(value)).collect::<Vec<_>>().join(", ");
         let groups = match self.groups.as_slice() {

@@ -60,12 +60,12 @@ pub fn is_own(file: &Metadata) -> bool {
     file.is_file()
 }
 
-/// Nothing.
+/// Returns the options unchanged.
 pub fn no_links(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// Nothing.
+/// Returns the options unchanged.
 pub fn without_blocking(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }

@@ -106,7 +106,7 @@ pub(super) fn options(text: &str) -> serde_saphyr::Options {
     options
 }
 
-/// True for a key that merges a map into the one that it stands in: `<<` without quotes.
+/// True for a key that merges a map into the one that contains it: `<<` without quotes.
 pub(super) fn is_merge_key<K>(text: &str, key: &Spanned<K>) -> bool {
     let at = key.defined.span().byte_offset().and_then(|at| usize::try_from(at).ok());
     at.and_then(|at| text.get(at..)).is_some_and(|key| key.strip_prefix("<<").is_some_and(ends_key))

@@ -113,7 +113,7 @@ fn only_what_ephemeral_containers_have(container: &Cursor<'_>, errors: &mut Erro
     }
 }
 
-/// The name stands in none of the lists so far; `is_taken` adds it to them.
+/// Reports a name that an earlier list has; `is_taken` adds it to them.
 fn unique_name<'a>(
     container: &Cursor<'a>,
     names: &mut HashSet<&'a str>,

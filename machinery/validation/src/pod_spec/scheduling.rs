@@ -74,7 +74,7 @@ fn label_keys(term: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// Keys that the selector names besides the requirement that creation made of them.
+/// Reports keys for which the selector has a requirement of the user in addition to the one that creation added.
 fn selected_twice(term: &Cursor<'_>, keys: &Cursor<'_>, selector: &Cursor<'_>, errors: &mut Errors) {
     let indexes: HashMap<&str, usize> =
         keys.items().enumerate().map(|(index, key)| (key.str(), index)).collect();

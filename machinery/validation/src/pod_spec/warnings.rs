@@ -35,7 +35,7 @@ pub fn pod_warnings(pod: &Cursor<'_>) -> Vec<String> {
     of(pod, false)
 }
 
-/// Warnings of a cursor at `metadata` and `spec`. Of pods, upstream reports annotations about AppArmor elsewhere.
+/// Warnings of a cursor at `metadata` and `spec`. For pods, upstream reports annotations about AppArmor in another place.
 pub(super) fn of(holder: &Cursor<'_>, is_template: bool) -> Vec<String> {
     let (spec, annotations) = (holder.field("spec"), holder.field("metadata").field("annotations"));
     let mut warnings = Vec::new();
@@ -146,7 +146,7 @@ fn old_annotations(annotations: &Cursor<'_>, warnings: &mut Vec<String>) {
     }
 }
 
-/// Annotations that stand where a container has no field of its own.
+/// Annotations of containers that do not set the field.
 fn profiles(
     container: &Cursor<'_>,
     spec: &Cursor<'_>,
@@ -368,7 +368,7 @@ fn ambiguous_ports(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
     }
 }
 
-/// Where a container's port is on the host.
+/// The address and port of a container on the host.
 struct HostPort<'a> {
     number: i64,
     ip: &'a str,

@@ -1,14 +1,14 @@
-//! What keeps a claim or a volume, and what becomes of its finalizer. Pure.
+//! Decides if a claim or a volume is in use, and the change to its finalizer. Pure.
 
 use portico_machinery::Object;
 use portico_machinery::object::Cursor;
 
 const FINALIZERS: &[&str] = &["metadata", "finalizers"];
 
-/// What is to be done about the finalizer of an object.
+/// The change to the finalizer of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It is missing: the object was written without the admission plugin that sets it.
+    /// Add the missing finalizer: the object was written without the admission plugin that sets it.
     Protect,
     /// The object is being deleted; the finalizer goes if nothing uses it.
     Release,

@@ -1,7 +1,7 @@
 //! All definitions, found by what requests and stored objects name.
 //!
-//! The store is the truth: a lookup takes the definition's record as this process has seen it and compares it with what was made of
-//! it, so that an answer is never older than the last write of this process. What is compiled of a definition outlives changes
+//! The store is the truth: a lookup takes the definition's record as this process has seen it and compares it with the one compiled from
+//! it, so that an answer is never older than the last write of this process. A compiled definition outlives changes
 //! that do not concern serving.
 
 use std::collections::HashMap;

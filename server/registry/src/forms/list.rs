@@ -162,7 +162,7 @@ async fn json(
     mut page: Page,
 ) -> Result<Body> {
     if let (Form::Table(_), Some(order)) = (form, served.strategies.table.row_order()) {
-        // Stable: what is equal stays sorted by name.
+        // Stable: rows with equal keys stay sorted by name.
         page.records.sort_by_cached_key(|record| order(&stored::decode(record)));
     }
     let now = inner.moment().now;

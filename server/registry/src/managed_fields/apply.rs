@@ -127,7 +127,7 @@ fn failed(text: String) -> Box<Status> {
 /// The type that an object has, as upstream prints it: the group may be empty.
 pub(crate) fn type_of(object: &Object) -> String {
     let (mut version, mut kind) = (object.api_version(), object.kind());
-    // What is no version says nothing to upstream.
+    // Upstream ignores values that are not versions.
     if version.matches('/').count() > 1 {
         (version, kind) = ("", "");
     }

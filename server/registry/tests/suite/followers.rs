@@ -21,7 +21,7 @@ async fn create_maps(harness: &Harness, prefix: &str) {
     }
 }
 
-/// What a follower is told at last: all there is.
+/// Waits for the complete list that a follower receives; returns its length.
 async fn relisted<T>(changes: &mut (impl StreamExt<Item = T> + Unpin), of: impl Fn(T) -> Change) -> usize {
     loop {
         let change = tokio::time::timeout(std::time::Duration::from_secs(60), changes.next()).await;

@@ -21,7 +21,7 @@ pub struct Interposed {
     store: Arc<dyn Store>,
     hook: std::sync::Mutex<Option<Hook>>,
     reads: std::sync::Mutex<Vec<Option<usize>>>,
-    /// How many snapshots fail before one is read.
+    /// Number of snapshots that fail before one is read.
     failures: AtomicUsize,
     /// States that [`Store::cached`] returns until [`Store::snapshot`] is called.
     behind: std::sync::Mutex<HashMap<Resource, Snapshot>>,
@@ -57,7 +57,7 @@ impl Interposed {
         self.failures.store(times, Ordering::SeqCst);
     }
 
-    /// How many snapshots are still to fail.
+    /// Number of snapshots that will still fail.
     pub fn failures_left(&self) -> usize {
         self.failures.load(Ordering::SeqCst)
     }

@@ -9,7 +9,7 @@ use portico_registry::{Answer, Body, EventType, Frame, Listed};
 use crate::grpc::{RpcResult, refused};
 use crate::queues::Running;
 
-/// Bytes of stored JSON that one message of a list may stand for, unless its only object is larger.
+/// Maximum bytes of stored JSON in one message of a list, unless its only object is larger.
 const PART_BYTES: usize = 1024 * 1024;
 
 /// A list in messages of about a megabyte; an empty list is one message.

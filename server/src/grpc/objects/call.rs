@@ -58,11 +58,11 @@ pub(super) fn request_info(call: &Call) -> RequestInfo {
 /// Properties of a call that its answer depends on.
 #[derive(Clone, Copy)]
 pub(super) struct Asked {
-    /// What the caller's own audit log records.
+    /// Contents for the caller's audit log.
     pub(super) recorded: Recorded,
     /// True unless a facade forwards the call.
     pub(super) native: bool,
-    /// True if the call changes what is stored.
+    /// True if the call changes the store.
     pub(super) writes: bool,
     /// True if the call changes what facades decide by.
     pub(super) configures: bool,
@@ -90,7 +90,7 @@ fn max_body(native: bool) -> usize {
     if native { MAX_MESSAGE_BYTES - ENVELOPE_BYTES } else { usize::MAX }
 }
 
-/// The answer to a call, without its body; what is recorded of it takes at most `room` bytes.
+/// The answer to a call, without its body; its audit record takes at most `room` bytes.
 pub(super) fn head(answer: &mut Answer, served: &Asked, room: usize) -> pb::DoResponse {
     pb::DoResponse {
         audit: record(answer, served.recorded, room),

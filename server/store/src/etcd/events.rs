@@ -13,10 +13,10 @@ use crate::key::Key;
 use crate::record::{Record, Value};
 use crate::unreadable::Unreadable;
 
-/// What a value that cannot be opened now is: its key service is away.
+/// Treatment of a value that cannot be opened because its key service is away.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unopened {
-    /// A failure of whoever reads.
+    /// The read fails.
     Fails,
     /// Unreadable until it can be opened.
     IsUnreadable,

@@ -25,7 +25,7 @@ const SILENT: Duration = Duration::from_millis(1_500);
 /// How long it may stay where it is although etcd is known to be further.
 const BEHIND: Duration = Duration::from_secs(1);
 
-/// How long after a key service did not answer it is asked again.
+/// Interval at which a key service that did not answer is tried again.
 pub(super) const HEAL_RETRY: Duration = Duration::from_secs(5);
 
 /// The last change that was shown: whether it is still there shows whether etcd has lost it.

@@ -64,7 +64,7 @@ impl Values {
         })
     }
 
-    /// The same; a value that cannot be opened now is unreadable until it can be.
+    /// Decodes a value; one that cannot be opened now is unreadable until it can be.
     pub(super) async fn decode_openable(
         &self,
         key: Key,

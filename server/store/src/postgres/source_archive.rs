@@ -150,7 +150,7 @@ impl PostgresSource {
         Ok(states)
     }
 
-    /// When the revision stood where, behind a mark. The last one is of the revision itself, at the time of the next mark or of
+    /// Times of revisions behind a mark. The last one is of the revision itself, at the time of the next mark or of
     /// the last one.
     async fn marks(
         &self,

@@ -41,7 +41,7 @@ pub(crate) fn is_lack(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Whether a file could not grow. Then the last frame of a transaction, which commits it, was not written.
+/// Returns true if a file could not grow. Then the last frame of a transaction, which commits it, was not written.
 pub(crate) fn is_full(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(error) => is_lack(error),

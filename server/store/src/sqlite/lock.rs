@@ -1,4 +1,4 @@
-//! One process per database file: an OS lock on a file beside it, which names its holder, and one on the database itself, which
+//! One process per database file: an OS lock on a file next to it, which names its holder, and one on the database itself, which
 //! other names of the same file share.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
@@ -42,7 +42,7 @@ impl FileLock {
         matches!((locked, found), (Ok(locked), Ok(found)) if locked == found)
     }
 
-    /// Elsewhere the folder of an open file cannot be moved.
+    /// Other systems do not move the folder of an open file.
     #[cfg(not(unix))]
     pub(crate) fn is_at(&self, _: &Path) -> bool {
         true
@@ -102,7 +102,7 @@ fn unlock(database: &File) -> std::io::Result<()> {
     database.unlock()
 }
 
-/// Elsewhere such a lock conflicts with those that SQLite takes on the same file in this process.
+/// On other systems such a lock conflicts with those that SQLite takes on the same file in this process.
 #[cfg(not(target_os = "linux"))]
 fn lock(_: &File) -> std::io::Result<bool> {
     Ok(true)

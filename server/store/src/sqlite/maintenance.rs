@@ -93,7 +93,7 @@ impl Maintenance {
     }
 }
 
-/// Forgets history up to a revision; without an archive that of all resources, whatever is kept longer.
+/// Forgets history up to a revision; without an archive that of all resources, including those with a longer retention.
 ///
 /// A state is forgotten when it was superseded up to `until`, a tombstone when it was written up to there. The point moves
 /// first, so that a reader that finds it unmoved after reading has read everything.
@@ -117,7 +117,7 @@ pub(super) async fn compact(
     forget(&mut batch, *compacted, until)?;
     let rows = commit(connection, batch, archive.map(|(_, space)| space)).await?;
     *compacted = until;
-    // Less the format byte, which the count of what is superseded leaves out.
+    // Less the format byte, which the count of superseded states excludes.
     let freed =
         rows.iter().map(|row| row.try_get::<i64, _>(0).map(|length| length - 1)).sum::<Result<i64, _>>()?;
     publisher.history.bytes.fetch_sub(freed, Ordering::Relaxed);
@@ -228,8 +228,8 @@ pub(super) async fn restart(connection: &mut SqliteConnection) -> Result<bool, s
     checkpoint(connection, "RESTART").await.map(|busy| busy == 0)
 }
 
-/// Copies what it can and restarts or cuts the log if no reader needs it: writes wait behind this, so it waits for nobody. What is
-/// left over the next one copies.
+/// Copies pages and restarts or cuts the log if no reader needs it. Writes wait for this, so it does not wait for readers. The next
+/// checkpoint copies the remaining pages.
 async fn checkpoint(connection: &mut SqliteConnection, mode: &str) -> Result<i64, sqlx::Error> {
     let busy_timeout = BUSY_TIMEOUT.as_millis();
     sqlx::query("PRAGMA busy_timeout = 0").execute(&mut *connection).await?;

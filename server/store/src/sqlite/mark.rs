@@ -132,7 +132,7 @@ impl Mark {
     }
 }
 
-/// Writes a mark over the one that is there: a full disk has no space for a second file. If the machine goes down meanwhile
+/// Writes a mark over the present one: a full disk has no space for a second file. If the machine goes down during the write,
 /// the mark cannot be read.
 fn overwrite(path: &Path, mut bytes: Vec<u8>) -> io::Result<()> {
     let mut file = File::options().write(true).open(path)?;

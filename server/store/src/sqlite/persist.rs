@@ -54,7 +54,7 @@ pub(crate) async fn commit(
     Ok(())
 }
 
-/// What becomes of the states that a group supersedes.
+/// Treatment of the states that a group supersedes.
 #[derive(Clone, Copy)]
 pub(crate) enum History {
     /// They stay, and deletions leave tombstones, until they are compacted.

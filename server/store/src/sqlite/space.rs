@@ -1,11 +1,11 @@
 //! Space for deletions when the disk, or the database's size limit, is full.
 //!
 //! While the database is open its files own the disk blocks that deletions need: the write-ahead log those of a group, and the
-//! database those of all pages that a checkpoint moves into it, since it is extended before a group is written. Nothing that
-//! fills the disk can take them. While the database is closed and has no log, a file of zeros beside it owns as many; while it is
+//! database those of all pages that a checkpoint moves into it, since it is extended before a group is written. No other file that
+//! fills the disk can take them. While the database is closed and has no log, a file of zeros next to it owns as many; while it is
 //! open that file owns those that the next start needs after a kill.
 //!
-//! When there are no blocks for more, only deletions are written, without history, until there is space again.
+//! If there are no blocks for more, only deletions are written, without history, until there is space again.
 
 use std::fs::{self, File};
 use std::io;
@@ -40,13 +40,13 @@ const LOG_KEPT_BYTES: u64 = 64 << 20;
 const SLACK_PART: u64 = 4;
 /// Part of the reserve that must be left free on the disk when the database file is extended.
 const MARGIN_PART: u64 = 8;
-/// Pages that an operation may add to the database, besides those of its value.
+/// Pages that an operation may add to the database, without those of its value.
 const OPERATION_PAGES: u64 = 1;
 /// Part of the reserve that the values of a group may take while only deletions are written.
 const GROUP_PART: u64 = 4;
 /// Part of the reserve whose pages one step gives back; moving a page writes up to three others.
 const VACUUM_PART: u64 = 8;
-/// Bytes of the write-ahead log for an operation that deletes, besides its value.
+/// Bytes of the write-ahead log for an operation that deletes, without its value.
 const DELETION_BYTES: u64 = 64 * 1024;
 /// Bytes of the reserve while the database is open: for the index of the log, which the next start may have to make.
 const INDEX_BYTES: u64 = 64 * 1024;
@@ -262,7 +262,7 @@ impl Space {
         Ok(())
     }
 
-    /// Whether the disk has room for the write-ahead log at its largest, and for the next extension of the database.
+    /// Returns true if the disk has room for the write-ahead log at its largest, and for the next extension of the database.
     fn has_room(&self) -> bool {
         let Some(disk) = Disk::of(&self.path) else { return true };
         let log = fs::metadata(beside(&self.path, "-wal")).map_or(0, |file| file.len());

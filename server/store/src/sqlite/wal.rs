@@ -80,8 +80,8 @@ fn fill(log: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
 struct Walk {
     page_bytes: usize,
     big_endian: bool,
-    /// What the frames of this log have in common, and those of an earlier one in the same file do not; of a log whose header is
-    /// damaged, what its first frame has.
+    /// The salts of this log's frames; frames of an earlier log in the same file have others. For a log whose header is
+    /// damaged, those of its first frame.
     salts: Option<[u8; 8]>,
     /// The checksum of the frame before.
     sum: Sum,

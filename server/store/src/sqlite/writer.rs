@@ -163,7 +163,7 @@ impl Writer {
         self.requests.recv().await
     }
 
-    /// What is queued now, up to a group's worth of operations and bytes, or up to a request that is no commit.
+    /// Takes the queued requests, up to a group's worth of operations and bytes, or up to a request that is not a commit.
     fn take_group(&mut self, first: CommitRequest) -> (Vec<CommitRequest>, Option<Maintenance>) {
         let (mut operations, mut bytes) = (first.operations(), first.bytes());
         let mut group = vec![first];
@@ -245,7 +245,7 @@ impl Writer {
         };
         match self.failed(error).await? {
             TxnError::Full(why) => return Ok(Some(why)),
-            // Refusals, too, may have been checked by what is not there now.
+            // Refusals, too, may have been checked against states that were not written.
             failure => results.iter_mut().flatten().for_each(|result| *result = Err(failure.clone())),
         }
         answer(std::mem::take(requests), results);
@@ -287,7 +287,7 @@ impl Writer {
         self.restart_log().await;
     }
 
-    /// Makes the blocks of the write-ahead log free for the next group. What is left is done after that one.
+    /// Makes the blocks of the write-ahead log free for the next group. The rest is done after that group.
     async fn restart_log(&mut self) -> bool {
         if let Err(error) = restart(&mut self.connection).await {
             tracing::warn!(

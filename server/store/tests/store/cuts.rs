@@ -124,7 +124,7 @@ impl Prepared {
 struct Report {
     epoch: Option<i64>,
     written: Option<i64>,
-    /// Why nothing was written.
+    /// The error of a commit that was not written.
     refused: Option<String>,
     steps: u64,
 }

@@ -1,4 +1,4 @@
-//! PostgreSQL with settings that its owner chose: what is acknowledged stays, and history is forgotten all the same.
+//! PostgreSQL with settings of its owner: acknowledged writes stay, and history is forgotten nevertheless.
 
 use std::time::Duration;
 

@@ -397,7 +397,7 @@ async fn watches_whose_events_are_in_memory_go_on_when_others_compact() {
     portico_tests::until("the compaction is noticed", async || store.compacted() >= last).await;
     let mut watch = store.watch(Scope::all(&config_maps()), first).unwrap();
     assert_eq!(take(&mut watch, 1).await[0].revision(), last);
-    // What is to be read from etcd is gone.
+    // etcd does not have that state any more.
     let past = store.get_at(&key("a/1"), first).await;
     assert!(matches!(past, Err(StoreError::Compacted { .. })), "{past:?}");
     let before = store.watch(Scope::all(&config_maps()), 1);

@@ -242,13 +242,13 @@ fn another_program_takes_no_blocks_of_the_log_at_a_checkpoint() {
     on_small_disk("keeps_its_log");
 }
 
-/// Largest size of a database without objects: spare pages, and what was added for the next groups.
+/// Largest size of a database without objects: spare pages, and the extension for the next groups.
 const SHRUNK_BYTES: u64 = 4 << 20;
 /// Sizes of the objects that fill a disk.
 const SIZES: [usize; 4] = [100, 2_000, 20_000, 200_000];
 /// Exit code of the process that fills a disk and ends as a killed one does.
 const DIED: i32 = 42;
-/// For that process: the size limit of its database.
+/// Environment variable of that process: the size limit of its database.
 const LIMIT: &str = "PORTICO_STORE_LIMIT";
 
 async fn open_limited(limit: Option<u64>) -> portico_store::SqliteStore {
@@ -297,7 +297,7 @@ async fn dies() {
     std::process::exit(DIED);
 }
 
-/// Deletes what is left on a disk without any space, then has space again.
+/// Deletes the remaining objects on a disk without any space, then makes space.
 async fn delete_the_rest(limit: Option<u64>) {
     fill(&disk());
     let store = open_limited(limit).await;

@@ -30,7 +30,7 @@ async fn other_reads_do_not_wait_for_a_herd_of_watches_that_resume() {
         });
         let mut herd: FuturesUnordered<_> = resumed.collect();
         let mut done = 0;
-        // Afterwards each has asked for its first part. On a busy machine one may have all of them already.
+        // After this each has requested its first part. On a busy machine one may have all of them already.
         if let Poll::Ready(Some(events)) = futures::poll!(herd.next()) {
             done += usize::from(events == 600);
         }

@@ -67,7 +67,7 @@ fn check(served: &Arc<ServedResource>, record: &Record) -> Vec<Finding> {
         lost(served, &object).into_iter().map(|text| found(FindingKind::Lost, "", text)).collect();
     served.info.schema.settle(&mut object);
     let errors = Validation { served, part: Part::Main, old: None }.validate(&object).errors;
-    // That rules were not checked is no finding of its own.
+    // Rules that were not checked are not a finding.
     let causes = errors.iter().map(Error::cause).filter(|cause| cause.field != NO_FIELD);
     findings.extend(causes.map(|cause| found(FindingKind::Invalid, &cause.field, cause.message)));
     findings.truncate(MAX_FINDINGS);

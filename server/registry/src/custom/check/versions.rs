@@ -1,4 +1,4 @@
-//! What a definition breaks of an installed one: its names, its versions, what they serve, and their schemas.
+//! Incompatible changes of an installed definition: its names, versions, served resources, and schemas.
 
 use portico_schema::structural::Structural;
 
