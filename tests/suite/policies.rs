@@ -2,8 +2,6 @@
 
 mod explained;
 
-use std::time::{Duration, Instant};
-
 use http::StatusCode;
 use portico_tests::Portico;
 use portico_tests::http::{Answer, Http};
@@ -309,7 +307,6 @@ async fn hostile_expressions_cost_their_budget_and_no_more() {
             "{numbers}.all(a, {numbers}.all(b, {numbers}.all(c, url('https://example.com/a?b=c').getHost() != '')))"
         ),
     ];
-    let begun = Instant::now();
     for expression in hostile {
         setup.enforce(must(&expression), json!({})).await;
         let refused = setup.create().await;
@@ -323,7 +320,6 @@ async fn hostile_expressions_cost_their_budget_and_no_more() {
         refused.ends_with("running out of cost budget, no further validation rules will be run"),
         "{refused}"
     );
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]

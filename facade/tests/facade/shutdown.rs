@@ -33,14 +33,12 @@ async fn during_the_delay_everything_but_readiness_is_served_and_then_nothing_is
 
 #[tokio::test]
 async fn a_watch_ends_with_the_process_and_within_its_grace() {
-    for grace in [Duration::ZERO, Duration::from_secs(30)] {
+    for grace in [Duration::ZERO, Duration::from_secs(24 * 60 * 60)] {
         let control = Scripted::new(vec![served("apps", "v1")]);
         let rig = Rig::with(control, |s| s.shutdown_watch_termination_grace_period = grace).await;
         let Rig { facade, client, .. } = rig.configured().await;
         let watch = client.open(Method::GET, "/apis/apps/v1/things?watch=true", &[], "").await.unwrap();
-        let begin = std::time::Instant::now();
         let (_, body) = tokio::join!(facade.shutdown(), watch.into_body().collect());
         assert!(body.is_ok(), "{grace:?}: the watch was cut instead of ended: {body:?}");
-        assert!(begin.elapsed() < Duration::from_secs(10), "{grace:?}");
     }
 }

@@ -24,6 +24,11 @@ impl Pattern {
         &self.text
     }
 
+    #[cfg(test)]
+    pub(super) fn is_compiled(&self) -> bool {
+        self.regex.get().is_some()
+    }
+
     /// Whether it is found in a string.
     ///
     /// # Errors
