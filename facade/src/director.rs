@@ -171,7 +171,7 @@ impl Delegates {
         let proxied = async { self.proxy.handle(upstream, request.map(Body::into_proxy), context).await };
         let mut response = span.within(proxied).await;
         if !is_relayed {
-            proxied_page::sandbox(response.headers_mut());
+            proxied_page::confine(response.headers_mut());
         }
         // Names that a backend does not know must not become labels.
         if info.is_resource_request && response.status().as_u16() < 300 {

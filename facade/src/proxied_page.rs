@@ -1,5 +1,5 @@
-//! Pages that backends, pods, services and nodes serve through this server: they have its origin, and a browser would let their
-//! scripts act as the user whose certificate it presents.
+//! Responses that backends, pods, services and nodes send through this server: for a browser they have its origin. It would let
+//! scripts of their pages act as the user whose certificate it presents, and apply some of their headers to the whole origin.
 
 use std::net::IpAddr;
 
@@ -31,8 +31,21 @@ fn is_by_local_proxy(request: &HeaderMap) -> bool {
 const DATA: [&[u8]; 4] =
     [b"application/json", b"application/vnd.kubernetes.protobuf", b"application/yaml", b"text/plain"];
 
-/// Adds the policy to a response that a browser may show as a page.
-pub(crate) fn sandbox(response: &mut HeaderMap) {
+/// Headers that change what a browser does with all requests to the origin: where it connects, what it stores, and where it reports
+/// them.
+const OF_THE_ORIGIN: [HeaderName; 4] = [
+    HeaderName::from_static("alt-svc"),
+    HeaderName::from_static("clear-site-data"),
+    HeaderName::from_static("nel"),
+    HeaderName::from_static("report-to"),
+];
+
+/// Confines a response to itself: removes headers that concern the whole origin, and adds the policy if a browser may show it as a
+/// page.
+pub(crate) fn confine(response: &mut HeaderMap) {
+    for name in &OF_THE_ORIGIN {
+        response.remove(name);
+    }
     if !is_data(response) {
         response.append(CONTENT_SECURITY_POLICY, SANDBOX);
     }
@@ -73,7 +86,9 @@ mod tests {
                 headers.append(CONTENT_TYPE, HeaderValue::from_static(media_type));
             }
             headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox allow-same-origin"));
-            sandbox(&mut headers);
+            headers.insert("nel", HeaderValue::from_static(r#"{"report_to": "all", "max_age": 1000}"#));
+            confine(&mut headers);
+            assert!(!headers.contains_key("nel"));
             let policies = headers.get_all(CONTENT_SECURITY_POLICY).iter().count();
             assert_eq!(policies == 2, is_sandboxed, "{types:?}: {headers:?}");
         }

@@ -47,7 +47,7 @@ impl Local {
         let sent_on = http::Request::from_parts(request.clone(), body.into_proxy());
         let mut response = self.proxy.connect(connecting, sent_on).await?;
         if !proxied_page::is_relayed(&request.headers) {
-            proxied_page::sandbox(response.headers_mut());
+            proxied_page::confine(response.headers_mut());
         }
         Ok(response.map(Body::from))
     }
