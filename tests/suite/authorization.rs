@@ -279,3 +279,81 @@ async fn what_cannot_decide_is_refused_at_the_start() {
         assert_eq!((code, err.lines().count()), (Some(2), 1), "{args:?}: {err}");
     }
 }
+
+/// Gives alice these rules in all namespaces, or in one.
+async fn allow_alice(admin: &Http, name: &str, namespace: Option<&str>, rules: Value) {
+    let group = "/apis/rbac.authorization.k8s.io/v1";
+    let (path, kind) = match namespace {
+        Some(namespace) => (format!("{group}/namespaces/{namespace}"), "Role"),
+        None => (group.to_owned(), "ClusterRole"),
+    };
+    let (kinds, bindings) = match namespace {
+        Some(_) => ("roles", "rolebindings"),
+        None => ("clusterroles", "clusterrolebindings"),
+    };
+    let role = json!({"metadata": {"name": name}, "rules": rules});
+    let reference = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name});
+    let alice = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"});
+    let binding = json!({"metadata": {"name": name}, "roleRef": reference, "subjects": [alice]});
+    for (resource, object) in [(kinds, role), (bindings, binding)] {
+        let made = admin.post(&format!("{path}/{resource}"), &object).await;
+        assert_eq!(made.status, 201, "{}", made.text());
+    }
+}
+
+const READ_MAP: &str = "does not have \"get\" permission on the object referenced by paramRef";
+const READ_ALL: &str = "permission for all groups, versions and resources";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writers_of_policies_and_bindings_must_be_able_to_read_the_parameters() {
+    let portico = Portico::start().await;
+    let (admin, alice) = (portico.admin(), portico.anyone().as_user("alice"));
+    let all = json!([{"apiGroups": ["admissionregistration.k8s.io"], "resources": ["*"], "verbs": ["*"]}]);
+    allow_alice(&admin, "writer", None, all).await;
+    let (policies, bindings) = ("validatingadmissionpolicies", "validatingadmissionpolicybindings");
+    let path = |resource: &str| format!("/apis/admissionregistration.k8s.io/v1/{resource}");
+    let policy = |name: &str, version: &str, kind: &str| {
+        let rules = json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]);
+        let spec = json!({"matchConstraints": {"resourceRules": rules}, "validations": [{"expression": "true"}],
+            "paramKind": {"apiVersion": version, "kind": kind}});
+        json!({"metadata": {"name": name}, "spec": spec})
+    };
+    let binding = |policy: &str, params: Value| {
+        let mut reference = json!({"namespace": "default", "parameterNotFoundAction": "Deny"});
+        reference.as_object_mut().unwrap().extend(params.as_object().unwrap().clone());
+        let spec = json!({"policyName": policy, "validationActions": ["Warn"], "paramRef": reference});
+        json!({"metadata": {"generateName": "b-"}, "spec": spec})
+    };
+    let refused = async |resource: &str, object: Value, why: &str| {
+        let refused = alice.post(&path(resource), &object).await;
+        let message = refused.status_body(422, "Invalid")["message"].as_str().unwrap().to_owned();
+        assert!(message.ends_with(why), "{message}");
+        assert!(message.contains("user &{alice uid-alice [dev system:authenticated] map[]} "), "{message}");
+    };
+    let (one, some) = (json!({"name": "limit"}), json!({"selector": {"matchLabels": {"a": "b"}}}));
+    refused(
+        policies,
+        policy("maps", "v1", "ConfigMap"),
+        "must have \"get\" permission on all objects of the referenced paramKind (kind=ConfigMap, apiVersion=v1)",
+    )
+    .await;
+    for (name, version, kind) in [("maps", "v1", "ConfigMap"), ("unknown", "x.y/v1", "Z")] {
+        assert_eq!(admin.post(&path(policies), &policy(name, version, kind)).await.status, 201);
+    }
+    refused(bindings, binding("maps", one.clone()), READ_MAP).await;
+    refused(bindings, binding("maps", some.clone()), &READ_MAP.replace("get", "list")).await;
+    refused(bindings, binding("unknown", one.clone()), READ_ALL).await;
+    refused(bindings, binding("missing", one.clone()), READ_ALL).await;
+
+    let get = json!([{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["limit"], "verbs": ["get"]}]);
+    allow_alice(&admin, "limit", Some("default"), get).await;
+    let bound = alice.post(&path(bindings), &binding("maps", one.clone())).await;
+    assert_eq!(bound.status, 201, "{}", bound.text());
+    refused(bindings, binding("maps", json!({"name": "other"})), READ_MAP).await;
+    refused(bindings, binding("maps", some.clone()), &READ_MAP.replace("get", "list")).await;
+    let bound = admin.post(&path(bindings), &binding("maps", some)).await.json();
+    let bound = format!("{}/{}", path(bindings), bound["metadata"]["name"].as_str().unwrap());
+    let labels = json!({"metadata": {"labels": {"a": "b"}}});
+    assert_eq!(alice.merge(&bound, &labels).await.status, 422, "asked again on each update");
+    assert_eq!(admin.delete(&bound).await.status, 200);
+}

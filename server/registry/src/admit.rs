@@ -1,10 +1,7 @@
 //! Asking about a write, in upstream's order: admission mutates; once the write is valid its kind decides, then admission
 //! validates; quotas count what is left.
 
-use std::sync::Arc;
-
-use portico_auth::authz::Questions;
-use portico_machinery::{Object, Status};
+use portico_machinery::Object;
 
 use crate::Result;
 use crate::admission::Attributes;
@@ -19,14 +16,7 @@ impl Verbs {
         new: &'a Object,
         old: Option<&'a Object>,
     ) -> Write<'a> {
-        Write {
-            user: &attributes.context.user,
-            verb: attributes.verb(),
-            part: attributes.part,
-            authorizer: &*self.objects.authorizer,
-            new,
-            old,
-        }
+        Write { user: &attributes.context.user, verb: attributes.verb(), part: attributes.part, new, old }
     }
 
     /// The first half of admission: before a write is prepared and validated. Gives warnings for the caller. Waits for webhooks and
@@ -83,23 +73,7 @@ impl Verbs {
         admitted: bool,
     ) -> Result<Vec<String>> {
         let served = attributes.served;
-        let questions = Questions::new(Arc::clone(&self.objects.authorizer));
-        let asking = Write { authorizer: &questions, ..write };
-        let errors = loop {
-            let errors = served.strategies.permit.permit(&asking);
-            if !questions.settle().await {
-                break errors;
-            }
-        };
-        if !errors.is_empty() {
-            let kind = served.stored_info().group_kind();
-            return Err(Box::new(Status::invalid(&kind, write.new.name(), &errors)));
-        }
-        served
-            .strategies
-            .permit
-            .admit(&write)
-            .map_err(|why| Box::new(Status::forbidden(&served.resource, write.new.name(), &why)))?;
+        self.hooks.check_permissions(&self.objects, served, write).await?;
         if admitted {
             return Ok(Vec::new());
         }

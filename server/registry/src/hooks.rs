@@ -7,14 +7,16 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use portico_machinery::Object;
+use portico_machinery::{Object, Status};
 use portico_store::{Key, Operation, TxnError};
+use portico_validation::Errors;
 
 use crate::Result;
 use crate::by_resource::ByResource;
 use crate::objects::Objects;
 use crate::served::ServedResource;
 use crate::typed::{Context, Part};
+use crate::write::Write;
 
 /// A write that begins.
 #[derive(Clone, Copy)]
@@ -62,11 +64,18 @@ pub trait WriteGuard: Send + Sync {
     ) -> Pending<'a, ()>;
 }
 
+/// Checks the permissions that a valid write needs in addition to that of its verb.
+pub trait WritePermissions: Send + Sync {
+    /// Returns what the caller may not do, as errors of fields. Runs before validating admission.
+    fn denied<'a>(&'a self, objects: &'a Objects, write: Write<'a>) -> Pending<'a, Errors>;
+}
+
 /// The hooks of one resource.
 #[derive(Clone, Copy, Default)]
 struct Hooks {
     transaction: Option<&'static dyn TransactionHooks>,
     guard: Option<&'static dyn WriteGuard>,
+    permissions: Option<&'static dyn WritePermissions>,
 }
 
 /// The resources whose writes involve other objects.
@@ -90,6 +99,14 @@ impl HookTable {
         guard: &'static dyn WriteGuard,
     ) {
         self.hooks.entry(group, resource).guard = Some(guard);
+    }
+
+    pub(crate) fn add_permissions(
+        &mut self,
+        (group, resource): (&'static str, &'static str),
+        permissions: &'static dyn WritePermissions,
+    ) {
+        self.hooks.entry(group, resource).permissions = Some(permissions);
     }
 
     /// What the kind does with other objects.
@@ -118,6 +135,23 @@ impl HookTable {
             Some(guard) => guard.check(objects, context, served, new, old).await,
             None => Ok(()),
         }
+    }
+
+    /// Refuses a valid write with 422 if its caller lacks further permissions.
+    pub(crate) async fn check_permissions(
+        &self,
+        objects: &Objects,
+        served: &ServedResource,
+        write: Write<'_>,
+    ) -> Result<()> {
+        let Some(permissions) = self.hooks.get(&served.resource).and_then(|hooks| hooks.permissions) else {
+            return Ok(());
+        };
+        let errors = permissions.denied(objects, write).await?;
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(Box::new(Status::invalid(&served.stored_info().group_kind(), write.new.name(), &errors)))
     }
 }
 

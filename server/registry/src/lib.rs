@@ -90,7 +90,7 @@ pub use etcd_layout::EtcdLayout;
 pub use follow::{Change, ChangeStream, Followed, FollowedTogether};
 pub use frame::{EventType, Frame};
 pub use history::{Past, PastList, PastObject, Restoration, Restored, last_change, last_manager};
-pub use hooks::{Beginning, Pending, TransactionHooks, WriteGuard};
+pub use hooks::{Beginning, Pending, TransactionHooks, WriteGuard, WritePermissions};
 pub use log::{Log, LogError, Logged, ObjectRef, Resolved};
 pub use long_work::MAX_INLINE_BYTES;
 pub use named::NamedResource;
@@ -107,8 +107,8 @@ pub use served::ServedResource;
 pub use settings::{Clock, ConnectionSettings, Settings, TranslationSettings};
 pub use stored::Stored;
 pub use strategy::{
-    ComputedStrategy, DecodeStrategy, DeleteStrategy, FieldStrategy, Moment, OwnDelete, PermitStrategy,
-    Strategies, Strategy, SubresourceStrategy, TableStrategy,
+    ComputedStrategy, DecodeStrategy, DeleteStrategy, FieldStrategy, Moment, OwnDelete, Strategies, Strategy,
+    SubresourceStrategy, TableStrategy,
 };
 pub use table::{ResourceTable, Row};
 #[doc(hidden)]

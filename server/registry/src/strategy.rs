@@ -10,10 +10,8 @@ use portico_machinery::table::Cell;
 use portico_machinery::{GroupResource, GroupVersionKind, Object, Status, UserInfo};
 use portico_validation::Errors;
 
-use crate::Result;
 use crate::options::DeleteOptions;
 use crate::typed::Part;
-use crate::write::Write;
 
 /// What a write may need to know besides the objects.
 #[derive(Clone, Copy, Debug)]
@@ -126,19 +124,6 @@ pub trait SubresourceStrategy: Send + Sync {
     }
 }
 
-/// What a kind asks of whoever writes a valid object.
-pub trait PermitStrategy: Send + Sync {
-    /// Whether the kind's admission plugin lets a valid write pass; the words of the 403 if not.
-    fn admit(&self, _write: &Write<'_>) -> Result<(), String> {
-        Ok(())
-    }
-
-    /// What this writer may not do, as errors of fields; called once a write is valid otherwise.
-    fn permit(&self, _write: &Write<'_>) -> Errors {
-        Vec::new()
-    }
-}
-
 /// What a kind does when its objects are deleted.
 pub trait DeleteStrategy: Send + Sync {
     /// Whether a deletion that finalizers no longer hold may be carried out.
@@ -229,8 +214,6 @@ pub struct Strategies {
     pub decode: &'static dyn DecodeStrategy,
     /// The status and other subresources.
     pub subresources: &'static dyn SubresourceStrategy,
-    /// What its writers may do.
-    pub permit: &'static dyn PermitStrategy,
     /// Deletes.
     pub delete: &'static dyn DeleteStrategy,
     /// Selectable fields.
@@ -248,7 +231,6 @@ impl Default for Strategies {
             main: &Plain,
             decode: &Plain,
             subresources: &Plain,
-            permit: &Plain,
             delete: &Plain,
             fields: &Plain,
             table: &Plain,
@@ -265,8 +247,6 @@ impl DecodeStrategy for Plain {}
 impl Strategy for Plain {}
 
 impl SubresourceStrategy for Plain {}
-
-impl PermitStrategy for Plain {}
 
 impl DeleteStrategy for Plain {}
 

@@ -12,11 +12,11 @@ use crate::builtin::{KindIndexer, ResourceIndex, StrategyTable};
 use crate::connection::Connection;
 use crate::etcd_layout::EtcdLayout;
 use crate::handlers::{Handler, HandlerTable};
-use crate::hooks::{HookTable, TransactionHooks, WriteGuard};
+use crate::hooks::{HookTable, TransactionHooks, WriteGuard, WritePermissions};
 use crate::off_fields::OffField;
 use crate::scale::ScaleSelector;
 use crate::strategy::{
-    ComputedStrategy, DecodeStrategy, DeleteStrategy, FieldStrategy, PermitStrategy, Strategies, Strategy,
+    ComputedStrategy, DecodeStrategy, DeleteStrategy, FieldStrategy, Strategies, Strategy,
     SubresourceStrategy, TableStrategy,
 };
 
@@ -27,6 +27,7 @@ pub struct Row {
     scale: Option<ScaleSelector>,
     hooks: Option<&'static dyn TransactionHooks>,
     guard: Option<&'static dyn WriteGuard>,
+    permissions: Option<&'static dyn WritePermissions>,
     handlers: Vec<(&'static str, Handler)>,
 }
 
@@ -50,13 +51,6 @@ impl Row {
     #[must_use]
     pub fn subresources(mut self, strategy: &'static dyn SubresourceStrategy) -> Self {
         self.strategies.subresources = strategy;
-        self
-    }
-
-    /// What the kind asks of its writers.
-    #[must_use]
-    pub fn permits(mut self, strategy: &'static dyn PermitStrategy) -> Self {
-        self.strategies.permit = strategy;
         self
     }
 
@@ -106,6 +100,12 @@ impl Row {
         Self { guard: Some(guard), ..self }
     }
 
+    /// Requires further permissions of callers whose write is valid.
+    #[must_use]
+    pub fn permits(self, permissions: &'static dyn WritePermissions) -> Self {
+        Self { permissions: Some(permissions), ..self }
+    }
+
     /// Puts an action behind a subresource, or behind the collection when the name is empty.
     #[must_use]
     pub fn action(self, subresource: &'static str, action: impl Action + 'static) -> Self {
@@ -135,13 +135,16 @@ pub struct ResourceTable {
 impl ResourceTable {
     /// Adds the row of a resource.
     pub fn add(&mut self, group: &'static str, resource: &'static str, row: Row) {
-        let Row { strategies, scale, hooks, guard, handlers } = row;
+        let Row { strategies, scale, hooks, guard, permissions, handlers } = row;
         self.strategies.add((group, resource), strategies, scale);
         if let Some(hooks) = hooks {
             self.hooks.add_transaction((group, resource), hooks);
         }
         if let Some(guard) = guard {
             self.hooks.add_guard((group, resource), guard);
+        }
+        if let Some(permissions) = permissions {
+            self.hooks.add_permissions((group, resource), permissions);
         }
         for (subresource, handler) in handlers {
             self.handlers.add((group, resource, subresource), handler);

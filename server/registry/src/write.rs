@@ -1,6 +1,5 @@
 //! A valid write, as it is shown to those who are asked about it last: the kind itself, quotas.
 
-use portico_auth::Authorizer;
 use portico_machinery::{Object, UserInfo};
 
 use crate::typed::Part;
@@ -14,8 +13,6 @@ pub struct Write<'a> {
     pub verb: &'static str,
     /// The object or a subresource.
     pub part: Part<'a>,
-    /// Who knows what its writer may do.
-    pub authorizer: &'a dyn Authorizer,
     /// What is written.
     pub new: &'a Object,
     /// What was there; nothing for a create.

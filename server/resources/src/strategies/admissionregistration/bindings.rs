@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object, names};
 
-use super::{match_resources, permission};
-use portico_registry::{PermitStrategy, Strategy, TableStrategy, Write};
+use super::match_resources;
+use portico_registry::{Strategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::{checks, label_selector};
 
@@ -46,12 +46,6 @@ impl Strategy for Binding {
 
     fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
         super::warnings(new)
-    }
-}
-
-impl PermitStrategy for Binding {
-    fn permit(&self, write: &Write<'_>) -> Errors {
-        permission::param_ref(write)
     }
 }
 

@@ -1,65 +1,129 @@
-//! Who makes a policy look at objects must be able to look at them. Kinds are not resolved to resources here, so that
-//! the question is about all of a group (a policy), or about everything (a binding): never less than upstream asks.
+//! Permissions to read the parameters of admission policies (upstream's `authz.go` of policies and bindings).
 
 use portico_machinery::user::MASTERS;
-use portico_machinery::{Attributes, GroupResource, Object, UserInfo};
+use portico_machinery::{Attributes, Cursor, GroupResource, GroupVersion, UserInfo};
+use portico_registry::{Objects, Pending, Result, Write, WritePermissions};
+use portico_validation::{Errors, checks};
 
-use portico_registry::Write;
-use portico_validation::Errors;
-use portico_validation::checks;
+use super::{Binding, Policy};
 
-/// Whether the writer may read all parameters of the kind that a policy names.
-pub(super) fn param_kind(write: &Write<'_>) -> Errors {
-    let path = ["spec", "paramKind"];
-    let kind = write.new.at(&path);
-    if !kind.is_present() || !changes(write, &[&path]) || is_master(write.user) {
-        return Vec::new();
+const GROUP: &str = "admissionregistration.k8s.io";
+const PARAM_KIND: [&str; 2] = ["spec", "paramKind"];
+const PARAM_REF: [&str; 2] = ["spec", "paramRef"];
+const POLICY_NAME: [&str; 2] = ["spec", "policyName"];
+
+impl WritePermissions for Policy {
+    fn denied<'a>(&'a self, objects: &'a Objects, write: Write<'a>) -> Pending<'a, Errors> {
+        Box::pin(async move {
+            let kind = write.new.at(&PARAM_KIND);
+            let is_exempt = !kind.is_present() || write.user.in_group(MASTERS);
+            if is_exempt || write.old.is_some_and(|old| checks::same(&kind, &old.at(&PARAM_KIND))) {
+                return Ok(Vec::new());
+            }
+            let read = ParamRead { verb: "get", namespace: "*", name: "*" };
+            if Params::of_kind(objects, &kind).may(objects, write.user, read).await {
+                return Ok(Vec::new());
+            }
+            let text = format!(
+                "user {} must have \"get\" permission on all objects of the referenced paramKind (kind={}, apiVersion={})",
+                printed(write.user),
+                kind.field("kind").str(),
+                kind.field("apiVersion").str()
+            );
+            Ok(vec![kind.forbidden(&text)])
+        })
     }
-    let (version, name) = (kind.field("apiVersion").str(), kind.field("kind").str());
-    let group = version.split_once('/').map_or("", |(group, _)| group);
-    if may_get(write, &GroupResource::new(group, "*")) {
-        return Vec::new();
+}
+
+impl WritePermissions for Binding {
+    fn denied<'a>(&'a self, objects: &'a Objects, write: Write<'a>) -> Pending<'a, Errors> {
+        Box::pin(async move {
+            let reference = write.new.at(&PARAM_REF);
+            if !reference.is_present() || write.user.in_group(MASTERS) {
+                return Ok(Vec::new());
+            }
+            // Also of an unchanged reference: upstream compares pointers, which are never the same.
+            let (name, namespace) = (reference.field("name").str(), reference.field("namespace").str());
+            let read = ParamRead { verb: if name.is_empty() { "list" } else { "get" }, namespace, name };
+            let params = self.params(objects, write.new.at(&POLICY_NAME).str()).await?;
+            if params.may(objects, write.user, read).await {
+                return Ok(Vec::new());
+            }
+            Ok(vec![reference.forbidden(&self.refusal(&params, write.user, read.verb))])
+        })
     }
-    let text = format!(
-        "user {} must have \"get\" permission on all objects of the referenced paramKind (kind={name}, apiVersion={version})",
-        printed(write.user)
-    );
-    vec![kind.forbidden(&text)]
 }
 
-/// Whether the writer may read what a binding hands to its policy.
-pub(super) fn param_ref(write: &Write<'_>) -> Errors {
-    let (reference, policy) = (["spec", "paramRef"], ["spec", "policyName"]);
-    let at = write.new.at(&reference);
-    if !at.is_present() || !changes(write, &[&reference, &policy]) || is_master(write.user) {
-        return Vec::new();
+impl Binding {
+    /// The parameters of a policy; those of any kind if the policy cannot be read or has none.
+    async fn params(&self, objects: &Objects, policy: &str) -> Result<Params> {
+        let resource = if self.mutates { "mutatingadmissionpolicies" } else { "validatingadmissionpolicies" };
+        let policies = objects.served(&GroupResource::new(GROUP, resource))?;
+        let Ok(Some(record)) = objects.read(&policies, "", policy).await else {
+            return Ok(Params::any(Some(format!("get policy {policy}"))));
+        };
+        let policy = objects.recent.stored(record);
+        let kind = policy.object().at(&PARAM_KIND);
+        Ok(if kind.is_present() { Params::of_kind(objects, &kind) } else { Params::any(None) })
     }
-    if may_get(write, &GroupResource::new("*", "*")) {
-        return Vec::new();
+
+    fn refusal(&self, params: &Params, user: &UserInfo, verb: &str) -> String {
+        let user = printed(user);
+        if let Some(unable) = &params.unable {
+            return format!(
+                "unable to {unable} to determine minimum required permissions and user {user} does not have \"{verb}\" permission for all groups, versions and resources"
+            );
+        }
+        // Upstream swaps these two arguments for mutating policies.
+        let (user, verb) = if self.mutates { (verb, &*user) } else { (&*user, verb) };
+        format!("user {user} does not have \"{verb}\" permission on the object referenced by paramRef")
     }
-    let text = format!(
-        "unable to get policy {} to determine minimum required permissions and user {} does not have \"get\" permission for all groups, versions and resources",
-        write.new.at(&policy).str(),
-        printed(write.user)
-    );
-    vec![at.forbidden(&text)]
 }
 
-fn changes(write: &Write<'_>, paths: &[&[&str]]) -> bool {
-    let changed = |old: &Object| paths.iter().any(|path| !checks::same(&write.new.at(path), &old.at(path)));
-    write.old.is_none_or(changed)
+/// How parameters are read.
+#[derive(Clone, Copy)]
+struct ParamRead<'a> {
+    verb: &'a str,
+    namespace: &'a str,
+    name: &'a str,
 }
 
-fn is_master(user: &UserInfo) -> bool {
-    user.groups.iter().any(|group| group == MASTERS)
+/// Resources that hold parameters.
+struct Params {
+    resource: GroupResource,
+    version: String,
+    /// What failed while the resource was determined.
+    unable: Option<String>,
 }
 
-fn may_get(write: &Write<'_>, resource: &GroupResource) -> bool {
-    let question = Attributes::resource(write.user.clone(), "get", resource, "*", "*");
-    write.authorizer.check(&question).is_ok()
+impl Params {
+    /// All resources of all groups.
+    fn any(unable: Option<String>) -> Self {
+        Self { resource: GroupResource::new("*", "*"), version: "*".to_owned(), unable }
+    }
+
+    /// The resource of a kind, all of its group version if it is not served here.
+    fn of_kind(objects: &Objects, kind: &Cursor<'_>) -> Self {
+        let (api_version, name) = (kind.field("apiVersion").str(), kind.field("kind").str());
+        let unable = |verb: &str| Some(format!("{verb} paramKind &{{{api_version} {name}}}"));
+        let Ok(version) = api_version.parse::<GroupVersion>() else { return Self::any(unable("parse")) };
+        let (resource, unable) = match objects.by_kind(&version.kind(name)) {
+            Some(served) => (served.resource.clone(), None),
+            None => (GroupResource::new(&*version.group, "*"), unable("resolve")),
+        };
+        Self { resource, version: version.version, unable }
+    }
+
+    async fn may(&self, objects: &Objects, user: &UserInfo, read: ParamRead<'_>) -> bool {
+        let question =
+            Attributes::resource(user.clone(), read.verb, &self.resource, read.namespace, read.name);
+        objects.authorizer.decide(&question.with_version(&self.version)).await.allowed()
+    }
 }
 
-/// A user as upstream prints one.
+/// A user as Go prints the struct.
 fn printed(user: &UserInfo) -> String {
-    format!("&{{{} {} [{}] map[]}}", user.name, user.uid, user.groups.join(" "))
+    let extra: Vec<String> =
+        user.extra.iter().map(|(key, values)| format!("{key}:[{}]", values.join(" "))).collect();
+    format!("&{{{} {} [{}] map[{}]}}", user.name, user.uid, user.groups.join(" "), extra.join(" "))
 }

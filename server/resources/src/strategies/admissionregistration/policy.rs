@@ -5,8 +5,8 @@ use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object, names};
 
 use super::expressions::Expressions;
-use super::{match_resources, mutating_policy, permission, validating_policy};
-use portico_registry::{PermitStrategy, Strategy, SubresourceStrategy, TableStrategy, Write};
+use super::{match_resources, mutating_policy, validating_policy};
+use portico_registry::{Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::checks;
 
@@ -44,12 +44,6 @@ impl SubresourceStrategy for Policy {
         if !self.mutates {
             validating_policy::status(&new.at(&["status"]), errors);
         }
-    }
-}
-
-impl PermitStrategy for Policy {
-    fn permit(&self, write: &Write<'_>) -> Errors {
-        permission::param_kind(write)
     }
 }
 

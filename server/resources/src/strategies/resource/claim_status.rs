@@ -1,12 +1,12 @@
 //! The status of a claim: allocation, users, what drivers report of the devices, and who may write which of these.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use portico_machinery::field::Error;
 use portico_machinery::{Attributes, Cursor, GroupResource, Object};
 
 use super::{claim, names_of, parts};
-use portico_registry::Write;
+use portico_registry::{Objects, Write};
 use portico_validation::Errors;
 use portico_validation::{checks, node_selector, ranges, validate_conditions};
 
@@ -161,16 +161,15 @@ fn reported(new: &Object, errors: &mut Errors) {
     }
 }
 
-/// Who allocates needs a right of its own, and so does each driver's word.
-pub(super) fn permit(write: &Write<'_>) -> Errors {
+/// Permissions that a change of the allocation needs, and that each driver's reports need.
+pub(super) async fn denied(objects: &Objects, write: Write<'_>) -> Errors {
     let Some(old) = write.old else { return Vec::new() };
     let (new, mut errors) = (write.new, Vec::new());
     let changed = |path: &[&str]| !checks::same(&new.at(path), &old.at(path));
     if changed(&ALLOCATION) || changed(&RESERVED) {
-        let binding = GroupResource::new("resource.k8s.io", "resourceclaims");
-        let question = Attributes::resource(write.user.clone(), write.verb, &binding, "", "")
+        let question = Attributes::resource(write.user.clone(), write.verb, &resource_claims(), "", "")
             .with_subresource("binding");
-        if let Err(status) = write.authorizer.check(&question) {
+        if let Err(status) = objects.authorizer.decide(&question).await.permit(&question) {
             let text = format!(
                 "changing status.allocation or status.reservedFor requires resource=\"resourceclaims/binding\", verb=\"{}\" permission: {}",
                 write.verb, status.message
@@ -179,30 +178,36 @@ pub(super) fn permit(write: &Write<'_>) -> Errors {
         }
     }
     if new.at(&ALLOCATION).is_present() && changed(&REPORTED) {
-        errors.extend(drivers(write, old));
+        errors.extend(denied_driver(objects, write, old).await);
     }
     errors
 }
 
-/// The drivers whose words change.
-fn drivers(write: &Write<'_>, old: &Object) -> Option<Error> {
-    let (now, then) = (write.new.at(&REPORTED), old.at(&REPORTED));
+/// The first driver whose reports change without permission.
+async fn denied_driver(objects: &Objects, write: Write<'_>, old: &Object) -> Option<Error> {
+    let verb = format!("arbitrary-node:{}", write.verb);
+    for driver in changed_drivers(write.new, old) {
+        let (user, namespace) = (write.user.clone(), write.new.namespace());
+        let question = Attributes::resource(user, &verb, &resource_claims(), namespace, &driver)
+            .with_subresource("driver");
+        if let Err(status) = objects.authorizer.decide(&question).await.permit(&question) {
+            return Some(write.new.at(&REPORTED).forbidden(&format!(
+                "changing status.devices requires resource=\"resourceclaims/driver\", verb=\"[{verb}]\" permission: {}",
+                status.message
+            )));
+        }
+    }
+    None
+}
+
+fn changed_drivers(new: &Object, old: &Object) -> BTreeSet<String> {
+    let (now, then) = (new.at(&REPORTED), old.at(&REPORTED));
     let is_in = |list: &Cursor<'_>, at: &Cursor<'_>| list.items().any(|other| other.same_as(at));
     let added = now.items().filter(|at| !is_in(&then, at));
-    let changed: Vec<_> = added.chain(then.items().filter(|at| !is_in(&now, at))).collect();
-    let mut drivers: Vec<&str> = changed.iter().map(|at| at.field("driver").str()).collect();
-    drivers.sort_unstable();
-    drivers.dedup();
-    let resource = GroupResource::new("resource.k8s.io", "resourceclaims");
-    let verb = format!("arbitrary-node:{}", write.verb);
-    drivers.into_iter().find_map(|driver| {
-        let user = write.user.clone();
-        let question = Attributes::resource(user, &verb, &resource, write.new.namespace(), driver)
-            .with_subresource("driver");
-        let status = write.authorizer.check(&question).err()?;
-        Some(now.forbidden(&format!(
-            "changing status.devices requires resource=\"resourceclaims/driver\", verb=\"[{verb}]\" permission: {}",
-            status.message
-        )))
-    })
+    let changed = added.chain(then.items().filter(|at| !is_in(&now, at)));
+    changed.map(|at| at.field("driver").str().to_owned()).collect()
+}
+
+fn resource_claims() -> GroupResource {
+    GroupResource::new("resource.k8s.io", "resourceclaims")
 }

@@ -6,10 +6,8 @@ use portico_store::Operation;
 
 use super::{claim, claim_status};
 use portico_registry::Result;
-use portico_registry::{Beginning, Pending, TransactionHooks};
-use portico_registry::{
-    DecodeStrategy, Moment, PermitStrategy, Strategy, SubresourceStrategy, TableStrategy, Write,
-};
+use portico_registry::{Beginning, Objects, Pending, TransactionHooks, Write, WritePermissions};
+use portico_registry::{DecodeStrategy, Moment, Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::checks;
 
@@ -49,9 +47,9 @@ impl SubresourceStrategy for ResourceClaim {
     }
 }
 
-impl PermitStrategy for ResourceClaim {
-    fn permit(&self, write: &Write<'_>) -> Errors {
-        claim_status::permit(write)
+impl WritePermissions for ResourceClaim {
+    fn denied<'a>(&'a self, objects: &'a Objects, write: Write<'a>) -> Pending<'a, Errors> {
+        Box::pin(async move { Ok(claim_status::denied(objects, write).await) })
     }
 }
 
