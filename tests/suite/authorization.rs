@@ -301,6 +301,36 @@ async fn allow_alice(admin: &Http, name: &str, namespace: Option<&str>, rules: V
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_right_to_escalate_one_role_holds_when_a_put_or_an_apply_creates_it() {
+    let portico = Portico::start().await;
+    let (admin, alice) = (portico.admin(), portico.anyone().as_user("alice"));
+    let rule = |verbs: Value, names: Value| json!({"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"], "verbs": verbs, "resourceNames": names});
+    let rules = json!([
+        rule(json!(["create", "update", "patch"]), json!([])),
+        rule(json!(["escalate"]), json!(["put", "applied"]))
+    ]);
+    allow_alice(&admin, "writer", None, rules).await;
+    let role = |name: &str| {
+        let rules = json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]);
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules})
+    };
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    let apply = async |name: &str| {
+        let patch = Request::patch(format!("{roles}/{name}?fieldManager=alice"))
+            .header("content-type", "application/apply-patch+yaml")
+            .body(Full::from(role(name).to_string()))
+            .unwrap();
+        alice.fetch(patch).await.unwrap().status
+    };
+    assert_eq!(alice.put(&format!("{roles}/put"), &role("put")).await.status, 201);
+    assert_eq!(apply("applied").await, 201);
+    assert_eq!(alice.put(&format!("{roles}/other"), &role("other")).await.status, 403);
+    assert_eq!(apply("other").await, 403);
+    assert_eq!(admin.delete(&format!("{roles}/put")).await.status, 200);
+    assert_eq!(alice.post(roles, &role("put")).await.status, 403, "the path of a POST names nothing");
+}
+
 const READ_MAP: &str = "does not have \"get\" permission on the object referenced by paramRef";
 const READ_ALL: &str = "permission for all groups, versions and resources";
 

@@ -134,7 +134,7 @@ impl Verbs {
         self.objects.authorizer.decide(&question).await.permit(&question)?;
         new.remove(&["metadata", "resourceVersion"]);
         served.to_version(&mut new);
-        let origin = Origin { part: Part::Main, tracked: Tracked::Already };
+        let origin = Origin { part: Part::Main, name: place.name, tracked: Tracked::Already };
         let created =
             self.create_tracked(context, served, place.namespace, new, &options.write, origin).await;
         match created {

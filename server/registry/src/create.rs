@@ -25,6 +25,8 @@ use portico_validation::{self as validation, Errors, MetaRules};
 pub(crate) struct Origin<'a> {
     /// What was written: the status of a Service that is not there creates it, too.
     pub(crate) part: Part<'a>,
+    /// The name in the path of the request; empty for a POST.
+    pub(crate) name: &'a str,
     /// Who comes to own what was sent.
     pub(crate) tracked: Tracked<'a>,
 }
@@ -43,7 +45,7 @@ impl Verbs {
     ) -> Result<Written> {
         served.require("create")?;
         let manager = manager_name(&options.field_manager, &context.user_agent);
-        let origin = Origin { part: Part::Main, tracked: Tracked::By(&manager) };
+        let origin = Origin { part: Part::Main, name: "", tracked: Tracked::By(&manager) };
         self.create_tracked(context, served, namespace, object, options, origin).await
     }
 
@@ -81,7 +83,8 @@ impl Verbs {
             Err(status) => return Err(status.with_warnings(first)),
         }
         system::settle_namespace(&mut object, served.info.namespaced, namespace)?;
-        if let Err(status) = self.hooks.guard(&self.objects, context, served, &object, None).await {
+        let guarded = self.hooks.guard(&self.objects, context, served, origin.name, &object, None);
+        if let Err(status) = guarded.await {
             return Err(status.with_warnings(first));
         }
         served.strategies.main.claim(&mut object, &context.user);

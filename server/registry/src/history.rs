@@ -285,7 +285,7 @@ impl Registry {
         served.require("create")?;
         let warnings = self.drop_gone_owners(&mut object, place.namespace).await?;
         give_back_fields(&mut object, &Object::default());
-        let origin = Origin { part: Part::Main, tracked: Tracked::Already };
+        let origin = Origin { part: Part::Main, name: place.name, tracked: Tracked::Already };
         let verbs = self.verbs();
         let written = verbs.create_tracked(context, served, place.namespace, object, options, origin).await?;
         Ok(written.with_first(warnings))

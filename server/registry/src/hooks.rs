@@ -50,7 +50,7 @@ pub trait TransactionHooks: Send + Sync {
 
 /// Checks whether the caller may write such an object: as admission has made it, before anything of it is validated.
 pub trait WriteGuard: Send + Sync {
-    /// Refuses a write whose caller would give away what they do not hold.
+    /// Refuses a write whose caller would give away what they do not hold. `name` is that of the request's path, empty for a POST.
     ///
     /// # Errors
     /// 403, 404 as upstream's policy-based storage of the kind.
@@ -59,6 +59,7 @@ pub trait WriteGuard: Send + Sync {
         objects: &'a Objects,
         context: &'a Context,
         served: &'a ServedResource,
+        name: &'a str,
         new: &'a Object,
         old: Option<&'a Object>,
     ) -> Pending<'a, ()>;
@@ -128,11 +129,12 @@ impl HookTable {
         objects: &Objects,
         context: &Context,
         served: &ServedResource,
+        name: &str,
         new: &Object,
         old: Option<&Object>,
     ) -> Result<()> {
         match self.hooks.get(&served.resource).and_then(|hooks| hooks.guard) {
-            Some(guard) => guard.check(objects, context, served, new, old).await,
+            Some(guard) => guard.check(objects, context, served, name, new, old).await,
             None => Ok(()),
         }
     }

@@ -120,7 +120,7 @@ impl Replacement<'_> {
         let (verbs, served, old) = (self.verbs, self.served, self.before.object());
         if self.place.part == Part::Main {
             let context = self.terms.attributes.context;
-            verbs.hooks.guard(&verbs.objects, context, served, new, Some(old)).await?;
+            verbs.hooks.guard(&verbs.objects, context, served, self.place.name, new, Some(old)).await?;
         }
         check_version(served, new, old)
     }

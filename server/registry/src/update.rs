@@ -104,7 +104,7 @@ impl Verbs {
         // Already defaulted and in the storage version: both are idempotent.
         served.to_version(&mut object);
         let manager = manager_name(&options.field_manager, &context.user_agent);
-        let origin = Origin { part, tracked: Tracked::By(&manager) };
+        let origin = Origin { part, name: place.name, tracked: Tracked::By(&manager) };
         self.create_tracked(context, served, place.namespace, object, options, origin).await
     }
 }

@@ -20,6 +20,8 @@ struct Grant<'a> {
     objects: &'a Objects,
     context: &'a Context,
     served: &'a ServedResource,
+    /// The name in the path of the request; empty for a POST.
+    name: &'a str,
     new: &'a Object,
     old: Option<&'a Object>,
 }
@@ -30,10 +32,11 @@ impl WriteGuard for RolesGuard {
         objects: &'a Objects,
         context: &'a Context,
         served: &'a ServedResource,
+        name: &'a str,
         new: &'a Object,
         old: Option<&'a Object>,
     ) -> Pending<'a, ()> {
-        let grant = Grant { objects, context, served, new, old };
+        let grant = Grant { objects, context, served, name, new, old };
         Box::pin(async move { if grant.is_exempt() { Ok(()) } else { grant.check_rules().await } })
     }
 }
@@ -44,10 +47,11 @@ impl WriteGuard for BindingsGuard {
         objects: &'a Objects,
         context: &'a Context,
         served: &'a ServedResource,
+        name: &'a str,
         new: &'a Object,
         old: Option<&'a Object>,
     ) -> Pending<'a, ()> {
-        let grant = Grant { objects, context, served, new, old };
+        let grant = Grant { objects, context, served, name, new, old };
         Box::pin(async move { if grant.is_exempt() { Ok(()) } else { grant.check_role().await } })
     }
 }
@@ -64,9 +68,7 @@ impl Grant<'_> {
     }
 
     async fn check_rules(&self) -> Result<()> {
-        let Self { objects, context, served, new, old } = *self;
-        // The request of a create carries no name.
-        let name = old.map(Object::name).unwrap_or_default();
+        let Self { objects, context, served, name, new, old } = *self;
         let escalate = self.may("escalate", &served.resource, new.namespace(), name).await;
         if escalate {
             return Ok(());
