@@ -4,6 +4,8 @@
 //! gone. What belongs to the present stays: identity, finalizers and owners of an object that is there; of one that is not, owners
 //! that still exist. Fields get back the managers that they had.
 
+mod namespace;
+
 use std::sync::Arc;
 
 use futures::future::join_all;
@@ -67,11 +69,24 @@ pub struct PastList {
     pub next: Option<String>,
 }
 
+/// Which states of an object are wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct PastRange {
+    /// Only states of this revision or later; 0: all that are kept.
+    pub since: i64,
+    /// Only states before this revision.
+    pub before: Option<i64>,
+    /// Maximum number of states.
+    pub limit: usize,
+}
+
 /// What is to be restored.
 #[derive(Clone, Debug)]
 pub struct Restoration {
     /// The revision of the state; none: of a deleted object the last one.
     pub revision: Option<i64>,
+    /// Only a state of this revision or later; 0: any that is kept.
+    pub since: i64,
     /// Whether the object is there, as the caller was authorized for.
     pub is_there: bool,
     /// Everything but the write.
@@ -105,11 +120,15 @@ impl Registry {
         &self,
         served: &ServedResource,
         (namespace, name): (&str, &str),
-        before: Option<i64>,
-        limit: usize,
+        range: PastRange,
     ) -> Result<PastObject> {
+        let PastRange { since, before, limit } = range;
         let query = PastQuery { key: Key::new(&served.storage, namespace, name), before, limit };
-        let found = self.store().past(query).await.map_err(|error| failure::of_read(error, 0))?;
+        let mut found = self.store().past(query).await.map_err(|error| failure::of_read(error, 0))?;
+        if let Some(end) = found.states.iter().position(|state| state.revision() < since) {
+            found.states.truncate(end);
+            found.more = false;
+        }
         let records = found.states.iter().filter_map(|state| state.state.as_ref().ok().cloned());
         let mut shown = self.past_objects(served, records.collect()).await.into_iter();
         let states = found.states.into_iter().map(|state| {
@@ -119,7 +138,11 @@ impl Registry {
             };
             Past { state, object }
         });
-        Ok(PastObject { states: states.collect(), more: found.more, complete_from: found.complete_from })
+        Ok(PastObject {
+            states: states.collect(),
+            more: found.more,
+            complete_from: found.complete_from.max(since),
+        })
     }
 
     /// Converts past states to the version of the request by one review; if it fails, by one review for each, concurrently.
@@ -220,7 +243,8 @@ impl Registry {
         let mut before = wanted.revision.map(|revision| revision.saturating_add(1));
         let mut looked_at = 0;
         while looked_at < MAX_LOOKED_AT {
-            let past = self.past(served, (place.namespace, place.name), before, LOOKED_AT_ONCE).await?;
+            let range = PastRange { since: wanted.since, before, limit: LOOKED_AT_ONCE };
+            let past = self.past(served, (place.namespace, place.name), range).await?;
             looked_at += past.states.len();
             before = past.states.last().map(|past| past.state.revision());
             for past in past.states {

@@ -89,7 +89,7 @@ pub use custom::{
 pub use etcd_layout::EtcdLayout;
 pub use follow::{Change, ChangeStream, Followed, FollowedTogether};
 pub use frame::{EventType, Frame};
-pub use history::{Past, PastList, PastObject, Restoration, Restored, last_change, last_manager};
+pub use history::{Past, PastList, PastObject, PastRange, Restoration, Restored, last_change, last_manager};
 pub use hooks::{Beginning, Pending, TransactionHooks, WriteGuard, WritePermissions};
 pub use log::{Log, LogError, Logged, ObjectRef, Resolved};
 pub use long_work::MAX_INLINE_BYTES;

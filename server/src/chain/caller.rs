@@ -125,6 +125,11 @@ impl Caller {
         self.ask(&Attributes::new(self.user.clone(), request)).await
     }
 
+    /// True if the caller may do this as well. Does not decide on the request, so audit events do not show the answer.
+    pub(crate) async fn may(&self, request: RequestInfo) -> bool {
+        self.authorizer.decide(&Attributes::new(self.user.clone(), request)).await.allowed()
+    }
+
     async fn ask(&self, attributes: &Attributes) -> Result<(), Box<Status>> {
         let decision = self.authorizer.decide(attributes).await;
         if let Some(audited) = self.audited() {

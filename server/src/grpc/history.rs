@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{Stream, TryStreamExt, stream};
-use portico_machinery::{GroupVersionResource, Object, Status};
+use portico_machinery::{GroupVersionResource, Object, RequestInfo, Status};
 use portico_proto::history as pb;
 use portico_proto::history::history_server::History;
 use portico_proto::history::list_request::At;
 use portico_registry::{
-    Context, Part, Past, Place, Registry, Restoration, ServedResource, Target, last_change, last_manager,
+    Context, Part, Past, PastRange, Place, Registry, Restoration, ServedResource, Target, last_change,
+    last_manager,
 };
 use portico_store::EventType;
 use tonic::{Request, Response};
@@ -45,6 +46,8 @@ struct Allowed {
     target: Target,
     /// Where its objects are.
     namespace: String,
+    /// Revision at which the history that the caller may see begins.
+    since: i64,
     /// Until the answer is there.
     running: Running,
 }
@@ -58,7 +61,7 @@ impl HistoryService {
         let info = target.request_info(VERB, "");
         recorded::begin(&caller, &info).await?;
         let running = self.queues.turn(&caller, &info, "").await?;
-        authorize_message(&caller, info).await?;
+        authorize_message(&caller, info.clone()).await?;
         if !is_named {
             return Err(tonic::Status::invalid_argument("target is required"));
         }
@@ -71,7 +74,18 @@ impl HistoryService {
         let served = served.ok_or_else(|| refused(Status::no_route()))?;
         // What was decided is about the namespace that is named: it must be where the object is.
         let namespace = served.namespace_of(&target).map_err(refused)?.to_owned();
-        Ok(Allowed { caller, served, target, namespace, running })
+        let since = self.begins(&caller, info).await?;
+        Ok(Allowed { caller, served, target, namespace, since, running })
+    }
+
+    /// Where the history of an allowed request begins. Only callers that may see it in all namespaces see what earlier namespaces of
+    /// the same name contained.
+    async fn begins(&self, caller: &Caller, info: RequestInfo) -> RpcResult<i64> {
+        let namespace = info.namespace.clone();
+        if namespace.is_empty() || caller.may(RequestInfo { namespace: String::new(), ..info }).await {
+            return Ok(0);
+        }
+        self.registry.namespace_begins(&namespace).await.map_err(refused)
     }
 
     async fn restored(
@@ -94,6 +108,7 @@ impl HistoryService {
         }
         let wanted = Restoration {
             revision: (request.revision > 0).then_some(request.revision),
+            since: allowed.since,
             is_there,
             dry_run: request.dry_run,
         };
@@ -127,7 +142,8 @@ impl History for HistoryService {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let latest = self.registry.store().latest_revision().await;
         let revision = latest.map_err(|error| refused(Status::unavailable(error.to_string())))?;
-        let past = self.registry.past(&allowed.served, place, before, limit).await.map_err(refused)?;
+        let range = PastRange { since: allowed.since, before, limit };
+        let past = self.registry.past(&allowed.served, place, range).await.map_err(refused)?;
         let mut answer = pb::StatesResponse {
             states: Vec::new(),
             more: past.more,
@@ -165,6 +181,10 @@ impl History for HistoryService {
                 revision => revision,
             },
         };
+        if revision < allowed.since {
+            let message = format!("the history of this namespace begins at revision {}", allowed.since);
+            return Err(refused(Status::expired(&message)));
+        }
         Ok(Response::new(Box::pin(listed(self.registry.clone(), allowed, revision))))
     }
 

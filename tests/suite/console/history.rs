@@ -3,7 +3,8 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use portico_tests::browser::key;
-use portico_tests::{Browser, Launch, Portico};
+use portico_tests::http::Http;
+use portico_tests::{Browser, Launch, Portico, until};
 use serde_json::{Value, json};
 
 use crate::audit::{METADATA, lines, recording};
@@ -141,6 +142,91 @@ async fn who_may_all_in_a_namespace_sees_nothing_where_there_are_no_namespaces()
             assert!([403, 404].contains(&restored.status.as_u16()), "{resource}: {}", restored.text());
         }
     }
+}
+
+/// Creates the namespace `tenant`, as soon as there is none, and gives a user all rights in it.
+async fn give_namespace(admin: &Http, user: &str) {
+    let namespace = json!({"metadata": {"name": "tenant"}});
+    until("the namespace is created", || async {
+        admin.post("/api/v1/namespaces", &namespace).await.status == 201
+    })
+    .await;
+    let binding = json!({"metadata": {"name": "all"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}]});
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/tenant/rolebindings";
+    let bound = admin.post(bindings, &binding).await;
+    assert_eq!(bound.status, 201, "{}", bound.text());
+}
+
+/// Revisions of the states that a user sees, the newest first.
+async fn states_of(user: &Http, target: &Value) -> Vec<String> {
+    let answer = user.post(STATES, &json!({"target": target})).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let states = answer.json()["states"].as_array().cloned().unwrap_or_default();
+    states.iter().map(|state| state["revision"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_history_of_a_namespace_begins_with_its_creation_for_its_owner() {
+    let portico = Portico::start().await;
+    let (admin, anyone) = (portico.admin(), portico.anyone());
+    let (former, present) = (anyone.as_user("alice"), anyone.as_user("bob"));
+    let definition = json!({"metadata": {"name": "things.example.com"}, "spec": {"group": "example.com", "scope": "Namespaced",
+        "names": {"plural": "things", "kind": "Thing"}, "versions": [{"name": "v1", "served": true, "storage": true,
+            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}});
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(admin.post(definitions, &definition).await.status, 201);
+    let things = "/apis/example.com/v1/namespaces/tenant/things";
+    until("things are served", || async { admin.get(things).await.status == 200 }).await;
+    let secret = json!({"metadata": {"name": "key"}, "stringData": {"password": "of alice"}});
+    let thing = json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "key"}, "spec": "of alice"});
+    let secrets = "/api/v1/namespaces/tenant/secrets";
+    let kinds = [("", "secrets", secrets, secret), ("example.com", "things", things, thing)];
+    let target = |group: &str, resource: &str, name: &str| json!({"group": group, "version": "v1", "resource": resource, "namespace": "tenant", "name": name});
+    let (of_namespace, namespace) =
+        (json!({"version": "v1", "resource": "namespaces", "name": "tenant"}), "/api/v1/namespaces/tenant");
+
+    give_namespace(&admin, "alice").await;
+    let mut first = Vec::new();
+    for (group, resource, path, object) in &kinds {
+        let made = former.post(path, object).await;
+        assert_eq!(made.status, 201, "{}", made.text());
+        first.push(revision(&made.json()));
+        let labels = json!({"metadata": {"labels": {"a": "b"}}});
+        assert_eq!(former.merge(&format!("{path}/key"), &labels).await.status, 200);
+        assert_eq!(states_of(&former, &target(group, resource, "key")).await.len(), 2);
+    }
+    assert_eq!(states_of(&former, &of_namespace).await.len(), 1);
+    assert_eq!(admin.delete(namespace).await.status, 200);
+    give_namespace(&admin, "bob").await;
+
+    for ((group, resource, path, object), first) in kinds.iter().zip(&first) {
+        let (named, all) = (target(group, resource, "key"), target(group, resource, ""));
+        assert_eq!(states_of(&present, &named).await, [""; 0], "{resource}");
+        for target in [&named, &all] {
+            let request = json!({"target": target, "revision": first});
+            let refused = present.post(LIST, &request).await.status_body(410, "Expired");
+            assert!(refused["message"].as_str().unwrap().contains("begins at revision"), "{refused}");
+            assert_eq!(admin.post(LIST, &request).await.status, 200, "{resource}");
+        }
+        for restore in [json!({"target": named, "revision": first}), json!({"target": named})] {
+            present.post(RESTORE, &restore).await.status_body(404, "NotFound");
+        }
+        assert!(states_of(&admin, &named).await.contains(first), "{resource}");
+
+        let made = present.post(path, object).await;
+        assert_eq!(made.status, 201, "{}", made.text());
+        let again = revision(&made.json());
+        assert_eq!(states_of(&present, &named).await, [again.clone()], "{resource}");
+        assert_eq!(present.post(LIST, &json!({"target": all, "revision": again})).await.status, 200);
+        present
+            .post(RESTORE, &json!({"target": named, "revision": first}))
+            .await
+            .status_body(404, "NotFound");
+    }
+    assert_eq!(admin.merge(namespace, &json!({"metadata": {"labels": {"a": "b"}}})).await.status, 200);
+    assert_eq!(states_of(&present, &of_namespace).await.len(), 2);
+    assert!(states_of(&admin, &of_namespace).await.len() > 4);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,40 @@
+//! Where the history of a namespace begins: an earlier namespace of the same name may have belonged to another tenant.
+
+use portico_machinery::{GroupResource, Status};
+use portico_store::{Key, PastQuery};
+
+use crate::Result;
+use crate::failure;
+use crate::registry::Registry;
+
+/// States of a namespace that are read at a time.
+const STATES: usize = 100;
+
+impl Registry {
+    /// The revision at which the present namespace was created; that of its oldest state that is kept if its creation is forgotten.
+    ///
+    /// # Errors
+    /// 404 if there is no such namespace, 503 when the store cannot be read.
+    pub async fn namespace_begins(&self, namespace: &str) -> Result<i64> {
+        let namespaces = GroupResource::new("", "namespaces");
+        let served = self.objects().served(&namespaces)?;
+        let Some(current) = self.objects().read(&served, "", namespace).await? else {
+            return Err(Box::new(Status::not_found(&namespaces, namespace)));
+        };
+        let (uid, mut begins) = (current.value.uid(), current.revision);
+        loop {
+            let key = Key::new(&served.storage, "", namespace);
+            let query = PastQuery { key, before: Some(begins), limit: STATES };
+            let past = self.store().past(query).await.map_err(|error| failure::of_read(error, 0))?;
+            for state in past.states {
+                match state.state {
+                    Ok(record) if record.value.uid() == uid => begins = record.revision,
+                    _ => return Ok(begins),
+                }
+            }
+            if !past.more {
+                return Ok(begins);
+            }
+        }
+    }
+}
