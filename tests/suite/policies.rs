@@ -535,7 +535,41 @@ async fn custom_resources_are_changed_along_their_schema() {
     setup.change(json!([applied("Object{spec: Object.spec{size: 3}}")]), over.clone()).await;
     let created = setup.admin.post(&format!("{things}?dryRun=All"), &thing).await;
     assert_eq!(created.json()["spec"], json!({"kept": "k", "size": 3}), "{}", created.text());
-    setup.change(json!([applied("Object{spec: Object.spec{unknown: 3}}")]), over).await;
+    setup.change(json!([applied("Object{spec: Object.spec{unknown: 3}}")]), over.clone()).await;
     let refused = setup.admin.post(&format!("{things}?dryRun=All"), &thing).await;
     assert!(message(&refused).contains(".spec.unknown: field not declared in schema"), "{}", refused.text());
+    let unknown = "[JSONPatch{op: 'add', path: '/spec/unknown', value: 3}, JSONPatch{op: 'add', path: '/more', value: 3}]";
+    setup.change(json!([patched(unknown)]), over).await;
+    let pruned = setup.admin.post(&format!("{things}?dryRun=All"), &thing).await;
+    assert_eq!(pruned.status, 201, "{}", pruned.text());
+    assert_eq!((&pruned.json()["spec"], &pruned.json()["more"]), (&json!({"kept": "k"}), &Value::Null));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_of_other_types_than_their_fields_are_refused() {
+    let setup = Setup::start().await;
+    for (value, place) in [
+        ("data: {'x': 5}", ".data.x: "),
+        ("data: {'x': dyn(null)}", ".data.x: "),
+        ("data: dyn(null)", ".data: "),
+        ("data: {'x': dyn(b'ab')}", ".data.x: "),
+        ("data: {'x': dyn(duration('5s'))}", ".data.x: "),
+        ("data: {'x': dyn(timestamp('2024-01-01T00:00:00Z'))}", ".data.x: "),
+        ("immutable: dyn(null)", ".immutable: "),
+        ("immutable: dyn(1u)", ".immutable: "),
+        ("metadata: Object.metadata{labels: {'a': dyn(null)}}", ".metadata.labels.a: "),
+        ("metadata: Object.metadata{finalizers: dyn([dyn('a/b'), dyn(null)])}", ".metadata.finalizers[1]: "),
+    ] {
+        setup.change(json!([applied(&format!("Object{{{value}}}"))]), json!({})).await;
+        let refused = setup.create().await;
+        assert_eq!(refused.status, 403, "{value}: {}", refused.text());
+        let words = format!("error applying patch: failed to convert patch object to typed object: {place}");
+        assert!(message(&refused).contains(&words), "{value}: {}", refused.text());
+    }
+    let encoded = "Object{binaryData: {'x': '!!'}}";
+    setup.change(json!([applied(encoded)]), json!({})).await;
+    let refused = setup.create().await;
+    assert_eq!(refused.status, 403, "{}", refused.text());
+    let words = "denied request: unable to convert unstructured object to /v1, Kind=ConfigMap: ";
+    assert!(message(&refused).contains(words), "{}", refused.text());
 }

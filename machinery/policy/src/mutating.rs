@@ -1,7 +1,7 @@
 //! MutatingAdmissionPolicies as they are compiled, and what they make of a request (upstream's `mutating` and `patch`).
 
 use portico_cel::value::{JsonWriter, List, Map, to_json};
-use portico_cel::{EvalError, Value};
+use portico_cel::{EvalError, Type, Value};
 use portico_machinery::{Node, Object};
 
 use crate::POLICY_BUDGET;
@@ -138,7 +138,32 @@ fn configuration(value: &Value<'_>) -> Result<Change, String> {
     // Written first: that bounds what the names are looked for in.
     let json = to_json(value).map_err(|error| error.to_string())?;
     check_names(value, OBJECT)?;
+    if let Some((place, ty)) = untyped(value) {
+        return Err(format!(
+            "error applying patch: failed to convert patch object to typed object: {place}: a value of type '{ty}' fits no field"
+        ));
+    }
     Object::from_node(Node(json)).map(Change::Apply).map_err(|error| error.to_string())
+}
+
+/// The place and type of the first value that no field takes. JSON could express it, but upstream applies values without that.
+fn untyped(value: &Value<'_>) -> Option<(String, Type)> {
+    let held =
+        |at: &dyn Fn() -> String, held: &Value<'_>| untyped(held).map(|(place, ty)| (at() + &place, ty));
+    match value {
+        Value::Null | Value::Uint(_) | Value::Bytes(_) | Value::Timestamp(_) | Value::Duration(_) => {
+            Some((String::new(), value.type_of()))
+        }
+        Value::Map(map @ (Map::Object { .. } | Map::Computed(_))) => {
+            let mut entries = map.entries().unwrap_or_default().into_iter();
+            entries
+                .find_map(|(key, value)| held(&|| format!(".{}", key.as_str().unwrap_or_default()), &value))
+        }
+        Value::List(list @ List::Computed { .. }) => {
+            list.iter().flatten().enumerate().find_map(|(at, value)| held(&|| format!("[{at}]"), &value))
+        }
+        _ => None,
+    }
 }
 
 fn patch(value: &Value<'_>) -> Result<Change, String> {

@@ -48,6 +48,12 @@ pub struct ServedResource {
 }
 
 impl ServedResource {
+    /// True if a CustomResourceDefinition defines the kind.
+    #[must_use]
+    pub fn is_custom(&self) -> bool {
+        self.custom.is_some()
+    }
+
     /// Where objects of this kind are that a target names: its namespace.
     ///
     /// # Errors

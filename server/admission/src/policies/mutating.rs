@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use portico_machinery::{Cursor, Object, Status};
+use portico_machinery::{Cursor, GroupVersionKind, Object, Status};
 use portico_policy::{
     Change, Expression, LazyObject, Matched, MutatingPolicy, MutatingSource, MutationSource, Subject,
 };
-use portico_registry::{Objects, Result};
+use portico_registry::{Objects, Result, ServedResource};
 use portico_schema::Schema;
 use portico_schema::merge::{self, PatchError};
 
@@ -212,7 +212,7 @@ async fn carry_out(
         return Ok(Err("there is no object to change".to_owned()));
     };
     let served = shown.version.served(target);
-    let strict = matches!(change, Change::Patch(_));
+    let (is_patch, is_typed) = (matches!(change, Change::Patch(_)), !served.is_custom());
     let changed = match change {
         Change::Apply(config) => apply(target.attributes.schema_in(served)?, object, config),
         Change::Patch(patch) => patched(object, &patch),
@@ -221,12 +221,26 @@ async fn carry_out(
         Ok(changed) => changed,
         Err(why) => return Ok(Err(why)),
     };
-    let (next, dropped) = target.attributes.from_version(objects, served, &changed).await?;
-    if strict && !dropped.is_empty() {
+    let (next, dropped) = match target.attributes.from_version(objects, served, &changed).await {
+        Err(status) if is_typed && !is_patch => return Ok(Err(inconvertible(served, &status))),
+        read => read?,
+    };
+    // Unknown fields of custom resources are pruned.
+    if is_patch && is_typed && !dropped.is_empty() {
         let why = format!("strict decoding error: {}", dropped.join(", "));
         return Err(Box::new(Status::internal(why)));
     }
     Ok(Ok(next))
+}
+
+/// Why an object to which a configuration was applied is none of its kind.
+fn inconvertible(served: &ServedResource, status: &Status) -> String {
+    let GroupVersionKind { kind, .. } = &served.info.gvk;
+    let prefix = format!("cannot be handled as a {kind}: ");
+    let why = status.message.split_once(&prefix).map_or(&*status.message, |(_, why)| why);
+    let version = served.info.gvk.group_version();
+    let slash = if version.group.is_empty() { "/" } else { "" };
+    format!("unable to convert unstructured object to {slash}{version}, Kind={kind}: {why}")
 }
 
 fn apply(schema: &Schema, object: &Object, mut config: Object) -> Result<Object, String> {
