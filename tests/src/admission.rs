@@ -64,6 +64,8 @@ fn patch(how: &str, object: &Value) -> Option<Value> {
         ("overhead-of", label) if !labels.contains_key(label) => return None,
         ("overhead-of", _) => json!([{"op": "add", "path": "/spec/overhead", "value": {"cpu": "7"}}]),
         ("link", _) => json!([{"op": "add", "path": "/metadata/selfLink", "value": "/elsewhere"}]),
+        ("manage", operation) => json!([{"op": "add", "path": "/metadata/managedFields", "value": [
+            {"manager": "hook", "operation": operation, "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {}}]}]),
         ("patch", _) => json!([{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]),
         _ => return None,
     })

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use portico_machinery::Object;
+use portico_machinery::{Node, Object};
 use portico_registry::{Attributes, Objects, Result};
+use portico_schema::managed::Managed;
 
 use crate::index::Index;
 use crate::loaded::Loaded;
@@ -17,6 +18,8 @@ use crate::policies::{Hook, Hooks, MutatingHook, PolicyRound, is_excluded, mutat
 use crate::rounds::{Reinvocation, Rounds};
 use crate::steps::Step;
 use crate::webhooks::{ConfiguredWebhooks, Round, Webhook};
+
+const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 
 /// What may change a request, in order.
 pub(crate) struct MutatingSteps {
@@ -72,6 +75,19 @@ pub(crate) struct Mutation<'a> {
     old: Option<&'a Object>,
 }
 
+/// Gives an object back the managers that it had if webhooks have made them invalid, with a warning (upstream's
+/// `managedFieldsValidatingAdmissionController`).
+fn reset_invalid_managers(new: &mut Object, tracked: Option<Node>) -> Option<String> {
+    let error = Managed::read(new).err()?;
+    match tracked {
+        Some(tracked) => new.put(&MANAGED_FIELDS, tracked),
+        None => drop(new.remove(&MANAGED_FIELDS)),
+    }
+    Some(format!(
+        ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: {error}"
+    ))
+}
+
 /// What is configured and matches the request.
 #[derive(Default)]
 struct Matching<'a> {
@@ -86,6 +102,8 @@ impl<'a> Mutation<'a> {
     /// The first refusal.
     pub(crate) async fn run(mut self, mut new: Option<&mut Object>) -> Result<Vec<String>> {
         let matching = self.matching().await?;
+        let webhooks = matching.webhooks.as_ref().is_some_and(|(_, webhooks)| !webhooks.is_empty());
+        let tracked = new.as_deref().filter(|_| webhooks).map(|new| new.at(&MANAGED_FIELDS).node());
         let mut rounds = Rounds::default();
         let (mut reinvocations, mut warnings) = (Reinvocations::default(), Vec::new());
         loop {
@@ -96,6 +114,9 @@ impl<'a> Mutation<'a> {
                 return Err(status.with_warnings(warnings));
             }
             if !rounds.go_on() {
+                if let (Some(tracked), Some(new)) = (tracked, new) {
+                    warnings.extend(reset_invalid_managers(new, tracked));
+                }
                 return Ok(warnings);
             }
         }

@@ -65,7 +65,8 @@ impl Verbs {
         Ok(warnings)
     }
 
-    /// Asks about a valid write: the kind itself, then, unless that was done already, admission, whose warnings come back.
+    /// Asks about a valid write: the kind itself, then, unless that was done already, admission, whose warnings come back. A name that
+    /// was generated, or set by a webhook, becomes that of the request (upstream's `AdmissionToValidateObjectFunc`).
     pub(crate) async fn admit(
         &self,
         attributes: Attributes<'_>,
@@ -77,7 +78,8 @@ impl Verbs {
         if admitted {
             return Ok(Vec::new());
         }
-        self.admit_validate(attributes, Some(write.new), write.old).await
+        let name = if attributes.name.is_empty() { write.new.name() } else { attributes.name };
+        self.admit_validate(Attributes { name, ..attributes }, Some(write.new), write.old).await
     }
 
     /// Refuses a write that does not fit into the quotas, for a dry run.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::setup::{MUTATING, Setup, VALIDATING};
+use super::setup::{MAPS, MUTATING, Setup, VALIDATING};
 
 const NAMESPACE: &str = "/api/v1/namespaces/default";
 
@@ -178,4 +178,32 @@ async fn a_review_of_a_nodes_change_has_the_stored_node_as_its_old_one() {
         .map(|review| review["oldObject"]["metadata"]["labels"]["zone"].clone())
         .collect();
     assert_eq!(zones, ["a", "a", "b", "b"], "mutating and validating, of the node and of its status");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn validating_webhooks_and_policies_see_a_generated_name_as_that_of_the_request() {
+    let setup = Setup::start().await;
+    setup.one(MUTATING, "allow", json!({})).await;
+    let named =
+        json!({"matchConditions": [{"name": "named", "expression": "request.name.startsWith('g-')"}]});
+    setup.one(VALIDATING, "allow", named).await;
+    let generated = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "g-"}});
+    let made = setup.admin.post(MAPS, &generated).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let reviews = setup.reviews();
+    assert_eq!(reviews.len(), 2, "{reviews:?}");
+    assert_eq!(reviews[0]["name"], Value::Null);
+    assert_eq!(reviews[1]["name"], made.json()["metadata"]["name"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn managers_that_a_webhook_makes_invalid_are_reset_with_a_warning() {
+    let setup = Setup::start().await;
+    setup.one(MUTATING, "manage/Replace", json!({})).await;
+    let made = setup.create("m").await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let managers = made.json()["metadata"]["managedFields"].clone();
+    assert_eq!(managers[0]["fieldsV1"], json!({"f:data": {".": {}, "f:k": {}}}), "{managers}");
+    let warning = ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: operation must be `Apply` or `Update`";
+    assert_eq!(made.header("warning"), format!("299 - \"{warning}\""));
 }
