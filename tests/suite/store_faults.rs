@@ -38,16 +38,17 @@ fn run(portico: &Portico, arguments: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8(printed).unwrap())
 }
 
-/// Spoils the stored bytes of a ConfigMap: their format byte, wherever the file of the database holds them.
-fn spoil(database: &Path, name: &str) {
+/// Spoils the stored bytes of an object: their format byte, wherever the file of the database holds them.
+fn spoil(database: &Path, kind: &str, name: &str) {
     let mut bytes = std::fs::read(database).unwrap();
-    let (name, head) = (format!(r#""name":"{name}""#), br#"{"kind":"ConfigMap""#);
+    let (name, head) = (format!(r#""name":"{name}""#), format!(r#"{{"kind":"{kind}""#));
     let mut spoilt = 0;
     for at in 0..bytes.len() - name.len() {
         if !bytes[at..].starts_with(name.as_bytes()) {
             continue;
         }
-        let begin = (at.saturating_sub(100)..at).rev().find(|start| bytes[*start..].starts_with(head));
+        let begin =
+            (at.saturating_sub(100)..at).rev().find(|start| bytes[*start..].starts_with(head.as_bytes()));
         if let Some(begin) = begin {
             bytes[begin - 1] = 9;
             spoilt += 1;
@@ -80,9 +81,28 @@ async fn with_a_bad_one(launch: Launch) -> Portico {
         create(&portico.admin(), name).await;
     }
     assert!(portico.stop().await.success());
-    spoil(&portico.data().join("portico.db"), "cm-b");
+    spoil(&portico.data().join("portico.db"), "ConfigMap", "cm-b");
     portico.restart().await;
     portico
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_starts_although_objects_of_its_own_cannot_be_read() {
+    let mut portico = Launch::new().start().await;
+    assert!(portico.stop().await.success());
+    let file = portico.data().join("portico.db");
+    spoil(&file, "ClusterRole", "view");
+    spoil(&file, "PriorityClass", "system-node-critical");
+    portico.restart().await;
+    let role = portico.admin().get("/apis/rbac.authorization.k8s.io/v1/clusterroles/view").await;
+    role.status_body(500, "StorageReadError");
+    until("the log names both", || async {
+        let log = portico.log();
+        ["\"view\"", "\"system-node-critical\""]
+            .iter()
+            .all(|name| log.contains(&format!("{name} cannot be read")))
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -353,7 +373,7 @@ async fn a_namespace_stays_while_something_in_it_cannot_be_read() {
     let created = portico.admin().post("/api/v1/namespaces/team/configmaps", &object).await;
     assert_eq!(created.status.as_u16(), 201);
     assert!(portico.stop().await.success());
-    spoil(&portico.data().join("portico.db"), "cm-b");
+    spoil(&portico.data().join("portico.db"), "ConfigMap", "cm-b");
     portico.restart().await;
     let http = portico.admin();
     assert_eq!(http.delete("/api/v1/namespaces/team").await.status.as_u16(), 200);

@@ -10,6 +10,17 @@ pub(crate) fn unless<T>(result: Result<T, Box<Status>>, fine: &[Reason]) -> Resu
     }
 }
 
+/// Passes over an object that cannot be read from the storage, and names it in the log: a server starts without it.
+pub(crate) fn unless_unreadable<T>(result: Result<T, Box<Status>>) -> Result<Option<T>, Box<Status>> {
+    match result {
+        Err(status) if status.reason() == Reason::StorageReadError => {
+            tracing::error!(%status, "an object of the system is damaged: delete or restore it");
+            Ok(None)
+        }
+        other => other.map(Some),
+    }
+}
+
 /// Whether a write was refused because its namespace is being deleted.
 pub(crate) fn is_namespace_going(status: &Status) -> bool {
     let causes = status.details.iter().flat_map(|details| &details.causes);

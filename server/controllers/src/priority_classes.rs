@@ -5,7 +5,7 @@ use futures::future::join_all;
 use portico_machinery::{GroupResource, GroupVersionKind, Object, Reason, Status};
 use portico_registry::{Context, CreateOptions, Registry};
 
-use crate::outcome::unless;
+use crate::outcome::{unless, unless_unreadable};
 use crate::rounds::until_done;
 
 /// Name, value and description.
@@ -52,5 +52,5 @@ async fn create(
     object.set(&["description"], description);
     let context = Context::system("system:apiserver");
     let created = registry.create(&context, &resource, object, &CreateOptions::default()).await;
-    unless(created, &[Reason::AlreadyExists])
+    unless(unless_unreadable(created), &[Reason::AlreadyExists])
 }

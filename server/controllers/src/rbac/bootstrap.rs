@@ -15,6 +15,7 @@ use portico_registry::{
     Context, CreateOptions, DeleteOptions, ListOptions, Part, Preconditions, Registry, Stored, UpdateOptions,
 };
 
+use crate::outcome::unless_unreadable;
 use crate::rounds::until_done;
 pub use decide::Step;
 pub use facts::{Content, Entry, WrongFacts, entries};
@@ -87,14 +88,15 @@ async fn carry_out(registry: &Registry, context: &Context, step: Step) -> Result
         decide::Verb::Recreate { uid } => {
             let preconditions = Preconditions { uid: Some(uid), ..Preconditions::default() };
             let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
-            registry
-                .delete(context, &resource, step.object.namespace(), step.object.name(), &options)
-                .await?;
-            create(step.object).await
+            let (namespace, name) = (step.object.namespace(), step.object.name());
+            match registry.delete(context, &resource, namespace, name, &options).await {
+                Ok(_) => create(step.object).await,
+                Err(status) => Err(status),
+            }
         }
     };
-    match done {
-        Ok(written) => Ok(written.stored.revision()),
+    match unless_unreadable(done) {
+        Ok(written) => Ok(written.map_or(0, |written| written.stored.revision())),
         // Another server was faster: the next attempt, or the next start, checks what it wrote.
         Err(status) if status.reason() == Reason::AlreadyExists => Ok(0),
         Err(status) => Err(status),
