@@ -32,6 +32,9 @@ const FINALIZER: &str = "kubernetes";
 /// Interval between two passes over the rest of a namespace, unless all of it goes earlier.
 const PERIOD: Duration = Duration::from_secs(5);
 
+/// Waits before a namespace is tried again whose content could not be listed or deleted (upstream's `nsControllerRateLimiter`).
+const RETRIES: Policy = Policy { max: Duration::from_secs(60), ..Policy::CONTROLLER };
+
 /// The content of namespaces that other API servers hold.
 pub trait ForeignContent: Send + Sync {
     /// Deletes what is there and returns what is left, and who could not be asked.
@@ -68,7 +71,7 @@ impl NamespaceDeletion {
     pub fn new(foreign: Arc<dyn ForeignContent>, metrics: &QueueMetrics) -> Self {
         Self {
             foreign,
-            queue: WorkQueue::with_metrics("namespace", Policy::CONTROLLER, metrics),
+            queue: WorkQueue::with_metrics("namespace", RETRIES, metrics),
             emptying: Arc::default(),
         }
     }
@@ -100,6 +103,9 @@ impl NamespaceDeletion {
         if let Some(reported) = conditions::reported(&current, &remaining, &time::rfc3339(Timestamp::now())) {
             let written = registry.update_status(&context, &namespaces(), reported).await?;
             current = written.stored.object().clone();
+        }
+        if !remaining.failures.is_empty() {
+            return Err(Box::new(Status::internal(remaining.failures.join(", "))));
         }
         if !remaining.is_empty() {
             return Ok(Reconciled::Again(if self.waits_for(name, left) { PERIOD } else { Duration::ZERO }));

@@ -235,6 +235,19 @@ async fn a_resource_that_cannot_be_listed_does_not_stop_the_deletion_of_others_i
         })
         .await;
     assert!(harness.registry.list(&roles, "doomed", &Default::default()).await.unwrap().items.is_empty());
+    let retried = "workqueue_retries_total{name=\"namespace\"} ";
+    harness
+        .until_so(&namespaces, "doomed", |_| {
+            let metrics = harness.metrics.encode(Format::Text);
+            let line = metrics.lines().find_map(|line| line.strip_prefix(retried));
+            line.filter(|count| *count != "0").map(drop)
+        })
+        .await;
+    let mut converted = harness.get(&definitions(), "", NAME).await;
+    converted.set(&["spec", "conversion", "strategy"], "None");
+    converted.remove(&["spec", "conversion", "webhook"]);
+    harness.registry.update(&context, &definitions(), Part::Main, converted, &options).await.unwrap();
+    harness.until_so(&namespaces, "doomed", |namespace| namespace.is_none().then_some(())).await;
 }
 
 #[tokio::test]
