@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use aws_lc_rs::digest::{self, SHA256};
 use jiff::Timestamp;
-use portico_kit::backoff::Policy;
+use portico_kit::backoff::{Backoff, Policy};
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::{GroupResource, GroupVersionKind, Object, Reason, Status, time};
@@ -17,7 +17,6 @@ use portico_registry::{Context, CreateOptions, DeleteOptions, Part, Registry};
 use tokio::sync::watch;
 
 use crate::outcome::unless;
-use crate::rounds::at_intervals;
 
 /// Upstream's `leaseDurationSeconds`.
 pub const LEASE_SECONDS: i32 = 3600;
@@ -148,7 +147,7 @@ impl IdentityLease {
     /// do: nobody looks for a server that is not there. The namespace need not be there yet: what fails is tried again.
     pub async fn run(self, registry: Registry, tasks: TaskSet) {
         self.remove(&registry).await;
-        tasks.token().run_until_cancelled(self.keep(&registry)).await;
+        keep(&tasks, self.address.clone(), || self.attempt(&registry)).await;
         self.remove(&registry).await;
     }
 
@@ -168,33 +167,23 @@ impl IdentityLease {
         }
     }
 
-    /// Another address is written at once.
-    async fn keep(&self, registry: &Registry) {
-        let mut address = self.address.clone();
-        loop {
-            tokio::select! {
-                () = self.renew_at_intervals(registry) => {}
-                Ok(()) = address.changed() => {}
-            }
-        }
-    }
-
-    async fn renew_at_intervals(&self, registry: &Registry) {
-        let policy = Policy { max: Duration::from_secs(7), ..Policy::RECONNECT };
-        at_intervals(RENEW, policy, || async {
-            let Err(status) = self.renew(registry).await else {
+    /// Renews once. Returns true if the Lease is held.
+    async fn attempt(&self, registry: &Registry) -> bool {
+        let lease = &self.identity.id;
+        let status = match tokio::time::timeout(RENEW, self.renew(registry)).await {
+            Ok(Ok(())) => {
                 self.held.signal();
                 return true;
-            };
-            let lease = &self.identity.id;
-            if status.reason() == Reason::NotFound && !self.held.is_signaled() {
-                tracing::debug!(lease, %status, "the identity lease waits for its namespace");
-            } else {
-                tracing::warn!(lease, %status, "the identity lease could not be renewed");
             }
-            false
-        })
-        .await;
+            Ok(Err(status)) => status,
+            Err(_) => Box::new(Status::timeout("no answer from the store")),
+        };
+        if status.reason() == Reason::NotFound && !self.held.is_signaled() {
+            tracing::debug!(lease, %status, "the identity lease waits for its namespace");
+        } else {
+            tracing::warn!(lease, %status, "the identity lease could not be renewed");
+        }
+        false
     }
 
     async fn renew(&self, registry: &Registry) -> Result<(), Box<Status>> {
@@ -215,9 +204,60 @@ impl IdentityLease {
     }
 }
 
+/// Renews at intervals, and at once when the address changes, until `tasks` is cancelled. A renewal in flight is awaited: its write
+/// could commit after the next one has read that there is no Lease, or after the removal.
+async fn keep<R: Future<Output = bool>>(
+    tasks: &TaskSet,
+    mut address: watch::Receiver<Option<SocketAddr>>,
+    mut renew: impl FnMut() -> R,
+) {
+    let stop = tasks.token();
+    let mut backoff = Backoff::new(Policy { max: Duration::from_secs(7), ..Policy::RECONNECT });
+    while !stop.is_cancelled() {
+        address.mark_unchanged();
+        let wait = if renew().await {
+            backoff.reset();
+            RENEW
+        } else {
+            backoff.next_wait()
+        };
+        let next = async {
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                Ok(()) = address.changed() => {}
+            }
+        };
+        stop.run_until_cancelled(next).await;
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
+    use tokio::time::{Instant, sleep};
+
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn another_address_and_the_end_wait_for_the_renewal_in_flight() {
+        let (tasks, (address, addresses)) = (TaskSet::new(), watch::channel(None));
+        let (begun, renewals) = (Instant::now(), RefCell::new(Vec::new()));
+        let renew = || async {
+            let start = begun.elapsed().as_secs();
+            sleep(Duration::from_secs(3)).await;
+            renewals.borrow_mut().push((start, begun.elapsed().as_secs()));
+            true
+        };
+        let changes = async {
+            sleep(Duration::from_secs(1)).await;
+            address.send_replace("192.0.2.1:6443".parse().ok());
+            sleep(Duration::from_secs(4)).await;
+            tasks.cancel();
+        };
+        tokio::join!(keep(&tasks, addresses, renew), changes);
+        assert_eq!(*renewals.borrow(), [(0, 3), (3, 6)]);
+    }
 
     #[test]
     fn base32_is_rfc_4648s() {
