@@ -44,11 +44,12 @@ pub(crate) use validate::Validation;
 pub use validate::embedded_metadata;
 pub use version_status::VersionStatus;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use portico_kit::lifecycle::Signal;
 use portico_schema::Schema;
 
+use crate::webhooks::WebhookEndpoint;
 use health::Health;
 use schemas::Schemas;
 
@@ -64,6 +65,8 @@ pub(crate) struct Custom {
     own: Schema,
     /// The schemas of all versions: what was stored under an older one is brought up to its own.
     schemas: Arc<Schemas>,
+    /// Its conversion webhook, once it has been called.
+    endpoint: OnceLock<WebhookEndpoint>,
     /// How the last conversion by its webhook went.
     health: Arc<Health>,
     /// Objects written up to this revision may have been validated by an older schema.

@@ -5,7 +5,7 @@
 //! upstream's way: brought up to the schema of the version that it was stored in, defaults included; converted; pruned to
 //! the schema of the version asked for, which sets no defaults.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures::future::BoxFuture;
 use portico_kit::lifecycle::Signal;
@@ -39,7 +39,8 @@ impl Custom {
         let own = schemas.get(&version.name)?.clone();
         let head = head(&format!("{group}/{}", version.name));
         let scale = version.subresources.scale.clone();
-        Some(Self { facts: Arc::clone(facts), stored_as, head, own, schemas, health, since, scale, over })
+        let (facts, endpoint) = (Arc::clone(facts), OnceLock::new());
+        Some(Self { facts, stored_as, head, own, schemas, endpoint, health, since, scale, over })
     }
 
     /// Why nobody may watch from a revision: before the definition, or before it served what it serves now, objects looked

@@ -104,8 +104,9 @@ impl Asked<'_> {
         let uid = uuid::Uuid::new_v4().to_string();
         let question = review::question(version, &uid, self.wanted, encoded);
         let webhooks = &self.conversions.webhooks;
+        let endpoint = || WebhookEndpoint::new(&self.webhook.client_config, TIMEOUT);
         let call = WebhookCall {
-            endpoint: &WebhookEndpoint::new(&self.webhook.client_config, TIMEOUT),
+            endpoint: self.custom.endpoint.get_or_init(endpoint),
             users: &WebhookUsers::default(),
             body: question.into(),
             answer_bytes: webhooks.limits().answer_bytes,
