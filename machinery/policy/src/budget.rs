@@ -7,18 +7,53 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// otherwise: about five milliseconds of a processor. Questions to the authorizer do not count.
 pub const DEFAULT_COST_LIMIT: u64 = 100_000;
 
+/// Part of it that is spent on the thread that serves the request: about a millisecond.
+const INLINE_LIMIT: u64 = 20_000;
+
 /// What is left of it for one request.
 #[derive(Debug)]
 pub struct ExpressionBudget {
     limit: u64,
     left: AtomicU64,
+    /// What is left for the thread that serves the request, also for evaluations that are repeated.
+    inline: AtomicU64,
 }
 
 impl ExpressionBudget {
     /// So much, all of it left.
     #[must_use]
     pub fn new(limit: u64) -> Self {
-        Self { limit, left: AtomicU64::new(limit) }
+        Self::with_left(limit, limit)
+    }
+
+    /// The same budget for another thread.
+    #[must_use]
+    pub fn to_other_thread(&self) -> Self {
+        Self::with_left(self.limit, self.left())
+    }
+
+    fn with_left(limit: u64, left: u64) -> Self {
+        Self { limit, left: AtomicU64::new(left), inline: AtomicU64::new(INLINE_LIMIT) }
+    }
+
+    /// Evaluates expressions on the thread that serves the request. Returns `None`, and charges nothing to the request, if they
+    /// cost more than may be spent there.
+    pub fn try_inline<T>(&self, evaluate: impl FnOnce() -> T) -> Option<T> {
+        let (left, inline) = (self.left(), self.inline.load(Ordering::Relaxed));
+        let allowed = left.min(inline);
+        if allowed < left && allowed == 0 {
+            return None;
+        }
+        self.set_left(allowed);
+        let outcome = evaluate();
+        let spent = allowed.saturating_sub(self.left());
+        self.inline.store(inline - spent, Ordering::Relaxed);
+        if allowed < left && spent == allowed {
+            self.set_left(left);
+            return None;
+        }
+        self.set_left(left - spent);
+        Some(outcome)
     }
 
     /// What is left.

@@ -26,7 +26,7 @@ pub use declarations::Release;
 pub use expression::{Expression, Problem};
 pub use mutating::{Change, MutatingPolicy, MutatingSource, MutationSource};
 pub use request::{Request, read_request};
-pub use subject::{LazyObject, Subject};
+pub use subject::{LazyObject, OwnedSubject, Subject};
 pub use type_check::TypeCheck;
 pub use validating::{Concerned, Denial, ValidatingPolicy, ValidatingSource, ValidationSource, Verdict};
 

@@ -33,7 +33,52 @@ pub struct Subject<'a> {
     pub resource: &'a GroupVersionResource,
 }
 
+/// A copy of a [`Subject`] for another thread.
+pub struct OwnedSubject {
+    object: Option<Object>,
+    old: Option<Object>,
+    request: LazyObject,
+    params: Option<Object>,
+    namespace: Option<LazyObject>,
+    authorizer: Option<Arc<dyn Authorizer>>,
+    /// What is left for the expressions.
+    pub request_budget: ExpressionBudget,
+    resource: GroupVersionResource,
+}
+
+impl OwnedSubject {
+    /// The subject.
+    #[must_use]
+    pub fn as_subject(&self) -> Subject<'_> {
+        Subject {
+            object: self.object.as_ref(),
+            old: self.old.as_ref(),
+            request: &self.request,
+            params: self.params.as_ref(),
+            namespace: self.namespace.as_ref(),
+            authorizer: self.authorizer.clone(),
+            request_budget: &self.request_budget,
+            resource: &self.resource,
+        }
+    }
+}
+
 impl<'a> Subject<'a> {
+    /// Copies the objects.
+    #[must_use]
+    pub fn to_owned_subject(&self) -> OwnedSubject {
+        OwnedSubject {
+            object: self.object.cloned(),
+            old: self.old.cloned(),
+            request: copy(self.request),
+            params: self.params.cloned(),
+            namespace: self.namespace.map(copy),
+            authorizer: self.authorizer.clone(),
+            request_budget: self.request_budget.to_other_thread(),
+            resource: self.resource.clone(),
+        }
+    }
+
     /// The same where expressions may not ask the authorizer.
     pub(crate) fn without_authorizer(&self) -> Self {
         Self { authorizer: None, ..self.clone() }
@@ -68,6 +113,11 @@ impl<'a> Subject<'a> {
             label_selector: String::new(),
         }
     }
+}
+
+fn copy(object: &LazyObject) -> LazyObject {
+    let object = Object::clone(object);
+    LazyObject::new(Box::new(move || object))
 }
 
 /// An object as JSON without a schema, as upstream shows objects to expressions; null where there is none.

@@ -89,6 +89,26 @@ fn what_all_policies_of_a_request_cost_together_is_bounded() {
 }
 
 #[test]
+fn an_evaluation_that_takes_long_is_not_done_by_the_thread_that_serves_the_request() {
+    let (short, long) = (policy(&[], &["object.numbers.size() == 100"]), policy(&[], &[LOOP]));
+    let work = ExpressionBudget::new(DEFAULT_COST_LIMIT);
+    let inline = |policy: &ValidatingPolicy| {
+        with_subject(&work, |subject| work.try_inline(|| policy.evaluate(subject)))
+    };
+    assert_eq!(inline(&short), Some(Verdict::default()));
+    let before = work.left();
+    assert!(before < DEFAULT_COST_LIMIT);
+    assert_eq!(inline(&long), None);
+    assert_eq!(work.left(), before, "the request pays for the evaluation that has an outcome");
+    assert_eq!(inline(&short), None, "the thread has done its share for the request");
+    let (elsewhere, verdict) = with_subject(&work, |subject| {
+        let copy = subject.to_owned_subject();
+        (copy.request_budget.left(), long.evaluate(&copy.as_subject()))
+    });
+    assert_eq!((elsewhere, verdict), (before, Verdict::default()));
+}
+
+#[test]
 fn changes_that_contain_values_many_times_are_refused() {
     let nested = |levels| format!("[1, 2, 3, 4]{}", ".map(x, [x, x, x, x])".repeat(levels));
     let configuration = format!("Object{{data: Object.data{{x: {}}}}}", nested(20));

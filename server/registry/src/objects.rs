@@ -76,13 +76,13 @@ impl Objects {
     ///
     /// # Errors
     /// 500 if the work panicked there or the process ends.
-    pub(crate) async fn compute<T: Send + 'static>(
+    pub async fn compute<T: Send + 'static>(
         &self,
         is_long: bool,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T> {
         match self.offload.get().filter(|_| is_long) {
-            Some(offload) => offload.run_light("long-read", work).await.ok_or_else(failure::unfinished),
+            Some(offload) => offload.run_light("long-work", work).await.ok_or_else(failure::unfinished),
             None => Ok(work.await),
         }
     }

@@ -1,10 +1,11 @@
 //! A request, as rules and selectors are compared with it.
 
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use portico_machinery::{GroupVersionKind, GroupVersionResource, Object};
-use portico_policy::{ExpressionBudget, UserAuthorizer};
-use portico_registry::{Attributes, Objects, Operation, ServedResource};
+use portico_policy::{ExpressionBudget, Subject, UserAuthorizer};
+use portico_registry::{Attributes, Objects, Operation, Result, ServedResource};
 
 const GROUP: &str = "admissionregistration.k8s.io";
 /// What decides about requests is not decided about by its own kind: it could never be mended.
@@ -72,17 +73,48 @@ impl<'a> MatchTarget<'a> {
         })
     }
 
-    /// Evaluates expressions, again until whatever they ask the authorizer is answered.
-    pub(crate) async fn asking<T>(&self, mut evaluate: impl FnMut() -> T) -> T {
+    /// Evaluates expressions, and again until the authorizer has answered all that they ask. Returns how long the last evaluation
+    /// took, too. One that takes long is begun anew on the threads for long work.
+    ///
+    /// # Errors
+    /// 500 if the process ends.
+    pub(crate) async fn evaluate<E: Send + Sync + 'static, T: Send + 'static>(
+        &self,
+        objects: &Objects,
+        evaluator: &Arc<E>,
+        subject: &Subject<'_>,
+        evaluate: impl Fn(&E, &Subject<'_>) -> T + Copy + Send + 'static,
+    ) -> Result<(T, Duration)> {
         loop {
-            let before = self.request_budget.left();
-            let outcome = evaluate();
-            let Some(authorizer) = self.authorizer.get() else { return outcome };
+            let (before, begun) = (self.request_budget.left(), Instant::now());
+            let evaluated = match self.request_budget.try_inline(|| evaluate(evaluator, subject)) {
+                Some(outcome) => (outcome, begun.elapsed()),
+                None => self.evaluate_long(objects, Arc::clone(evaluator), subject, evaluate).await?,
+            };
+            let Some(authorizer) = self.authorizer.get() else { return Ok(evaluated) };
             if !authorizer.settle().await {
-                return outcome;
+                return Ok(evaluated);
             }
             self.request_budget.set_left(before);
         }
+    }
+
+    async fn evaluate_long<E: Send + Sync + 'static, T: Send + 'static>(
+        &self,
+        objects: &Objects,
+        evaluator: Arc<E>,
+        subject: &Subject<'_>,
+        evaluate: impl Fn(&E, &Subject<'_>) -> T + Send + 'static,
+    ) -> Result<(T, Duration)> {
+        let subject = subject.to_owned_subject();
+        let work = async move {
+            let begun = Instant::now();
+            let outcome = evaluate(&evaluator, &subject.as_subject());
+            ((outcome, begun.elapsed()), subject.request_budget.left())
+        };
+        let (evaluated, left) = objects.compute(true, work).await?;
+        self.request_budget.set_left(left);
+        Ok(evaluated)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Which policies are evaluated about a request, with which parameters (upstream's `policyDispatcher`).
 
+use std::sync::Arc;
+
 use portico_machinery::{GroupResource, Object, Status};
 use portico_policy::LazyObject;
 use portico_registry::{Objects, Result, stored};
@@ -10,12 +12,9 @@ use super::hooks::Hook;
 use super::policy::Policy;
 use crate::matching::{Match, MatchTarget, MatchedAs, Pair};
 
-/// What a policy may cost before others get their turn: about a millisecond.
-const MAX_UNINTERRUPTED_COST: u64 = 20_000;
-
 /// A policy that is evaluated, once for each of its parameters.
 pub(super) struct Invocation<'h, E> {
-    pub(super) policy: &'h Policy<E>,
+    pub(super) policy: &'h Arc<Policy<E>>,
     pub(super) binding: &'h Binding,
     /// The version in which it sees the request.
     pub(super) version: MatchedAs,
@@ -74,7 +73,7 @@ pub(super) async fn find<'h, E>(
 ) -> Result<Vec<Found<'h, E>>> {
     let mut found = Vec::new();
     for Match { item: hook, version, .. } in matches {
-        let policy = &*hook.policy;
+        let policy = &hook.policy;
         match policy.constraints.select(objects, target, pair).await {
             Ok(true) => {}
             Ok(false) => continue,
@@ -117,13 +116,6 @@ fn shown_namespace(record: &Record) -> Object {
     namespace
 }
 
-/// Lets others whose connection is on the same thread have their turn where a policy has cost this much.
-pub(super) async fn give_way(cost: u64) {
-    if cost > MAX_UNINTERRUPTED_COST {
-        tokio::task::yield_now().await;
-    }
-}
-
 async fn is_bound(
     objects: &Objects,
     target: &MatchTarget<'_>,
@@ -139,7 +131,7 @@ async fn is_bound(
 async fn of_binding<'h, E>(
     objects: &Objects,
     target: &MatchTarget<'_>,
-    policy: &'h Policy<E>,
+    policy: &'h Arc<Policy<E>>,
     binding: &'h Binding,
     version: &MatchedAs,
     found: &mut Vec<Found<'h, E>>,

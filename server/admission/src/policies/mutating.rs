@@ -100,6 +100,8 @@ impl Round<'_> {
     ) -> Result<Vec<String>> {
         let (objects, target) = (self.objects, self.target);
         let MutatingHook { policy, reinvoked } = &invocation.policy.evaluator;
+        let matches =
+            |policy: &Policy<MutatingHook>, subject: &Subject<'_>| policy.evaluator.policy.matches(subject);
         let (id, mut failed, mut changed) = (invocation.id(), Vec::new(), false);
         for index in 0..policy.mutations() {
             let pair = Pair { new: Some(new), old };
@@ -107,16 +109,17 @@ impl Round<'_> {
             let params = invocation.param.as_ref();
             let subject = Subject { params, namespace, ..shown.subject(objects, target) };
             if index == 0 {
-                let matched = target.asking(|| policy.matches(&subject)).await;
+                let (matched, _) = target.evaluate(objects, invocation.policy, &subject, matches).await?;
                 if !self.is_meant(invocation, &id, matched, &mut failed) {
                     return Ok(failed);
                 }
             }
-            let (before, policies) = (target.request_budget.left(), &self.metrics.policies);
-            let change = || policies.evaluating(|| policy.change(index, &subject));
-            let (change, took) = target.asking(change).await;
+            let change = move |policy: &Policy<MutatingHook>, subject: &Subject<'_>| {
+                policy.evaluator.policy.change(index, subject)
+            };
+            let (change, took) = target.evaluate(objects, invocation.policy, &subject, change).await?;
             drop(subject);
-            invocations::give_way(before - target.request_budget.left()).await;
+            self.metrics.policies.evaluated(took);
             let applied = match change {
                 Ok(change) => carry_out(objects, target, &shown, change).await?,
                 Err(why) => Err(why),

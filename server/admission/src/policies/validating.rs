@@ -136,13 +136,12 @@ impl<'a> Validation<'a> {
                 namespace: namespace.as_ref().and_then(Option::as_ref),
                 ..shown[at].subject(objects, target)
             };
-            let before = target.request_budget.left();
-            let policies = &self.metrics.policies;
-            let evaluate = || policies.evaluating(|| invocation.policy.evaluator.evaluate(&subject));
-            let (verdict, took) = target.asking(evaluate).await;
+            let evaluate =
+                |policy: &Policy<ValidatingPolicy>, subject: &Subject<'_>| policy.evaluator.evaluate(subject);
+            let (verdict, took) = target.evaluate(objects, invocation.policy, &subject, evaluate).await?;
             drop(subject);
+            self.metrics.policies.evaluated(took);
             self.carry_out(&invocation, verdict, took);
-            invocations::give_way(before - target.request_budget.left()).await;
         }
         for (key, values) in self.annotations {
             target.attributes.context.annotations.note(key, values.join(", "));

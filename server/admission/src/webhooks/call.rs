@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use portico_kit::{slow_trace, spans};
 use portico_machinery::Status;
-use portico_policy::Matched;
+use portico_policy::{Conditions, Matched, Subject};
 use portico_registry::latencies::{MUTATING_WEBHOOK, VALIDATING_WEBHOOK};
 use portico_registry::{CallError, Objects, Result, WebhookCall, WebhookUsers};
 
@@ -65,7 +65,9 @@ impl<'a> ReviewContext<'a> {
         }
         let begun = Instant::now();
         let subject = shown.subject(self.objects, self.target);
-        let matched = self.target.asking(|| webhook.conditions.evaluate(&subject)).await;
+        let conditions = |conditions: &Conditions, subject: &Subject<'_>| conditions.evaluate(subject);
+        let (matched, _) =
+            self.target.evaluate(self.objects, &webhook.conditions, &subject, conditions).await?;
         self.metrics.conditions_evaluated(counted, KIND, begun.elapsed());
         match matched {
             Matched::Yes => Ok(true),

@@ -34,7 +34,7 @@ pub(crate) struct Webhook {
     pub(crate) id: String,
     pub(crate) endpoint: WebhookEndpoint,
     pub(crate) constraints: Constraints,
-    pub(crate) conditions: Conditions,
+    pub(crate) conditions: Arc<Conditions>,
     /// Whether a request fails when the webhook cannot be asked.
     pub(crate) fails: bool,
     /// Whether it may be asked about a dry run.
@@ -98,7 +98,7 @@ impl Webhook {
             name,
             endpoint: WebhookEndpoint::new(&client(&at.field("clientConfig"), backends), timeout),
             constraints: Constraints::of_webhook(at),
-            conditions: Conditions::compile(&Compiler::new(Release::Stored, false), texts),
+            conditions: Arc::new(Conditions::compile(&Compiler::new(Release::Stored, false), texts)),
             fails: at.field("failurePolicy").str() != "Ignore",
             takes_dry_runs: matches!(at.field("sideEffects").str(), "None" | "NoneOnDryRun"),
             version: ReviewVersion::first_of(&at.field("admissionReviewVersions")),

@@ -117,6 +117,69 @@ async fn work_that_takes_long_leaves_the_thread_that_serves_its_connection() {
     thread.gets("protobuf", list(&harness, PROTOBUF)).await;
 }
 
+/// True for objects of few values. Takes ten thousand turns for those of a hundred.
+const LONG_EXPRESSION: &str = "object.data.all(a, object.data.all(b, a + b != ''))";
+const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
+
+/// Creates an object of the group that configures admission.
+async fn configure(harness: &Harness, resource: &str, kind: &str, fields: &str) {
+    let rules = r#"[{"apiGroups":[""],"apiVersions":["v1"],"resources":["configmaps"],"operations":["*"]}]"#;
+    let fields = fields.replace("RULES", rules).replace("LONG", LONG_EXPRESSION);
+    let object = format!(
+        r#"{{"apiVersion":"admissionregistration.k8s.io/v1","kind":"{kind}","metadata":{{"name":"long"}},{fields}}}"#
+    );
+    let made = harness.post(&format!("{ADMISSION}/{resource}"), &object).await;
+    assert_eq!(made.code, 201, "{}", made.text);
+}
+
+/// Puts something into force about ConfigMaps whose expressions take long for objects of many values.
+async fn enforce(harness: &Harness, kind: &str) {
+    match kind {
+        "ValidatingAdmissionPolicy" => {
+            let spec = r#""spec":{"matchConstraints":{"resourceRules":RULES},"validations":[{"expression":"LONG"}]}"#;
+            configure(harness, "validatingadmissionpolicies", kind, spec).await;
+            let spec = r#""spec":{"policyName":"long","validationActions":["Deny"]}"#;
+            let kind = "ValidatingAdmissionPolicyBinding";
+            configure(harness, "validatingadmissionpolicybindings", kind, spec).await;
+        }
+        "MutatingAdmissionPolicy" => {
+            let spec = r#""spec":{"matchConstraints":{"resourceRules":RULES},"reinvocationPolicy":"Never","mutations":[{"patchType":
+                "JSONPatch","jsonPatch":{"expression":"LONG ? [JSONPatch{op: 'add', path: '/data/k', value: 'v'}] : []"}}]}"#;
+            configure(harness, "mutatingadmissionpolicies", kind, spec).await;
+            let spec = r#""spec":{"policyName":"long"}"#;
+            let kind = "MutatingAdmissionPolicyBinding";
+            configure(harness, "mutatingadmissionpolicybindings", kind, spec).await;
+        }
+        kind => {
+            let webhooks = r#""webhooks":[{"name":"long.example.com","clientConfig":{"url":"https://127.0.0.1:1/"},"rules":RULES,
+                "sideEffects":"None","admissionReviewVersions":["v1"],"matchConditions":[{"name":"long","expression":"!(LONG)"}]}]"#;
+            configure(harness, "validatingwebhookconfigurations", kind, webhooks).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn other_requests_are_answered_while_expressions_about_one_are_evaluated() {
+    let values: String = (0..99).map(|key| format!(r#","k{key}":"v""#)).collect();
+    let long = object("ConfigMap", "long", &format!(r#","data":{{"first":"v"{values}}}"#));
+    assert!(long.len() < MAX_INLINE_BYTES);
+    let short = object("ConfigMap", "short", r#","data":{"first":"v"}"#);
+    for kind in ["ValidatingAdmissionPolicy", "MutatingAdmissionPolicy", "ValidatingWebhookConfiguration"] {
+        let harness = Harness::open().await;
+        enforce(&harness, kind).await;
+        let thread = BusyThread::start().await;
+        harness.registry.offload_to(Arc::clone(&thread.offload));
+        let mut evaluated = Box::pin(harness.post(CONFIG_MAPS, &long));
+        thread.gets(kind, &mut evaluated).await;
+        let other = harness.post(CONFIG_MAPS, &short).await;
+        assert_eq!(other.code, 201, "{kind}: {}", other.text);
+        assert!(futures::poll!(&mut evaluated).is_pending(), "{kind}");
+        drop(thread);
+        let answer = evaluated.await;
+        assert_eq!(answer.code, 201, "{kind}: {}", answer.text);
+    }
+}
+
 /// Lists of lists of aliases, almost as many as a text of this size may expand to, with a comment of so many bytes.
 fn aliases(bytes: usize) -> String {
     let mut text = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n".to_owned();
@@ -166,7 +229,7 @@ async fn delete_while_ending(harness: &Harness, accept: &str) -> u16 {
     let mut holds = Box::pin(offload.run_light("held", async move { released.recv().is_err() }));
     assert!(futures::poll!(&mut holds).is_pending());
     let ending = async {
-        while !tasks.running().contains_key("long-read") {
+        while !tasks.running().contains_key("long-work") {
             tokio::task::yield_now().await;
         }
         tasks.shutdown(Duration::ZERO).await;
