@@ -244,12 +244,19 @@ async fn a_client_that_leaves_or_does_not_read_ends_or_stops_its_own_command() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_leaves_while_its_kubelet_does_not_answer_leaves_nothing_behind() {
     let cluster = Cluster::start().await;
-    let (mut client, _) = cluster.open("p/exec?command=hangs&stdout=true", V5).await.unwrap();
-    client.send(Message::Ping(b"there?".as_slice().into())).await.unwrap();
-    until("the kubelet is asked", || std::future::ready(!cluster.kubelet.seen().is_empty())).await;
-    cluster.counts("portico_proxy_upgraded_connections 1").await;
-    drop(client);
-    cluster.counts("portico_proxy_upgraded_connections 0").await;
+    for (at, command) in ["hangs", "unaccepted"].into_iter().enumerate() {
+        let path = format!("p/exec?command={command}&stdout=true");
+        let (mut client, _) = cluster.open(&path, V5).await.unwrap();
+        client.send(Message::Ping(b"there?".as_slice().into())).await.unwrap();
+        until("the kubelet is asked", || std::future::ready(cluster.kubelet.seen().len() > at)).await;
+        cluster.counts("portico_proxy_upgraded_connections 1").await;
+        drop(client);
+        cluster.counts("portico_proxy_upgraded_connections 0").await;
+        // 500 would be one that has waited for the kubelet.
+        cluster
+            .counts(&format!("apiserver_stream_translator_requests_total{{code=\"200\"}} {}", at + 1))
+            .await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

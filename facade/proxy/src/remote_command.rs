@@ -18,4 +18,5 @@ pub(crate) use bounds::Bounds;
 pub(crate) use ending::Ending;
 pub(crate) use session::run;
 pub(crate) use streams::greeting;
+pub(crate) use to_kubelet::gone;
 pub(crate) use version::{OFFERED, Version};

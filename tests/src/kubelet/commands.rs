@@ -14,6 +14,10 @@ pub(super) async fn serve<I: AsyncRead + AsyncWrite + Unpin>(mut wire: Wire<I>, 
     if target.starts_with("/portForward/") {
         return echo_ports(&mut wire).await;
     }
+    if target.contains("command=unaccepted") {
+        while wire.next().await.is_some() {}
+        return None;
+    }
     let (streams, status) = command(&mut wire, target).await?;
     if let Some(status) = status {
         wire.data(streams["error"], status).await?;

@@ -1,7 +1,6 @@
 //! A command over WebSocket: answered here, and then asked of the kubelet over SPDY. Whatever fails after the client's
 //! handshake is a Status on its error channel.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +23,7 @@ use super::{Connected, failure, own_headers};
 use crate::Proxy;
 use crate::outgoing::Outgoing;
 use crate::refusal_text::read_text;
-use crate::remote_command::{self, Bounds, Ending, OFFERED, Version};
+use crate::remote_command::{self, Bounds, Ending, OFFERED, Version, gone};
 use crate::request_body::RequestBody;
 use crate::transport::{Answered, Http1Error, Permit, Shared};
 use crate::tunnel::Tunnel;
@@ -184,17 +183,5 @@ impl Command {
         let message = field_text("message").or_else(|| field_text("error")).unwrap_or(text.trim());
         let message = if message.is_empty() { "empty server response" } else { message };
         format!("unable to upgrade connection: {message}")
-    }
-}
-
-/// Returns when the client leaves before it sends anything. Its pings are read, so that they do not hide that; messages stay unread.
-async fn gone<M: Stream<Item = Result<Message, SocketError>> + Unpin>(from_client: &mut Peekable<M>) {
-    let mut from_client = Pin::new(from_client);
-    while let Some(Ok(message)) = from_client.as_mut().peek().await {
-        match message {
-            Message::Close(_) => return,
-            Message::Ping(_) | Message::Pong(_) => drop(from_client.next().await),
-            _ => return std::future::pending().await,
-        }
     }
 }

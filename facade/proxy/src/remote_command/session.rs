@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::stream::Peekable;
 use futures::{Sink, Stream};
 use portico_machinery::connect::Streams;
 use portico_spdy::{Frame, RstStatus};
@@ -28,7 +29,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) async fn run<I, C, M>(
     kubelet: I,
     to_client: &mut C,
-    from_client: &mut M,
+    from_client: &mut Peekable<M>,
     (wanted, version): (Streams, Version),
     bounds: Bounds,
 ) -> Ending

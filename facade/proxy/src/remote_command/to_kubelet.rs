@@ -1,7 +1,9 @@
 //! From the client's messages to the kubelet's streams.
 
+use std::pin::Pin;
 use std::time::Duration;
 
+use futures::stream::Peekable;
 use futures::{Stream, StreamExt};
 use portico_spdy::Frame;
 use tokio::io::AsyncWrite;
@@ -62,7 +64,7 @@ impl<'a> Feeder<'a> {
 
     /// Returns when the client leaves. A kubelet that takes nothing more may still have something to say, so that is not the
     /// end. Messages are not read before the kubelet has accepted all streams: it drops what comes earlier.
-    pub(super) async fn run<W, M>(mut self, to_kubelet: &mut ToKubelet<W>, from_client: &mut M)
+    pub(super) async fn run<W, M>(mut self, to_kubelet: &mut ToKubelet<W>, from_client: &mut Peekable<M>)
     where
         W: AsyncWrite + Unpin,
         M: Stream<Item = Result<Message, SocketError>> + Unpin,
@@ -74,9 +76,9 @@ impl<'a> Feeder<'a> {
                 Some(signal) = self.signals.recv() => Next::Signal(signal),
                 _ = self.pings.tick() => Next::Ping,
                 true = is_ready(&mut self.ready), if !ready => Next::Ready,
-                message = from_client.next(), if ready => match message {
-                    Some(Ok(message)) => Next::FromClient(ClientMessage::of(message)),
-                    Some(Err(_)) | None => return,
+                message = received(from_client, ready) => match message {
+                    Some(message) => Next::FromClient(message),
+                    None => return,
                 },
             };
             let sent = match next {
@@ -135,6 +137,32 @@ impl<'a> Feeder<'a> {
             None => Ok(()),
         }
     }
+}
+
+/// Returns when the client leaves before it sends anything. Its pings are read, so that they do not hide that; messages stay unread.
+pub(crate) async fn gone<M: Stream<Item = Result<Message, SocketError>> + Unpin>(
+    from_client: &mut Peekable<M>,
+) {
+    let mut from_client = Pin::new(from_client);
+    while let Some(Ok(message)) = from_client.as_mut().peek().await {
+        match message {
+            Message::Close(_) => return,
+            Message::Ping(_) | Message::Pong(_) => drop(from_client.next().await),
+            _ => return std::future::pending().await,
+        }
+    }
+}
+
+/// The client's next message once the kubelet is `ready`; `None` when the client has left.
+async fn received<M: Stream<Item = Result<Message, SocketError>> + Unpin>(
+    from_client: &mut Peekable<M>,
+    ready: bool,
+) -> Option<ClientMessage> {
+    if !ready {
+        gone(from_client).await;
+        return None;
+    }
+    Some(ClientMessage::of(from_client.next().await?.ok()?))
 }
 
 async fn is_ready(ready: &mut watch::Receiver<bool>) -> bool {
