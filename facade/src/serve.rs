@@ -70,7 +70,9 @@ impl<H: Handler> Server<H> {
         // The watchdog below bounds slow heads, without a timer per request.
         // `pipeline_flush` stays off: with it hyper buffers without bound for a client that does not read.
         http1.header_read_timeout(None).half_close(false);
-        http1.max_buf_size((limits.max_header_bytes as usize).max(8192));
+        // The buffer alone would let a larger head pass if its end comes with the bytes that exceed it.
+        let max_header_bytes = limits.max_header_bytes as usize;
+        http1.max_header_size(max_header_bytes).max_buf_size(max_header_bytes.max(8192));
         if limits.max_headers != ConnectionLimits::default().max_headers {
             http1.max_headers(limits.max_headers);
         }

@@ -94,7 +94,7 @@ pub(crate) struct Serving {
     #[arg(long, value_name = "N", default_value_t = 250)]
     pub(crate) http2_max_streams_per_connection: u32,
     /// The largest request head, in bytes.
-    #[arg(long, value_name = "BYTES", default_value_t = 64 * 1024)]
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
     pub(crate) max_request_header_bytes: u32,
     /// The time within which a request's head must have arrived.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "30s")]

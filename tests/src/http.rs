@@ -167,10 +167,16 @@ impl Http {
         let io = TokioIo::new(self.offering(b"h2").dial().await?);
         let (mut sender, connection) = http2::handshake(TokioExecutor::new(), io).await?;
         let answer = async { collect(sender.send_request(request).await?).await };
-        tokio::select! {
-            answer = tokio::time::timeout(PATIENCE, answer) => answer.map_err(|_| "no answer in time")?,
-            ended = connection => Err(format!("the connection has ended: {ended:?}").into()),
-        }
+        let mut answer = std::pin::pin!(tokio::time::timeout(PATIENCE, answer));
+        let answer = tokio::select! {
+            answer = &mut answer => answer,
+            // The answer may have come with the end.
+            ended = connection => {
+                ended?;
+                answer.await
+            }
+        };
+        answer.map_err(|_| "no answer in time")?
     }
 
     /// GET; panics when there is no answer.

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use http::Method;
+use http::{Method, Request};
+use http_body_util::Full;
 use portico_tests::objects::API_SERVICES;
 use portico_tests::{Launch, PATIENCE, Portico};
 use serde_json::json;
@@ -104,6 +105,22 @@ async fn heads_beyond_the_limit_are_refused() {
     }
     let long = format!("GET /version?{} HTTP/1.1\r\nHost: a\r\n\r\n", "a".repeat(1100 << 10));
     assert_eq!(last_status(&portico, long.as_bytes()).await, 431);
+    lives(&mut portico).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_as_long_as_kube_apiserver_reads_them_are_unauthorized() {
+    let mut portico = Portico::start().await;
+    for bytes in [70_000, 300_000, 900_000] {
+        let token = format!("Bearer {}", "a".repeat(bytes));
+        let text = format!(
+            "GET /api/v1/namespaces HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: {token}\r\n\r\n"
+        );
+        assert_eq!(last_status(&portico, text.as_bytes()).await, 401, "{bytes} bytes over HTTP/1.1");
+        let request = Request::get("/api/v1/namespaces").header("authorization", token);
+        let answer = portico.anyone().fetch_over_http2(request.body(Full::default()).unwrap()).await;
+        assert_eq!(answer.unwrap().status, 401, "{bytes} bytes over HTTP/2");
+    }
     lives(&mut portico).await;
 }
 
