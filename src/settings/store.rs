@@ -85,7 +85,7 @@ pub(crate) struct StoreSettings {
     /// ... bytes that may wait for one watch; beyond either it ends.
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     pub(crate) watch_queue_bytes: usize,
-    /// Bytes that made forms of objects (tables, metadata) may take together.
+    /// Bytes that made forms of objects (tables, metadata, conversions by webhooks) may take together.
     #[arg(long, value_name = "BYTES", default_value_t = 4 << 20)]
     pub(crate) form_cache_bytes: usize,
     /// Bytes that OpenAPI documents of kinds and custom resources, made when they are asked for, may take together.

@@ -158,6 +158,31 @@ async fn a_list_is_one_review_of_the_objects_that_need_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn lists_share_conversions_of_each_state_until_the_definition_changes() {
+    let backend = hooks().await;
+    let (_portico, admin) = swapping(&backend).await;
+    let replicas = async || {
+        let list = admin.get(&objects("v2")).await.json();
+        let items = list["items"].as_array().unwrap().iter();
+        items.map(|item| item["spec"]["replicas"].as_i64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(replicas().await, [3]);
+    let before = reviews(&backend).len();
+    assert_eq!(replicas().await, [3]);
+    assert_eq!(watch(&admin, "v2").await.next().await.unwrap()["object"]["spec"], json!({"replicas": 3}));
+    assert_eq!(reviews(&backend).len(), before, "converted once");
+    assert_eq!(create(&admin, "v1", "b", json!({"size": "4"})).await.status, 201);
+    let spec = json!({"spec": {"size": "7"}});
+    assert_eq!(admin.merge(&format!("{}/a", objects("v1")), &spec).await.status, 200);
+    assert_eq!(replicas().await, [7, 4]);
+    assert_eq!(reviews(&backend).len(), before + 1, "one review of what is new");
+
+    let config = at(&backend, "/convert/fail");
+    patch(&admin, &json!({"spec": {"conversion": {"webhook": {"clientConfig": config}}}})).await;
+    assert!(spoiled(&admin, &objects("v2")).await.ends_with("not in the mood"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn watches_of_one_version_share_conversions() {
     let backend = hooks().await;
     let (_portico, admin) = swapping(&backend).await;
@@ -232,12 +257,12 @@ async fn a_broken_webhook_breaks_nothing_but_its_conversions_and_says_why() {
     ];
     for (mood, words) in moods {
         backend.behave(mood);
-        for path in [format!("{}/a", objects("v2")), objects("v2")] {
-            let reported = spoiled(&admin, &path).await;
-            assert!(reported.starts_with(&format!("{prefix}{words}")), "{reported}");
-        }
+        let reported = spoiled(&admin, &format!("{}/a", objects("v2"))).await;
+        assert!(reported.starts_with(&format!("{prefix}{words}")), "{reported}");
+        assert_eq!(admin.get(&objects("v2")).await.status, 200, "what was converted before is listed");
     }
     assert_eq!(create(&admin, "v1", "b", json!({"size": "4"})).await.status, 201, "no conversion is needed");
+    assert!(spoiled(&admin, &objects("v2")).await.starts_with(&prefix));
     let last = events.next().await.unwrap();
     assert_eq!((&last["type"], &last["object"]["kind"]), (&"ERROR".into(), &"Status".into()), "{last}");
     assert_eq!(events.next().await, None, "the watch is over");

@@ -280,7 +280,7 @@ impl Watcher {
         let key = FormKey { revision: record.revision, served: self.served.id, shape };
         match self.inner.forms.get_or_make(key, || Made::Frame(make())) {
             Made::Frame(frame) => frame,
-            Made::Bytes(_) | Made::Cells(_) => make(),
+            Made::Bytes(_) | Made::Cells(_) | Made::Record(_) => make(),
         }
     }
 

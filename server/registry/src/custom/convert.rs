@@ -108,28 +108,52 @@ impl Objects {
     /// A stored object in the version of a request.
     pub(crate) async fn incoming(&self, served: &ServedResource, record: Arc<Record>) -> Result<Arc<Record>> {
         match &served.custom {
-            Some(custom) if !custom.shows(&record) => only(self.incoming_all(served, vec![record]).await?),
+            Some(custom) if !custom.shows(&record) => {
+                only(self.convert_all(served, custom, vec![record]).await?)
+            }
             _ => Ok(record),
         }
     }
 
-    /// Stored objects in the version of a request, in their order.
+    /// Stored objects in the version of a request, in their order. A webhook is asked once about each state, as long as the cache
+    /// of forms has room: upstream's watch cache keeps converted objects, too.
     pub(crate) async fn incoming_all(
         &self,
         served: &ServedResource,
         mut records: Vec<Arc<Record>>,
     ) -> Result<Vec<Arc<Record>>> {
         let Some(custom) = &served.custom else { return Ok(records) };
-        let late: Vec<usize> = (0..records.len()).filter(|at| !custom.shows(&records[*at])).collect();
+        let is_kept = custom.webhook().is_some();
+        let mut late = Vec::new();
+        for (at, record) in records.iter_mut().enumerate().filter(|(_, record)| !custom.shows(record)) {
+            match is_kept.then(|| self.forms.converted(served.id, record.revision)).flatten() {
+                Some(converted) => *record = converted,
+                None => late.push(at),
+            }
+        }
         if late.is_empty() {
             return Ok(records);
         }
-        let objects = late.iter().map(|at| custom.settled(&records[*at])).collect::<Result<_>>()?;
-        let converted = self.convert(custom, &served.api_version, objects).await?;
-        for (at, object) in late.into_iter().zip(converted) {
-            records[at] = served.shown(&records[at], object)?;
+        let stored = late.iter().map(|at| Arc::clone(&records[*at])).collect();
+        for (at, converted) in late.into_iter().zip(self.convert_all(served, custom, stored).await?) {
+            if is_kept {
+                self.forms.keep_converted(served.id, &converted);
+            }
+            records[at] = converted;
         }
         Ok(records)
+    }
+
+    /// Stored objects in the version of a request, which none of them is shown in as it is.
+    async fn convert_all(
+        &self,
+        served: &ServedResource,
+        custom: &Custom,
+        records: Vec<Arc<Record>>,
+    ) -> Result<Vec<Arc<Record>>> {
+        let objects = records.iter().map(|record| custom.settled(record)).collect::<Result<_>>()?;
+        let converted = self.convert(custom, &served.api_version, objects).await?;
+        records.iter().zip(converted).map(|(record, object)| served.shown(record, object)).collect()
     }
 
     /// An event with its objects in the version of a watch; the one before the event only where a selection asks for it.

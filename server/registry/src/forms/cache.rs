@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use portico_machinery::accept::{Encoding, MetaVersion};
 use portico_machinery::table::Cell;
+use portico_store::Record;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
@@ -24,6 +25,8 @@ pub(crate) struct FormKey {
 pub(crate) enum Shape {
     /// The JSON of a version that is not the storage version.
     Json,
+    /// The record of a custom resource as a webhook has converted it.
+    Converted,
     /// The cells of its table row.
     Cells,
     /// The protobuf message of the object.
@@ -42,6 +45,7 @@ pub(crate) enum Made {
     Bytes(Bytes),
     Cells(Arc<[Cell]>),
     Frame(Arc<Frame>),
+    Record(Arc<Record>),
 }
 
 impl Made {
@@ -55,6 +59,7 @@ impl Made {
                 Self::Bytes(bytes) => bytes.len(),
                 Self::Cells(cells) => cells.len() * CELL,
                 Self::Frame(frame) => 2 * frame.line().len(),
+                Self::Record(record) => record.value.json().len(),
             }
     }
 }
@@ -77,6 +82,20 @@ pub(crate) struct FormCache(Cache<FormKey, Made, Weights>);
 impl FormCache {
     pub(crate) fn new(bytes: usize) -> Self {
         Self(Cache::with_weighter(bytes / EXPECTED_WEIGHT, bytes as u64, Weights))
+    }
+
+    /// What a webhook has made of a state of a custom resource.
+    pub(crate) fn converted(&self, served: u32, revision: i64) -> Option<Arc<Record>> {
+        match self.0.get(&FormKey { revision, served, shape: Shape::Converted }) {
+            Some(Made::Record(record)) => Some(record),
+            _ => None,
+        }
+    }
+
+    /// Keeps what a webhook has made of a state of a custom resource.
+    pub(crate) fn keep_converted(&self, served: u32, record: &Arc<Record>) {
+        let key = FormKey { revision: record.revision, served, shape: Shape::Converted };
+        self.0.insert(key, Made::Record(Arc::clone(record)));
     }
 
     /// The form under this key, made now if it is not there. Two who miss at once may both make it; one is kept.

@@ -45,7 +45,7 @@ impl Renderer<'_> {
         let key = FormKey { revision: record.revision, served: self.served.id, shape };
         match cache.get_or_make(key, || Made::Bytes(make())) {
             Made::Bytes(bytes) => bytes,
-            Made::Cells(_) | Made::Frame(_) => make(),
+            Made::Cells(_) | Made::Frame(_) | Made::Record(_) => make(),
         }
     }
 

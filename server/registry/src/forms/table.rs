@@ -86,7 +86,7 @@ impl Renderer<'_> {
         let key = FormKey { revision: record.revision, served: self.served.id, shape: Shape::Cells };
         match cache.get_or_make(key, || Made::Cells(self.make_cells(record))) {
             Made::Cells(cells) => cells,
-            Made::Bytes(_) | Made::Frame(_) => self.make_cells(record),
+            Made::Bytes(_) | Made::Frame(_) | Made::Record(_) => self.make_cells(record),
         }
     }
 
