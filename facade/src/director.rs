@@ -213,13 +213,9 @@ impl Delegates {
         let early = request.found::<BeforeMuxComplete>().is_some();
         match delegate {
             Delegate::Discovery => self.discovery(&request.into_parts().0).await,
-            Delegate::Objects => self.local.handle(request).await,
             // Before all definitions are known nothing is reported as missing.
             Delegate::Custom if early => respond::not_found(&request),
-            Delegate::Custom => {
-                let response = self.local.handle(request).await;
-                if is_unrouted(&response) { respond::page_not_found() } else { response }
-            }
+            Delegate::Objects | Delegate::Custom => self.local.handle(request).await,
             Delegate::NoRoute => respond::status(&request, &Status::no_route()),
             Delegate::NotFound => respond::not_found(&request),
         }
@@ -251,13 +247,6 @@ fn delegate(routes: &RouteTable, path: ApiPath<'_>, is_resource: bool) -> Delega
         _ if is_resource => Delegate::Custom,
         _ => Delegate::NotFound,
     }
-}
-
-/// Whether the control service knows no such resource: it says so in text, as upstream's last handler does.
-fn is_unrouted(response: &Response) -> bool {
-    let media_type = response.headers().get(http::header::CONTENT_TYPE);
-    response.status() == http::StatusCode::NOT_FOUND
-        && media_type.is_some_and(|text| text.as_bytes().starts_with(b"text/plain"))
 }
 
 /// The same URI with a path that is escaped no more than it must be.

@@ -175,6 +175,9 @@ impl Local {
         record.leave_out(Duration::from_micros(first.webhook_microseconds));
         record.set_known_resource(code != 404 && code != 405);
         let head = head(request, code, &media_type, warnings, retry_after_seconds);
+        if first.unrouted {
+            return respond::page_not_found();
+        }
         let recorder = recorded::list(request, audit, first.audit_annotations, &media_type);
         let rest = rest.map(|part| part.map_err(|s| s.to_string().into()));
         let rest = recorder.follow(body.clone(), rest);
@@ -274,6 +277,9 @@ impl Local {
         record.set_known_resource(answer.known_resource);
         let head = head(request, code, &media_type, warnings, retry_after_seconds);
         recorded::whole(request, audit, answer.audit_annotations, &media_type, &body);
+        if answer.unrouted {
+            return respond::page_not_found();
+        }
         answer::whole(&self.renderer, request, head, body).await
     }
 

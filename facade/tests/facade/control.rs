@@ -294,6 +294,7 @@ impl Objects for Scripted {
             code: 404,
             media_type: TEXT.to_owned(),
             body: NOT_FOUND.into(),
+            unrouted: true,
             ..Default::default()
         })))
     }
@@ -321,7 +322,13 @@ impl Objects for Scripted {
         }
         if parts.is_empty() {
             let (body, media_type) = (NOT_FOUND.into(), TEXT.to_owned());
-            parts.push(Ok(ListResponse { code: 404, body, media_type, ..Default::default() }));
+            parts.push(Ok(ListResponse {
+                code: 404,
+                body,
+                media_type,
+                unrouted: true,
+                ..Default::default()
+            }));
         }
         Ok(Response::new(Box::pin(stream::iter(parts))))
     }

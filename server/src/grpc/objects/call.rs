@@ -106,6 +106,7 @@ pub(super) fn head(answer: &mut Answer, served: &Asked, room: usize) -> pb::DoRe
         configures: served.configures,
         body: Bytes::new(),
         body_omitted: false,
+        unrouted: answer.unrouted,
     }
 }
 

@@ -64,6 +64,7 @@ fn of_head(head: DoResponse) -> ListResponse {
         audit_annotations: head.audit_annotations,
         configures: head.configures,
         webhook_microseconds: head.webhook_microseconds,
+        unrouted: head.unrouted,
     }
 }
 
