@@ -1,8 +1,9 @@
 //! The store in a PostgreSQL database, which several control services may write to: what is current in memory here, too, as far as there is room.
 //!
-//! Joins the parts: `open` the database, `session` one connection and its limits, `pool` those that read, `outage` what the log says
+//! Joins the parts: `open` the database, `meta` the row that says how far it is, `session` one connection and its limits, `pool` those that read, `outage` what the log says
 //! of one that does not answer; `writer` the one task of this process that writes and follows others, `connection` what it
-//! does when it is cut off, `commit` its SQL, `follow` what others wrote, `heal` what could not be opened before; `read`, `history` and `find` the SQL
+//! does when it is cut off, `commit` its SQL, `follow` what others wrote, `high_water` what the next start compares the database with, `epoch` the
+//! beginning of a new one, `heal` what could not be opened before; `read`, `history` and `find` the SQL
 //! of readers, `latest` how far the database is, `wake` notifications of others' commits, `compaction` the history's end.
 
 mod archive;
@@ -12,17 +13,20 @@ mod clock;
 mod commit;
 mod compaction;
 mod connection;
+mod epoch;
 mod failure;
 mod fatal;
 mod find;
 mod follow;
 mod heal;
+mod high_water;
 mod history;
 mod import;
 mod import_archive;
 mod latest;
 mod list;
 mod load;
+mod meta;
 mod open;
 mod outage;
 mod pending;
@@ -37,6 +41,7 @@ mod switch;
 mod wake;
 mod writer;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -52,6 +57,7 @@ pub use self::switch::PostgresSwitch;
 
 use self::commit::Statement;
 use self::compaction::{Compactor, Unswept};
+use self::high_water::{Head, Recorded};
 use self::latest::Asking;
 use self::pool::Connections;
 use self::read::Reader;
@@ -108,8 +114,16 @@ impl PostgresStore {
         metrics: Metrics,
         tasks: &TaskSet,
     ) -> Result<Self, PostgresError> {
-        let opened = open::open(&postgres).await?;
+        let mark = high_water::path(&settings);
+        let recorded = match mark.clone() {
+            Some(path) => {
+                Recorded::read(path.clone()).await.map_err(|error| PostgresError::File { path, error })?
+            }
+            None => Recorded::Nothing,
+        };
+        let opened = open::open(&postgres, &recorded).await?;
         let meta = opened.meta;
+        let (head, heads) = watch::channel((meta.revision, meta.mark));
         let hub = Hub::new(meta.revision, meta.compacted, &settings, metrics.subscriptions.clone());
         let cache = Cache::new(Budget::new(&settings, &metrics), meta.revision, true);
         let (hub, cache) = (Arc::new(hub), Arc::new(cache));
@@ -166,6 +180,7 @@ impl PostgresStore {
             wary: 0,
             heals_at: None,
             group_operations,
+            head,
             closing: closing.clone(),
         };
         let store = Self {
@@ -176,7 +191,7 @@ impl PostgresStore {
             closing: closing.clone(),
             closed: CancellationToken::new(),
         };
-        store.start(writer, tasks);
+        store.start(writer, mark.map(|path| (path, heads)), tasks);
         tasks.spawn("store-latest", async move {
             closing.run_until_cancelled(asking).await;
         });
@@ -191,11 +206,17 @@ impl PostgresStore {
         Ok(store)
     }
 
-    fn start(&self, writer: Writer, tasks: &TaskSet) {
+    fn start(&self, writer: Writer, mark: Option<(PathBuf, watch::Receiver<Head>)>, tasks: &TaskSet) {
         let ending =
             Ending { hub: self.reader.hub.clone(), closed: self.closed.clone(), tasks: tasks.clone() };
+        let identity = self.identity.clone();
+        let recorder = async move {
+            if let Some((path, heads)) = mark {
+                high_water::record(path, identity, heads).await;
+            }
+        };
         tasks.spawn("store-writer", async move {
-            let ended = writer.run().await;
+            let (ended, ()) = tokio::join!(writer.run(), recorder);
             if let Err(error) = ended {
                 ending.tasks.fail("store-writer", &error.to_string());
             }

@@ -6,12 +6,14 @@ use std::time::Duration;
 use sqlx::PgConnection;
 use tokio::time::{Instant, sleep};
 
+use super::epoch;
 use super::failure::{self, logged};
 use super::fatal::{Failure, Fatal};
+use super::meta::random_id;
 use super::open::{self, Meta, RETRY};
 use super::pending::Pending;
 use super::session::{self, BEGIN, Purpose, in_time, run};
-use super::writer::{Writer, random_id, refuse};
+use super::writer::{Writer, refuse};
 use crate::submit::{CommitRequest, Results, answer};
 use crate::txn::TxnError;
 
@@ -152,17 +154,8 @@ impl Writer {
     async fn try_begin_epoch(&self) -> Result<(), sqlx::Error> {
         let patience = self.settings.patience();
         let mut connection = session::connect(&self.settings, Purpose::Write).await?;
-        let (epoch, shown) = (self.identity.epoch, self.revision);
-        let (bump, by) = (crate::DEFAULT_REVISION_BUMP, random_id());
-        // Of all processes that notice one does it.
-        let update = format!(
-            "WITH was AS (SELECT revision FROM meta WHERE id = 1 AND epoch = {epoch} FOR UPDATE), begun AS (\
-             UPDATE meta SET epoch = epoch + 1, commit_id = {by}, revision = greatest(was.revision, {shown}) + {bump}, \
-             compacted = greatest(was.revision, {shown}) + {bump} FROM was WHERE id = 1 AND epoch = {epoch} \
-             RETURNING meta.revision) INSERT INTO lost (after, until) SELECT was.revision, begun.revision FROM was, begun \
-             ON CONFLICT DO NOTHING"
-        );
-        in_time(patience, run(&mut connection, &update)).await?;
+        let found = self.identity.epoch;
+        in_time(patience, epoch::begin(&mut connection, found, (found, self.revision))).await?;
         session::close(connection, patience).await;
         Ok(())
     }

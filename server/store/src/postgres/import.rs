@@ -6,10 +6,10 @@ use futures::future::BoxFuture;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, PgConnection, Row};
 
+use super::meta::random_id;
 use super::open;
 use super::session::{self, in_time, run};
 use super::settings::PostgresSettings;
-use super::writer::random_id;
 use super::{failure, row};
 use crate::checksum;
 use crate::copy::{ArchivePart, CopyError, CopyTarget, Extent, Finished, StoredState};
@@ -107,8 +107,9 @@ impl PostgresTarget {
     }
 
     async fn insert(&mut self, states: &[StoredState]) -> Result<(), sqlx::Error> {
+        // Commit id 0: it is not known by which commit the other database has them.
         const LOG: &str = "INSERT INTO log (resource, namespace, name, revision, uid, previous, deleted, value, checksum, commit_id) \
-            SELECT *, $10::bigint FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::bigint[], \
+            SELECT *, 0 FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::bigint[], \
             $7::boolean[], $8::bytea[], $9::bigint[])";
         let mut keys = Keys::default();
         states.iter().for_each(|state| keys.push(&state.key));
@@ -122,7 +123,7 @@ impl PostgresTarget {
         let insert = insert.bind(column(|state| state.previous)).bind(deleted).bind(values);
         let checksum = |state: &StoredState| checksum::of_stored(&state.key, state.revision, &state.value);
         let insert = insert.bind(states.iter().map(checksum).collect::<Vec<_>>());
-        insert.bind(self.commit_id).execute(&mut self.connection).await.map(drop)
+        insert.execute(&mut self.connection).await.map(drop)
     }
 
     async fn end(mut self: Box<Self>, becomes: Extent) -> Result<Finished, CopyError> {

@@ -1,16 +1,18 @@
 //! Connects to a database, brings it to the schema of this program, and reads who it is.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
+use portico_gostd::os::error_text;
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
-use sqlx::postgres::PgRow;
-use sqlx::{PgConnection, Row, SqlSafeStr};
+use sqlx::{PgConnection, SqlSafeStr};
 use tokio::time::{Instant, sleep_until};
 
 use super::failure::{self, reason};
+use super::high_water::Recorded;
+pub(super) use super::meta::{Meta, lock_meta, meta};
 use super::session::{self, BEGIN, Purpose, in_time, run};
 use super::settings::PostgresSettings;
-use crate::identity::Identity;
 use crate::key::Resource;
 
 /// Every migration, in order. Their text never changes once released: sqlx keeps a checksum. One that programs of the release
@@ -70,6 +72,14 @@ pub enum PostgresError {
         /// The newest version that this program knows.
         known: i64,
     },
+    /// The file that records how far the database was seen cannot be read.
+    #[error("{}: {}", path.display(), error_text(error))]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The error of the system.
+        error: std::io::Error,
+    },
     /// A migration failed.
     #[error("{place}: {error}")]
     Migration {
@@ -78,19 +88,6 @@ pub enum PostgresError {
         /// Which migration, and why.
         error: Box<MigrateError>,
     },
-}
-
-/// Who a store is and how far it has come.
-#[derive(Clone, Debug)]
-pub(super) struct Meta {
-    pub(super) identity: Identity,
-    pub(super) revision: i64,
-    /// The oldest revision of which history is promised.
-    pub(super) compacted: i64,
-    /// Up to which revision superseded states are gone: not beyond `compacted`.
-    pub(super) swept: i64,
-    /// Of whoever moved the revision last.
-    pub(super) mark: i64,
 }
 
 /// What was found when a database was opened.
@@ -106,10 +103,10 @@ pub(super) struct Opened {
 
 /// Opens the database, making its tables first if they are missing. What is not there yet is waited for, for as long as
 /// [`PostgresSettings::connect_timeout`].
-pub(super) async fn open(settings: &PostgresSettings) -> Result<Opened, PostgresError> {
+pub(super) async fn open(settings: &PostgresSettings, recorded: &Recorded) -> Result<Opened, PostgresError> {
     let until = Instant::now() + settings.connect_timeout;
     loop {
-        match open_now(settings).await {
+        match open_now(settings, recorded).await {
             Err(error) if passes(&error) && Instant::now() + RETRY < until => {
                 tracing::info!(%error, "the database is waited for");
                 sleep_until(Instant::now() + RETRY).await;
@@ -134,16 +131,18 @@ fn passes(error: &PostgresError) -> bool {
             _ => false,
         },
         PostgresError::Standby { .. } => true,
-        PostgresError::TooNew { .. } | PostgresError::Incompatible { .. } => false,
+        PostgresError::TooNew { .. } | PostgresError::Incompatible { .. } | PostgresError::File { .. } => {
+            false
+        }
     }
 }
 
-async fn open_now(settings: &PostgresSettings) -> Result<Opened, PostgresError> {
+async fn open_now(settings: &PostgresSettings, recorded: &Recorded) -> Result<Opened, PostgresError> {
     let place = settings.place();
     let unreachable = |error| PostgresError::Unreachable { place: place.clone(), error };
     let mut writer = session::connect(settings, Purpose::Write).await.map_err(unreachable)?;
     prepare(&mut writer, settings).await?;
-    let looked = in_time(settings.patience(), look(writer, settings));
+    let looked = in_time(settings.patience(), look(writer, settings, recorded));
     looked.await.map_err(unreachable)
 }
 
@@ -164,11 +163,16 @@ pub(super) async fn prepare(
 }
 
 /// What is in a database that has its tables.
-async fn look(mut writer: PgConnection, settings: &PostgresSettings) -> Result<Opened, sqlx::Error> {
+async fn look(
+    mut writer: PgConnection,
+    settings: &PostgresSettings,
+    recorded: &Recorded,
+) -> Result<Opened, sqlx::Error> {
     const TAIL: &str =
         "SELECT revision, commit_id FROM log WHERE revision <= $1 ORDER BY revision DESC LIMIT 1";
     run(&mut writer, BEGIN).await?;
     let meta = begin(&mut writer, settings).await?;
+    let meta = recorded.compare(&mut writer, settings, meta).await?;
     let resources = resources(&mut writer).await?;
     let tail = sqlx::query_as(TAIL).bind(meta.revision).fetch_optional(&mut writer).await?;
     let notifies = has_function(&mut writer, "pg_notify").await?;
@@ -256,34 +260,6 @@ async fn begin(writer: &mut PgConnection, settings: &PostgresSettings) -> Result
     run(writer, settings.commit()).await?;
     run(writer, BEGIN).await?;
     meta(writer).await
-}
-
-/// The row of `meta`, with how far it is swept.
-macro_rules! meta {
-    () => {
-        "SELECT store_id, epoch, revision, compacted, commit_id, (SELECT s.revision FROM swept s WHERE s.id = 1) FROM meta WHERE id = 1"
-    };
-}
-
-/// The row of `meta`.
-pub(super) async fn meta(connection: &mut PgConnection) -> Result<Meta, sqlx::Error> {
-    meta_of(&sqlx::query(meta!()).fetch_one(connection).await?)
-}
-
-/// Begins a transaction with the row of `meta` locked, in one way to the database and back.
-pub(super) async fn lock_meta(
-    connection: &mut PgConnection,
-    settings: &PostgresSettings,
-) -> Result<Meta, sqlx::Error> {
-    let begin = format!(concat!("{}; ", meta!(), " FOR UPDATE"), settings.begin_locking());
-    let mut rows = sqlx::raw_sql(sqlx::AssertSqlSafe(begin)).fetch_all(connection).await?;
-    meta_of(&rows.pop().ok_or(sqlx::Error::RowNotFound)?)
-}
-
-fn meta_of(row: &PgRow) -> Result<Meta, sqlx::Error> {
-    let identity = Identity { store_id: row.try_get(0)?, epoch: row.try_get(1)? };
-    let (revision, compacted, mark) = (row.try_get(2)?, row.try_get(3)?, row.try_get(4)?);
-    Ok(Meta { identity, revision, compacted, swept: row.try_get(5)?, mark })
 }
 
 /// All resources that have a row, each found by one look into the index.

@@ -3,10 +3,10 @@
 use futures::future::BoxFuture;
 use sqlx::PgConnection;
 
+use super::meta::random_id;
 use super::open;
 use super::session::{self, Purpose, in_time, run};
 use super::settings::PostgresSettings;
-use super::writer::random_id;
 use super::{failure, row};
 use crate::codec;
 use crate::copy::{CopyError, WriteSwitch};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use sqlx::PgConnection;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
@@ -17,6 +17,7 @@ use super::before;
 use super::commit::{self, CheckedAt, Statement};
 use super::failure::{self, logged};
 use super::fatal::{Failure, Fatal};
+use super::meta::random_id;
 use super::open;
 use super::pending::Pending;
 use super::read::Reader;
@@ -58,6 +59,8 @@ pub(super) struct Writer {
     /// When it is tried again to open what could not be opened.
     pub(super) heals_at: Option<Instant>,
     pub(super) group_operations: usize,
+    /// Revision and mark for the record in the data folder.
+    pub(super) head: watch::Sender<(i64, i64)>,
     pub(super) closing: CancellationToken,
 }
 
@@ -91,6 +94,7 @@ impl Writer {
     /// Serves requests until the store closes, then those that are queued, then ends the connections.
     pub(super) async fn run(mut self) -> Result<(), Fatal> {
         let served = self.serve().await;
+        self.record();
         if served.is_err() {
             // What is shown here is not what there is.
             self.publisher.hub.close();
@@ -132,7 +136,14 @@ impl Writer {
             }
             let waiting = i64::try_from(self.requests.len()).unwrap_or(i64::MAX);
             self.publisher.metrics.queue_depth.set(waiting);
+            self.record();
         }
+    }
+
+    /// Passes on what was reached to the record in the data folder.
+    fn record(&self) {
+        let reached = (self.revision, self.mark);
+        self.head.send_if_modified(|head| std::mem::replace(head, reached) != reached);
     }
 
     /// Takes up what others have written.
@@ -347,12 +358,6 @@ impl Writer {
         }
         Ok(reported)
     }
-}
-
-/// Drawn at random.
-pub(super) fn random_id() -> i64 {
-    let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
-    i64::from_ne_bytes((high ^ low).to_ne_bytes())
 }
 
 /// None of them was written.

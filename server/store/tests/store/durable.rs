@@ -1,7 +1,13 @@
 //! PostgreSQL with settings of its owner: acknowledged writes stay, and history is forgotten nevertheless.
 
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use portico_store::{
+    Migration, PostgresError, PostgresSource, PostgresSwitch, PostgresTarget, Scope, Seal, Store, WatchError,
+    migrate,
+};
 use portico_tests::until;
 
 use crate::harness::*;
@@ -43,6 +49,100 @@ async fn a_database_that_isolates_strictly_ends_no_read_in_favour_of_others() {
         let mut watch = store.watch(portico_store::Scope::all(&config_maps()), first).unwrap();
         assert_eq!(take(&mut watch, 1).await[0].revision(), second);
     }
+}
+
+/// Changes a database as a failover to a standby does that was behind: the last write is missing, or another one is in its place.
+const FAILOVERS: [&str; 2] = [
+    "WITH gone AS (DELETE FROM log WHERE revision = (SELECT revision FROM meta) RETURNING revision) \
+     UPDATE meta SET revision = gone.revision - 1, commit_id = (SELECT l.commit_id FROM log l WHERE l.revision = gone.revision - 1) FROM gone",
+    "WITH other AS (UPDATE log SET commit_id = commit_id + 1 WHERE revision = (SELECT revision FROM meta) RETURNING commit_id) \
+     UPDATE meta SET commit_id = other.commit_id FROM other",
+];
+
+/// Opens a database as a process with a data folder does.
+async fn open_in(database: &Postgres<'_>, folder: &Path) -> Arc<dyn Store> {
+    let path = folder.join("portico.db");
+    database.process(&move |settings| settings.path.clone_from(&path)).await.store
+}
+
+/// Has a process write three times and stop; returns the last revision.
+async fn write_and_stop(database: &Postgres<'_>, folder: &Path) -> i64 {
+    let store = open_in(database, folder).await;
+    let mut last = 0;
+    for n in 0..3 {
+        last = put(&*store, &key("a/1"), &n.to_string()).await;
+    }
+    store.close().await;
+    last
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_lost_writes_while_no_process_ran_begins_one_new_epoch() {
+    for failover in FAILOVERS {
+        let Some(database) = Postgres::direct() else { return };
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let follower = open_in(&database, folders[1].path()).await;
+        let last = write_and_stop(&database, folders[0].path()).await;
+        follower.wait_for(last).await.unwrap();
+        follower.close().await;
+        database.psql(failover);
+        let [store, other] = [0, 1].map(|at| open_in(&database, folders[at].path()));
+        let (store, other) = tokio::join!(store, other);
+        assert_eq!((store.identity().epoch, other.identity()), (2, store.identity()));
+        assert!(store.revision() > last + 1_000_000);
+        let watch = store.watch(Scope::all(&config_maps()), last);
+        assert!(matches!(watch, Err(WatchError::Compacted { .. })));
+        let written = put(&*store, &key("a/1"), "new").await;
+        other.wait_for(written).await.unwrap();
+        for store in [store, other] {
+            store.close().await;
+        }
+        assert_eq!(open_in(&database, folders[0].path()).await.identity().epoch, 2);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_record_of_the_last_revision_begins_a_new_epoch_and_an_unreadable_one_is_reported() {
+    let Some(database) = Postgres::direct() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("postgres.mark");
+    write_and_stop(&database, folder.path()).await;
+    std::fs::write(&mark, "{").unwrap();
+    for _ in 0..2 {
+        let store = open_in(&database, folder.path()).await;
+        assert_eq!(store.identity().epoch, 2);
+        store.close().await;
+    }
+    std::fs::remove_file(&mark).unwrap();
+    std::fs::create_dir(&mark).unwrap();
+    let settings = settings_at(folder.path().join("portico.db"));
+    let error = database.try_open(database.settings(), settings, Seal::none()).await.err().unwrap();
+    assert!(matches!(&error, PostgresError::File { path, .. } if *path == mark), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_running_process_records_its_revision() {
+    let Some(database) = Postgres::direct() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let store = open_in(&database, folder.path()).await;
+    let last = put(&*store, &key("a/1"), "1").await;
+    let mark = || std::fs::read_to_string(folder.path().join("postgres.mark")).unwrap_or_default();
+    until("it is recorded", async || mark().contains(&format!(r#""revision":{last},"#))).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_is_moved_to_another_database_stays_in_its_epoch() {
+    let (Some(from), Some(to)) = (Postgres::direct(), Postgres::direct()) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    write_and_stop(&from, folder.path()).await;
+    let source = PostgresSource::open(from.settings(), Seal::none()).await.unwrap();
+    let switch = PostgresSwitch(from.settings());
+    let migration = Migration { source: &source, switch: &switch, reason: "it is moved", history: false };
+    let target = Box::new(PostgresTarget::open(to.settings(), false).await.unwrap());
+    assert!(!migrate(&migration, target, &mut |_| ()).await.unwrap().is_new_epoch);
+    let store = open_in(&to, folder.path()).await;
+    assert_eq!(store.identity().epoch, 1);
+    put(&*store, &key("a/1"), "new").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,0 +1,192 @@
+//! Records in the data folder how far this process has seen the database, so that the next start notices a database that lost
+//! writes in the meantime, by a failover to an asynchronous standby or a restore. Such a start begins a new epoch.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use portico_gostd::{json, os};
+use portico_kit::{atomic_file, tasks};
+use serde::{Deserialize, Serialize};
+use sqlx::PgConnection;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::epoch;
+use super::meta::{Meta, meta};
+use super::session::{BEGIN, run};
+use super::settings::PostgresSettings;
+use crate::identity::Identity;
+use crate::settings::Settings;
+
+/// Minimum interval between two writes of the file.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// Revision that the database has reached, and its commit id.
+pub(super) type Head = (i64, i64);
+
+/// Contents of the file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct HighWater {
+    store_id: String,
+    epoch: i64,
+    revision: i64,
+    commit_id: i64,
+}
+
+/// Record of the last run.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Recorded {
+    Nothing,
+    Damaged,
+    At(HighWater),
+}
+
+impl HighWater {
+    fn new(identity: &Identity, (revision, commit_id): Head) -> Self {
+        Self { store_id: identity.store_id.clone(), epoch: identity.epoch, revision, commit_id }
+    }
+
+    /// True if a database of the same store does not have this revision any more, or has another commit there.
+    async fn is_lost(&self, connection: &mut PgConnection, meta: &Meta) -> Result<bool, sqlx::Error> {
+        // States that were copied from another database have no commit id.
+        const COMMIT: &str = "SELECT commit_id FROM log WHERE revision = $1 AND commit_id <> 0";
+        let Identity { store_id, epoch } = &meta.identity;
+        if *store_id != self.store_id || *epoch > self.epoch {
+            return Ok(false);
+        }
+        if (*epoch, meta.revision) < (self.epoch, self.revision) {
+            return Ok(true);
+        }
+        let found = sqlx::query_scalar(COMMIT).bind(self.revision).fetch_optional(connection).await?;
+        Ok(self.commit_id != 0 && found.is_some_and(|found: i64| found != self.commit_id))
+    }
+
+    /// Replaces the file, unless it records a later revision of the same store. Blocks.
+    fn write(&self, path: &Path) -> io::Result<()> {
+        if let Recorded::At(there) = Recorded::parse(path)?
+            && there.store_id == self.store_id
+            && (there.epoch, there.revision) > (self.epoch, self.revision)
+        {
+            return Ok(());
+        }
+        atomic_file::write(path, &serde_json::to_vec(self)?, atomic_file::PRIVATE)
+    }
+}
+
+impl Recorded {
+    /// Reads the file.
+    pub(super) async fn read(path: PathBuf) -> io::Result<Self> {
+        let read = tasks::blocking(move || Self::parse(&path)).await;
+        read.unwrap_or_else(|| Err(io::ErrorKind::Interrupted.into()))
+    }
+
+    /// Reads the file; blocks.
+    fn parse(path: &Path) -> io::Result<Self> {
+        let bytes = match std::fs::read(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::Nothing),
+            read => read?,
+        };
+        Ok(serde_json::from_slice(&bytes).map_or_else(
+            |error| {
+                tracing::error!(
+                    path = %path.display(), error = json::error_text(&error),
+                    "the record of the database's last revision is damaged; it is replaced"
+                );
+                Self::Damaged
+            },
+            Self::At,
+        ))
+    }
+
+    /// Begins a new epoch if the database has lost the recorded revision, or the record is damaged, so that this is unknown. A
+    /// transaction is open before and after it.
+    pub(super) async fn compare(
+        &self,
+        connection: &mut PgConnection,
+        settings: &PostgresSettings,
+        mut found: Meta,
+    ) -> Result<Meta, sqlx::Error> {
+        let reached = match self {
+            Self::Nothing => return Ok(found),
+            Self::Damaged => HighWater::new(&found.identity, (found.revision + 1, 0)),
+            Self::At(reached) => reached.clone(),
+        };
+        while reached.is_lost(connection, &found).await? {
+            let shown = (reached.epoch, reached.revision);
+            let begun = epoch::begin(connection, found.identity.epoch, shown).await?;
+            run(connection, settings.commit()).await?;
+            if let Some((epoch, revision)) = begun {
+                tracing::error!(
+                    found = found.revision,
+                    recorded = reached.revision,
+                    epoch,
+                    revision,
+                    "the database may have lost writes that were acknowledged: a new epoch begins"
+                );
+            }
+            run(connection, BEGIN).await?;
+            found = meta(connection).await?;
+        }
+        Ok(found)
+    }
+}
+
+/// Path of the file; `None` for a store without a data folder.
+pub(super) fn path(settings: &Settings) -> Option<PathBuf> {
+    let has_folder = !settings.path.as_os_str().is_empty();
+    has_folder.then(|| settings.path.with_file_name("postgres.mark"))
+}
+
+/// Keeps the file at most [`PERIOD`] behind the writer, and writes it a last time once the sender is dropped.
+pub(super) async fn record(path: PathBuf, identity: Identity, mut heads: watch::Receiver<Head>) {
+    let (mut written, mut failed, mut ended) = (None, false, false);
+    loop {
+        let head = *heads.borrow();
+        if written != Some(head) {
+            let (mark, file) = (HighWater::new(&identity, head), path.clone());
+            let result = tasks::blocking(move || mark.write(&file)).await;
+            if let Some(Err(error)) = &result
+                && !failed
+            {
+                let error = os::error_text(error);
+                tracing::warn!(path = %path.display(), error, "the database's last revision cannot be recorded; tried again later");
+            }
+            failed = !matches!(result, Some(Ok(())));
+            written = (!failed).then_some(head);
+        }
+        if ended {
+            return;
+        }
+        ended = timeout(PERIOD, heads.wait_for(|_| false)).await.is_ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(store: &str, epoch: i64, revision: i64) -> HighWater {
+        HighWater::new(&Identity { store_id: store.to_owned(), epoch }, (revision, 7))
+    }
+
+    #[test]
+    fn the_recorded_revision_of_a_store_never_goes_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("postgres.mark");
+        let mut expected = Recorded::Nothing;
+        for (mark, is_written) in [
+            (at("a", 1, 5), true),
+            (at("a", 1, 4), false),
+            (at("a", 2, 3), true),
+            (at("a", 1, 9), false),
+            (at("b", 1, 1), true),
+        ] {
+            assert_eq!(Recorded::parse(&path).unwrap(), expected);
+            mark.write(&path).unwrap();
+            expected = if is_written { Recorded::At(mark) } else { expected };
+        }
+        assert_eq!(Recorded::parse(&path).unwrap(), expected);
+    }
+}

@@ -1,0 +1,54 @@
+//! The row of `meta`: identity and progress of a store.
+
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
+
+use super::settings::PostgresSettings;
+use crate::identity::Identity;
+
+/// Identity and progress of a store.
+#[derive(Clone, Debug)]
+pub(super) struct Meta {
+    pub(super) identity: Identity,
+    pub(super) revision: i64,
+    /// The oldest revision of which history is promised.
+    pub(super) compacted: i64,
+    /// The revision up to which superseded states are gone: not beyond `compacted`.
+    pub(super) swept: i64,
+    /// Commit id of the last move of the revision.
+    pub(super) mark: i64,
+}
+
+/// The row of `meta`, with how far it is swept.
+macro_rules! meta {
+    () => {
+        "SELECT store_id, epoch, revision, compacted, commit_id, (SELECT s.revision FROM swept s WHERE s.id = 1) FROM meta WHERE id = 1"
+    };
+}
+
+/// The row of `meta`.
+pub(super) async fn meta(connection: &mut PgConnection) -> Result<Meta, sqlx::Error> {
+    meta_of(&sqlx::query(meta!()).fetch_one(connection).await?)
+}
+
+/// Begins a transaction with the row of `meta` locked, in one way to the database and back.
+pub(super) async fn lock_meta(
+    connection: &mut PgConnection,
+    settings: &PostgresSettings,
+) -> Result<Meta, sqlx::Error> {
+    let begin = format!(concat!("{}; ", meta!(), " FOR UPDATE"), settings.begin_locking());
+    let mut rows = sqlx::raw_sql(sqlx::AssertSqlSafe(begin)).fetch_all(connection).await?;
+    meta_of(&rows.pop().ok_or(sqlx::Error::RowNotFound)?)
+}
+
+fn meta_of(row: &PgRow) -> Result<Meta, sqlx::Error> {
+    let identity = Identity { store_id: row.try_get(0)?, epoch: row.try_get(1)? };
+    let (revision, compacted, mark) = (row.try_get(2)?, row.try_get(3)?, row.try_get(4)?);
+    Ok(Meta { identity, revision, compacted, swept: row.try_get(5)?, mark })
+}
+
+/// Returns a new commit id.
+pub(super) fn random_id() -> i64 {
+    let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
+    i64::from_ne_bytes((high ^ low).to_ne_bytes())
+}
