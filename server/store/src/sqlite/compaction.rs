@@ -49,36 +49,38 @@ struct Progress {
     /// The last revision whose time is noted.
     marked: i64,
     clock: AgeClock,
+    closing: CancellationToken,
 }
 
 impl Compactor {
     pub(crate) async fn run(self: Arc<Self>, closing: CancellationToken) {
         let opened_at = self.reader.hub.revision();
-        let mut progress = Progress { opened_at, counted: false, marked: 0, clock: AgeClock::new() };
+        let clock = AgeClock::new();
+        let mut progress = Progress { opened_at, counted: false, marked: 0, clock, closing };
         let mut ticks = interval_at(Instant::now() + self.interval, self.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let work = async {
-            if let Err(error) = self.note_archived().await {
-                tracing::warn!(%error, "whose history is kept could not be noted; tried again later");
+        if let Err(error) = self.note_archived().await {
+            tracing::warn!(%error, "whose history is kept could not be noted; tried again later");
+        }
+        self.compare(&progress).await;
+        loop {
+            // Only waits are cancelled, no statements: closing the pool waits for those in any case.
+            let done = tokio::select! {
+                biased;
+                () = progress.closing.cancelled() => return,
+                _ = ticks.tick() => self.tick(&mut progress).await,
+                () = self.space.retry() => self.give_back().await,
+            };
+            match done {
+                Ok(()) => {}
+                Err(StoreError::Closed) => return,
+                Err(error) => tracing::warn!(%error, "history could not be compacted; tried again later"),
             }
-            self.compare(opened_at).await;
-            loop {
-                let done = tokio::select! {
-                    _ = ticks.tick() => self.tick(&mut progress).await,
-                    () = self.space.retry() => self.give_back().await,
-                };
-                match done {
-                    Ok(()) => {}
-                    Err(StoreError::Closed) => return,
-                    Err(error) => tracing::warn!(%error, "history could not be compacted; tried again later"),
-                }
-            }
-        };
-        closing.run_until_cancelled(work).await;
+        }
     }
 
     async fn tick(&self, progress: &mut Progress) -> Result<(), StoreError> {
-        self.compare(progress.opened_at).await;
+        self.compare(progress).await;
         if !progress.counted {
             let stored = self.stored_bytes(progress.opened_at).await?;
             self.history.bytes.fetch_add(stored, Ordering::Relaxed);
@@ -119,13 +121,16 @@ impl Compactor {
         select.fetch_one(&self.reader.pool).await.map_err(failed)
     }
 
-    /// Compares the file with its index, unless that is done.
-    async fn compare(&self, opened_at: i64) {
-        if *self.incomplete.lock() != Incomplete::Unknown {
+    /// Compares the file with its index, unless that is done. On a full disk that waits until there is space again: giving back
+    /// pages goes first, and compacts with each deletion, which makes the result unknown.
+    async fn compare(&self, progress: &Progress) {
+        let goes_on = || self.space.full().is_none() && !progress.closing.is_cancelled();
+        if *self.incomplete.lock() != Incomplete::Unknown || !goes_on() {
             return;
         }
-        match self.reader.incomplete(opened_at).await {
+        match self.reader.incomplete(progress.opened_at, &goes_on).await {
             Ok(found) => *self.incomplete.lock() = found,
+            Err(StoreError::Closed) => {}
             Err(error) => {
                 tracing::warn!(%error, "the database file could not be compared with its index; tried again later");
             }

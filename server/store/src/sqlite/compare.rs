@@ -15,9 +15,14 @@ type Counts = BTreeMap<i64, i64>;
 
 impl Reader {
     /// Determines of which resources the file and the index have different numbers of states up to a revision. The result is
-    /// [`Incomplete::Unknown`] if history was compacted in the meantime: the numbers are not those of one moment.
-    pub(super) async fn incomplete(&self, until: i64) -> Result<Incomplete, StoreError> {
-        match self.differences(until).await {
+    /// [`Incomplete::Unknown`] if history was compacted in the meantime, as the numbers are not those of one moment, or if the comparison
+    /// ended early because `goes_on` returned false between two steps.
+    pub(super) async fn incomplete(
+        &self,
+        until: i64,
+        goes_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Incomplete, StoreError> {
+        match self.differences(until, goes_on).await {
             Ok(None) => Ok(Incomplete::Unknown),
             Ok(Some(different)) => Ok(self.report(&different)),
             Err(error) if is_damage(&error) => {
@@ -32,10 +37,16 @@ impl Reader {
         }
     }
 
-    /// Returns the numbers of the resources that differ; `None` if history was compacted in the meantime.
-    async fn differences(&self, until: i64) -> Result<Option<Vec<i64>>, sqlx::Error> {
+    /// Returns the numbers of the resources that differ, if the comparison is valid.
+    async fn differences(
+        &self,
+        until: i64,
+        goes_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<Vec<i64>>, sqlx::Error> {
         let compacted = self.stored_compacted().await?;
-        let (stored, indexed) = (self.stored_states(until).await?, self.indexed_states(until).await?);
+        let stored = self.stored_states(until, goes_on).await?;
+        let indexed = self.indexed_states(until, goes_on).await?;
+        let (Some(stored), Some(indexed)) = (stored, indexed) else { return Ok(None) };
         if self.stored_compacted().await? != compacted {
             return Ok(None);
         }
@@ -70,37 +81,47 @@ impl Reader {
     }
 
     /// Counts the states in the file in short steps: its pages hold the values, too.
-    async fn stored_states(&self, until: i64) -> Result<Counts, sqlx::Error> {
+    async fn stored_states(
+        &self,
+        until: i64,
+        goes_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<Counts>, sqlx::Error> {
         const STEP: &str = "SELECT CAST(resource AS INTEGER) AS id, count(*), max(revision) FROM (\
             SELECT resource, revision FROM log NOT INDEXED WHERE revision > ? AND revision <= ? ORDER BY revision LIMIT ?) GROUP BY id";
         let (mut counts, mut after) = (Counts::new(), i64::MIN);
-        loop {
+        while goes_on() {
             let permit = self.scans.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
             let step = sqlx::query_as(STEP).bind(after).bind(until).bind(STEP_ROWS);
             let found: Vec<(i64, i64, i64)> = step.fetch_all(&self.pool).await?;
             drop(permit);
-            let Some(last) = found.iter().map(|(_, _, last)| *last).max() else { return Ok(counts) };
+            let Some(last) = found.iter().map(|(_, _, last)| *last).max() else { return Ok(Some(counts)) };
             after = last;
             found.into_iter().for_each(|(id, count, _)| *counts.entry(id).or_default() += count);
         }
+        Ok(None)
     }
 
     /// Counts the states in the index, one resource in a step.
-    async fn indexed_states(&self, until: i64) -> Result<Counts, sqlx::Error> {
+    async fn indexed_states(
+        &self,
+        until: i64,
+        goes_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<Counts>, sqlx::Error> {
         const STEP: &str = "SELECT r.id, (SELECT count(*) FROM log INDEXED BY log_key WHERE resource = r.id AND revision <= ?2) \
             FROM (SELECT min(resource) AS id FROM log INDEXED BY log_key \
             WHERE resource > ?1 AND typeof(resource) = 'integer') r WHERE r.id IS NOT NULL";
         let (mut counts, mut after) = (Counts::new(), i64::MIN);
-        loop {
+        while goes_on() {
             let permit = self.scans.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
             let step = sqlx::query_as(STEP).bind(after).bind(until).fetch_optional(&self.pool);
             let found: Option<(i64, i64)> = step.await?;
             drop(permit);
-            let Some((id, count)) = found else { return Ok(counts) };
+            let Some((id, count)) = found else { return Ok(Some(counts)) };
             after = id;
             if count > 0 {
                 counts.insert(id, count);
             }
         }
+        Ok(None)
     }
 }

@@ -110,6 +110,7 @@ impl Writer {
         let marked = self.mark(false).await;
         // The last connection that closes moves the log into the file, and readers cannot. After an error, too, the lock is let
         // go of after everything that has the file open.
+        self.reader.scans.close();
         self.reader.pool.close().await;
         let connection = ManuallyDrop::into_inner(self.connection);
         if marked {

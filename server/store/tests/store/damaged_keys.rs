@@ -273,6 +273,28 @@ async fn states_that_are_missing_in_the_log_or_in_its_index_are_noticed() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_closes_and_opens_again_while_its_file_is_compared_in_several_steps() {
+    const COPIES: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 25000) \
+        INSERT INTO log SELECT 100 + i, resource, namespace, 'n' || i, uid || i, 0, 0, value, NULL FROM log, n WHERE name = '0'";
+    let backend = Sqlite::new();
+    let store = backend.open().await;
+    put(&*store, &key("a/0"), "x").await;
+    store.close().await;
+    drop(store);
+    assert_eq!(execute(&backend, COPIES).await, 25_000);
+    execute(&backend, "UPDATE meta SET revision = 30000").await;
+    for _ in 0..20 {
+        let store = backend.open().await;
+        tokio::task::yield_now().await;
+        store.close().await;
+    }
+    let store = backend.open().await;
+    let compared = async || store.condition().incomplete != Incomplete::Unknown;
+    portico_tests::until("it is compared", compared).await;
+    assert_eq!(store.condition().incomplete, Incomplete::None);
+}
+
 /// Damages after which a row points to what is another object's, or stands over it.
 const CHAINS: [&str; 4] = [
     // The second state of a/1 looks like one of another object, which exists or not.
