@@ -111,7 +111,11 @@ pub(super) async fn open(settings: &PostgresSettings, recorded: &Recorded) -> Re
                 tracing::info!(%error, "the database is waited for");
                 sleep_until(Instant::now() + RETRY).await;
             }
-            opened => return opened,
+            Ok(mut opened) => {
+                session::warn_if_readable(&mut opened.writer, settings).await;
+                return Ok(opened);
+            }
+            Err(error) => return Err(error),
         }
     }
 }

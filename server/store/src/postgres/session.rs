@@ -140,6 +140,31 @@ async fn require_durability(connection: &mut PgConnection) -> Result<(), sqlx::E
     Ok(())
 }
 
+/// Warns if the password and everything else can be read between here and the database: by default TLS is used if the server offers
+/// it.
+pub(super) async fn warn_if_readable(connection: &mut PgConnection, settings: &PostgresSettings) {
+    const ENCRYPTED: &str = "SELECT ssl FROM pg_catalog.pg_stat_ssl WHERE pid = pg_backend_pid()";
+    // Behind a pooler that is its own connection.
+    if settings.transaction_pooler || !settings.has_remote_password() {
+        return;
+    }
+    let encrypted = sqlx::query_scalar(ENCRYPTED).fetch_one(connection);
+    match in_time(settings.patience(), encrypted).await {
+        Ok(true) => {}
+        Ok(false) => tracing::warn!(
+            database = settings.place(),
+            "the connection to the database is not encrypted: its password and all data can be read in the network; \
+             set sslmode=verify-full and sslrootcert in --database-url"
+        ),
+        Err(error) => {
+            tracing::debug!(
+                error = failure::logged(&error),
+                "whether the connection is encrypted is unknown"
+            );
+        }
+    }
+}
+
 /// Lets a connection work on the tables for as long as that takes, on all that is stored. Other writers stand behind its wait for
 /// a lock: that has a bound, within which they are patient.
 pub(super) async fn allow_long_work(

@@ -1,5 +1,6 @@
 //! Where a PostgreSQL database is, and how it is spoken to.
 
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -75,6 +76,15 @@ impl PostgresSettings {
         }
     }
 
+    /// True if a password is set, and the database is neither on this machine's loopback interface nor behind a Unix socket.
+    pub(super) fn has_remote_password(&self) -> bool {
+        let host = self.options.get_host();
+        let is_loopback = host.eq_ignore_ascii_case("localhost")
+            || host.trim_matches(['[', ']']).parse().is_ok_and(|address: IpAddr| address.is_loopback());
+        let is_local = is_loopback || self.options.get_socket().is_some();
+        !is_local && self.options.to_url_lossy().password().is_some()
+    }
+
     /// The address for people, without user and password.
     pub(super) fn place(&self) -> String {
         let options = &self.options;
@@ -115,6 +125,16 @@ mod tests {
         ] {
             let mode = PostgresSettings::new(url).unwrap().options.get_ssl_mode();
             assert_eq!(matches!(mode, PgSslMode::VerifyCa), verifies, "{url}");
+        }
+        for (url, is_remote) in [
+            ("postgres://u:secret@db.example/d", true),
+            ("postgres://u:secret@192.0.2.1/d", true),
+            ("postgres://u:secret@127.0.0.2/d", false),
+            ("postgres://u:secret@[::1]/d", false),
+            ("postgres://u:secret@localhost/d", false),
+            ("postgres://u:secret@%2Frun%2Fpg/d", false),
+        ] {
+            assert_eq!(PostgresSettings::new(url).unwrap().has_remote_password(), is_remote, "{url}");
         }
         for wrong in ["", "mysql://a/b", "postgres://a:b:c/d", "postgres://a/b?sslmode=maybe"] {
             assert!(PostgresSettings::new(wrong).is_err(), "{wrong}");
