@@ -10,6 +10,7 @@ mod fold;
 use std::cell::Cell;
 
 use crate::error::EvalError;
+use crate::library::uncounted;
 use crate::plan::Node;
 use crate::size::{LIST_CREATE, MAP_CREATE, STRING_TRAVERSAL, STRUCT_CREATE, scale};
 use crate::value::{Key, Map, MapBuilder, Steps, Value, equal_within, print_key};
@@ -152,11 +153,24 @@ impl<'e, 'v> Evaluator<'e, 'v> {
                 Ok(Value::Bool(value)) if value != and => return Ok(Value::Bool(value)),
                 Ok(Value::Bool(_)) => {}
                 Ok(_) => error = error.or_else(|| Some(EvalError::no_such_overload())),
-                Err(failure) if failure.is_absorbable() => error = error.or(Some(failure)),
-                Err(stop) => return Err(stop),
+                Err(failure) => {
+                    self.absorb(&failure)?;
+                    error = error.or(Some(failure));
+                }
             }
         }
         error.map_or(Ok(Value::Bool(and)), Err)
+    }
+
+    /// Charges the text of an error after which the evaluation goes on: the next turn of a loop may write as much.
+    ///
+    /// # Errors
+    /// The failure if nothing absorbs it.
+    fn absorb(&mut self, failure: &EvalError) -> Result<(), EvalError> {
+        match failure {
+            EvalError::Failed(text) => self.charge(uncounted(text.len() as u64)),
+            stop => Err(stop.clone()),
+        }
     }
 
     /// Costs nothing by itself. What is no optional stays what it is.
@@ -171,8 +185,11 @@ impl<'e, 'v> Evaluator<'e, 'v> {
     fn not_strictly_false(&mut self, inner: &'e Node) -> Evaluated<'v> {
         let value = match self.run(inner) {
             Ok(Value::Bool(value)) => value,
-            Err(stop) if !stop.is_absorbable() => return Err(stop),
-            _ => true,
+            Ok(_) => true,
+            Err(failure) => {
+                self.absorb(&failure)?;
+                true
+            }
         };
         self.charge(1)?;
         Ok(Value::Bool(value))
@@ -181,8 +198,8 @@ impl<'e, 'v> Evaluator<'e, 'v> {
     fn equality(&mut self, wanted: bool, [one, two]: &'e [Node; 2]) -> Evaluated<'v> {
         let (one, two) = (self.run(one), self.run(two));
         for side in [&one, &two] {
-            if let Err(stop @ (EvalError::Budget | EvalError::Interrupted)) = side {
-                return Err(stop.clone());
+            if let Err(failure) = side {
+                self.absorb(failure)?;
             }
         }
         let size = |side: &Evaluated<'v>| side.as_ref().map_or(1, Value::cost_size);

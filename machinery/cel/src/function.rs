@@ -136,6 +136,14 @@ impl<'c, 'v> Call<'c, 'v> {
         self.steps.map_or(Ok(()), |steps| steps.take_items(items))
     }
 
+    /// Counts a piece of text that is copied, before it is: also where the call fails later, which hides it from the cost.
+    ///
+    /// # Errors
+    /// [`EvalError::Budget`] if the evaluation cannot pay for it.
+    pub(crate) fn take_text(&self, bytes: usize) -> Result<(), EvalError> {
+        self.steps.map_or(Ok(()), |steps| steps.take(1).and_then(|()| steps.take_text(bytes)))
+    }
+
     /// Compares values as `==` does.
     ///
     /// # Errors

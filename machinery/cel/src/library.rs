@@ -9,6 +9,7 @@ pub mod authorization;
 pub mod cidr;
 mod comprehensions;
 mod costs;
+pub(crate) use costs::uncounted;
 mod declaration;
 #[cfg(feature = "kubernetes")]
 pub mod format;

@@ -144,6 +144,42 @@ fn loops_end_with_their_budget() {
 }
 
 #[test]
+fn calls_whose_failure_is_absorbed_are_charged() {
+    let exceeded = EvalError::Budget.to_string();
+    let shared = nested(16, "[x, x, x, x]");
+    for failing in [
+        format!("'%s'.format([{shared}]).size() < 0"),
+        "'%s%s%d'.format([text, text, dyn(text)]).size() < 0".to_owned(),
+        "'%x%x%d'.format([text, text, dyn(text)]).size() < 0".to_owned(),
+        "[dyn(text), dyn(text), dyn(1)].join().size() < 0".to_owned(),
+        "text.replace('', text).size() < 0".to_owned(),
+        "{'a': 1}[text] < 0".to_owned(),
+        "int(text) < 0".to_owned(),
+        "double(text) < 0.0".to_owned(),
+        "timestamp(text) == timestamp(text)".to_owned(),
+        "duration(text) == duration(text)".to_owned(),
+        "bool(text)".to_owned(),
+        "quantity(text).isInteger()".to_owned(),
+        "semver(text).major() < 0".to_owned(),
+        "url(text).getHost() == ''".to_owned(),
+        "ip(text).family() == 4".to_owned(),
+        "cidr(text).ip().family() == 4".to_owned(),
+        "text.matches(text + '(')".to_owned(),
+        "text.charAt(-1) == ''".to_owned(),
+        "text.substring(-1) == ''".to_owned(),
+        "string(b'\\xff' + bytes(text)) == ''".to_owned(),
+    ] {
+        for expression in [
+            format!("ints.exists(i, {failing})"),
+            format!("ints.all(i, {failing} || i < 0 || {failing})"),
+            format!("ints.map(i, {failing}).size() < 0"),
+        ] {
+            assert_eq!(ends(&expression).err().as_ref(), Some(&exceeded), "{expression}");
+        }
+    }
+}
+
+#[test]
 fn large_results_are_refused() {
     for expression in [
         "text.replace('a', text)",

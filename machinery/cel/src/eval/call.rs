@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use super::{Evaluated, Evaluator};
 use crate::error::EvalError;
 use crate::function::Call;
+use crate::library::uncounted;
 use crate::plan::{CallNode, IN_ERROR};
 #[cfg(feature = "regex")]
 use crate::re2::Planned;
@@ -41,9 +42,16 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         #[cfg(feature = "regex")]
         let call = call.with_pattern(node.regex.as_ref().map(Planned::regex));
         let result = overload.run.call(&call);
+        if matches!(result, Err(EvalError::Budget)) && self.meter.get() <= budget {
+            // The call would have used it up.
+            self.meter.set(0);
+        }
         let cost = node.coster().map_or(1, |cost| cost(&arguments, result.as_ref().unwrap_or(&IN_ERROR)));
         self.charge_call(overload.asks, cost)?;
         self.charge(self.steps.charge())?;
+        if result.is_err() {
+            self.charge(texts(&arguments))?;
+        }
         result
     }
 
@@ -51,4 +59,10 @@ impl<'e, 'v> Evaluator<'e, 'v> {
     fn charge_call(&mut self, asks: bool, cost: u64) -> Result<(), EvalError> {
         if asks { self.charge_asked(cost) } else { self.charge(cost) }
     }
+}
+
+/// Cost of reading long texts: a call that fails may have read them, and its cost depends on a result that it does not have.
+fn texts(arguments: &[Value<'_>]) -> u64 {
+    let texts = arguments.iter().filter(|argument| matches!(argument, Value::String(_) | Value::Bytes(_)));
+    texts.map(|text| uncounted(text.cost_size())).fold(0, u64::saturating_add)
 }

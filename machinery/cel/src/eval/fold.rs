@@ -15,7 +15,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         if fold.binds {
             self.locals.push(Local::Asked(&fold.start));
         } else {
-            let start = stopped(self.run(&fold.start))?;
+            let start = self.run_held(&fold.start)?;
             self.locals.truncate(fold.base);
             self.locals.push(Local::Known(start));
             self.locals.push(Local::Known(Ok(Value::Null)));
@@ -79,10 +79,10 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         {
             *place = Local::Known(second);
         }
-        if matches!(stopped(self.run(&fold.condition))?, Ok(Value::Bool(false))) {
+        if matches!(self.run_held(&fold.condition)?, Ok(Value::Bool(false))) {
             return Ok(false);
         }
-        let next = stopped(self.run(&fold.step))?;
+        let next = self.run_held(&fold.step)?;
         if let Some(place) = self.locals.get_mut(fold.base) {
             *place = Local::Known(next);
         }
@@ -91,6 +91,18 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             return Err(EvalError::Interrupted);
         }
         Ok(true)
+    }
+
+    /// Runs a node whose error a variable may hold.
+    ///
+    /// # Errors
+    /// A failure that ends the run.
+    fn run_held(&mut self, node: &'e Node) -> Result<Evaluated<'v>, EvalError> {
+        let result = self.run(node);
+        if let Err(failure) = &result {
+            self.absorb(failure)?;
+        }
+        Ok(result)
     }
 
     /// Takes what an accumulator holds, to change it.
@@ -112,7 +124,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
 
     pub(super) fn append(&mut self, place: usize, item: &'e Node) -> Evaluated<'v> {
         let literal = if matches!(item, Node::Constant(_)) { 0 } else { LIST_CREATE };
-        let item = stopped(self.run(item))?;
+        let item = self.run_held(item)?;
         self.charge(SELECT_AND_IDENT + literal + 1)?;
         let item = self.unless_failed(place, item)?;
         let Value::List(List::Computed { mut items, of }) = self.taken(place)? else {
@@ -128,12 +140,12 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             Some(value) => {
                 self.unless_failed(place, Ok(Value::Null))?;
                 let key = self.run(key)?;
-                let value = stopped(self.run(value))?;
+                let value = self.run_held(value)?;
                 self.charge(1)?;
                 vec![(key, value?)]
             }
             None => {
-                let map = stopped(self.run(key))?;
+                let map = self.run_held(key)?;
                 self.charge(1)?;
                 self.unless_failed(place, map)?.as_map()?.entries()?
             }
@@ -151,13 +163,5 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             }
         }
         Ok(Value::Map(Map::Computed(map)))
-    }
-}
-
-/// Splits what ends the run from errors that a variable may hold.
-fn stopped(result: Evaluated<'_>) -> Result<Evaluated<'_>, EvalError> {
-    match result {
-        Err(stop) if !stop.is_absorbable() => Err(stop),
-        other => Ok(other),
     }
 }

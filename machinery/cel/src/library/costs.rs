@@ -58,7 +58,7 @@ const UNCOUNTED: u64 = 1_024;
 
 /// What text costs that upstream counts as nothing: `'a'.replace('', self.text)` copies a mebibyte for one unit, a hundred
 /// thousand times in a comprehension. Short texts cost nothing here, so that rules cost as upstream says.
-fn uncounted(size: u64) -> u64 {
+pub(crate) fn uncounted(size: u64) -> u64 {
     scale(size.saturating_sub(UNCOUNTED), STRING_TRAVERSAL)
 }
 

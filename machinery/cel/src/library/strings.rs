@@ -198,6 +198,7 @@ fn join<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
         if joined.len() + separator.len() + text.len() > MAX_TEXT_BYTES {
             return Err(EvalError::new(too_long()));
         }
+        call.take_text(separator.len() + text.len())?;
         joined.push_str(separator);
         joined.push_str(text);
     }
@@ -211,7 +212,7 @@ fn replace<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 
 fn format<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     let arguments = call.argument(1)?.as_list()?.to_vec()?;
-    format::format(call.str(0)?, &arguments).map(Value::text)
+    format::format(call.str(0)?, &arguments, call).map(Value::text)
 }
 
 fn quote<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {

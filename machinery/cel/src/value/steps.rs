@@ -52,11 +52,11 @@ impl Steps {
         self.take(items.saturating_mul(STEPS_PER_UNIT as usize))
     }
 
-    /// Counts the comparison of texts of this length.
+    /// Counts the comparison, or a copy, of text of this length.
     ///
     /// # Errors
     /// See [`Steps::take`].
-    pub(super) fn take_text(&self, bytes: usize) -> Result<(), EvalError> {
+    pub(crate) fn take_text(&self, bytes: usize) -> Result<(), EvalError> {
         self.take(bytes / STEP_BYTES)
     }
 

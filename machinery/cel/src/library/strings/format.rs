@@ -1,6 +1,6 @@
 //! `format`: values put into a text as its clauses want them.
 
-use std::fmt::Write as _;
+use std::borrow::Cow;
 
 use portico_gostd::strconv::quote;
 
@@ -8,33 +8,78 @@ use super::clause::{Clause, Format, Verb, walk};
 use super::limits::{MAX_TEXT_BYTES, too_long};
 use super::numerals;
 use crate::error::EvalError;
+use crate::function::Call;
 use crate::value::{Value, print_double};
 
 /// Deepest nesting of lists and maps that is put.
 const MAX_DEPTH: usize = 128;
 
+/// Bytes that are copied in the time in which one is written as digits.
+const HEX_WORK: usize = 64;
+const HEX_DIGITS: [u8; 16] = *b"0123456789abcdef";
+/// Longest value in a message of an error.
+const MAX_SHOWN_BYTES: usize = 1_024;
+
 /// A text with the arguments put into it.
-pub(super) fn format(text: &str, arguments: &[Value<'_>]) -> Result<String, EvalError> {
-    let mut into = Formatter { text: String::with_capacity(text.len()), arguments };
-    walk(text, &mut into).map_err(EvalError::new)?;
-    Ok(into.text)
+pub(super) fn format(text: &str, arguments: &[Value<'_>], call: &Call<'_, '_>) -> Result<String, EvalError> {
+    let written = Output {
+        text: String::with_capacity(text.len()),
+        limit: MAX_TEXT_BYTES,
+        call: Some(call),
+        stop: None,
+    };
+    let mut into = Formatter { written, arguments };
+    let walked = walk(text, &mut into);
+    match into.written.stop {
+        Some(stop) => Err(stop),
+        None => walked.map(|_| into.written.text).map_err(EvalError::new),
+    }
 }
 
-/// A value as messages show it; those without a spelling by their type.
+/// A value as messages show it; long ones, and those without a spelling, by their type.
 pub(crate) fn shown(value: &Value<'_>) -> String {
-    let mut text = String::new();
-    match string(&mut text, value, MAX_DEPTH) {
-        Ok(()) => text,
+    let mut written = Output { text: String::new(), limit: MAX_SHOWN_BYTES, call: None, stop: None };
+    match string(&mut written, value, MAX_DEPTH) {
+        Ok(()) => written.text,
         Err(_) => value.type_of().name().to_owned(),
     }
 }
 
-struct Formatter<'a, 'v> {
+/// The text that is written, within its limit and the budget of the call.
+struct Output<'a, 'c, 'v> {
     text: String,
+    limit: usize,
+    call: Option<&'a Call<'c, 'v>>,
+    /// The failure that ends the evaluation.
+    stop: Option<EvalError>,
+}
+
+impl Output<'_, '_, '_> {
+    fn put(&mut self, text: &str) -> Result<(), String> {
+        self.take(text.len())?;
+        if self.text.len() + text.len() > self.limit {
+            return Err(too_long());
+        }
+        self.text.push_str(text);
+        Ok(())
+    }
+
+    /// Counts the copy of so many bytes.
+    fn take(&mut self, bytes: usize) -> Result<(), String> {
+        self.call.map_or(Ok(()), |call| call.take_text(bytes)).map_err(|stop| {
+            let words = stop.to_string();
+            self.stop = Some(stop);
+            words
+        })
+    }
+}
+
+struct Formatter<'a, 'c, 'v> {
+    written: Output<'a, 'c, 'v>,
     arguments: &'a [Value<'v>],
 }
 
-impl Format for Formatter<'_, '_> {
+impl Format for Formatter<'_, '_, '_> {
     const ARGUMENTS_FIRST: bool = true;
 
     fn arguments(&self) -> usize {
@@ -42,23 +87,27 @@ impl Format for Formatter<'_, '_> {
     }
 
     fn text(&mut self, text: &str) -> Result<(), String> {
-        if self.text.len() + text.len() > MAX_TEXT_BYTES {
-            return Err(too_long());
-        }
-        self.text.push_str(text);
-        Ok(())
+        self.written.put(text)
     }
 
     fn clause(&mut self, index: usize, clause: Clause) -> Result<(), String> {
         let Some(value) = self.arguments.get(index) else { return Ok(()) };
         let precision = clause.precision;
         match clause.verb {
-            Verb::String => string(&mut self.text, value, MAX_DEPTH),
+            Verb::String => string(&mut self.written, value, MAX_DEPTH),
             Verb::Decimal => self.text(&decimal(value)?),
             Verb::Fixed => self.text(&numerals::fixed(double(value, Verb::Fixed)?, precision)),
             Verb::Scientific => self.text(&numerals::scientific(double(value, Verb::Scientific)?, precision)),
             Verb::Binary => self.text(&binary(value)?),
-            Verb::Hex { capitals } => self.text(&hex(value, capitals)?),
+            Verb::Hex { capitals } => {
+                let bytes = match value {
+                    Value::String(text) => text.len(),
+                    Value::Bytes(bytes) => bytes.len(),
+                    _ => 0,
+                };
+                self.written.take(bytes.saturating_mul(HEX_WORK))?;
+                self.text(&hex(value, capitals)?)
+            }
             Verb::Octal => self.text(&octal(value)?),
         }
     }
@@ -145,64 +194,57 @@ fn hex_bytes(bytes: &[u8]) -> Result<String, String> {
     if bytes.len() > MAX_TEXT_BYTES / 2 {
         return Err(too_long());
     }
-    Ok(bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut digits, byte| {
-        write!(digits, "{byte:02x}").unwrap_or_default();
-        digits
-    }))
+    let mut digits = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        digits.extend([byte >> 4, byte & 15].map(|digit| char::from(HEX_DIGITS[usize::from(digit)])));
+    }
+    Ok(digits)
 }
 
 /// `%s`: a value as text.
-fn string(into: &mut String, value: &Value<'_>, depth: usize) -> Result<(), String> {
+fn string(into: &mut Output<'_, '_, '_>, value: &Value<'_>, depth: usize) -> Result<(), String> {
     match value {
         Value::List(_) | Value::Map(_) => literal(into, value, depth),
-        Value::Double(number) => put(into, &print_double(*number)),
+        Value::Double(number) => into.put(&print_double(*number)),
         other => match plain(other)? {
-            Some(text) => put(into, &text),
+            Some(text) => into.put(&text),
             None => Err(refused(Verb::String, other)),
         },
     }
 }
 
-fn put(into: &mut String, text: &str) -> Result<(), String> {
-    if into.len() + text.len() > MAX_TEXT_BYTES {
-        return Err(too_long());
-    }
-    into.push_str(text);
-    Ok(())
-}
-
 /// Values that are put alike by themselves and in lists, but for quotes.
-fn plain(value: &Value<'_>) -> Result<Option<String>, String> {
+fn plain<'a>(value: &'a Value<'_>) -> Result<Option<Cow<'a, str>>, String> {
     Ok(Some(match value {
-        Value::Null => "null".to_owned(),
-        Value::Bool(yes) => yes.to_string(),
-        Value::Int(number) => number.to_string(),
-        Value::Uint(number) => number.to_string(),
-        Value::String(text) => text.to_string(),
+        Value::Null => "null".into(),
+        Value::Bool(yes) => yes.to_string().into(),
+        Value::Int(number) => number.to_string().into(),
+        Value::Uint(number) => number.to_string().into(),
+        Value::String(text) => (&**text).into(),
         Value::Bytes(bytes) => std::str::from_utf8(bytes)
             .map_err(|_| {
                 "could not convert argument \"invalid UTF-8 in bytes, cannot convert to string\" to string"
                     .to_owned()
             })?
-            .to_owned(),
-        Value::Timestamp(at) => at.to_string(),
-        Value::Duration(span) => span.to_string(),
-        Value::Type(ty) => ty.name().to_owned(),
+            .into(),
+        Value::Timestamp(at) => at.to_string().into(),
+        Value::Duration(span) => span.to_string().into(),
+        Value::Type(ty) => ty.name().into(),
         _ => return Ok(None),
     }))
 }
 
 /// A value as a literal of the language, as it stands inside of lists and maps.
-fn literal(into: &mut String, value: &Value<'_>, depth: usize) -> Result<(), String> {
+fn literal(into: &mut Output<'_, '_, '_>, value: &Value<'_>, depth: usize) -> Result<(), String> {
     let depth = depth.checked_sub(1).ok_or_else(|| "value is nested too deeply".to_owned())?;
     match value {
         Value::List(list) => {
-            put(into, "[")?;
+            into.put("[")?;
             for (index, item) in list.iter().enumerate() {
-                put(into, if index == 0 { "" } else { ", " })?;
+                into.put(if index == 0 { "" } else { ", " })?;
                 literal(into, &item.map_err(|error| error.to_string())?, depth)?;
             }
-            put(into, "]")
+            into.put("]")
         }
         Value::Map(map) => {
             let mut entries = Vec::new();
@@ -210,39 +252,39 @@ fn literal(into: &mut String, value: &Value<'_>, depth: usize) -> Result<(), Str
                 entries.push((map_key(&key)?, value));
             }
             entries.sort_by(|(one, _), (two, _)| one.cmp(two));
-            put(into, "{")?;
+            into.put("{")?;
             for (index, (key, value)) in entries.iter().enumerate() {
-                put(into, if index == 0 { "" } else { ", " })?;
-                put(into, key)?;
-                put(into, ":")?;
+                into.put(if index == 0 { "" } else { ", " })?;
+                into.put(key)?;
+                into.put(":")?;
                 literal(into, value, depth)?;
             }
-            put(into, "}")
+            into.put("}")
         }
-        Value::Double(number) if number.is_finite() => put(into, &numerals::plain(*number)),
-        Value::Double(number) => put(into, &quote(&numerals::plain(*number))),
+        Value::Double(number) if number.is_finite() => into.put(&numerals::plain(*number)),
+        Value::Double(number) => into.put(&quote(&numerals::plain(*number))),
         other => scalar_literal(into, other),
     }
 }
 
-fn scalar_literal(into: &mut String, value: &Value<'_>) -> Result<(), String> {
+fn scalar_literal(into: &mut Output<'_, '_, '_>, value: &Value<'_>) -> Result<(), String> {
     let Some(text) = plain(value)? else {
         return Err(format!("no formatting function for {}", value.type_of().name()));
     };
     let text = match value {
-        Value::String(_) => quote(&text),
-        Value::Bytes(_) => format!("b{}", quote(&text)),
-        Value::Timestamp(_) => format!("timestamp({})", quote(&text)),
-        Value::Duration(_) => format!("duration({})", quote(&text)),
+        Value::String(_) => quote(&text).into(),
+        Value::Bytes(_) => format!("b{}", quote(&text)).into(),
+        Value::Timestamp(_) => format!("timestamp({})", quote(&text)).into(),
+        Value::Duration(_) => format!("duration({})", quote(&text)).into(),
         _ => text,
     };
-    put(into, &text)
+    into.put(&text)
 }
 
 fn map_key(key: &Value<'_>) -> Result<String, String> {
     match key {
         Value::String(text) => Ok(quote(text)),
-        Value::Bool(_) | Value::Int(_) | Value::Uint(_) => Ok(plain(key)?.unwrap_or_default()),
+        Value::Bool(_) | Value::Int(_) | Value::Uint(_) => Ok(plain(key)?.unwrap_or_default().into_owned()),
         other => Err(format!("no formatting function for map key of type {}", other.type_of().name())),
     }
 }
