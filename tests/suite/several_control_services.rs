@@ -1,14 +1,17 @@
 //! A facade that knows two control services of one database: it moves within a second when the one that it uses dies, hangs or
 //! stops, and nobody who reads notices.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use http::Request;
 use http_body_util::Full;
 use portico_kit::lifecycle::Signal;
-use portico_tests::http::Lines;
-use portico_tests::{Launch, Portico, eventually, measured, until};
-use serde_json::json;
+use portico_tests::http::{Lines, collect};
+use portico_tests::{EtcdServer, Launch, Portico, eventually, measured, until};
+use serde_json::{Value, json};
 
 use crate::rolling_restarts::{knows_both, servers};
 
@@ -126,4 +129,86 @@ async fn control_services_of_two_stores_are_refused_at_the_start() {
     let (code, _, error) = Launch::facade_of(&[&one, &other]).run().await;
     assert_eq!(code, Some(2), "{error}");
     assert!(error.contains("all must serve one database"), "{error}");
+}
+
+const EVENTS: &str = "/api/v1/namespaces/default/events";
+/// As many as share a lease.
+const OF_LEASE: usize = 1_000;
+
+fn event(name: &str) -> Value {
+    json!({"kind": "Event", "apiVersion": "v1", "metadata": {"name": name},
+        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"}})
+}
+
+/// The lease that holds most of etcd's keys, and the names of the events among these.
+fn largest_lease(etcd: &EtcdServer) -> (String, Vec<String>) {
+    let ask = |path: &str, body: Value| {
+        let answer = etcd.post(path, &body.to_string()).unwrap();
+        serde_json::from_str::<Value>(&answer).unwrap()
+    };
+    let leases = ask("lease/leases", json!({}))["leases"].take();
+    let held = leases.as_array().unwrap().iter().map(|lease| {
+        let id = lease["ID"].as_str().unwrap().to_owned();
+        let keys = ask("lease/timetolive", json!({"ID": id, "keys": true}))["keys"].take();
+        let keys = keys.as_array().cloned().unwrap_or_default().into_iter();
+        let keys =
+            keys.map(|key| String::from_utf8(STANDARD.decode(key.as_str().unwrap()).unwrap()).unwrap());
+        let name = |key: String| key.strip_prefix("/registry/events/default/").map(str::to_owned);
+        (id, keys.filter_map(name).collect::<Vec<_>>())
+    });
+    held.max_by_key(|(_, names)| names.len()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_of_a_lease_that_ends_while_a_facade_moves_are_deleted_once_for_a_watch() {
+    let Some(etcd) = EtcdServer::start() else { return };
+    let flags = ["--etcd-servers", &etcd.url(), "--lease-reuse-duration-seconds", "3600"];
+    let start = || Launch::server().args(&flags).start();
+    let (first, second) = tokio::join!(start(), start());
+    let mut servers = [first, second];
+    let facade = Launch::facade_of(&[&servers[0], &servers[1]]).start().await;
+    knows_both(&facade).await;
+    until("the first one is preferred", async || used(&facade, &servers).await == 0).await;
+    let admin = facade.admin();
+    let mut connection = admin.connect().await.unwrap();
+    for at in 0..OF_LEASE {
+        let body = event(&format!("e{at}")).to_string();
+        let request = Request::post(EVENTS).header("content-type", "application/json");
+        let created = connection.send(request.body(Full::from(body)).unwrap()).await.unwrap();
+        let created = collect(created).await.unwrap();
+        assert_eq!(created.status, 201, "{}", created.text());
+    }
+    let list = admin.get(&format!("{EVENTS}?limit=1")).await.json();
+    let from = list["metadata"]["resourceVersion"].as_str().unwrap();
+    let path = format!("{EVENTS}?watch=1&resourceVersion={from}");
+    let watch = admin.send(Request::get(path).body(Full::default()).unwrap()).await.unwrap();
+    let mut events = Lines::new(watch.into_body());
+
+    let (lease, names) = largest_lease(&etcd);
+    assert!(names.len() > OF_LEASE / 2, "{} events have the lease", names.len());
+    assert!(etcd.post("lease/revoke", &json!({"ID": lease}).to_string()).is_some());
+    let mut deletions = HashMap::<String, Vec<String>>::new();
+    let mut note = |event: &Value| {
+        let metadata = &event["object"]["metadata"];
+        let text = |field: &str| metadata[field].as_str().unwrap().to_owned();
+        if event["type"] == "DELETED" {
+            deletions.entry(text("name")).or_default().push(text("resourceVersion"));
+        }
+        text("name")
+    };
+    note(&events.next().await.unwrap());
+    servers[0].kill();
+    until("it is written again", async || {
+        matches!(admin.post(EVENTS, &event("after")).await.status.as_u16(), 201 | 409)
+    })
+    .await;
+    assert_eq!(used(&facade, &servers).await, 1);
+    while note(&events.next().await.unwrap()) != "after" {}
+    let (mut deleted, mut names): (Vec<_>, _) = (deletions.keys().cloned().collect(), names);
+    (deleted.sort(), names.sort());
+    assert_eq!(deleted, names);
+    let mut revisions: Vec<_> = deletions.into_values().flatten().collect();
+    assert_eq!(revisions.len(), names.len(), "each is deleted once");
+    revisions.dedup();
+    assert_eq!(revisions.len(), 1, "one revision deletes all");
 }

@@ -277,7 +277,7 @@ impl Watcher {
         };
         let make =
             || Arc::new(frame(self.encoding, kind, record.revision, &self.renderer(true).object(record)));
-        let key = FormKey { revision: record.revision, served: self.served.id, shape };
+        let key = FormKey::new(record, self.served.id, shape);
         match self.inner.forms.get_or_make(key, || Made::Frame(make())) {
             Made::Frame(frame) => frame,
             Made::Bytes(_) | Made::Cells(_) | Made::Record(_) => make(),

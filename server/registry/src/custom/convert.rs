@@ -126,7 +126,7 @@ impl Objects {
         let is_kept = custom.webhook().is_some();
         let mut late = Vec::new();
         for (at, record) in records.iter_mut().enumerate().filter(|(_, record)| !custom.shows(record)) {
-            match is_kept.then(|| self.forms.converted(served.id, record.revision)).flatten() {
+            match is_kept.then(|| self.forms.converted(served.id, record)).flatten() {
                 Some(converted) => *record = converted,
                 None => late.push(at),
             }

@@ -5,19 +5,28 @@ use std::sync::Arc;
 use bytes::Bytes;
 use portico_machinery::accept::{Encoding, MetaVersion};
 use portico_machinery::table::Cell;
-use portico_store::Record;
+use portico_store::{Key, Record};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use crate::frame::{EventType, Frame};
 
-/// What was made of an object. A revision is one state of one object, so the key needs no name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// What was made of an object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FormKey {
-    pub(crate) revision: i64,
+    revision: i64,
     /// Which description of which kind made it.
-    pub(crate) served: u32,
-    pub(crate) shape: Shape,
+    served: u32,
+    shape: Shape,
+    /// In etcd one revision deletes all events of a lease.
+    object: Key,
+}
+
+impl FormKey {
+    /// The key of a form of a record in this version.
+    pub(crate) fn new(record: &Record, served: u32, shape: Shape) -> Self {
+        Self { revision: record.revision, served, shape, object: record.key.clone() }
+    }
 }
 
 /// Which form.
@@ -85,8 +94,8 @@ impl FormCache {
     }
 
     /// What a webhook has made of a state of a custom resource.
-    pub(crate) fn converted(&self, served: u32, revision: i64) -> Option<Arc<Record>> {
-        match self.0.get(&FormKey { revision, served, shape: Shape::Converted }) {
+    pub(crate) fn converted(&self, served: u32, record: &Record) -> Option<Arc<Record>> {
+        match self.0.get(&FormKey::new(record, served, Shape::Converted)) {
             Some(Made::Record(record)) => Some(record),
             _ => None,
         }
@@ -94,7 +103,7 @@ impl FormCache {
 
     /// Keeps what a webhook has made of a state of a custom resource.
     pub(crate) fn keep_converted(&self, served: u32, record: &Arc<Record>) {
-        let key = FormKey { revision: record.revision, served, shape: Shape::Converted };
+        let key = FormKey::new(record, served, Shape::Converted);
         self.0.insert(key, Made::Record(Arc::clone(record)));
     }
 
@@ -111,13 +120,16 @@ impl FormCache {
 
 #[cfg(test)]
 mod tests {
+    use portico_store::Resource;
+
     use super::*;
 
     #[test]
     fn forms_leave_when_the_bytes_are_used_up() {
         const BYTES: usize = 64 * 1024;
         let cache = FormCache::new(BYTES);
-        let key = |revision| FormKey { revision, served: 0, shape: Shape::Json };
+        let object = Key::new(&Resource::new("g", "r"), "", "n");
+        let key = |revision| FormKey { revision, served: 0, shape: Shape::Json, object: object.clone() };
         let make = || Made::Bytes(Bytes::from(vec![0; 100]));
         for n in 0..1000 {
             cache.get_or_make(key(n), make);

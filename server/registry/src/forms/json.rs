@@ -37,7 +37,7 @@ impl Renderer<'_> {
             Bytes::from(object.to_json())
         };
         let Some(cache) = self.cache_for(record) else { return make() };
-        let key = FormKey { revision: record.revision, served: self.served.id, shape: Shape::Json };
+        let key = FormKey::new(record, self.served.id, Shape::Json);
         match cache.get_or_make(key, || Made::Bytes(make())) {
             Made::Bytes(bytes) => bytes,
             Made::Cells(_) | Made::Frame(_) | Made::Record(_) => make(),

@@ -42,7 +42,7 @@ impl Renderer<'_> {
         };
         let make = || Bytes::from(make(self, record));
         let Some(cache) = self.cache_for(record) else { return make() };
-        let key = FormKey { revision: record.revision, served: self.served.id, shape };
+        let key = FormKey::new(record, self.served.id, shape);
         match cache.get_or_make(key, || Made::Bytes(make())) {
             Made::Bytes(bytes) => bytes,
             Made::Cells(_) | Made::Frame(_) | Made::Record(_) => make(),

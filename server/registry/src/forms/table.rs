@@ -83,7 +83,7 @@ impl Renderer<'_> {
 
     fn cells(&self, record: &Record) -> Arc<[Cell]> {
         let Some(cache) = self.cache_for(record) else { return self.make_cells(record) };
-        let key = FormKey { revision: record.revision, served: self.served.id, shape: Shape::Cells };
+        let key = FormKey::new(record, self.served.id, Shape::Cells);
         match cache.get_or_make(key, || Made::Cells(self.make_cells(record))) {
             Made::Cells(cells) => cells,
             Made::Bytes(_) | Made::Frame(_) | Made::Record(_) => self.make_cells(record),
