@@ -117,7 +117,7 @@ async fn work_that_takes_long_leaves_the_thread_that_serves_its_connection() {
     thread.gets("protobuf", list(&harness, PROTOBUF)).await;
 }
 
-/// True for objects of few values. Takes ten thousand turns for those of a hundred.
+/// Takes ten thousand turns for an object of a hundred values.
 const LONG_EXPRESSION: &str = "object.data.all(a, object.data.all(b, a + b != ''))";
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 
