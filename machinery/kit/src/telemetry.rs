@@ -39,6 +39,9 @@ pub enum TelemetryError {
         /// The parser's error.
         source: ParseError,
     },
+    /// No directive at all would silence the log.
+    #[error("invalid log level \"\": a number, a level or directives are needed")]
+    NoLevel,
     /// Something else has already taken over logging in this process.
     #[error("logging is already set up: {0}")]
     AlreadyInitialised(#[from] TryInitError),
@@ -74,6 +77,9 @@ impl Telemetry {
     /// Changes the level: a klog verbosity (`0` to `10`), a level (`debug`), or directives
     /// (`info,portico_proxy=trace`).
     pub fn set_level(&self, level: &str) -> Result<(), TelemetryError> {
+        if level.trim().is_empty() {
+            return Err(TelemetryError::NoLevel);
+        }
         self.reload.reload(parse_level(level)?)?;
         tracing::info!(verbosity = level, "log level changed");
         Ok(())
