@@ -84,6 +84,7 @@ fn server_settings(s: &Settings, passed_socket: Option<Arc<TcpListener>>) -> Res
         etcd: s.store.etcd()?,
         registry: RegistrySettings {
             form_cache_bytes: s.store.form_cache_bytes,
+            max_object_bytes: s.store.max_object_bytes,
             min_watch_timeout: std::time::Duration::from_secs(s.serving.min_request_timeout),
             node_ports: s.core_api.service_node_port_range.clone(),
             service_ranges: s.core_api.service_cluster_ip_range.clone(),

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{ArgAction, Args};
 use portico_server::{EtcdSettings, PostgresSettings};
 
@@ -76,6 +77,10 @@ pub(crate) struct StoreSettings {
     /// at most a quarter of the disk.
     #[arg(long, value_name = "BYTES", default_value_t = 4 << 20)]
     pub(crate) database_reserve_bytes: u64,
+    /// The largest JSON of an object that a user writes, in bytes, up to 3145728. A larger object is refused as kube-apiserver
+    /// passes on etcd's refusal; etcd's limit is 1572864 by default.
+    #[arg(long, value_name = "BYTES", value_parser = RangedU64ValueParser::<usize>::new().range(1..=3 << 20), default_value_t = 3 << 20)]
+    pub(crate) max_object_bytes: usize,
     /// Writes that wait for the writer; further ones wait for room.
     #[arg(long, value_name = "N", default_value_t = 1024)]
     pub(crate) write_queue: usize,

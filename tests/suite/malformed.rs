@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::{Method, Request};
 use http_body_util::Full;
 use portico_tests::objects::API_SERVICES;
-use portico_tests::{Launch, PATIENCE, Portico};
+use portico_tests::{Launch, PATIENCE, Portico, until};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -191,6 +191,36 @@ async fn bodies_that_are_no_objects_are_named_for_what_they_are() {
         assert!(codes.contains(&code), "{media_type} {shown}: {code} {}", answer.text());
         assert_eq!(answer.json()["kind"], "Status", "{media_type} {shown}: {}", answer.text());
     }
+    lives(&mut portico).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_beyond_the_size_that_etcd_takes_is_refused_as_by_it() {
+    const ETCD: usize = 1_572_864;
+    let mut portico = Launch::new().arg(&format!("--max-object-bytes={ETCD}")).start().await;
+    let admin = portico.admin();
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let versions =
+        json!([{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]);
+    let spec = json!({"group": "larges.example.com", "scope": "Cluster", "names": {"plural": "larges", "kind": "Deep"},
+        "versions": versions});
+    let body = json!({"metadata": {"name": "larges.larges.example.com"}, "spec": spec});
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(admin.post(definitions, &body).await.status, 201);
+    let path = "/apis/larges.example.com/v1/larges";
+    let object = |bytes: usize| {
+        let head = r#"{"apiVersion":"larges.example.com/v1","kind":"Deep","metadata":{"name":"one"},"a":"#;
+        format!("{head}\"{}\"}}", "x".repeat(bytes))
+    };
+    let small = async || admin.request(Method::POST, path, "application/json", object(1)).await.status == 201;
+    until("the definition to be served", small).await;
+    let one = format!("{path}/one");
+    let patch = |bytes: usize| format!(r#"{{"a":"{}"}}"#, "x".repeat(bytes));
+    let merge = "application/merge-patch+json";
+    assert_eq!(admin.request(Method::PATCH, &one, merge, patch(ETCD - 4096)).await.status, 200);
+    let refused = admin.request(Method::PATCH, &one, merge, patch(ETCD)).await;
+    assert_eq!(refused.status, 500, "{}", refused.text());
+    assert_eq!(refused.json()["message"], "etcdserver: request is too large");
     lives(&mut portico).await;
 }
 

@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use portico_kit::slow_trace;
-use portico_machinery::Object;
+use portico_machinery::status::Reason;
+use portico_machinery::{Object, Status};
 use portico_store::{Change, Expect, Key, Operation, Record, Txn, TxnError};
 
 use crate::Result;
@@ -17,6 +18,9 @@ use crate::latencies::COMMIT;
 use crate::served::ServedResource;
 use crate::verbs::Verbs;
 use crate::write::Write;
+
+/// etcd's words for a request beyond its `--max-request-bytes`.
+const TOO_LARGE: &str = "etcdserver: request is too large";
 
 impl Verbs {
     /// Commits a write together with the checks of what it relies on, and with what counts it. A check that fails is made
@@ -31,6 +35,7 @@ impl Verbs {
         txn: Txn,
     ) -> Result<Result<Arc<Record>, TxnError>> {
         let served = attributes.served;
+        self.check_size(&txn)?;
         let created = write.old.is_none().then_some(write.new);
         for _ in 0..MAX_WRITE_ATTEMPTS {
             let checks = self.preconditions(served, created).await?;
@@ -40,6 +45,20 @@ impl Verbs {
             }
         }
         Err(too_busy(&served.resource, write.new.name()))
+    }
+
+    /// Refuses an object beyond the size that the settings allow as kube-apiserver passes on etcd's refusal.
+    fn check_size(&self, txn: &Txn) -> Result<()> {
+        let most = self.objects.settings.max_object_bytes;
+        let is_larger = |operation: &Operation| match &operation.change {
+            // Beyond its own limit the store says which object is too large.
+            Change::Put(value) => value.json().len() > most && most < Txn::MAX_VALUE_BYTES,
+            _ => false,
+        };
+        match txn.operations.first().is_some_and(is_larger) {
+            true => Err(Box::new(Status::failure(Reason::Unknown, TOO_LARGE))),
+            false => Ok(()),
+        }
     }
 
     /// Commits a write and these checks, counted in quotas where there are some.

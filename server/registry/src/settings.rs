@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ipnet::{IpNet, Ipv4Net};
 use jiff::Timestamp;
+use portico_store::Txn;
 
 /// Where the time comes from: `Timestamp::now` in production, a fixed one in tests.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -63,6 +64,8 @@ pub struct Settings {
     pub bookmark_period: Duration,
     /// How long a read waits for a revision that the store has not reached.
     pub future_revision_wait: Duration,
+    /// The most bytes of JSON that an object may have when a user writes it (`--max-object-bytes`).
+    pub max_object_bytes: usize,
     /// Whether containers may be privileged (`--allow-privileged`).
     pub allow_privileged: bool,
     /// Where Services get their addresses from (`--service-cluster-ip-range`): one range, or two of different families,
@@ -89,6 +92,7 @@ impl Default for Settings {
             min_watch_timeout: Duration::from_secs(1800),
             bookmark_period: Duration::from_secs(60),
             future_revision_wait: Duration::from_secs(3),
+            max_object_bytes: Txn::MAX_VALUE_BYTES,
             service_ranges: vec![default_service_range()],
             node_ports: 30_000..=32_767,
             connections: ConnectionSettings::default(),
