@@ -225,6 +225,29 @@ async fn an_object_beyond_the_size_that_etcd_takes_is_refused_as_by_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_patch_that_makes_another_kind_names_what_cannot_be_converted() {
+    let mut portico = Portico::start().await;
+    let admin = portico.admin();
+    let created =
+        admin.post("/api/v1/namespaces/default/configmaps", &json!({"metadata": {"name": "a"}})).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    for (patch, error) in [
+        (json!({"kind": "Pod"}), "converting (v1.Pod) to (core.ConfigMap): unknown conversion"),
+        (
+            json!({"kind": "Deployment", "apiVersion": "apps/v1"}),
+            "converting (v1.Deployment) to (core.ConfigMap): unknown conversion",
+        ),
+        (json!({"kind": "Other"}), "no kind \"Other\" is registered for version \"v1\""),
+        (json!({"apiVersion": "apps/v1"}), "no kind \"ConfigMap\" is registered for version \"apps/v1\""),
+    ] {
+        let refused = admin.merge("/api/v1/namespaces/default/configmaps/a", &patch).await;
+        let message = refused.status_body(422, "Invalid")["message"].to_string();
+        assert!(serde_json::from_str::<String>(&message).unwrap().ends_with(error), "{message}");
+    }
+    lives(&mut portico).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn odd_queries_are_refused_with_a_status() {
     let mut portico = Portico::start().await;
     let admin = portico.admin();

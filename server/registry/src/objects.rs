@@ -17,6 +17,7 @@ use crate::custom::{Conversions, Converted, Definition, Definitions, Shapes};
 use crate::failure;
 use crate::forms::FormCache;
 use crate::recent::Recent;
+use crate::scheme::Scheme;
 use crate::served::ServedResource;
 use crate::settings::{Clock, Settings};
 use crate::strategy::Moment;
@@ -28,6 +29,8 @@ pub struct Objects {
     pub store: Arc<dyn Store>,
     /// The built-in resources.
     pub builtin: Arc<ResourceIndex>,
+    /// Kinds that a body may name by mistake.
+    pub(crate) scheme: Scheme,
     pub(crate) definitions: Definitions,
     /// Answers what only the registry can ask.
     pub authorizer: Arc<dyn Authorizer>,
@@ -59,6 +62,7 @@ impl Objects {
         Self {
             store,
             builtin: Arc::new(ResourceIndex::new(kinds, strategies)),
+            scheme: Scheme::new(kinds),
             definitions: Definitions::new(Shapes::of(kinds)),
             authorizer,
             forms: FormCache::new(settings.form_cache_bytes),

@@ -9,7 +9,7 @@ use crate::attempts::{MAX_WRITE_ATTEMPTS, too_many_changes};
 use crate::managed_fields::{Tracked, manager_name};
 use crate::options::{FieldValidation, PatchOptions};
 use crate::replace::{Attempt, Terms, UidRule};
-use crate::scheme::has_current_fields;
+use crate::scheme::{Scheme, has_current_fields};
 use crate::served::ServedResource;
 use crate::system::settle_namespace;
 use crate::typed::{Context, Patch, Place, Written};
@@ -37,7 +37,7 @@ impl Verbs {
             let current = self.objects.recent.stored(current);
             let mut object = current.object().clone();
             served.to_version(&mut object);
-            let (mut new, warnings) = apply(served, &object, patch, options)?;
+            let (mut new, warnings) = apply(&self.objects.scheme, served, &object, patch, options)?;
             settle_namespace(&mut new, served.info.namespaced, place.namespace)?;
             check_identity(served, &new, place)?;
             if let Some(error) = served.strategies.decode.unreadable(&new) {
@@ -68,6 +68,7 @@ impl Verbs {
 }
 
 pub(crate) fn apply(
+    scheme: &Scheme,
     served: &ServedResource,
     current: &Object,
     patch: &Patch,
@@ -90,7 +91,7 @@ pub(crate) fn apply(
         },
     };
     let shown = || shown(served, current, patch, merged.as_ref().unwrap_or(current));
-    let mut decoded = decoded.map_err(|e| misfit(served, e).patch_status(&shown()))?;
+    let mut decoded = decoded.map_err(|e| scheme.refusal(misfit(served, e), kind).patch_status(&shown()))?;
     if options.write.field_validation != FieldValidation::Ignore {
         let mut diagnostics = merge::diagnostics(patch.bytes(), matches!(patch, Patch::Json(_)));
         diagnostics

@@ -31,7 +31,6 @@ use crate::long_work::{self, Placement};
 use crate::objects::Objects;
 use crate::options::Query;
 use crate::recorded::Recorder;
-use crate::scheme::Scheme;
 use crate::served::ServedResource;
 use crate::typed::{Context, Part, Place};
 use crate::verbs::Verbs;
@@ -50,8 +49,7 @@ pub(crate) struct CallHandler {
 
 impl CallHandler {
     pub(crate) fn new(verbs: Arc<Verbs>, handlers: HandlerTable, kinds: &Kinds) -> Self {
-        let (scheme, delete_options) = (Scheme::new(kinds), kinds.meta("DeleteOptions"));
-        Self { handling: Handling { verbs, handlers, scheme, delete_options } }
+        Self { handling: Handling { verbs, handlers, delete_options: kinds.meta("DeleteOptions") } }
     }
 
     fn objects(&self) -> &Objects {

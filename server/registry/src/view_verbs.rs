@@ -60,7 +60,8 @@ impl Verbs {
         for _ in 0..MAX_WRITE_ATTEMPTS {
             let current = self.parent_from(target, newer).await?;
             let shown = shown_to_writer(target, current.object())?;
-            let (view, warnings) = patch::apply(&target.viewed.served, &shown, patch, options)?;
+            let (view, warnings) =
+                patch::apply(&self.objects.scheme, &target.viewed.served, &shown, patch, options)?;
             let view = identified(target, without_wish(target, view, &shown), &shown)?;
             newer = match self.write_view(target, &current, view, terms).await? {
                 Attempt::Done(written) => return Ok(written.with_first(warnings)),

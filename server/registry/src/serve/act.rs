@@ -27,8 +27,14 @@ impl Request<'_> {
         options: &CreateOptions,
     ) -> Result<Answer> {
         let (gvk, schema) = self.served.kind_of(self.place.part)?;
-        let decoded =
-            body::decode(&self.handler.scheme, self.call, format, schema, gvk, options.field_validation)?;
+        let decoded = body::decode(
+            &self.handler.verbs.objects.scheme,
+            self.call,
+            format,
+            schema,
+            gvk,
+            options.field_validation,
+        )?;
         self.recorder.object(&decoded.object, schema, |whole| schema.default(whole));
         let body = self.completed(schema, decoded.object, options);
         // A path without a name: the object's counts, as upstream's `createHandler` has it.

@@ -25,7 +25,6 @@ use crate::list::Page;
 use crate::objects::Objects;
 use crate::options::{DeleteOptions, Query};
 use crate::recorded::{Recorded, Recorder};
-use crate::scheme::Scheme;
 use crate::served::ServedResource;
 use crate::stored::Stored;
 use crate::typed::{Context, Deleted, Place, Written};
@@ -56,8 +55,6 @@ pub(super) struct Handling {
     pub(super) verbs: Arc<Verbs>,
     /// What stands behind subresources.
     pub(super) handlers: HandlerTable,
-    /// Kinds that a body may be of by mistake.
-    pub(super) scheme: Scheme,
     /// The types of delete options, for bodies in YAML.
     pub(super) delete_options: Option<Schema>,
 }
@@ -255,7 +252,7 @@ impl Request<'_> {
         }
         let info = &self.served.info;
         let decoded = body::decode(
-            &self.handler.scheme,
+            &self.handler.verbs.objects.scheme,
             self.call,
             format,
             &info.schema,
@@ -276,7 +273,7 @@ impl Request<'_> {
         let view = self.view();
         let info = view.map_or(&self.served.info, |view| &view.viewed.served.info);
         let decoded = body::decode(
-            &self.handler.scheme,
+            &self.handler.verbs.objects.scheme,
             self.call,
             format,
             &info.schema,
