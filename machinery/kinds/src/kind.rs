@@ -219,15 +219,15 @@ impl Generation {
         })
     }
 
-    /// Whether this change counts. Both must be normalised.
+    /// True if this change counts: a quantity of the same amount in another spelling is none. Both must be normalised.
     #[must_use]
-    pub fn changes(&self, new: &Object, old: &Object) -> bool {
+    pub fn changes(&self, schema: &Schema, new: &Object, old: &Object) -> bool {
         let Self::Changes { paths, .. } = self else { return false };
         paths.iter().any(|path| match path.as_slice() {
             [all] if all == "*" => !same_outside_metadata(new, old),
             path => {
                 let path: Vec<&str> = path.iter().map(String::as_str).collect();
-                new.get(&path) != old.get(&path)
+                new.get(&path) != old.get(&path) && !schema.same_amounts(&path, new, old)
             }
         })
     }

@@ -170,6 +170,20 @@ fn the_same_content_is_the_same_but_for_revision_and_times_of_managed_fields() {
 }
 
 #[test]
+fn a_quantity_in_another_spelling_does_not_count() {
+    let deployments = kind("apps", "deployments");
+    let object = |cpu: &str| {
+        let container = format!(r#"{{"name":"c","resources":{{"requests":{{"cpu":"{cpu}"}}}}}}"#);
+        let spec = format!(r#"{{"template":{{"spec":{{"containers":[{container}]}}}}}}"#);
+        Object::from_json(format!(r#"{{"kind":"Deployment","spec":{spec}}}"#).as_bytes()).unwrap()
+    };
+    for (cpu, want) in [("1", false), ("1e0", false), ("1000m", false), ("1001m", true), ("one", true)] {
+        let changes = deployments.generation.changes(&deployments.schema, &object(cpu), &object("1"));
+        assert_eq!(changes, want, "{cpu}");
+    }
+}
+
+#[test]
 fn generation_counts_what_data_says() {
     let slices = kind("discovery.k8s.io", "endpointslices");
     let object = |json: &str| Object::from_json(json.as_bytes()).unwrap();
@@ -184,7 +198,7 @@ fn generation_counts_what_data_says() {
         (r#"{"kind":"E","metadata":{"labels":{"a":"1"}},"addressType":"IPv4","ports":[]}"#, true),
     ];
     for (new, want) in rows {
-        assert_eq!(slices.generation.changes(&object(new), &old), want, "{new}");
+        assert_eq!(slices.generation.changes(&slices.schema, &object(new), &old), want, "{new}");
     }
 }
 

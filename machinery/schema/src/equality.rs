@@ -1,7 +1,10 @@
 //! Whether two states of an object hold the same: an update that changes nothing is not written.
 
-use portico_machinery::Object;
+use portico_machinery::{Object, Quantity};
 use serde_json::Value;
+
+use crate::model::{FieldType, TypeSet};
+use crate::typed::Typed;
 
 /// Whether both hold the same content: everything but `metadata.resourceVersion` and the times of
 /// `metadata.managedFields`. Key order does not matter. Both must be normalised.
@@ -23,6 +26,52 @@ fn same_but(a: &Map, b: &Map, except: &[&str]) -> bool {
     let count = |m: &Map| m.len() - except.iter().filter(|k| m.contains_key(**k)).count();
     count(a) == count(b)
         && a.iter().filter(|(k, _)| !except.contains(&k.as_str())).all(|(k, v)| b.get(k) == Some(v))
+}
+
+/// True if both objects have equal values at a path. Quantities are equal by amount, however they are spelled
+/// (`equality.Semantic`).
+pub(crate) fn same_amounts(schema: &Typed, path: &[&str], new: &Object, old: &Object) -> bool {
+    let types = schema.types();
+    let Some((first, below)) = path.split_first() else { return false };
+    let Some(field) = schema.root().field(first) else { return false };
+    let mut ty = &field.ty;
+    for name in below {
+        let FieldType::Ref(id) = types.resolve(ty) else { return false };
+        let Some(field) = types.get(*id).field(name) else { return false };
+        ty = &field.ty;
+    }
+    let at = |object| below.iter().try_fold(Object::map(object).get(*first)?, |value, name| value.get(name));
+    match (at(new), at(old)) {
+        (Some(new), Some(old)) => same_value(types, ty, new, old),
+        (new, old) => new == old,
+    }
+}
+
+fn same_value(types: &TypeSet, ty: &FieldType, new: &Value, old: &Value) -> bool {
+    match (types.resolve(ty), new, old) {
+        (FieldType::Ref(id), Value::Object(new), Value::Object(old)) => {
+            let ty = types.get(*id);
+            let same = |name: &str, new: &Value, old: &Value| {
+                ty.field(name).map_or(new == old, |field| same_value(types, &field.ty, new, old))
+            };
+            same_members(new, old, same)
+        }
+        (FieldType::Map(of), Value::Object(new), Value::Object(old)) => {
+            same_members(new, old, |_, new, old| same_value(types, of, new, old))
+        }
+        (FieldType::List(of), Value::Array(new), Value::Array(old)) => {
+            new.len() == old.len() && new.iter().zip(old).all(|(new, old)| same_value(types, of, new, old))
+        }
+        (FieldType::Quantity, Value::String(new), Value::String(old)) => {
+            new == old || matches!((new.parse::<Quantity>(), old.parse()), (Ok(new), Ok(old)) if new == old)
+        }
+        _ => new == old,
+    }
+}
+
+fn same_members(new: &Map, old: &Map, same: impl Fn(&str, &Value, &Value) -> bool) -> bool {
+    new.len() == old.len()
+        && new.iter().all(|(name, new)| old.get(name).is_some_and(|old| same(name, new, old)))
 }
 
 fn same_managed_fields(a: Option<&Value>, b: Option<&Value>) -> bool {

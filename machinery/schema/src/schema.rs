@@ -15,7 +15,7 @@ use crate::merge::{self, PatchError};
 use crate::model::{TypeId, TypeSet};
 use crate::structural::{CompileError, CustomResource, Source, Structural};
 use crate::typed::Typed;
-use crate::{default, expression_type, normalise, protobuf, validate};
+use crate::{default, equality, expression_type, normalise, protobuf, validate};
 
 /// The schema of an object. Cheap to clone.
 #[derive(Clone)]
@@ -204,6 +204,13 @@ impl Schema {
             Dialect::Typed(typed) => normalise::object(typed, object),
             Dialect::Structural(custom) => custom.normalise(object),
         }
+    }
+
+    /// True if both objects have equal values at a path, where quantities of built-in kinds are equal by amount, however they
+    /// are spelled. Both must be in canonical form.
+    #[must_use]
+    pub fn same_amounts(&self, path: &[&str], new: &Object, old: &Object) -> bool {
+        self.typed().is_some_and(|typed| equality::same_amounts(typed, path, new, old))
     }
 
     /// Brings a stored object to what the schema is now, as upstream does at each read: of a custom resource what is

@@ -318,9 +318,10 @@ fn finish(served: &ServedResource, part: Part<'_>, new: &mut Object, old: &Objec
     if served.strategies.main.canonicalize(new) {
         served.stored_info().schema.normalise(new);
     }
-    if part != Part::Subresource("status") && served.info.generation.changes(new, old) {
+    let schema = &served.stored_info().schema;
+    if part != Part::Subresource("status") && served.info.generation.changes(schema, new, old) {
         new.set(&["metadata", "generation"], old.generation() + 1);
-        served.stored_info().schema.normalise(new);
+        schema.normalise(new);
     }
 }
 
