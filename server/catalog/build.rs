@@ -1,8 +1,11 @@
 //! Takes the descriptions of types and fields out of k8s-openapi's schemas and keeps them, compressed, for the binary.
+//! `data/descriptions.json` adds those that the crate does not have: of lists, of events of watches, and of fields whose values
+//! are enumerated, each with the meanings of the values. They are read off a kube-apiserver's documents.
 //!
 //! The text is one record a type, in order of names: the type's name, its description, then a name and a description
 //! for each described field. Records end with `\x1e`, their parts are separated by `\x1f`; neither occurs in words.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
@@ -14,7 +17,7 @@ use flate2::write::DeflateEncoder;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use k8s_openapi::{api, apiextensions_apiserver, apimachinery, kube_aggregator};
 use schemars::SchemaGenerator;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Describes types and everything below them.
 macro_rules! describe {
@@ -29,12 +32,18 @@ macro_rules! describe {
 /// The code that makes documents.
 const MADE_BY: [&str; 2] = ["src/local", "src/custom"];
 
+/// Descriptions by type and field; that of the type itself has no name.
+const ADDED: &str = "data/descriptions.json";
+
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
     for folder in MADE_BY {
         println!("cargo::rerun-if-changed={folder}");
     }
-    let text = text(&definitions());
+    println!("cargo::rerun-if-changed={ADDED}");
+    let mut definitions = definitions();
+    add(&mut definitions, serde_json::from_slice(&fs::read(ADDED)?)?);
+    let text = text(&definitions);
     let mut made_by = DefaultHasher::new();
     text.hash(&mut made_by);
     for folder in MADE_BY {
@@ -107,6 +116,22 @@ fn definitions() -> Map<String, Value> {
         kube_aggregator::pkg::apis::apiregistration::v1: APIService;
     );
     generator.take_definitions(false)
+}
+
+/// Adds descriptions to those of the crate. Lists begin with the descriptions of `apiVersion` and `kind` that all objects have.
+fn add(definitions: &mut Map<String, Value>, added: BTreeMap<String, BTreeMap<String, String>>) {
+    let status = &definitions["io.k8s.apimachinery.pkg.apis.meta.v1.Status"]["properties"];
+    let list = json!({"properties": {"apiVersion": status["apiVersion"], "kind": status["kind"]}});
+    for (name, descriptions) in added {
+        let new = || if name.ends_with("List") { list.clone() } else { json!({}) };
+        let schema = definitions.entry(name.clone()).or_insert_with(new);
+        for (field, description) in descriptions {
+            match field.as_str() {
+                "" => schema["description"] = description.into(),
+                field => schema["properties"][field]["description"] = description.into(),
+            }
+        }
+    }
 }
 
 fn text(definitions: &Map<String, Value>) -> String {

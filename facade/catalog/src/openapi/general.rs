@@ -213,11 +213,13 @@ impl Endpoint {
         match self.key.as_str() {
             "api" => "get available API versions",
             "apis" => "get available API groups",
-            "version" => "get the version of the server",
+            "version" => "get the version information for this server",
             ".well-known/openid-configuration" => {
-                "get what the issuer of service account tokens says of itself"
+                "get service account issuer OpenID configuration, also known as the 'OIDC discovery doc'"
             }
-            "openid/v1/jwks" => "get the keys that service account tokens are verified with",
+            "openid/v1/jwks" => {
+                "get service account issuer OpenID JSON Web Key Set (contains public token verification keys)"
+            }
             _ => "get information of a group",
         }
     }

@@ -107,6 +107,7 @@ impl Definition {
             verbs: verbs.to_vec(),
             subresources: subresources(version, &gvk),
             stored_as: stored.map(|v| format!("{group}/{}/{}", v.name, names.kind)).unwrap_or_default(),
+            name_about: format!("name of the {}", names.kind),
             type_name: format!("{}.{}.{}", reversed(group), version.name, names.kind),
             delete_answers_object: false,
             gvk,

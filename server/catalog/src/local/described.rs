@@ -37,6 +37,8 @@ pub(crate) struct Kind<'a> {
     pub stored_as: String,
     /// Its name among types, `io.k8s.api.core.v1.Pod`.
     pub type_name: String,
+    /// What the parameter `name` of its paths is.
+    pub name_about: String,
     /// Whether a DELETE answers with the object.
     pub delete_answers_object: bool,
 }
@@ -88,6 +90,7 @@ impl<'a> From<&'a KindInfo> for Kind<'a> {
             verbs: words(&info.verbs),
             subresources: info.subresources.iter().map(Subresource::from).collect(),
             stored_as: if listed { format!("{}/{version}/{kind}", storage.group) } else { String::new() },
+            name_about: format!("name of the {}", info.gvk.kind),
             type_name: info.schema.typed().map_or_else(String::new, |typed| typed.root().name.to_string()),
             delete_answers_object: info.deletion.answers_object,
         }

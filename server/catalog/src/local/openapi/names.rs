@@ -25,6 +25,16 @@ pub(super) fn capitalised(text: &str) -> String {
     chars.next().map_or_else(String::new, |c| c.to_ascii_uppercase().to_string() + chars.as_str())
 }
 
+/// A kind with its article, as upstream writes it (`GetArticleForNoun`): words that look like plurals have none.
+pub(super) fn with_article(kind: &str) -> String {
+    let is_plural = kind.ends_with('s') && !kind.ends_with("ss");
+    match kind.chars().next() {
+        _ if is_plural => kind.to_owned(),
+        Some('a' | 'e' | 'i' | 'o' | 'u' | 'A' | 'E' | 'I' | 'O' | 'U') => format!("an {kind}"),
+        _ => format!("a {kind}"),
+    }
+}
+
 fn uncapitalised(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |c| c.to_ascii_lowercase().to_string() + chars.as_str())

@@ -6,9 +6,9 @@ use portico_machinery::GroupVersionKind;
 
 use super::meta::META;
 use super::names;
-use super::names::capitalised;
+use super::names::{capitalised, with_article};
 use super::operation::{Body, Content, Media, Operation, PathItem, Takes};
-use super::parameter::{self, BELOW, NAME, NAMESPACE, PRETTY, Parameter};
+use super::parameter::{self, BELOW, NAMESPACE, PRETTY, Parameter, object_name};
 use crate::local::{Described, Kind, Subresource};
 
 /// What the operations of one kind have in common.
@@ -70,13 +70,13 @@ impl<'a> Resource<'a> {
         let collection = format!("{root}{place}/{resource}");
         add(collection.clone(), in_place, self.collection());
         let object = format!("{collection}/{{name}}");
-        add(object.clone(), self.named(), self.object());
+        add(object.clone(), &self.named(), self.object());
         for subresource in &kind.subresources {
             let path = format!("{object}/{}", subresource.name);
             if subresource.connect {
                 self.connected(subresource, &path, &mut add);
             } else {
-                add(path, self.named(), self.subresource(subresource));
+                add(path, &self.named(), self.subresource(subresource));
             }
         }
         if kind.has_verb("watch") && !self.described.custom {
@@ -85,8 +85,14 @@ impl<'a> Resource<'a> {
     }
 
     /// The parameters of every path of one object.
-    fn named(&self) -> &'static [Parameter<'static>] {
-        if self.kind.namespaced { &[NAME, NAMESPACE, PRETTY] } else { &[NAME, PRETTY] }
+    fn named(&self) -> Vec<Parameter<'a>> {
+        self.path_parameters().into_iter().chain([PRETTY]).collect()
+    }
+
+    /// What the path of an object names.
+    fn path_parameters(&self) -> Vec<Parameter<'a>> {
+        let namespace = self.kind.namespaced.then_some(NAMESPACE);
+        [object_name(&self.kind.name_about)].into_iter().chain(namespace).collect()
     }
 
     fn place(&self) -> String {
@@ -145,13 +151,19 @@ impl<'a> Resource<'a> {
         let list = self.place() + kind + "List";
         add(watched.clone(), in_place, vec![self.watch("watchlist", &list)]);
         let one = self.place() + kind;
-        add(format!("{watched}/{{name}}"), self.named(), vec![self.watch("watch", &one)]);
+        add(format!("{watched}/{{name}}"), &self.named(), vec![self.watch("watch", &one)]);
     }
 
     fn watch(&self, action: &'static str, what: &str) -> Operation<'a> {
         let about = match action {
-            "watch" => "watch one object of kind {}; deprecated: watch a list with a field selector",
-            _ => "watch objects of kind {}; deprecated: list with the parameter watch",
+            "watch" => {
+                "watch changes to an object of kind {}. deprecated: use the 'watch' parameter with a list operation \
+                 instead, filtered to a single item with the 'fieldSelector' parameter."
+            }
+            _ => {
+                "watch individual changes to a list of {}. deprecated: use the 'watch' parameter with a list operation \
+                 instead."
+            }
         };
         Operation {
             parameters: parameter::LIST.to_vec(),
@@ -168,7 +180,12 @@ impl<'a> Resource<'a> {
             operations.push(self.listing(format!("list{prefix}{what}")));
         }
         if self.kind.has_verb("create") {
-            let create = self.operation("post", "post", format!("create{prefix}{what}"), "create one {}");
+            let create = self.operation(
+                "post",
+                "post",
+                format!("create{prefix}{what}"),
+                &format!("create {}", with_article(&self.kind.gvk.kind)),
+            );
             operations.push(written(create, &self.kind.type_name, &["200", "201", "202"]));
         }
         if self.kind.has_verb("deletecollection") {
@@ -181,7 +198,7 @@ impl<'a> Resource<'a> {
                 body,
                 parameters: parameters.to_vec(),
                 responses: vec![("200", Content::Type(format!("{META}Status")))],
-                ..self.operation("delete", "deletecollection", id, "delete all selected objects of kind {}")
+                ..self.operation("delete", "deletecollection", id, "delete collection of {}")
             });
         }
         operations
@@ -191,7 +208,7 @@ impl<'a> Resource<'a> {
         let what = self.place() + &self.kind.gvk.kind;
         let content = Content::Type(self.kind.type_name.clone());
         let verbs = &self.kind.verbs;
-        let mut operations = self.instance(&what, &content, verbs, &self.kind.gvk, "one {}");
+        let mut operations = self.instance(&what, &content, verbs, &self.kind.gvk, "the specified {}");
         if self.kind.has_verb("delete") {
             let answer = match self.kind.delete_answers_object {
                 true => self.kind.type_name.clone(),
@@ -203,7 +220,12 @@ impl<'a> Resource<'a> {
                 body: Some(Body::DeleteOptions),
                 parameters: parameter::DELETE.to_vec(),
                 responses: ["200", "202"].into_iter().map(answered).collect(),
-                ..self.operation("delete", "delete", id, "delete one {}")
+                ..self.operation(
+                    "delete",
+                    "delete",
+                    id,
+                    &format!("delete {}", with_article(&self.kind.gvk.kind)),
+                )
             });
         }
         operations
@@ -211,7 +233,7 @@ impl<'a> Resource<'a> {
 
     fn subresource(&self, subresource: &'a Subresource<'a>) -> Vec<Operation<'a>> {
         let what = self.place() + &self.kind.gvk.kind + &capitalised(subresource.name);
-        let about = format!("{} of one {{}}", subresource.name);
+        let about = format!("{} of the specified {{}}", subresource.name);
         if !subresource.parameters.is_empty() {
             let read = self.instance(&what, &Content::Text, &subresource.verbs, &subresource.kind, &about);
             let parameters: Vec<_> = subresource.parameters.iter().map(Parameter::from).collect();
@@ -233,7 +255,8 @@ impl<'a> Resource<'a> {
         let mut operations = self.instance(&what, &content, &subresource.verbs, acts_on, &about);
         if subresource.has_verb("create") {
             let id = format!("create{}{what}", self.prefix);
-            let create = self.operation("post", "post", id, &format!("create {about}"));
+            let does = format!("create {} of {}", subresource.name, with_article(&self.kind.gvk.kind));
+            let create = self.operation("post", "post", id, &does);
             let mut create = written(create, &type_name, &["200", "201", "202"]);
             create.action = Some(("post", subresource.kind.clone()));
             operations.push(create);
@@ -249,7 +272,7 @@ impl<'a> Resource<'a> {
         add: &mut impl FnMut(String, &[Parameter<'a>], Vec<Operation<'a>>),
     ) {
         const ALL: [&str; 7] = ["delete", "get", "head", "options", "patch", "post", "put"];
-        let common: &[Parameter<'a>] = if self.kind.namespaced { &[NAME, NAMESPACE] } else { &[NAME] };
+        let common = self.path_parameters();
         let methods: &[&'static str] = if subresource.below { &ALL } else { &["get", "post"] };
         let what = self.place() + &self.kind.gvk.kind + &capitalised(subresource.name);
         let operations = |suffix: &str| -> Vec<Operation<'a>> {
@@ -267,9 +290,9 @@ impl<'a> Resource<'a> {
             };
             methods.iter().map(one).collect()
         };
-        add(path.to_owned(), common, operations(""));
+        add(path.to_owned(), &common, operations(""));
         if subresource.below {
-            let common: Vec<Parameter<'a>> = common.iter().copied().chain([BELOW]).collect();
+            let common: Vec<Parameter<'a>> = common.into_iter().chain([BELOW]).collect();
             add(format!("{path}/{{path}}"), &common, operations("WithPath"));
         }
     }
@@ -285,14 +308,13 @@ impl<'a> Resource<'a> {
     ) -> Vec<Operation<'a>> {
         let has = |verb: &str| verbs.contains(&verb);
         let custom = self.described.custom;
-        let operation = |method, action, verb: &str| Operation {
-            action: Some((action, gvk.clone())),
-            ..self.operation(
-                method,
-                action,
-                format!("{verb}{}{what}", self.prefix),
-                &format!("{verb} {about}"),
-            )
+        let operation = |method, action, verb: &str| {
+            let does = if verb == "patch" { "partially update" } else { verb };
+            let id = format!("{verb}{}{what}", self.prefix);
+            Operation {
+                action: Some((action, gvk.clone())),
+                ..self.operation(method, action, id, &format!("{does} {about}"))
+            }
         };
         let mut operations = Vec::new();
         if has("get") {

@@ -13,6 +13,9 @@ use super::operation::Content;
 use super::types::Reached;
 use super::words::{TypeWords, Words};
 
+/// Introduces the values that a field may have.
+const ENUMERATION: &str = "Possible enum values:";
+
 /// Which version is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
@@ -189,20 +192,24 @@ fn properties(
     let mut fields: Vec<&Field> = ty.fields.iter().collect();
     fields.sort_by(|a, b| a.name.cmp(&b.name));
     let described = |f: &Field| Schema {
-        description: description(words.field(&f.name).unwrap_or_default(), &f.enumeration).into(),
+        description: description(words.field(&f.name).unwrap_or_default(), f).into(),
         ..property(dialect, f, types)
     };
     fields.into_iter().map(|f| (f.name.to_string(), described(f))).collect()
 }
 
-/// The description of a field, with the values that it may have, as kube-openapi's enumType prints them.
-fn description(words: &str, values: &[Box<str>]) -> String {
-    if values.is_empty() {
+/// The description of a field, with the values that it may have, as kube-openapi's enumType prints them. Descriptions that
+/// were read off upstream's documents have the values and their meanings already. Those of the elements of a list or map are
+/// not printed.
+fn description(words: &str, field: &Field) -> String {
+    let values = &field.enumeration;
+    let is_container = matches!(field.ty, FieldType::List(_) | FieldType::Map(_));
+    if values.is_empty() || is_container || words.contains(ENUMERATION) {
         return words.to_owned();
     }
     let gap = if words.is_empty() { "" } else { "\n\n" };
     let values: String = values.iter().map(|value| format!("\n - `{value:?}`")).collect();
-    format!("{words}{gap}Possible enum values:{values}")
+    format!("{words}{gap}{ENUMERATION}{values}")
 }
 
 fn property(dialect: Dialect, field: &Field, types: &TypeSet) -> Schema {
@@ -214,9 +221,10 @@ fn property(dialect: Dialect, field: &Field, types: &TypeSet) -> Schema {
             reference.into_iter().map(|r| Schema { reference: Some(r), ..Schema::default() }).collect();
         schema.default = default(field, types);
     }
-    // Of a list the items are one of them.
-    let one = match schema.items.as_deref_mut() {
-        Some(items) => items,
+    // Of a list or map the elements are one of them.
+    let elements = schema.items.as_deref_mut().or(schema.additional_properties.as_deref_mut());
+    let one = match elements {
+        Some(elements) => elements,
         None => &mut schema,
     };
     one.enumeration = field.enumeration.iter().map(ToString::to_string).collect();

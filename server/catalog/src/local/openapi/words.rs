@@ -1,4 +1,4 @@
-//! The descriptions of types and fields, for people: k8s-openapi's words, taken when this crate was built.
+//! The descriptions of types and fields, for people: upstream's words, taken when this crate was built.
 //!
 //! Kept compressed in the binary; opened while documents are made, and dropped when the last of them is.
 
@@ -15,6 +15,8 @@ use super::meta::META;
 
 /// What `build.rs` made.
 const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptions.deflate"));
+const LIST_METADATA: &str = "Standard list metadata. More info: \
+     https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
 const END: char = '\x1e';
 const PART: char = '\x1f';
 
@@ -75,7 +77,7 @@ impl Words {
         Some(&self.text[self.records[at].clone()])
     }
 
-    /// The words of a type. Lists and events of watches are generic in the crate: they have words of our own.
+    /// Returns the words of a type; a list that has none has those that most lists have.
     pub(crate) fn of(&self, type_name: &str) -> TypeWords<'_> {
         if let Some(record) = self.record(type_name) {
             let mut parts = record.split(PART).skip(1);
@@ -89,13 +91,6 @@ impl Words {
         let short = type_name.rsplit('.').next().unwrap_or_default();
         match short.strip_suffix("List") {
             Some(kind) => self.of_list(kind),
-            None if type_name.strip_prefix(META) == Some("WatchEvent") => TypeWords {
-                about: Cow::Borrowed("One event of a watch."),
-                fields: HashMap::from([(
-                    "object",
-                    "The object as it is, or as it was when it was deleted; a Status when the type is ERROR.",
-                )]),
-            },
             None => TypeWords::default(),
         }
     }
@@ -104,9 +99,9 @@ impl Words {
         // The descriptions of these two in all objects.
         let like = self.of(&format!("{META}Status")).fields;
         let mut fields =
-            HashMap::from([("items", "The objects."), ("metadata", "The metadata of the list.")]);
+            HashMap::from([("items", "items is a list of schema objects."), ("metadata", LIST_METADATA)]);
         fields.extend(["apiVersion", "kind"].into_iter().filter_map(|name| Some((name, *like.get(name)?))));
-        TypeWords { about: Cow::Owned(format!("A list of objects of kind {kind}.")), fields }
+        TypeWords { about: Cow::Owned(format!("{kind}List is a list of {kind} objects.")), fields }
     }
 }
 
@@ -115,15 +110,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_and_fields_have_their_words_and_lists_have_ours() {
+    fn types_lists_and_fields_have_upstreams_words() {
         let words = Words::open();
         let deployment = words.of("io.k8s.api.apps.v1.DeploymentSpec");
         assert!(deployment.about.starts_with("DeploymentSpec is"), "{}", deployment.about);
         assert!(deployment.field("replicas").unwrap().contains("desired pods"));
         assert_eq!(deployment.field("nothing"), None);
         let list = words.of("io.k8s.api.core.v1.PodList");
-        assert_eq!(list.about, "A list of objects of kind Pod.");
+        assert_eq!(list.about, "PodList is a list of Pods.");
+        assert!(list.field("items").unwrap().starts_with("List of pods."));
         assert!(list.field("kind").unwrap().contains("CamelCase"));
+        assert_eq!(words.of("com.example.NothingList").about, "NothingList is a list of Nothing objects.");
         assert!(words.of("com.example.Nothing").about.is_empty());
     }
 
