@@ -25,10 +25,11 @@ pub enum Style {
 }
 
 impl Style {
-    /// `?pretty=` as a Go bool decides; without it, programs that people type into get indented JSON (8.5).
+    /// `?pretty=` as a Go bool decides; without a value, programs that people type into get indented JSON (8.5).
     #[must_use]
     pub fn of(query: &str, user_agent: &str) -> Self {
         let asked = (!query.is_empty()).then(|| first_value(query, "pretty")).flatten();
+        let asked = asked.filter(|value| !value.is_empty());
         let pretty = match asked.as_deref() {
             None => ["curl", "Wget", "Mozilla/5.0"].iter().any(|agent| user_agent.starts_with(agent)),
             Some("1" | "t" | "T" | "true" | "TRUE" | "True") => true,
@@ -57,7 +58,9 @@ mod tests {
             ("", "kubectl/v1", Style::Compact),
             ("pretty=0", "curl/8.0", Style::Compact),
             ("pretty=nope", "curl/8.0", Style::Compact),
-            ("pretty", "curl/8.0", Style::Compact),
+            ("pretty", "curl/8.0", Style::Pretty),
+            ("pretty=", "curl/8.0", Style::Pretty),
+            ("pretty=", "kubectl/v1", Style::Compact),
             ("a=b&pretty=True", "kubectl/v1", Style::Pretty),
         ] {
             assert_eq!(Style::of(query, agent), want, "{query} {agent}");
