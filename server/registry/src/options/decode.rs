@@ -13,13 +13,13 @@ use super::{VersionMatch, delete};
 use crate::Result;
 
 /// The options in a query string, which was read as authorization reads it.
-pub struct Query<'q>(url::Query<'q>);
+pub struct Query<'q>(url::Query<'q>, &'q str);
 
 impl<'q> Query<'q> {
     /// Reads a query string.
     #[must_use]
     pub fn parse(raw: &'q str) -> Self {
-        Self(url::Query::parse(raw))
+        Self(url::Query::parse(raw), raw)
     }
 
     /// The first value of a key: what counts for everything but lists.
@@ -39,6 +39,17 @@ impl<'q> Query<'q> {
     /// All values of a key, in order.
     pub fn all(&self, key: &str) -> Vec<String> {
         self.0.all(key).map(str::to_owned).collect()
+    }
+
+    /// All values of a key, in order, escaped for another query. Bytes that are not UTF-8 stay as they are.
+    pub fn escaped(&self, key: &str) -> Vec<String> {
+        let pairs = url::pairs(self.1.as_bytes()).filter(|(name, _)| name.as_ref() == key.as_bytes());
+        let escaped = |value: &[u8]| {
+            let mut out = Vec::new();
+            url::escape_query_into(&mut out, value);
+            String::from_utf8_lossy(&out).into_owned()
+        };
+        pairs.map(|(_, value)| escaped(&value)).collect()
     }
 
     /// A value as upstream reads booleans: absent is none, anything but `false` and `0` is true.

@@ -1,7 +1,6 @@
 //! Which options the query of a connection may have, in upstream's reading, and which of them the kubelet gets.
 
 use portico_machinery::Status;
-use url::form_urlencoded::Serializer;
 
 use super::kind::Kind;
 use portico_registry::Result;
@@ -9,25 +8,20 @@ use portico_registry::options::{Query, number_error};
 
 /// The kubelet's query for a stream, keys in order.
 pub(super) fn stream(connection: Kind, query: &Query<'_>) -> Result<String> {
-    let mut out = Serializer::new(String::new());
     if connection == Kind::Ports {
         let ports = ports(query)?;
-        if !ports.is_empty() {
-            out.append_pair("port", &ports.join(","));
-        }
-        return Ok(out.finish());
+        return Ok(if ports.is_empty() { String::new() } else { format!("port={}", ports.join("%2C")) });
     }
+    let mut pairs = Vec::new();
     if connection == Kind::Exec {
-        for word in query.all("command") {
-            out.append_pair("command", &word);
-        }
+        pairs.extend(query.escaped("command").into_iter().map(|word| format!("command={word}")));
     }
     for (flag, name) in [("stderr", "error"), ("stdin", "input"), ("stdout", "output"), ("tty", "tty")] {
         if query.flag(flag) == Some(true) {
-            out.append_pair(name, "1");
+            pairs.push(format!("{name}=1"));
         }
     }
-    Ok(out.finish())
+    Ok(pairs.join("&"))
 }
 
 /// Repeated, or with commas between.
@@ -65,6 +59,8 @@ mod tests {
     fn streams_are_asked_for_in_the_kubelets_words() {
         let exec = "container=c&command=sh&command=-c&stdin=true&stdout&stderr=0&tty=false&x=y";
         assert_eq!(translated(Kind::Exec, exec).unwrap(), "command=sh&command=-c&input=1&output=1");
+        let bytes = "command=%ff%fe&command=a+b%26%C3%A9&command=";
+        assert_eq!(translated(Kind::Exec, bytes).unwrap(), "command=%FF%FE&command=a+b%26%C3%A9&command=");
         assert_eq!(translated(Kind::Attach, exec).unwrap(), "input=1&output=1");
         assert_eq!(translated(Kind::Ports, "ports=80,81&ports=82").unwrap(), "port=80%2C81%2C82");
         assert_eq!(translated(Kind::Ports, "").unwrap(), "");
