@@ -69,7 +69,7 @@ pub struct PastList {
     pub next: Option<String>,
 }
 
-/// Which states of an object are wanted.
+/// Range of the states of an object.
 #[derive(Clone, Copy, Debug)]
 pub struct PastRange {
     /// Only states of this revision or later; 0: all that are kept.

@@ -78,7 +78,7 @@ impl HistoryService {
         Ok(Allowed { caller, served, target, namespace, since, running })
     }
 
-    /// Where the history of an allowed request begins. Only callers that may see it in all namespaces see what earlier namespaces of
+    /// Revision at which the history of an allowed request begins. Only callers that may see it in all namespaces see what earlier namespaces of
     /// the same name contained.
     async fn begins(&self, caller: &Caller, info: RequestInfo) -> RpcResult<i64> {
         let namespace = info.namespace.clone();

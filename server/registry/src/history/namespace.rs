@@ -1,4 +1,4 @@
-//! Where the history of a namespace begins: an earlier namespace of the same name may have belonged to another tenant.
+//! Beginning of the history of a namespace: an earlier namespace of the same name may have belonged to another tenant.
 
 use portico_machinery::{GroupResource, Status};
 use portico_store::{Key, PastQuery};

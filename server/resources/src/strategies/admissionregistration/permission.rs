@@ -80,7 +80,7 @@ impl Binding {
     }
 }
 
-/// How parameters are read.
+/// A read of parameters.
 #[derive(Clone, Copy)]
 struct ParamRead<'a> {
     verb: &'a str,
@@ -92,7 +92,7 @@ struct ParamRead<'a> {
 struct Params {
     resource: GroupResource,
     version: String,
-    /// What failed while the resource was determined.
+    /// Action that failed while the resource was determined.
     unable: Option<String>,
 }
 
