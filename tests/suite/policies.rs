@@ -198,13 +198,22 @@ async fn parameters_are_found_by_name_and_by_label_and_followed_at_once() {
         json!({"name": "limit", "parameterNotFoundAction": "Deny"}),
         json!({"selector": {"matchLabels": {"role": "limit"}}, "parameterNotFoundAction": "Deny"}),
     ];
-    for reference in references {
+    for reference in &references {
         setup.enforce(policy.clone(), json!({"paramRef": reference})).await;
         assert_eq!(setup.create().await.status, 201);
         setup.admin.merge(&format!("{MAPS}/limit"), &json!({"data": {"most": "0"}})).await;
         assert_eq!(setup.create().await.status, 422, "{reference}");
         setup.admin.delete(&format!("{GROUP}/{BINDINGS}/p")).await;
         setup.admin.merge(&format!("{MAPS}/limit"), &json!({"data": {"most": "5"}})).await;
+    }
+    let several = json!({"paramRef": references[1]});
+    assert_eq!(setup.admin.post(MAPS, &parameter("other", "5")).await.status, 201);
+    setup.enforce(policy.clone(), several).await;
+    for (most, code) in [("5", 201), ("0", 422)] {
+        setup.admin.merge(&format!("{MAPS}/other"), &json!({"data": {"most": most}})).await;
+        for _ in 0..2 {
+            assert_eq!(setup.create().await.status, code, "one of two parameters: {most}");
+        }
     }
     let missing = |action: &str| json!({"paramRef": {"name": "nobody", "parameterNotFoundAction": action}});
     setup.enforce(policy.clone(), missing("Allow")).await;

@@ -18,7 +18,7 @@ pub(super) struct Invocation<'h, E> {
     pub(super) binding: &'h Binding,
     /// The version in which it sees the request.
     pub(super) version: MatchedAs,
-    pub(super) param: Option<Object>,
+    pub(super) param: Option<Arc<Object>>,
 }
 
 /// A policy or binding that cannot be used.

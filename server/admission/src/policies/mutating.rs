@@ -106,7 +106,7 @@ impl Round<'_> {
         for index in 0..policy.mutations() {
             let pair = Pair { new: Some(new), old };
             let shown = Shown::of(objects, target, invocation.version.clone(), pair).await?;
-            let params = invocation.param.as_ref();
+            let params = invocation.param.as_deref();
             let subject = Subject { params, namespace, ..shown.subject(objects, target) };
             if index == 0 {
                 let (matched, _) = target.evaluate(objects, invocation.policy, &subject, matches).await?;

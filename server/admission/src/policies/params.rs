@@ -1,9 +1,16 @@
 //! Parameters of policies (upstream's `CollectParams`).
 
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 use portico_machinery::selector::LabelSelector;
 use portico_machinery::{Cursor, GroupVersion, GroupVersionKind, Object};
 use portico_registry::options::ListOptions;
 use portico_registry::{Objects, ServedResource};
+use portico_store::Record;
+
+/// Maximum size of the parameters of a binding, as JSON, that stay decoded between requests.
+const MAX_DECODED_BYTES: usize = 1 << 20;
 
 /// The kind of a policy's parameters.
 pub(super) struct ParamKind(Result<GroupVersionKind, String>);
@@ -14,8 +21,32 @@ pub(super) struct ParamRef {
     namespace: String,
     /// Nothing where there is none; else the selector, or why it cannot be used.
     selector: Option<Result<LabelSelector, String>>,
+    /// Parameters that the selector found for the last request.
+    selected: Mutex<Arc<Selected>>,
     /// Whether a request is refused when there are none.
     denies_without: bool,
+}
+
+/// Parameters that a selector found, decoded. The next request decodes only those that have changed.
+#[derive(Default)]
+struct Selected {
+    api_version: String,
+    /// Records and their objects, in key order.
+    params: Vec<(Arc<Record>, Arc<Object>)>,
+}
+
+impl Selected {
+    /// The object of a record that is the same as then, in the same version.
+    fn find(&self, api_version: &str, record: &Arc<Record>) -> Option<Arc<Object>> {
+        let path = record.key.path();
+        let at = self.params.binary_search_by(|(known, _)| known.key.path().cmp(path)).ok()?;
+        let (known, object) = &self.params[at];
+        (self.api_version == api_version && Arc::ptr_eq(known, record)).then(|| Arc::clone(object))
+    }
+
+    fn bytes(&self) -> usize {
+        self.params.iter().map(|(record, _)| record.value.json().len()).sum()
+    }
 }
 
 impl ParamKind {
@@ -28,7 +59,7 @@ impl ParamKind {
     ///
     /// # Errors
     /// There is none, in upstream's words.
-    pub(super) fn served(&self, objects: &Objects) -> Result<std::sync::Arc<ServedResource>, String> {
+    pub(super) fn served(&self, objects: &Objects) -> Result<Arc<ServedResource>, String> {
         let kind =
             self.0.as_ref().map_err(|error| format!("failed to parse paramKind APIVersion: {error}"))?;
         objects.by_kind(kind).ok_or_else(|| {
@@ -45,6 +76,7 @@ impl ParamRef {
             name: reference.field("name").str().to_owned(),
             namespace: reference.field("namespace").str().to_owned(),
             selector: selector.map_err(|error| error.to_string()).transpose(),
+            selected: Mutex::default(),
             denies_without: reference.field("parameterNotFoundAction").str() == "Deny",
         }
     }
@@ -58,7 +90,7 @@ impl ParamRef {
         objects: &Objects,
         served: &ServedResource,
         namespace: &str,
-    ) -> Result<Vec<Object>, String> {
+    ) -> Result<Vec<Arc<Object>>, String> {
         let namespaced = served.info.namespaced;
         if !namespaced && !self.namespace.is_empty() {
             return Err("paramRef.namespace must not be provided for a cluster-scoped `paramKind`".to_owned());
@@ -76,24 +108,37 @@ impl ParamRef {
         let found = match &self.selector {
             None => {
                 let found = objects.shown(served, namespace, &self.name).await;
-                found.map_err(|status| status.message)?.into_iter().collect()
+                found.map_err(|status| status.message)?.into_iter().map(Arc::new).collect()
             }
-            Some(selector) => select(objects, served, namespace, selector.clone()?).await?,
+            Some(selector) => self.select(objects, served, namespace, selector.clone()?).await?,
         };
         if found.is_empty() && self.denies_without {
             return Err("no params found for policy binding with `Deny` parameterNotFoundAction".to_owned());
         }
         Ok(found)
     }
-}
 
-async fn select(
-    objects: &Objects,
-    served: &ServedResource,
-    namespace: &str,
-    labels: LabelSelector,
-) -> Result<Vec<Object>, String> {
-    let options = ListOptions { labels, ..ListOptions::default() };
-    let page = objects.list(served, namespace, &options).await.map_err(|status| status.message)?;
-    Ok(page.records.into_iter().map(|record| objects.show(served, record)).collect())
+    async fn select(
+        &self,
+        objects: &Objects,
+        served: &ServedResource,
+        namespace: &str,
+        labels: LabelSelector,
+    ) -> Result<Vec<Arc<Object>>, String> {
+        let options = ListOptions { labels, ..ListOptions::default() };
+        let page = objects.list(served, namespace, &options).await.map_err(|status| status.message)?;
+        let known = Arc::clone(&self.selected.lock());
+        let decoded = |record: Arc<Record>| {
+            let object = known.find(&served.api_version, &record);
+            let object = object.unwrap_or_else(|| Arc::new(objects.show(served, Arc::clone(&record))));
+            (record, object)
+        };
+        let params: Vec<_> = page.records.into_iter().map(decoded).collect();
+        let found = params.iter().map(|(_, object)| Arc::clone(object)).collect();
+        let selected = Selected { api_version: served.api_version.clone(), params };
+        if selected.bytes() <= MAX_DECODED_BYTES {
+            *self.selected.lock() = Arc::new(selected);
+        }
+        Ok(found)
+    }
 }

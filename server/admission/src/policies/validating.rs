@@ -132,7 +132,7 @@ impl<'a> Validation<'a> {
             let at =
                 Shown::find_or_make(&mut shown, objects, target, invocation.version.clone(), pair).await?;
             let subject = Subject {
-                params: invocation.param.as_ref(),
+                params: invocation.param.as_deref(),
                 namespace: namespace.as_ref().and_then(Option::as_ref),
                 ..shown[at].subject(objects, target)
             };
