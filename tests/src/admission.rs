@@ -57,6 +57,7 @@ fn patch(how: &str, object: &Value) -> Option<Value> {
             json!([{"op": "add", "path": "/metadata/labels", "value": labels}])
         }
         ("break", _) => json!([{"op": "add", "path": "/data", "value": 5}]),
+        ("become", kind) => json!([{"op": "replace", "path": "/kind", "value": kind}]),
         ("misplace", _) => json!([{"op": "replace", "path": "/no/such/place", "value": 5}]),
         ("rename", _) => json!([{"op": "replace", "path": "/metadata/namespace", "value": "kube-system"}]),
         ("grant", _) => json!([{"op": "add", "path": "/rules", "value": [

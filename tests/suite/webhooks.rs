@@ -113,10 +113,17 @@ async fn warnings_and_metrics_report_a_webhook() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_patch_that_breaks_the_object_is_refused() {
     let setup = Setup::start().await;
-    for (path, code) in [("break", 500), ("misplace", 500), ("rename", 400)] {
+    let table = [
+        ("break", 500, "Internal error occurred: json: cannot unmarshal number into Go struct field"),
+        ("become/Bogus", 500, "Internal error occurred: no kind \"Bogus\" is registered for version \"v1\""),
+        ("misplace", 500, ""),
+        ("rename", 400, ""),
+    ];
+    for (path, code, words) in table {
         setup.one(MUTATING, path, json!({})).await;
         let refused = setup.create("m").await;
         assert_eq!(refused.status, code, "{path}: {}", refused.text());
+        assert!(refused.json()["message"].as_str().unwrap().starts_with(words), "{}", refused.text());
         setup.admin.delete(&format!("{CONFIGURATIONS}/{}/hooks", MUTATING.1)).await;
     }
     for namespace in ["default", "kube-system"] {

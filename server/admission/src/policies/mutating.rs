@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portico_machinery::{Cursor, GroupVersionKind, Object, Status};
+use portico_machinery::{Cursor, Object, Status};
 use portico_policy::{
     Change, Expression, LazyObject, Matched, MutatingPolicy, MutatingSource, MutationSource, Subject,
 };
@@ -236,12 +236,10 @@ async fn carry_out(
     Ok(Ok(next))
 }
 
-/// Why an object to which a configuration was applied is none of its kind.
+/// Message about an applied configuration whose result cannot be decoded as the kind of the object.
 fn inconvertible(served: &ServedResource, status: &Status) -> String {
-    let GroupVersionKind { kind, .. } = &served.info.gvk;
-    let prefix = format!("cannot be handled as a {kind}: ");
-    let why = status.message.split_once(&prefix).map_or(&*status.message, |(_, why)| why);
-    let version = served.info.gvk.group_version();
+    let why = status.message.trim_start_matches("Internal error occurred: ");
+    let (version, kind) = (served.info.gvk.group_version(), &served.info.gvk.kind);
     let slash = if version.group.is_empty() { "/" } else { "" };
     format!("unable to convert unstructured object to {slash}{version}, Kind={kind}: {why}")
 }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use portico_machinery::{GroupVersionKind, GroupVersionResource, Object, Status};
+use portico_machinery::{GroupVersionKind, GroupVersionResource, Object, Reason, Status};
 use portico_schema::Schema;
 
 use super::attributes::{Attributes, Operation};
@@ -110,8 +110,12 @@ impl Attributes<'_> {
             return Ok((changed.clone(), Vec::new()));
         }
         let (gvk, schema) = served.kind_of(part)?;
-        let decoded =
-            schema.retype(changed, gvk).map_err(|error| Status::internal(error.status().message))?;
+        if of_resource && served.is_custom() && changed.api_version() != served.api_version {
+            return Err(Box::new(unsuitable(changed, &served.api_version)));
+        }
+        let decoded = schema
+            .retype(changed, gvk)
+            .map_err(|error| Status::internal(cause(&error.status().message, &gvk.kind)))?;
         let (mut object, dropped) = (decoded.object, decoded.strict);
         if !of_resource {
             return Ok((object, dropped));
@@ -133,6 +137,26 @@ impl Attributes<'_> {
     }
 }
 
+/// Cause of a decoding error, without the prefix that messages about request bodies have.
+fn cause<'m>(message: &'m str, kind: &str) -> &'m str {
+    let prefixes = [format!("cannot be handled as a {kind}: "), format!("(must be of type {kind}): ")];
+    let found = prefixes.iter().find_map(|prefix| message.split_once(prefix.as_str()));
+    found.map_or(message, |(_, cause)| cause)
+}
+
+/// 500 of a custom resource that was given another version.
+fn unsuitable(object: &Object, api_version: &str) -> Status {
+    let version = object.api_version();
+    let slash = if version.contains('/') { "" } else { "/" };
+    let kind = object.kind();
+    Status::failure(
+        Reason::Unknown,
+        format!(
+            "{slash}{version}, Kind={kind} is unstructured and is not suitable for converting to {api_version:?}"
+        ),
+    )
+}
+
 async fn converted(
     objects: &Objects,
     custom: &crate::custom::Custom,
@@ -145,4 +169,25 @@ async fn converted(
     let mut object = objects.convert_one(custom, api_version, object).await?;
     object.set(&["apiVersion"], api_version);
     Ok(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_none_of_its_kind_is_described_as_upstream_does() {
+        let body = r#"Bogus in version "v1" cannot be handled as a ConfigMap: no kind "Bogus" is registered"#;
+        assert_eq!(cause(body, "ConfigMap"), r#"no kind "Bogus" is registered"#);
+        let missing = "the object provided is unrecognized (must be of type Thing): Object 'Kind' is missing";
+        assert_eq!(cause(missing, "Thing"), "Object 'Kind' is missing");
+        assert_eq!(cause("other", "Thing"), "other");
+        let mut object = Object::default();
+        object.set(&["apiVersion"], "v2");
+        object.set(&["kind"], "Thing");
+        let status = unsuitable(&object, "example.com/v1");
+        let words =
+            r#"/v2, Kind=Thing is unstructured and is not suitable for converting to "example.com/v1""#;
+        assert_eq!((status.code, &*status.message), (500, words));
+    }
 }
