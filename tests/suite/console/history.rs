@@ -217,7 +217,7 @@ async fn the_history_of_a_namespace_begins_with_its_creation_for_its_owner() {
         let made = present.post(path, object).await;
         assert_eq!(made.status, 201, "{}", made.text());
         let again = revision(&made.json());
-        assert_eq!(states_of(&present, &named).await, [again.clone()], "{resource}");
+        assert_eq!(states_of(&present, &named).await, [&*again], "{resource}");
         assert_eq!(present.post(LIST, &json!({"target": all, "revision": again})).await.status, 200);
         present
             .post(RESTORE, &json!({"target": named, "revision": first}))
