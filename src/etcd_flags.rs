@@ -15,7 +15,13 @@ const TLS: &str = "etcds://";
 pub(crate) struct EtcdFlags {
     /// Keep everything in this etcd, 3.5.13 or newer, as kube-apiserver does, which may be another server of it: URLs of its
     /// members.
-    #[arg(long, value_name = "URL,...", value_delimiter = ',', env = "PORTICO_ETCD_SERVERS")]
+    #[arg(
+        long,
+        value_name = "URL,...",
+        value_delimiter = ',',
+        env = "PORTICO_ETCD_SERVERS",
+        hide_env_values = true
+    )]
     pub(crate) etcd_servers: Vec<String>,
     /// What all keys in etcd begin with.
     #[arg(long, value_name = "PREFIX", default_value = "/registry", env = "PORTICO_ETCD_PREFIX")]
@@ -39,6 +45,14 @@ pub(crate) struct EtcdFiles {
 }
 
 impl EtcdFlags {
+    /// Checks the URLs of the members.
+    ///
+    /// # Errors
+    /// What is wrong with one of them; the message does not repeat it.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        check_members(self.etcd_servers.iter().map(String::as_str))
+    }
+
     /// The etcd, if there is to be one; `read` reads the file of a flag.
     ///
     /// # Errors
@@ -88,6 +102,7 @@ pub(crate) fn of_url(url: &str) -> Result<Option<EtcdSettings>, String> {
     if members.is_empty() || members.split(',').any(str::is_empty) {
         return Err("a member of etcd is missing: etcd://HOST:PORT,HOST:PORT/PREFIX".to_owned());
     }
+    check_members(rest.split(','))?;
     let members = members.split(',').map(|member| format!("{scheme}://{member}"));
     let mut settings = EtcdSettings::new(members.collect());
     if !prefix.is_empty() {
@@ -96,9 +111,29 @@ pub(crate) fn of_url(url: &str) -> Result<Option<EtcdSettings>, String> {
     Ok(Some(settings))
 }
 
+/// Refuses users, passwords and parameters: members are not shown any, and logs would show them.
+fn check_members<'m>(mut members: impl Iterator<Item = &'m str>) -> Result<(), String> {
+    if members.any(|member| member.contains(['@', '?'])) {
+        let why = "URLs of etcd have no user, password or parameter: use --etcd-certfile and --etcd-keyfile";
+        return Err(why.to_owned());
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_password_in_a_url_of_etcd_is_refused_and_not_repeated() {
+        for url in ["etcd://u:s3cret@a:1", "etcd://a:1,u:s3cret@b:2/p", "etcds://a:1/p?password=s3cret"] {
+            let why = of_url(url).unwrap_err();
+            assert!(
+                why.contains("no user, password or parameter") && !why.contains("s3cret"),
+                "{url}: {why}"
+            );
+        }
+    }
 
     #[test]
     fn an_etcd_is_found_by_its_url() {

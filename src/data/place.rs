@@ -114,6 +114,7 @@ impl Place {
 
     /// The etcd, if that is meant.
     pub(super) fn etcd(&self) -> Result<Option<EtcdSettings>, Failure> {
+        self.etcd.check().map_err(Failure::Asked)?;
         self.etcd.settings(read)
     }
 

@@ -5,6 +5,7 @@
 use clap::builder::OsStr;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches};
+use portico_kit::url_password::without_secrets;
 
 use super::SettingError;
 
@@ -147,6 +148,7 @@ pub(super) fn given(matches: &ArgMatches) -> Result<Vec<ForeignFlag>, SettingErr
         for value in values {
             if !flag.takes(value) {
                 let setting = format!("--{}", flag.name);
+                let value = without_secrets(value);
                 return Err(SettingError::new(
                     &setting,
                     format!("{value:?} cannot be given here: {}", flag.why),

@@ -121,6 +121,7 @@ impl StoreSettings {
     /// When a file cannot be read.
     pub(crate) fn etcd(&self) -> Result<Option<EtcdSettings>, SettingError> {
         let read = |setting, path: &Path| files::read(setting, path);
+        self.etcd.check().map_err(|why| SettingError::new("--etcd-servers", why))?;
         let Some(mut settings) = self.etcd.settings(read)? else { return Ok(None) };
         if !self.history_retention.archive.is_empty() {
             let why = "etcd keeps the history of all resources alike: only a duration may be given";
