@@ -192,7 +192,7 @@ impl Server {
         let surroundings = hooks::Surroundings { tasks: &tasks, own: address, from_folder };
         let components =
             hooks::Components::join(&settings, &registry, &kinds, &hooks, &process, surroundings)?;
-        components.add_checks(&health, &store)?;
+        components.add_checks(&health, &store, &registry, &admission)?;
         encryption.add_check(&health)?;
         encryption.watch(&tasks);
         let issuing = (&identity, issuers.as_ref(), signer.as_deref());

@@ -93,6 +93,7 @@ mod tls_settings;
 mod token_signer;
 mod tracing;
 mod type_checking;
+mod unreadable_rules;
 mod uses;
 mod volume_protection;
 mod weaknesses;

@@ -5,15 +5,18 @@ use std::time::Duration;
 use portico_kit::drain;
 use portico_kit::health::{Endpoint, Health, HealthQuery};
 use portico_kit::lifecycle::Signal;
+use portico_proto::convert::Check;
 
 /// How often readiness is looked at until it is there.
 const PERIOD: Duration = Duration::from_millis(2);
 
-/// Resolves when a configuration has come and `/readyz` would answer 200.
+/// Resolves when a configuration has come and `/readyz` would answer 200, but for rules of admission that cannot be read: they are
+/// repaired over the API.
 pub(super) async fn ready(synced: Signal, health: Health) {
     synced.signaled().await;
+    let query = HealthQuery { exclude: vec![Check::ADMISSION_RULES.to_owned()], ..HealthQuery::default() };
     let mut ticks = tokio::time::interval(PERIOD);
-    while !health.run(Endpoint::Readyz, &HealthQuery::default()).await.passed() {
+    while !health.run(Endpoint::Readyz, &query).await.passed() {
         ticks.tick().await;
     }
 }

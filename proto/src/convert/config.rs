@@ -51,6 +51,12 @@ pub struct Check {
     pub message: String,
 }
 
+impl Check {
+    /// Name of the check of `/readyz` that fails while rules of admission cannot be read. A process does not wait for it before it
+    /// serves: such rules are repaired over the API.
+    pub const ADMISSION_RULES: &str = "admission-rules";
+}
+
 /// Names of [`Payload::Setting`] entries. Lists are one text a line.
 pub mod setting {
     /// Issuers of service accounts' tokens, first the one that signs.

@@ -12,6 +12,7 @@ use portico_registry::{
 use portico_store::{Operation, Txn};
 
 use crate::loaded::Loaded;
+use crate::matching::Configured;
 use crate::metrics::Metrics;
 use crate::mutation::MutatingSteps;
 use crate::plugins::{NAMESPACE_AUTO_PROVISION, NAMESPACE_LIFECYCLE, RESOURCE_QUOTA};
@@ -98,6 +99,17 @@ impl AdmissionChain {
         Ok(met)
     }
 
+    /// Checks that all policies, bindings and webhooks are in force.
+    ///
+    /// # Errors
+    /// Names those that cannot be read: requests that they might concern are refused.
+    pub async fn check_rules(&self, objects: &Objects) -> std::result::Result<(), String> {
+        check_rules(self.mutating.policies.as_ref(), objects).await?;
+        check_rules(self.mutating.webhooks.as_ref(), objects).await?;
+        check_rules(self.validating.policies.as_ref(), objects).await?;
+        check_rules(self.validating.webhooks.as_ref(), objects).await
+    }
+
     fn quotas<'a>(
         &'a self,
         objects: &'a Objects,
@@ -108,6 +120,15 @@ impl AdmissionChain {
         let counted = attributes.served.info.namespaced && !write.new.namespace().is_empty();
         counted.then_some(Quotas { objects, attributes, write, shared, limited: &self.limited })
     }
+}
+
+async fn check_rules<C: Configured>(
+    configured: Option<&C>,
+    objects: &Objects,
+) -> std::result::Result<(), String> {
+    let Some(configured) = configured else { return Ok(()) };
+    let all = configured.read(objects).await.map_err(|status| status.message)?;
+    C::problem(&all).map_or(Ok(()), |problem| Err(problem.to_owned()))
 }
 
 impl Admission for AdmissionChain {

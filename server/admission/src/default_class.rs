@@ -2,7 +2,8 @@
 
 use portico_machinery::Object;
 
-use crate::plugin::{Mutating, MutationRequest, Plugin, Target, all};
+use crate::listing::all;
+use crate::plugin::{Mutating, MutationRequest, Plugin, Target};
 use portico_registry::Objects;
 
 /// A plugin of this kind.
@@ -51,6 +52,7 @@ impl Plugin for DefaultClass {
                 return Ok(());
             }
             let classes = all(objects, self.classes.0, self.classes.1).await?;
+            let classes = classes.complete(&change.attributes)?;
             if let Some(class) = marked(&classes, self.marks) {
                 change.new.set(&path, class.name());
             }

@@ -2,15 +2,19 @@
 //!
 //! Made when a request asks for it next, out of the store's snapshot: a policy is in force with the next request, also where another
 //! process has written it, as the registry catches up with the store before it admits a request. It is generic over the derived type.
+//!
+//! An object that cannot be read stays in force as it was read last by this process. Without such a state the set is incomplete.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use portico_machinery::{GroupResource, Object};
 use portico_registry::{Objects, Result, ServedResource, stored};
-use portico_store::Snapshot;
+use portico_store::{Record, Snapshot, Unreadable};
+
+use crate::listing;
 
 /// What is made of each object of a resource, in order of their names.
 pub(crate) struct Derived<T> {
@@ -18,17 +22,69 @@ pub(crate) struct Derived<T> {
     resource: GroupResource,
     served: OnceLock<Arc<ServedResource>>,
     make: Box<dyn Fn(&Object) -> T + Send + Sync>,
-    made: ArcSwap<Made<T>>,
+    made: ArcSwap<DerivedSet<T>>,
     /// Held by the one who makes.
     making: Mutex<()>,
 }
 
-struct Made<T> {
+/// All that was made of one state of a resource.
+pub(crate) struct DerivedSet<T> {
     /// The revision of the last change of the resource; nothing was read yet when it is negative.
     changed: i64,
-    /// By name, and the revision of the object that it is made of.
-    by_name: HashMap<Box<str>, (i64, Arc<T>)>,
-    all: Arc<[Arc<T>]>,
+    by_name: BTreeMap<Box<str>, Source<T>>,
+    all: Box<[Arc<T>]>,
+    /// Objects that could not be read, in force or not.
+    unreadable: Box<[Unreadable]>,
+    problem: Option<String>,
+}
+
+/// One item, and the state of the object that it is made of.
+struct Source<T> {
+    revision: i64,
+    uid: Box<str>,
+    item: Arc<T>,
+}
+
+impl<T> Source<T> {
+    fn new(record: &Record, item: Arc<T>) -> Self {
+        Self { revision: record.revision, uid: record.value.uid().into(), item }
+    }
+
+    /// True if the object that cannot be read is the same one in another state, as far as is known.
+    fn is_of(&self, object: &Unreadable) -> bool {
+        object.has_key() && (object.uid().is_empty() || *self.uid == *object.uid())
+    }
+}
+
+impl<T> Clone for Source<T> {
+    fn clone(&self) -> Self {
+        Self { revision: self.revision, uid: self.uid.clone(), item: Arc::clone(&self.item) }
+    }
+}
+
+impl<T> DerivedSet<T> {
+    /// Returns the items in order of the objects' names.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<T>> {
+        self.all.iter()
+    }
+
+    /// Names the objects that cannot be read and have no earlier state in force, if there are any.
+    pub(crate) fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+
+    /// True if this was made of the snapshot's state or a later one. Objects become readable without a change of the resource.
+    fn covers(&self, snapshot: &Snapshot) -> bool {
+        let is_same = || self.unreadable.iter().eq(snapshot.unreadable_in(None));
+        self.changed > snapshot.changed() || (self.changed == snapshot.changed() && is_same())
+    }
+}
+
+impl<T> Default for DerivedSet<T> {
+    fn default() -> Self {
+        let (by_name, all, unreadable) = Default::default();
+        Self { changed: -1, by_name, all, unreadable, problem: None }
+    }
 }
 
 impl<T> Derived<T> {
@@ -38,28 +94,27 @@ impl<T> Derived<T> {
         resource: &str,
         make: impl Fn(&Object) -> T + Send + Sync + 'static,
     ) -> Self {
-        let none = Made { changed: -1, by_name: HashMap::new(), all: Arc::from([]) };
         let resource = GroupResource::new(group, resource);
         Self {
             resource,
             served: OnceLock::new(),
             make: Box::new(make),
-            made: ArcSwap::from_pointee(none),
+            made: ArcSwap::from_pointee(DerivedSet::default()),
             making: Mutex::new(()),
         }
     }
 
     /// All that is made of the objects that there are now, if that is known without waiting.
-    pub(crate) fn known(&self, objects: &Objects) -> Option<Arc<[Arc<T>]>> {
+    pub(crate) fn known(&self, objects: &Objects) -> Option<Arc<DerivedSet<T>>> {
         Some(self.of(&objects.store.cached(&self.served(objects)?.storage)?))
     }
 
     /// All that is made of the objects that there are now; none where the resource is not served.
-    pub(crate) async fn all(&self, objects: &Objects) -> Result<Arc<[Arc<T>]>> {
+    pub(crate) async fn all(&self, objects: &Objects) -> Result<Arc<DerivedSet<T>>> {
         if let Some(known) = self.known(objects) {
             return Ok(known);
         }
-        let Some(served) = self.served(objects) else { return Ok(Arc::from([])) };
+        let Some(served) = self.served(objects) else { return Ok(self.made.load_full()) };
         Ok(self.of(&objects.snapshot(served).await?))
     }
 
@@ -74,36 +129,44 @@ impl<T> Derived<T> {
         self.served.get()
     }
 
-    fn of(&self, snapshot: &Snapshot) -> Arc<[Arc<T>]> {
-        let made = self.made.load();
-        if made.changed >= snapshot.changed() {
-            return Arc::clone(&made.all);
+    fn of(&self, snapshot: &Snapshot) -> Arc<DerivedSet<T>> {
+        let made = self.made.load_full();
+        if made.covers(snapshot) {
+            return made;
         }
         let _making = self.making.lock();
-        let before = self.made.load();
-        if before.changed >= snapshot.changed() {
-            return Arc::clone(&before.all);
+        let before = self.made.load_full();
+        if before.covers(snapshot) {
+            return before;
         }
-        let made = self.make(snapshot, &before);
-        let all = Arc::clone(&made.all);
-        self.made.store(Arc::new(made));
-        all
+        let made = Arc::new(self.make(snapshot, &before));
+        self.made.store(Arc::clone(&made));
+        made
     }
 
-    /// Objects that have not changed keep what was made of them.
-    fn make(&self, snapshot: &Snapshot, before: &Made<T>) -> Made<T> {
-        let mut by_name = HashMap::with_capacity(snapshot.len());
-        let mut all = Vec::with_capacity(snapshot.len());
+    /// Objects that have not changed, or cannot be read, keep what was made of them.
+    fn make(&self, snapshot: &Snapshot, before: &DerivedSet<T>) -> DerivedSet<T> {
+        let mut by_name = BTreeMap::new();
         for record in snapshot.iter() {
             let name = record.key.name();
-            let kept = before.by_name.get(name).filter(|(revision, _)| *revision == record.revision);
-            let item = match kept {
-                Some((_, item)) => Arc::clone(item),
-                None => Arc::new((self.make)(&stored::decode(record))),
+            let kept = before.by_name.get(name).filter(|source| source.revision == record.revision);
+            let source = match kept {
+                Some(source) => source.clone(),
+                None => Source::new(record, Arc::new((self.make)(&stored::decode(record)))),
             };
-            by_name.insert(name.into(), (record.revision, Arc::clone(&item)));
-            all.push(item);
+            by_name.insert(name.into(), source);
         }
-        Made { changed: snapshot.changed(), by_name, all: all.into() }
+        let unreadable: Box<[_]> = snapshot.unreadable_in(None).cloned().collect();
+        let mut missing = Vec::new();
+        for object in &unreadable {
+            let name = object.key().name();
+            match before.by_name.get(name).filter(|source| source.is_of(object)) {
+                Some(source) => drop(by_name.insert(name.into(), source.clone())),
+                None => missing.push(object),
+            }
+        }
+        let problem = listing::problem(&self.resource, missing.into_iter());
+        let all = by_name.values().map(|source| Arc::clone(&source.item)).collect();
+        DerivedSet { changed: snapshot.changed(), by_name, all, unreadable, problem }
     }
 }

@@ -22,6 +22,7 @@ mod image_policy;
 mod in_use_protection;
 mod index;
 mod limit_ranger;
+mod listing;
 mod loaded;
 mod matching;
 mod metrics;

@@ -8,10 +8,10 @@ mod constraints;
 use portico_machinery::rbac::aggregate;
 use portico_machinery::{Cursor, GroupResource, Object};
 
-use crate::plugin::{Mutating, MutationRequest, Plugin, Target, Validating, ValidationRequest, all_in};
+use crate::listing::all_in;
+use crate::plugin::{Mutating, MutationRequest, Plugin, Target, Validating, ValidationRequest};
 use constraints::{Constrained, check};
-use portico_registry::Result;
-use portico_registry::{Objects, Part};
+use portico_registry::{Attributes, Objects, Part, Result};
 use portico_validation::pod_spec::totals::{Amounts, amounts, of_spec};
 
 /// Lists what was filled in.
@@ -31,7 +31,7 @@ impl Plugin for LimitRanger {
             if !is_pod || !concerns(is_pod, change.attributes.part, change.old) {
                 return Ok(());
             }
-            for range in ranges(objects, change.new.namespace()).await? {
+            for range in ranges(objects, &change.attributes, change.new).await? {
                 fill_in(change.new, &range);
             }
             Ok(())
@@ -43,7 +43,7 @@ impl Plugin for LimitRanger {
             let write = request;
             let is_pod = request.attributes.served.resource.resource == "pods";
             if concerns(is_pod, write.attributes.part, write.old) {
-                for range in ranges(objects, write.new.namespace()).await? {
+                for range in ranges(objects, &write.attributes, write.new).await? {
                     let errors = errors_of(&range, write.new, is_pod);
                     if !errors.is_empty() {
                         return Err(request.forbidden(&aggregate(&errors)));
@@ -61,8 +61,9 @@ fn concerns(is_pod: bool, part: Part<'_>, old: Option<&Object>) -> bool {
     !deleting && (!is_pod || old.is_none() || part == RESIZE)
 }
 
-async fn ranges(objects: &Objects, namespace: &str) -> Result<Vec<Object>> {
-    all_in(objects, namespace, &GroupResource::new("", "limitranges")).await
+async fn ranges(objects: &Objects, attributes: &Attributes<'_>, new: &Object) -> Result<Vec<Object>> {
+    let ranges = all_in(objects, new.namespace(), &GroupResource::new("", "limitranges")).await?;
+    ranges.complete(attributes)
 }
 
 /// Fills in what containers do not set, and notes it.

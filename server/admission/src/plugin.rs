@@ -3,9 +3,8 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use portico_machinery::{GroupResource, Object, Status};
-use portico_registry::options::ListOptions;
-use portico_registry::{Attributes, Objects, Operation, Result, stored};
+use portico_machinery::{Object, Status};
+use portico_registry::{Attributes, Objects, Operation, Result};
 
 /// A write that a plugin may change: complete, not prepared, not validated.
 pub(crate) struct MutationRequest<'a> {
@@ -105,22 +104,4 @@ pub(crate) trait Plugin: Send + Sync {
     fn validate_delete<'a>(&'a self, _objects: &'a Objects, _request: DeleteRequest<'a>) -> Validating<'a> {
         Box::pin(async { Ok(Vec::new()) })
     }
-}
-
-/// All objects of a resource in a namespace, decoded; none when it is not served.
-pub(crate) async fn all_in(
-    objects: &Objects,
-    namespace: &str,
-    resource: &GroupResource,
-) -> Result<Vec<Object>> {
-    let Ok(served) = objects.served(resource) else { return Ok(Vec::new()) };
-    let snapshot = objects.snapshot(&served).await?;
-    Ok(snapshot.range(Some(namespace), None).map(|record| stored::decode(record)).collect())
-}
-
-/// All objects of a resource of the cluster, decoded; none when it is not served.
-pub(crate) async fn all(objects: &Objects, group: &str, resource: &str) -> Result<Vec<Object>> {
-    let Ok(served) = objects.served(&GroupResource::new(group, resource)) else { return Ok(Vec::new()) };
-    let page = objects.list(&served, "", &ListOptions::default()).await?;
-    Ok(page.records.iter().map(|record| stored::decode(record)).collect())
 }

@@ -14,7 +14,7 @@ mod usage;
 
 use std::sync::Arc;
 
-use portico_machinery::{GroupResource, Object};
+use portico_machinery::GroupResource;
 use portico_quota::{Surroundings, evaluator};
 use portico_store::{Change, Key, Operation, Record, Txn};
 
@@ -22,9 +22,9 @@ use portico_registry::Result;
 
 use portico_registry::Objects;
 use portico_registry::attempts::{MAX_WRITE_ATTEMPTS, too_busy};
-use portico_registry::stored;
 use portico_registry::{Attributes, Charged, Write};
 
+use crate::listing::Listing;
 pub(crate) use configuration::QuotaConfiguration;
 use demand::QuotaDemand;
 use handles::handles;
@@ -60,7 +60,7 @@ impl Quotas<'_> {
         let asked = self.asked(&surroundings);
         let mut turn = None;
         for _ in 0..MAX_WRITE_ATTEMPTS {
-            if self.stored().await?.is_empty() {
+            if self.stored().await?.complete(&self.attributes)?.is_empty() {
                 // Nothing counts it, but something may have to cover it.
                 return asked.taken(&[]).map(|_| None);
             }
@@ -89,8 +89,7 @@ impl Quotas<'_> {
     /// 403 in upstream's words when it does not.
     pub(crate) async fn check(&self) -> Result<()> {
         let Some(surroundings) = self.surroundings().await? else { return Ok(()) };
-        let quotas = self.stored().await?;
-        let quotas: Vec<Object> = quotas.iter().map(|record| stored::decode(record)).collect();
+        let quotas = self.stored().await?.decoded().complete(&self.attributes)?;
         self.asked(&surroundings).taken(&quotas.iter().collect::<Vec<_>>()).map(drop)
     }
 
@@ -101,14 +100,16 @@ impl Quotas<'_> {
 
     /// What surrounds the object, when writes like this one are counted at all and something may count or limit them.
     async fn surroundings(&self) -> Result<Option<Surroundings>> {
-        if self.limited.is_empty() && self.stored().await?.is_empty() {
+        let stored = self.stored().await?;
+        if self.limited.is_empty() && stored.is_empty() {
             return Ok(None);
         }
         let (resource, none) = (&self.attributes.served.resource, Surroundings::default());
         if !handles(resource, &*evaluator(resource, &none), &self.write) {
             return Ok(None);
         }
-        surroundings::of(self.objects, resource, self.write.new).await.map(Some)
+        stored.complete(&self.attributes)?;
+        surroundings::of(self.objects, &self.attributes, self.write.new).await.map(Some)
     }
 
     fn quota_encoder(&self) -> Result<Encoder> {
@@ -118,12 +119,12 @@ impl Quotas<'_> {
     }
 
     /// The quotas of the write's namespace.
-    async fn stored(&self) -> Result<Vec<Arc<Record>>> {
+    async fn stored(&self) -> Result<Listing<Arc<Record>>> {
         // A registry without quotas has none in any namespace.
-        let Ok(kind) = self.objects.served(&quotas()) else { return Ok(Vec::new()) };
+        let Ok(kind) = self.objects.served(&quotas()) else { return Ok(Listing::default()) };
         self.shared.keeps_quotas.get_or_init(|| self.objects.store.keep(&kind.storage));
         let snapshot = self.objects.snapshot(&kind).await?;
-        Ok(snapshot.range(Some(self.write.new.namespace()), None).cloned().collect())
+        Ok(Listing::of_namespace(&kind.resource, &snapshot, self.write.new.namespace()))
     }
 }
 

@@ -32,7 +32,7 @@ pub struct Page {
     /// How many remain, when selectors do not hide it.
     pub(crate) remaining: Option<u64>,
     /// What was left out because it cannot be read.
-    pub(crate) unreadable: Vec<Unreadable>,
+    pub unreadable: Vec<Unreadable>,
 }
 
 impl From<Page> for Listed {

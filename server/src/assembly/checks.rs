@@ -24,7 +24,8 @@ pub(super) fn publish(health: Health, board: Board, known: Signal, ready: Signal
             let results = evaluate(&health).await;
             let readyz = Endpoint::Readyz.name();
             let needed = |check: &Check| check.endpoints.iter().any(|endpoint| endpoint == readyz);
-            if results.iter().all(|(_, check)| check.ok || !needed(check)) {
+            let awaited = |name: &str| name != Check::ADMISSION_RULES;
+            if results.iter().all(|(name, check)| check.ok || !needed(check) || !awaited(name)) {
                 ready.signal();
             }
             let names: BTreeSet<String> = results.iter().map(|(name, _)| name.clone()).collect();

@@ -1,11 +1,13 @@
 //! The components behind the services, and the post-start hooks that start them, under upstream's names.
 
+mod admission;
 mod definitions;
 mod storage;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use portico_admission::AdmissionChain;
 use portico_auth::authz::Rbac;
 use portico_controllers::auto_register::{AutoRegister, Desired, Mode as Managed};
 use portico_controllers::availability::{Availability, ProbeSettings, RegistrySink};
@@ -325,7 +327,13 @@ impl Components {
     }
 
     /// The checks that are no hooks: store, informers, auto-registration.
-    pub(super) fn add_checks(&self, health: &Health, store: &Arc<dyn Store>) -> Result<(), StartError> {
+    pub(super) fn add_checks(
+        &self,
+        health: &Health,
+        store: &Arc<dyn Store>,
+        registry: &Registry,
+        chain: &Arc<AdmissionChain>,
+    ) -> Result<(), StartError> {
         use Endpoint::{Healthz, Livez, Readyz};
         for (endpoints, name) in [(&[Healthz, Livez, Readyz][..], "etcd"), (&[Readyz], "etcd-readiness")] {
             let store = Arc::clone(store);
@@ -336,6 +344,7 @@ impl Components {
             health.add(endpoints, Check::waiting(name, reachable))?;
         }
         storage::add_checks(health, store)?;
+        admission::add_check(health, registry, chain)?;
         let synced = self.informers.synced();
         let informers = move || if synced.is_signaled() { Ok(()) } else { Err("not synced".to_owned()) };
         health.add(&[Readyz], Check::new("informer-sync", informers))?;

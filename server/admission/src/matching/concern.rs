@@ -8,6 +8,7 @@ use portico_registry::{Attributes, Objects, Result};
 
 use super::constraints::{Constraints, MatchedAs};
 use super::target::MatchTarget;
+use crate::listing::not_ready;
 
 /// What is configured with constraints: a webhook, a policy.
 pub(crate) trait Constrained {
@@ -33,6 +34,9 @@ pub(crate) trait Configured {
 
     /// One after another, in the order in which they are asked.
     fn items(all: &Self::All) -> impl Iterator<Item = &Arc<Self::Item>>;
+
+    /// Names those that cannot be read and are not among the items, if there are any.
+    fn problem(all: &Self::All) -> Option<&str>;
 }
 
 /// One whose rules match a request.
@@ -54,7 +58,7 @@ pub(crate) struct LazyTarget<'a> {
 /// Those of a kind that concern a request.
 pub(crate) struct Concern<'a, C: Configured> {
     pub(crate) configured: &'a C,
-    /// Nothing where it takes a wait to know them.
+    /// `None` if it takes a wait to know them, or some cannot be read.
     known: Option<Vec<Match<C::Item>>>,
 }
 
@@ -78,7 +82,8 @@ impl<'a> LazyTarget<'a> {
 impl<'a, C: Configured> Concern<'a, C> {
     /// Nothing where it is known that none is concerned.
     pub(crate) fn of(configured: &'a C, objects: &Objects, target: &LazyTarget<'_>) -> Option<Self> {
-        let Some(all) = configured.known(objects) else { return Some(Self { configured, known: None }) };
+        let known = configured.known(objects).filter(|all| C::problem(all).is_none());
+        let Some(all) = known else { return Some(Self { configured, known: None }) };
         // Nothing is configured: the request need not be described.
         C::items(&all).next()?;
         let found = matching::<C>(&all, objects, target.get()?);
@@ -88,15 +93,19 @@ impl<'a, C: Configured> Concern<'a, C> {
     /// Those whose rules match, in order.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// They cannot be read; 403 if some of them cannot.
     pub(crate) async fn matches(
         self,
         objects: &Objects,
         target: &MatchTarget<'_>,
     ) -> Result<Vec<Match<C::Item>>> {
-        match self.known {
-            Some(found) => Ok(found),
-            None => Ok(matching::<C>(&self.configured.read(objects).await?, objects, target)),
+        if let Some(found) = self.known {
+            return Ok(found);
+        }
+        let all = self.configured.read(objects).await?;
+        match C::problem(&all) {
+            Some(problem) => Err(not_ready(&target.attributes, problem)),
+            None => Ok(matching::<C>(&all, objects, target)),
         }
     }
 }

@@ -61,7 +61,7 @@ impl Selectors {
     /// Whether both select a request.
     ///
     /// # Errors
-    /// 404 when its namespace is not there, 500 for a selector that cannot be used.
+    /// 404 when its namespace is not there, 500 for one that cannot be read and for a selector that cannot be used.
     pub(super) async fn select(
         &self,
         objects: &Objects,
@@ -87,9 +87,9 @@ impl Selectors {
         }
         let resource = GroupResource::new("", "namespaces");
         let served = objects.served(&resource)?;
-        match objects.find(&served, "", target.namespace).await?.object {
-            Some(Ok(record)) => Ok(selector.matches(record.value.indexed().label_entries())),
-            _ => Err(Box::new(Status::not_found(&resource, target.namespace))),
+        match objects.read(&served, "", target.namespace).await? {
+            Some(record) => Ok(selector.matches(record.value.indexed().label_entries())),
+            None => Err(Box::new(Status::not_found(&resource, target.namespace))),
         }
     }
 

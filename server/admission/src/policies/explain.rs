@@ -71,13 +71,14 @@ impl<E: Compiles + Send + Sync + 'static> Hooks<E> {
         if is_excluded(written.served) {
             return Ok(Vec::new());
         }
-        Ok(explain(objects, &self.read(objects).await?, written).await)
+        let all = self.read(objects).await?;
+        Ok(explain(objects, Self::items(&all), written).await)
     }
 }
 
-async fn explain<E: Compiles>(
+async fn explain<'h, E: Compiles + 'h>(
     objects: &Objects,
-    hooks: &[Arc<Hook<E>>],
+    hooks: impl Iterator<Item = &'h Arc<Hook<E>>>,
     written: WriteTarget<'_>,
 ) -> Vec<ExplainedPolicy> {
     let requests = ExplainedRequests::new();

@@ -9,7 +9,7 @@ use portico_registry::{Objects, Result};
 
 use super::binding::Binding;
 use super::policy::Policy;
-use crate::derived::Derived;
+use crate::derived::{Derived, DerivedSet};
 use crate::matching::{Configured, Constrained, Constraints};
 
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -27,11 +27,11 @@ pub(crate) struct Hooks<E> {
     joined: ArcSwap<Joined<E>>,
 }
 
-/// What a join was made of, and what came of it.
-struct Joined<E> {
-    policies: Arc<[Arc<Policy<E>>]>,
-    bindings: Arc<[Arc<Binding>]>,
-    hooks: Arc<[Arc<Hook<E>>]>,
+/// Policies and bindings, and the hooks that they make.
+pub(crate) struct Joined<E> {
+    policies: Arc<DerivedSet<Policy<E>>>,
+    bindings: Arc<DerivedSet<Binding>>,
+    hooks: Box<[Arc<Hook<E>>]>,
 }
 
 impl<E> Hooks<E> {
@@ -41,7 +41,7 @@ impl<E> Hooks<E> {
         bindings: &str,
         compile: impl Fn(&Object) -> Policy<E> + Send + Sync + 'static,
     ) -> Self {
-        let none = Joined { policies: Arc::from([]), bindings: Arc::from([]), hooks: Arc::from([]) };
+        let none = Joined { policies: Arc::default(), bindings: Arc::default(), hooks: Box::default() };
         Self {
             policies: Derived::new(GROUP, policies, compile),
             bindings: Derived::new(GROUP, bindings, Binding::read),
@@ -49,10 +49,14 @@ impl<E> Hooks<E> {
         }
     }
 
-    fn join(&self, policies: Arc<[Arc<Policy<E>>]>, bindings: Arc<[Arc<Binding>]>) -> Arc<[Arc<Hook<E>>]> {
-        let joined = self.joined.load();
+    fn join(
+        &self,
+        policies: Arc<DerivedSet<Policy<E>>>,
+        bindings: Arc<DerivedSet<Binding>>,
+    ) -> Arc<Joined<E>> {
+        let joined = self.joined.load_full();
         if Arc::ptr_eq(&joined.policies, &policies) && Arc::ptr_eq(&joined.bindings, &bindings) {
-            return Arc::clone(&joined.hooks);
+            return joined;
         }
         let mut of_policy: HashMap<&str, Vec<Arc<Binding>>> = HashMap::new();
         for binding in bindings.iter() {
@@ -62,19 +66,16 @@ impl<E> Hooks<E> {
             let bindings = of_policy.remove(policy.name.as_str())?;
             Some(Arc::new(Hook { policy: Arc::clone(policy), bindings }))
         };
-        let hooks: Arc<[Arc<Hook<E>>]> = policies.iter().filter_map(hook).collect();
-        self.joined.store(Arc::new(Joined {
-            policies,
-            bindings: Arc::clone(&bindings),
-            hooks: Arc::clone(&hooks),
-        }));
-        hooks
+        let hooks = policies.iter().filter_map(hook).collect();
+        let joined = Arc::new(Joined { policies, bindings: Arc::clone(&bindings), hooks });
+        self.joined.store(Arc::clone(&joined));
+        joined
     }
 }
 
 impl<E: Send + Sync + 'static> Configured for Hooks<E> {
     type Item = Hook<E>;
-    type All = Arc<[Arc<Hook<E>>]>;
+    type All = Arc<Joined<E>>;
 
     fn known(&self, objects: &Objects) -> Option<Self::All> {
         Some(self.join(self.policies.known(objects)?, self.bindings.known(objects)?))
@@ -86,7 +87,11 @@ impl<E: Send + Sync + 'static> Configured for Hooks<E> {
     }
 
     fn items(all: &Self::All) -> impl Iterator<Item = &Arc<Hook<E>>> {
-        all.iter()
+        all.hooks.iter()
+    }
+
+    fn problem(all: &Self::All) -> Option<&str> {
+        all.policies.problem().or(all.bindings.problem())
     }
 }
 

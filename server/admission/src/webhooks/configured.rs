@@ -6,7 +6,7 @@ use portico_registry::{Objects, Result, WebhookUsers};
 
 use super::configuration::{self, Webhook};
 use super::explain::{Explained, explain};
-use crate::derived::Derived;
+use crate::derived::{Derived, DerivedSet};
 use crate::matching::{Configured, Constrained, Constraints};
 use crate::write_target::WriteTarget;
 
@@ -55,7 +55,7 @@ impl ConfiguredWebhooks {
 
 impl Configured for ConfiguredWebhooks {
     type Item = Webhook;
-    type All = Arc<[Arc<Vec<Arc<Webhook>>>]>;
+    type All = Arc<DerivedSet<Vec<Arc<Webhook>>>>;
 
     fn known(&self, objects: &Objects) -> Option<Self::All> {
         self.derived.known(objects)
@@ -67,6 +67,10 @@ impl Configured for ConfiguredWebhooks {
 
     fn items(all: &Self::All) -> impl Iterator<Item = &Arc<Webhook>> {
         all.iter().flat_map(|of_one| of_one.iter())
+    }
+
+    fn problem(all: &Self::All) -> Option<&str> {
+        all.problem()
     }
 }
 

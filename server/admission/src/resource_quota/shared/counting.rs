@@ -8,6 +8,7 @@ use portico_registry::stored;
 use portico_store::{Change, Expect, Operation, Record, Snapshot, Store, TxnError};
 
 use super::encoder::Encoder;
+use crate::listing::unreadable_in;
 
 /// A write that asks to be counted.
 pub(crate) struct Counting<'a> {
@@ -18,10 +19,11 @@ pub(crate) struct Counting<'a> {
 }
 
 impl Counting<'_> {
-    /// The quotas of the namespace, as they are stored now. `None` if they are not in memory.
+    /// The quotas of the namespace, as they are stored now. `None` if they are not in memory or one of them cannot be read.
     pub(crate) fn quotas(&self, namespace: &str) -> Option<Vec<Arc<Record>>> {
         let quotas = self.store.cached(&self.encoder.kind.storage)?;
-        Some(quotas.range(Some(namespace), None).cloned().collect())
+        let is_complete = unreadable_in(&quotas, namespace).next().is_none();
+        is_complete.then(|| quotas.range(Some(namespace), None).cloned().collect())
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -1,0 +1,112 @@
+//! Objects that admission checks writes by, and what follows when some of them cannot be read from the store.
+//!
+//! A rule that cannot be read must not count as absent: writes that it might concern are refused, as upstream refuses them until
+//! its informers have synced.
+
+use std::sync::Arc;
+
+use portico_machinery::{GroupResource, Object, Status};
+use portico_registry::options::ListOptions;
+use portico_registry::{Attributes, Objects, Result, stored};
+use portico_store::{Record, Snapshot, Unreadable};
+
+/// Upstream's message while its informers have not synced.
+const NOT_READY: &str = "not yet ready to handle request";
+/// Maximum number of objects that one message names.
+const MAX_NAMED: usize = 3;
+
+/// Objects that could be read, and a message about the others.
+pub(crate) struct Listing<T> {
+    pub(crate) objects: Vec<T>,
+    problem: Option<String>,
+}
+
+impl<T> Default for Listing<T> {
+    fn default() -> Self {
+        Self { objects: Vec::new(), problem: None }
+    }
+}
+
+impl<T> Listing<T> {
+    /// True if there are no objects, readable or not.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.objects.is_empty() && self.problem.is_none()
+    }
+
+    /// Returns the objects if all of them could be read.
+    ///
+    /// # Errors
+    /// 403 of the request, which names those that could not be read.
+    pub(crate) fn complete(self, attributes: &Attributes<'_>) -> Result<Vec<T>> {
+        match self.problem {
+            Some(problem) => Err(not_ready(attributes, &problem)),
+            None => Ok(self.objects),
+        }
+    }
+}
+
+impl Listing<Arc<Record>> {
+    /// The objects of a namespace. One whose key is damaged may belong to any namespace.
+    pub(crate) fn of_namespace(resource: &GroupResource, snapshot: &Snapshot, namespace: &str) -> Self {
+        let objects = snapshot.range(Some(namespace), None).cloned().collect();
+        Self { objects, problem: problem(resource, unreadable_in(snapshot, namespace)) }
+    }
+
+    pub(crate) fn decoded(self) -> Listing<Object> {
+        let objects = self.objects.iter().map(|record| stored::decode(record)).collect();
+        Listing { objects, problem: self.problem }
+    }
+}
+
+/// Objects that cannot be read and may belong to a namespace.
+pub(crate) fn unreadable_in<'s>(
+    snapshot: &'s Snapshot,
+    namespace: &'s str,
+) -> impl Iterator<Item = &'s Unreadable> {
+    let all = snapshot.unreadable_in(None);
+    all.filter(move |object| !object.has_key() || object.key().namespace() == namespace)
+}
+
+/// All objects of a resource in a namespace, decoded; none if the resource is not served.
+pub(crate) async fn all_in(
+    objects: &Objects,
+    namespace: &str,
+    resource: &GroupResource,
+) -> Result<Listing<Object>> {
+    let Ok(served) = objects.served(resource) else {
+        return Ok(Listing::default());
+    };
+    let snapshot = objects.snapshot(&served).await?;
+    Ok(Listing::of_namespace(resource, &snapshot, namespace).decoded())
+}
+
+/// All objects of a resource of the cluster, decoded; none if the resource is not served.
+pub(crate) async fn all(objects: &Objects, group: &str, resource: &str) -> Result<Listing<Object>> {
+    let resource = GroupResource::new(group, resource);
+    let Ok(served) = objects.served(&resource) else {
+        return Ok(Listing::default());
+    };
+    let page = objects.list(&served, "", &ListOptions::default()).await?;
+    let problem = problem(&resource, page.unreadable.iter());
+    Ok(Listing { objects: page.records.iter().map(|record| stored::decode(record)).collect(), problem })
+}
+
+/// Names objects that cannot be read and how to repair them; `None` if there are none.
+pub(crate) fn problem<'u>(
+    resource: &GroupResource,
+    mut unreadable: impl Iterator<Item = &'u Unreadable>,
+) -> Option<String> {
+    let mut names = vec![unreadable.next()?.key().path()];
+    names.extend(unreadable.by_ref().take(MAX_NAMED - 1).map(|object| object.key().path()));
+    let more = unreadable.count();
+    let names = names.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() };
+    Some(format!(
+        "{resource} {names} cannot be read from the storage: restore the encryption key or delete the object"
+    ))
+}
+
+/// 403 of a request that might concern an object that cannot be read.
+pub(crate) fn not_ready(attributes: &Attributes<'_>, problem: &str) -> Box<Status> {
+    let name = if attributes.name.is_empty() { "Unknown" } else { attributes.name };
+    Box::new(Status::forbidden(&attributes.served.resource, name, &format!("{NOT_READY}: {problem}")))
+}

@@ -1,0 +1,354 @@
+//! Rules of admission that cannot be read from the store: what they might refuse is refused, and they can be repaired.
+
+use std::path::{Path, PathBuf};
+
+use http::Method;
+use portico_tests::http::{Answer, Http};
+use portico_tests::{Launch, Portico, PostgresServer, skipped, until};
+use serde_json::{Value, json};
+
+const NOT_READY: &str = "not yet ready to handle request: ";
+const GATE: &str = "AllowUnsafeMalformedObjectDeletion=true";
+const UNSAFE: &str = r#"{"ignoreStoreReadErrorWithClusterBreakingPotential":true}"#;
+const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
+
+/// A kind of rules: its resource, the folder of its path, an object of it, and a write that it might concern.
+struct Rules {
+    resource: &'static str,
+    folder: &'static str,
+    kind: &'static str,
+    rest: Value,
+    probe: fn() -> (&'static str, Value),
+    /// True if no write is admitted without them.
+    concerns_everything: bool,
+}
+
+fn rules() -> Vec<Rules> {
+    let configuration = |resource, kind, rest| Rules {
+        resource,
+        folder: GROUP,
+        kind,
+        rest,
+        probe: config_map,
+        concerns_everything: true,
+    };
+    let of_secrets = json!([{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["secrets"], "operations": ["CREATE"]}]);
+    let constraints = json!({"resourceRules": of_secrets});
+    let webhook = json!({"webhooks": [{"name": "rule.example.com", "failurePolicy": "Ignore", "sideEffects": "None",
+        "admissionReviewVersions": ["v1"], "clientConfig": {"url": "https://127.0.0.1:1/x"}, "rules": of_secrets}]});
+    let change = json!({"patchType": "ApplyConfiguration",
+        "applyConfiguration": {"expression": "Object{metadata: Object.metadata{labels: {'a': 'b'}}}"}});
+    let validating =
+        json!({"spec": {"matchConstraints": constraints, "validations": [{"expression": "true"}]}});
+    let mutating = json!({"spec": {"matchConstraints": constraints, "mutations": [change], "reinvocationPolicy": "Never"}});
+    let binding = json!({"spec": {"policyName": "rule", "validationActions": ["Deny"]}});
+    let others = |resource, folder, kind, rest, probe| Rules {
+        resource,
+        folder,
+        kind,
+        rest,
+        probe,
+        concerns_everything: false,
+    };
+    vec![
+        configuration("validatingadmissionpolicies", "ValidatingAdmissionPolicy", validating),
+        configuration("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", binding),
+        configuration("mutatingadmissionpolicies", "MutatingAdmissionPolicy", mutating),
+        configuration(
+            "mutatingadmissionpolicybindings",
+            "MutatingAdmissionPolicyBinding",
+            json!({"spec": {"policyName": "rule"}}),
+        ),
+        configuration("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", webhook.clone()),
+        configuration("mutatingwebhookconfigurations", "MutatingWebhookConfiguration", webhook),
+        others(
+            "limitranges",
+            "/api/v1/namespaces/ruled",
+            "LimitRange",
+            json!({"spec": {"limits": [{"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}}]}}),
+            claim,
+        ),
+        others(
+            "resourcequotas",
+            "/api/v1/namespaces/ruled",
+            "ResourceQuota",
+            json!({"spec": {"hard": {"secrets": "5"}}}),
+            config_map,
+        ),
+        others("priorityclasses", "/apis/scheduling.k8s.io/v1", "PriorityClass", json!({"value": 7}), pod),
+        others(
+            "storageclasses",
+            "/apis/storage.k8s.io/v1",
+            "StorageClass",
+            json!({"provisioner": "example.com/p"}),
+            claim,
+        ),
+        others(
+            "ingressclasses",
+            "/apis/networking.k8s.io/v1",
+            "IngressClass",
+            json!({"spec": {"controller": "example.com/c"}}),
+            ingress,
+        ),
+    ]
+}
+
+fn config_map() -> (&'static str, Value) {
+    ("/api/v1/namespaces/ruled/configmaps", json!({"kind": "ConfigMap", "apiVersion": "v1"}))
+}
+
+fn claim() -> (&'static str, Value) {
+    let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}});
+    let claim = json!({"kind": "PersistentVolumeClaim", "apiVersion": "v1", "spec": spec});
+    ("/api/v1/namespaces/ruled/persistentvolumeclaims", claim)
+}
+
+fn pod() -> (&'static str, Value) {
+    let spec = json!({"serviceAccountName": "own", "automountServiceAccountToken": false,
+        "containers": [{"name": "c", "image": "i"}]});
+    ("/api/v1/namespaces/ruled/pods", json!({"kind": "Pod", "apiVersion": "v1", "spec": spec}))
+}
+
+fn ingress() -> (&'static str, Value) {
+    let spec = json!({"defaultBackend": {"service": {"name": "s", "port": {"number": 80}}}});
+    let ingress = json!({"kind": "Ingress", "apiVersion": "networking.k8s.io/v1", "spec": spec});
+    ("/apis/networking.k8s.io/v1/namespaces/ruled/ingresses", ingress)
+}
+
+impl Rules {
+    fn path(&self) -> String {
+        format!("{}/{}", self.folder, self.resource)
+    }
+
+    /// Group and resource, as encryption configurations name them.
+    fn full_name(&self) -> String {
+        match self.folder.strip_prefix("/apis/").and_then(|folder| folder.split('/').next()) {
+            Some(group) => format!("{}.{group}", self.resource),
+            None => self.resource.to_owned(),
+        }
+    }
+
+    /// Text that the stored object holds, and no other.
+    fn mark(&self) -> String {
+        format!("the-mark-of-{}-objects", self.resource)
+    }
+
+    async fn create(&self, http: &Http) {
+        let version = match self.folder.strip_prefix("/apis/") {
+            Some(version) => version,
+            None => "v1",
+        };
+        let mut object = self.rest.clone();
+        object["kind"] = self.kind.into();
+        object["apiVersion"] = version.into();
+        object["metadata"] = json!({"name": "rule", "annotations": {"example.com/mark": self.mark()}});
+        created(&http.post(&self.path(), &object).await);
+    }
+
+    /// Makes the write that the rules might concern.
+    async fn write(&self, http: &Http) -> Answer {
+        let (path, mut object) = (self.probe)();
+        object["metadata"] = json!({"generateName": "probe-"});
+        http.post(path, &object).await
+    }
+
+    /// Requires that what the rules might concern is refused, that all else goes on, and that `/readyz` says so.
+    async fn assert_refused(&self, http: &Http) {
+        let refusal = self.write(http).await.status_body(403, "Forbidden");
+        let message = refusal["message"].as_str().unwrap();
+        let names = format!("{} {}rule cannot be read", self.full_name(), self.namespace());
+        assert!(message.contains(NOT_READY) && message.contains(&names), "{}: {message}", self.resource);
+        assert_eq!(http.get("/api/v1/configmaps").await.status, 200);
+        let ready = http.get("/readyz?verbose").await;
+        let is_named = ready.text().contains("[-]admission-rules failed");
+        assert_eq!((ready.status == 500, is_named), (self.concerns_everything, self.concerns_everything));
+        let elsewhere =
+            json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"generateName": "probe-"}});
+        let answer = http.post("/api/v1/namespaces/default/configmaps", &elsewhere).await;
+        assert_eq!(answer.status == 201, !self.concerns_everything, "{}: {}", self.resource, answer.text());
+        // Rules themselves are written.
+        let other = json!({"kind": "ValidatingWebhookConfiguration", "apiVersion": "admissionregistration.k8s.io/v1",
+            "metadata": {"generateName": "other-"}});
+        created(&http.post(&format!("{GROUP}/validatingwebhookconfigurations?dryRun=All"), &other).await);
+    }
+
+    fn namespace(&self) -> &str {
+        if self.folder.ends_with("/ruled") { "ruled/" } else { "" }
+    }
+}
+
+fn created(answer: &Answer) {
+    assert_eq!(answer.status, 201, "{}", answer.text());
+}
+
+/// Seals each kind of rules with the first key, but this one with the second.
+fn write_keys(file: &Path, other: Option<&str>) {
+    let rule = |rules: &Rules| {
+        let key = if other == Some(rules.resource) { 2 } else { 1 };
+        format!("{{resources: [{}], providers: [{}]}}", rules.full_name(), provider(&[key]))
+    };
+    let rules: Vec<_> = rules().iter().map(rule).collect();
+    write_config(file, &rules.join(", "));
+}
+
+fn provider(keys: &[u8]) -> String {
+    let key = |key: &u8| {
+        let secret = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, [*key; 32]);
+        format!("{{name: k{key}, secret: '{secret}'}}")
+    };
+    format!("{{secretbox: {{keys: [{}]}}}}", keys.iter().map(key).collect::<Vec<_>>().join(", "))
+}
+
+fn write_config(file: &Path, rules: &str) {
+    let head = "kind: EncryptionConfiguration\napiVersion: apiserver.config.k8s.io/v1\nresources";
+    std::fs::write(file, format!("{head}: [{rules}]\n")).unwrap();
+}
+
+fn encrypted(launch: Launch) -> (Launch, PathBuf) {
+    let (launch, folder) = launch.prepared();
+    let file = folder.join("encryption.yaml");
+    (launch.args(&["--encryption-provider-config", &file.to_string_lossy()]), file)
+}
+
+/// One object of each kind of rules, and what writes of tests need.
+async fn create_all(http: &Http) {
+    let namespace = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "ruled"}});
+    created(&http.post("/api/v1/namespaces", &namespace).await);
+    let account = json!({"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "own"}});
+    created(&http.post("/api/v1/namespaces/ruled/serviceaccounts", &account).await);
+    for rules in rules() {
+        rules.create(http).await;
+        created(&rules.write(http).await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rules_that_no_key_opens_refuse_what_they_might_concern_until_their_key_is_back() {
+    let (launch, file) = encrypted(Launch::new());
+    write_keys(&file, None);
+    let mut portico = launch.start().await;
+    create_all(&portico.admin()).await;
+    // The server's own priority classes would be sealed, too.
+    for rules in rules().into_iter().filter(|rules| rules.resource != "priorityclasses") {
+        portico.stop().await;
+        write_keys(&file, Some(rules.resource));
+        portico.restart().await;
+        rules.assert_refused(&portico.admin()).await;
+    }
+    portico.stop().await;
+    write_keys(&file, None);
+    portico.restart().await;
+    for rules in rules() {
+        created(&rules.write(&portico.admin()).await);
+    }
+    assert_eq!(portico.admin().get("/readyz").await.status, 200);
+}
+
+/// Changes a byte of each stored state of an object that holds a text.
+fn damage(portico: &Portico, text: &str) {
+    let file = portico.data().join("portico.db");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let found: Vec<_> =
+        (0..bytes.len() - text.len()).filter(|at| bytes[*at..].starts_with(text.as_bytes())).collect();
+    assert!(!found.is_empty(), "{text} is not in the file");
+    found.into_iter().for_each(|at| bytes[at] ^= 1);
+    std::fs::write(file, bytes).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn damaged_rules_refuse_what_they_might_concern_until_they_are_deleted() {
+    let mut portico = Launch::new().args(&["--feature-gates", GATE]).start().await;
+    create_all(&portico.admin()).await;
+    for rules in rules() {
+        portico.stop().await;
+        damage(&portico, &rules.mark());
+        portico.restart().await;
+        let http = portico.admin();
+        rules.assert_refused(&http).await;
+        let path = format!("{}/rule", rules.path());
+        let deleted = http.request(Method::DELETE, &path, "application/json", UNSAFE).await;
+        assert_eq!(deleted.status, 200, "{}", deleted.text());
+        created(&rules.write(&http).await);
+        until("the check passes", || async { http.get("/readyz").await.status == 200 }).await;
+    }
+}
+
+/// A policy that refuses new objects of a resource, and its binding.
+async fn refuse_all(http: &Http, resource: &str) {
+    refuse_all_by(http, resource, json!({}), json!({})).await;
+}
+
+/// The same, with more fields of the policy and of the binding.
+async fn refuse_all_by(http: &Http, resource: &str, policy: Value, more: Value) {
+    let rule = json!([{"apiGroups": [""], "apiVersions": ["v1"], "resources": [resource], "operations": ["CREATE"]}]);
+    let message = format!("no {resource} here");
+    let mut spec = json!({"matchConstraints": {"resourceRules": rule}, "validations": [{"expression": "false", "message": message}]});
+    spec.as_object_mut().unwrap().extend(policy.as_object().unwrap().clone());
+    let mut binding = json!({"policyName": resource, "validationActions": ["Deny"]});
+    binding.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    for (resources, kind, spec) in [
+        ("validatingadmissionpolicies", "ValidatingAdmissionPolicy", spec),
+        ("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", binding),
+    ] {
+        let object = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
+            "metadata": {"name": resource}, "spec": spec});
+        created(&http.post(&format!("{GROUP}/{resources}"), &object).await);
+    }
+}
+
+/// The message of a POST of an object of this kind, or an empty one if it was created.
+async fn refusal(http: &Http, resource: &str, kind: &str) -> String {
+    let object = json!({"kind": kind, "apiVersion": "v1", "metadata": {"generateName": "probe-"}});
+    let answer = http.post(&format!("/api/v1/namespaces/default/{resource}"), &object).await;
+    answer.json()["message"].as_str().unwrap_or_default().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rule_that_another_process_seals_stays_in_force_as_it_was_and_a_new_one_refuses_writes() {
+    let Some(postgres) = PostgresServer::shared() else { return skipped("no PostgreSQL") };
+    let url = postgres.url(&postgres.database());
+    let launch = |keys: &[u8]| {
+        let (launch, file) = encrypted(Launch::new());
+        let sealed = "{resources: ['*.admissionregistration.k8s.io'], providers: [";
+        write_config(&file, &format!("{sealed}{}]}}", provider(keys)));
+        let reload = "--encryption-provider-config-automatic-reload";
+        (launch.args(&["--database-url", &url, reload]), file)
+    };
+    let (behind, file) = launch(&[1]);
+    let behind = behind.start().await;
+    let http = behind.admin();
+    refuse_all(&http, "configmaps").await;
+    let of_config_maps = "no configmaps here";
+    let found = refusal(&http, "configmaps", "ConfigMap").await;
+    assert!(found.contains(of_config_maps), "{found}");
+    let ahead = launch(&[2, 1]).0.start().await;
+
+    // It was read before it was sealed with another key.
+    let policies = format!("{GROUP}/validatingadmissionpolicies");
+    let labels = json!({"metadata": {"labels": {"a": "b"}}});
+    assert_eq!(ahead.admin().merge(&format!("{policies}/configmaps"), &labels).await.status, 200);
+    let unreadable = async || http.get(&format!("{policies}/configmaps")).await.status == 500;
+    until("the policy cannot be read any more", unreadable).await;
+    let found = refusal(&http, "configmaps", "ConfigMap").await;
+    assert!(found.contains(of_config_maps), "{found}");
+    assert_eq!(refusal(&http, "secrets", "Secret").await, "");
+    assert_eq!(http.get("/readyz").await.status, 200);
+
+    // Another one was never read.
+    refuse_all(&ahead.admin(), "secrets").await;
+    for (resource, kind) in [("secrets", "Secret"), ("configmaps", "ConfigMap"), ("endpoints", "Endpoints")] {
+        let names = "validatingadmissionpolicies.admissionregistration.k8s.io secrets cannot be read";
+        let found = refusal(&http, resource, kind).await;
+        assert!(found.contains(NOT_READY) && found.contains(names), "{resource}: {found}");
+    }
+    let is_ready = async |expected: u16| http.get("/readyz").await.status == expected;
+    until("the check fails", || is_ready(500)).await;
+
+    // With the key everything is in force.
+    let sealed = "{resources: ['*.admissionregistration.k8s.io'], providers: [";
+    write_config(&file, &format!("{sealed}{}]}}", provider(&[2, 1])));
+    until("the check passes", || is_ready(200)).await;
+    let found = refusal(&http, "secrets", "Secret").await;
+    assert!(found.contains("no secrets here"), "{found}");
+    assert_eq!(refusal(&http, "endpoints", "Endpoints").await, "");
+}
