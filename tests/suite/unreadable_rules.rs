@@ -273,6 +273,32 @@ async fn damaged_rules_refuse_what_they_might_concern_until_they_are_deleted() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_budget_evicts_nothing() {
+    const PODS: &str = "/api/v1/namespaces/default/pods";
+    let mut portico = Portico::start().await;
+    let http = portico.admin();
+    let account = json!({"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "own"}});
+    created(&http.post("/api/v1/namespaces/default/serviceaccounts", &account).await);
+    let (_, mut object) = pod();
+    object["metadata"] = json!({"name": "p", "labels": {"app": "a"}});
+    created(&http.post(PODS, &object).await);
+    let running = json!({"status": {"phase": "Running"}});
+    assert_eq!(http.merge(&format!("{PODS}/p/status"), &running).await.status, 200);
+    let budget = json!({"kind": "PodDisruptionBudget", "apiVersion": "policy/v1",
+        "metadata": {"name": "b", "annotations": {"example.com/mark": "the-mark-of-a-budget"}},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "a"}}}});
+    created(&http.post("/apis/policy/v1/namespaces/default/poddisruptionbudgets", &budget).await);
+    let eviction = json!({"kind": "Eviction", "apiVersion": "policy/v1", "metadata": {"name": "p"}});
+    assert_eq!(http.post(&format!("{PODS}/p/eviction"), &eviction).await.status, 429);
+    portico.stop().await;
+    damage(&portico, "the-mark-of-a-budget");
+    portico.restart().await;
+    let http = portico.admin();
+    http.post(&format!("{PODS}/p/eviction"), &eviction).await.status_body(500, "StorageReadError");
+    assert_eq!(http.get(&format!("{PODS}/p")).await.status, 200);
+}
+
 /// A policy that refuses new objects of a resource, and its binding.
 async fn refuse_all(http: &Http, resource: &str) {
     refuse_all_by(http, resource, json!({}), json!({})).await;

@@ -7,7 +7,7 @@ mod stored;
 use std::sync::Arc;
 use std::time::Duration;
 
-use portico_machinery::Status;
+use portico_machinery::{GroupResource, Status};
 use portico_store::{Record, Snapshot, State, Unreadable};
 
 use crate::Result;
@@ -19,6 +19,7 @@ use crate::served::ServedResource;
 use crate::stored::Stored;
 use crate::token::Token;
 use crate::typed::Listed;
+use crate::unreadable;
 
 /// A page of records.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +34,19 @@ pub struct Page {
     pub(crate) remaining: Option<u64>,
     /// What was left out because it cannot be read.
     pub unreadable: Vec<Unreadable>,
+}
+
+impl Page {
+    /// Returns the records if nothing was left out.
+    ///
+    /// # Errors
+    /// 500 of the first object that cannot be read.
+    pub fn complete(self, resource: &GroupResource) -> Result<Vec<Arc<Record>>> {
+        match self.unreadable.first() {
+            Some(object) => Err(Box::new(unreadable::of(resource, object))),
+            None => Ok(self.records),
+        }
+    }
 }
 
 impl From<Page> for Listed {

@@ -151,7 +151,10 @@ async fn spare(request: &ActionRequest<'_>, pod: &Object, dry_run: bool) -> Resu
     Ok(None)
 }
 
-/// Budgets whose selector takes the pod; those that cannot be read take nothing.
+/// Budgets whose selector takes the pod; selectors that cannot be read take nothing.
+///
+/// # Errors
+/// 500 if a budget of the namespace cannot be read from the store: it may protect the pod.
 async fn covering(
     request: &ActionRequest<'_>,
     budgets: &Arc<ServedResource>,
@@ -163,7 +166,8 @@ async fn covering(
         let selector = LabelSelector::of_object(&budget.at(&["spec", "selector"])).ok().flatten();
         selector.is_some_and(|selector| selector.matches(pod.label_entries()))
     };
-    Ok(page.records.iter().map(|record| stored::decode(record)).filter(takes).collect())
+    let records = page.complete(&budgets.resource)?;
+    Ok(records.iter().map(|record| stored::decode(record)).filter(takes).collect())
 }
 
 fn is_ready(pod: &Object) -> bool {
