@@ -299,6 +299,25 @@ async fn a_damaged_budget_evicts_nothing() {
     assert_eq!(http.get(&format!("{PODS}/p")).await.status, 200);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_parameter_is_not_one_that_is_missing() {
+    let mut portico = Portico::start().await;
+    let http = portico.admin();
+    let parameter = json!({"kind": "ConfigMap", "apiVersion": "v1",
+        "metadata": {"name": "p", "labels": {"app": "a"}, "annotations": {"example.com/mark": "the-mark-of-a-parameter"}}});
+    created(&http.post("/api/v1/namespaces/default/configmaps", &parameter).await);
+    let reference = json!({"namespace": "default", "selector": {"matchLabels": {"app": "a"}}, "parameterNotFoundAction": "Allow"});
+    let kind = json!({"apiVersion": "v1", "kind": "ConfigMap"});
+    refuse_all_by(&http, "secrets", json!({"paramKind": kind}), json!({"paramRef": reference})).await;
+    let found = refusal(&http, "secrets", "Secret").await;
+    assert!(found.contains("no secrets here"), "{found}");
+    portico.stop().await;
+    damage(&portico, "the-mark-of-a-parameter");
+    portico.restart().await;
+    let found = refusal(&portico.admin(), "secrets", "Secret").await;
+    assert!(found.contains("cannot be read from the storage"), "{found}");
+}
+
 /// A policy that refuses new objects of a resource, and its binding.
 async fn refuse_all(http: &Http, resource: &str) {
     refuse_all_by(http, resource, json!({}), json!({})).await;

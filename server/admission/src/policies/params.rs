@@ -127,13 +127,15 @@ impl ParamRef {
     ) -> Result<Vec<Arc<Object>>, String> {
         let options = ListOptions { labels, ..ListOptions::default() };
         let page = objects.list(served, namespace, &options).await.map_err(|status| status.message)?;
+        // One that cannot be read is not one that is not there.
+        let records = page.complete(&served.resource).map_err(|status| status.message)?;
         let known = Arc::clone(&self.selected.lock());
         let decoded = |record: Arc<Record>| {
             let object = known.find(&served.api_version, &record);
             let object = object.unwrap_or_else(|| Arc::new(objects.show(served, Arc::clone(&record))));
             (record, object)
         };
-        let params: Vec<_> = page.records.into_iter().map(decoded).collect();
+        let params: Vec<_> = records.into_iter().map(decoded).collect();
         let found = params.iter().map(|(_, object)| Arc::clone(object)).collect();
         let selected = Selected { api_version: served.api_version.clone(), params };
         if selected.bytes() <= MAX_DECODED_BYTES {
