@@ -9,6 +9,8 @@ pub const DEFAULT_COST_LIMIT: u64 = 100_000;
 
 /// Part of it that is spent on the thread that serves the request: about a millisecond.
 const INLINE_LIMIT: u64 = 20_000;
+/// Cost of an evaluation that stays on that thread also beyond this part: copying its objects takes longer.
+const CHEAP: u64 = 1_000;
 
 /// What is left of it for one request.
 #[derive(Debug)]
@@ -40,14 +42,11 @@ impl ExpressionBudget {
     /// cost more than may be spent there.
     pub fn try_inline<T>(&self, evaluate: impl FnOnce() -> T) -> Option<T> {
         let (left, inline) = (self.left(), self.inline.load(Ordering::Relaxed));
-        let allowed = left.min(inline);
-        if allowed < left && allowed == 0 {
-            return None;
-        }
+        let allowed = left.min(inline.max(CHEAP));
         self.set_left(allowed);
         let outcome = evaluate();
         let spent = allowed.saturating_sub(self.left());
-        self.inline.store(inline - spent, Ordering::Relaxed);
+        self.inline.store(inline.saturating_sub(spent), Ordering::Relaxed);
         if allowed < left && spent == allowed {
             self.set_left(left);
             return None;
