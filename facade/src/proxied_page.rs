@@ -33,11 +33,12 @@ const DATA: [&[u8]; 4] =
 
 /// Headers that change what a browser does with all requests to the origin: where it connects, what it stores, and where it reports
 /// them.
-const OF_THE_ORIGIN: [HeaderName; 4] = [
+const OF_THE_ORIGIN: [HeaderName; 5] = [
     HeaderName::from_static("alt-svc"),
     HeaderName::from_static("clear-site-data"),
     HeaderName::from_static("nel"),
     HeaderName::from_static("report-to"),
+    HeaderName::from_static("strict-transport-security"),
 ];
 
 /// Confines a response to itself: removes headers that concern the whole origin, and adds the policy if a browser may show it as a
