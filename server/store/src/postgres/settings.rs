@@ -82,7 +82,9 @@ impl PostgresSettings {
         let is_loopback = host.eq_ignore_ascii_case("localhost")
             || host.trim_matches(['[', ']']).parse().is_ok_and(|address: IpAddr| address.is_loopback());
         let is_local = is_loopback || self.options.get_socket().is_some();
-        !is_local && self.options.to_url_lossy().password().is_some()
+        // A host or user that is no part of a URL must not get into one.
+        let url = self.options.clone().host("localhost").username("user").to_url_lossy();
+        !is_local && url.password().is_some()
     }
 
     /// The address for people, without user and password.
@@ -129,6 +131,7 @@ mod tests {
         for (url, is_remote) in [
             ("postgres://u:secret@db.example/d", true),
             ("postgres://u:secret@192.0.2.1/d", true),
+            ("postgres://u:secret@db.example/d?host=fd00::5", true),
             ("postgres://u:secret@127.0.0.2/d", false),
             ("postgres://u:secret@[::1]/d", false),
             ("postgres://u:secret@localhost/d", false),
