@@ -175,10 +175,10 @@ impl Local {
         record.leave_out(Duration::from_micros(first.webhook_microseconds));
         record.set_known_resource(code != 404 && code != 405);
         let head = head(request, code, &media_type, warnings, retry_after_seconds);
+        let recorder = recorded::list(request, audit, first.audit_annotations, &media_type);
         if first.unrouted {
             return respond::page_not_found();
         }
-        let recorder = recorded::list(request, audit, first.audit_annotations, &media_type);
         let rest = rest.map(|part| part.map_err(|s| s.to_string().into()));
         let rest = recorder.follow(body.clone(), rest);
         answer::streamed(&self.renderer, request, head, body, rest).await

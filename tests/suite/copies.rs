@@ -411,6 +411,22 @@ async fn a_kube_apiserver_starts_on_what_was_restored_and_is_not_moved_or_replac
     assert_eq!(made(&there.admin()).await, expected);
 }
 
+#[tokio::test]
+async fn passwords_in_urls_of_etcd_are_refused_without_being_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let etcd = ["etcd://u:secret@h:1/d", "--etcd-servers=http://h:1,http://u:secret@h:2"];
+    let why = "URLs of etcd have no user, password or parameter";
+    for arguments in [
+        &["migrate", "--from", etcd[0], "--to", "c"][..],
+        &["server", etcd[1]],
+        &["backup", "--to", "a", etcd[1]],
+    ] {
+        let (code, printed) = run(folder.path(), arguments).await;
+        let is_refused = code != Some(0) && printed.contains(why) && !printed.contains("secret");
+        assert!(is_refused, "{arguments:?}: {code:?}: {printed}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_backed_up_restored_or_moved_says_why_and_changes_nothing() {
     let mut portico = Portico::start().await;
@@ -473,17 +489,6 @@ async fn what_cannot_be_backed_up_restored_or_moved_says_why_and_changes_nothing
         "'postgres://xxxxx'",
     )
     .await;
-    let etcd = ["etcd://u:secret@h:1/d", "--etcd-servers=http://h:1,http://u:secret@h:2"];
-    let why = "URLs of etcd have no user, password or parameter";
-    for arguments in [
-        &["migrate", "--from", etcd[0], "--to", "c"][..],
-        &["server", etcd[1]],
-        &["backup", "--to", "a", etcd[1]],
-    ] {
-        let (code, printed) = run(&folder, arguments).await;
-        let is_refused = code != Some(0) && printed.contains(why) && !printed.contains("secret");
-        assert!(is_refused, "{arguments:?}: {code:?}: {printed}");
-    }
     let nobody = "postgres://u@127.0.0.1:1/x";
     refused(&folder, 1, &["backup", "--to", "a", "--database-url", nobody], "the connection to it is lost")
         .await;

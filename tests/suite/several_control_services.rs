@@ -205,7 +205,8 @@ async fn events_of_a_lease_that_ends_while_a_facade_moves_are_deleted_once_for_a
     assert_eq!(used(&facade, &servers).await, 1);
     while note(&events.next().await.unwrap()) != "after" {}
     let (mut deleted, mut names): (Vec<_>, _) = (deletions.keys().cloned().collect(), names);
-    (deleted.sort(), names.sort());
+    deleted.sort();
+    names.sort();
     assert_eq!(deleted, names);
     let mut revisions: Vec<_> = deletions.into_values().flatten().collect();
     assert_eq!(revisions.len(), names.len(), "each is deleted once");

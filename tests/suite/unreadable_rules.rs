@@ -134,10 +134,7 @@ impl Rules {
     }
 
     async fn create(&self, http: &Http) {
-        let version = match self.folder.strip_prefix("/apis/") {
-            Some(version) => version,
-            None => "v1",
-        };
+        let version = self.folder.strip_prefix("/apis/").unwrap_or("v1");
         let mut object = self.rest.clone();
         object["kind"] = self.kind.into();
         object["apiVersion"] = version.into();
