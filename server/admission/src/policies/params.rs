@@ -9,8 +9,9 @@ use portico_registry::options::ListOptions;
 use portico_registry::{Objects, ServedResource};
 use portico_store::Record;
 
-/// Maximum size of the parameters of a binding, as JSON, that stay decoded between requests.
-const MAX_DECODED_BYTES: usize = 1 << 20;
+/// Maximum size of the parameters of a binding, as JSON, that stay decoded between requests. Decoded they may take fifty times as
+/// much, and any tenant may write parameters.
+const MAX_DECODED_BYTES: usize = 64 * 1024;
 
 /// The kind of a policy's parameters.
 pub(super) struct ParamKind(Result<GroupVersionKind, String>);
@@ -138,9 +139,8 @@ impl ParamRef {
         let params: Vec<_> = records.into_iter().map(decoded).collect();
         let found = params.iter().map(|(_, object)| Arc::clone(object)).collect();
         let selected = Selected { api_version: served.api_version.clone(), params };
-        if selected.bytes() <= MAX_DECODED_BYTES {
-            *self.selected.lock() = Arc::new(selected);
-        }
+        let kept = if selected.bytes() <= MAX_DECODED_BYTES { selected } else { Selected::default() };
+        *self.selected.lock() = Arc::new(kept);
         Ok(found)
     }
 }
