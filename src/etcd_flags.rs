@@ -48,7 +48,7 @@ impl EtcdFlags {
     /// Checks the URLs of the members.
     ///
     /// # Errors
-    /// What is wrong with one of them; the message does not repeat it.
+    /// Checks the URLs; an error does not repeat them.
     pub(crate) fn check(&self) -> Result<(), String> {
         check_members(self.etcd_servers.iter().map(String::as_str))
     }

@@ -132,7 +132,7 @@ async fn control_services_of_two_stores_are_refused_at_the_start() {
 }
 
 const EVENTS: &str = "/api/v1/namespaces/default/events";
-/// As many as share a lease.
+/// Number of Events that share a lease.
 const OF_LEASE: usize = 1_000;
 
 fn event(name: &str) -> Value {

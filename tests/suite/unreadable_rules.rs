@@ -320,7 +320,7 @@ async fn refuse_all(http: &Http, resource: &str) {
     refuse_all_by(http, resource, json!({}), json!({})).await;
 }
 
-/// The same, with more fields of the policy and of the binding.
+/// Writes the policy and the binding with more fields.
 async fn refuse_all_by(http: &Http, resource: &str, policy: Value, more: Value) {
     let rule = json!([{"apiGroups": [""], "apiVersions": ["v1"], "resources": [resource], "operations": ["CREATE"]}]);
     let message = format!("no {resource} here");

@@ -44,7 +44,7 @@ mod tests {
         Step::Frames("{}".into())
     }
 
-    /// For each of these steps, true if the value is still kept after it.
+    /// Returns, for each of these steps, true if the value is still kept after it.
     async fn kept_after<const N: usize>(steps: [Step; N]) -> [bool; N] {
         let kept = Arc::new(());
         let steps = steps.map(|step| Ok(WatchResponse { step: Some(step), ..WatchResponse::default() }));

@@ -17,7 +17,7 @@ const CHEAP: u64 = 1_000;
 pub struct ExpressionBudget {
     limit: u64,
     left: AtomicU64,
-    /// What is left for the thread that serves the request, also for evaluations that are repeated.
+    /// Remaining cost for the thread that serves the request, repeated evaluations included.
     inline: AtomicU64,
 }
 
@@ -28,7 +28,7 @@ impl ExpressionBudget {
         Self::with_left(limit, limit)
     }
 
-    /// The same budget for another thread.
+    /// Copies the budget for another thread.
     #[must_use]
     pub fn to_other_thread(&self) -> Self {
         Self::with_left(self.limit, self.left())

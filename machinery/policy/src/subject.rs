@@ -41,7 +41,7 @@ pub struct OwnedSubject {
     params: Option<Object>,
     namespace: Option<LazyObject>,
     authorizer: Option<Arc<dyn Authorizer>>,
-    /// What is left for the expressions.
+    /// Remaining budget of the expressions.
     pub request_budget: ExpressionBudget,
     resource: GroupVersionResource,
 }

@@ -144,7 +144,7 @@ impl<T> Derived<T> {
         made
     }
 
-    /// Objects that have not changed, or cannot be read, keep what was made of them.
+    /// Keeps the items of objects that have not changed, or cannot be read.
     fn make(&self, snapshot: &Snapshot, before: &DerivedSet<T>) -> DerivedSet<T> {
         let mut by_name = BTreeMap::new();
         for record in snapshot.iter() {

@@ -65,7 +65,7 @@ pub(crate) struct Custom {
     own: Schema,
     /// The schemas of all versions: what was stored under an older one is brought up to its own.
     schemas: Arc<Schemas>,
-    /// Its conversion webhook, once it has been called.
+    /// Cached endpoint of the conversion webhook, from the first call on.
     endpoint: OnceLock<WebhookEndpoint>,
     /// How the last conversion by its webhook went.
     health: Arc<Health>,

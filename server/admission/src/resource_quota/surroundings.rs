@@ -6,7 +6,7 @@ use portico_registry::{Attributes, Objects, Result};
 
 use crate::listing::{all, all_in};
 
-/// What surrounds the object of a write in its namespace: nothing but for ResourceClaims.
+/// Objects of the namespace that quotas count with the written object; they exist for ResourceClaims only.
 ///
 /// # Errors
 /// 403 if some of it cannot be read.

@@ -37,7 +37,7 @@ pub(crate) struct Kind<'a> {
     pub stored_as: String,
     /// Its name among types, `io.k8s.api.core.v1.Pod`.
     pub type_name: String,
-    /// What the parameter `name` of its paths is.
+    /// Description of the parameter `name` of its paths.
     pub name_about: String,
     /// Whether a DELETE answers with the object.
     pub delete_answers_object: bool,

@@ -115,8 +115,8 @@ impl Objects {
         }
     }
 
-    /// Stored objects in the version of a request, in their order. A webhook is asked once about each state, as long as the cache
-    /// of forms has room: upstream's watch cache keeps converted objects, too.
+    /// Stored objects in the version of a request, in their order. A webhook converts the states that the cache of forms does not
+    /// have: upstream's watch cache keeps converted objects, too.
     pub(crate) async fn incoming_all(
         &self,
         served: &ServedResource,

@@ -11,14 +11,14 @@ use quick_cache::sync::Cache;
 
 use crate::frame::{EventType, Frame};
 
-/// What was made of an object.
+/// Identifies a form of a state of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FormKey {
     revision: i64,
     /// Which description of which kind made it.
     served: u32,
     shape: Shape,
-    /// In etcd one revision deletes all events of a lease.
+    /// The object, as one revision of etcd may write many.
     object: Key,
 }
 
@@ -93,7 +93,7 @@ impl FormCache {
         Self(Cache::with_weighter(bytes / EXPECTED_WEIGHT, bytes as u64, Weights))
     }
 
-    /// What a webhook has made of a state of a custom resource.
+    /// Result of a conversion webhook for a state of a custom resource.
     pub(crate) fn converted(&self, served: u32, record: &Record) -> Option<Arc<Record>> {
         match self.0.get(&FormKey::new(record, served, Shape::Converted)) {
             Some(Made::Record(record)) => Some(record),

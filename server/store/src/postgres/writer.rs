@@ -140,7 +140,7 @@ impl Writer {
         }
     }
 
-    /// Passes on what was reached to the record in the data folder.
+    /// Passes the reached revision on to the record in the data folder.
     fn record(&self) {
         let reached = (self.revision, self.mark);
         self.head.send_if_modified(|head| std::mem::replace(head, reached) != reached);

@@ -89,7 +89,7 @@ impl<'a> Resource<'a> {
         self.path_parameters().into_iter().chain([PRETTY]).collect()
     }
 
-    /// What the path of an object names.
+    /// Parameters of the path of an object.
     fn path_parameters(&self) -> Vec<Parameter<'a>> {
         let namespace = self.kind.namespaced.then_some(NAMESPACE);
         [object_name(&self.kind.name_about)].into_iter().chain(namespace).collect()
