@@ -60,7 +60,7 @@ use crate::layers::retry_after::RetryAfter;
 use crate::layers::route_try::RouteTries;
 use crate::layers::wait_group::CountShortRequests;
 use crate::layers::watch_termination::WatchTermination;
-use crate::local::{Local, LocalLimits, LocalMetrics};
+use crate::local::{BufferLimits, Local, LocalLimits, LocalMetrics, WatchBuffers};
 use crate::metrics::RequestMetrics;
 use crate::metrics::access::{AuthenticationMetrics, AuthorizationMetrics};
 use crate::mux::Listing;
@@ -366,7 +366,6 @@ impl Parts {
         self.health.expose(&slis);
         let limits = LocalLimits {
             max_body: settings.max_request_body_bytes,
-            watch_buffer: settings.watch_buffer_bytes,
             stalled_write: settings.stalled_write_timeout,
             silence: settings.control_request_timeout,
         };
@@ -389,12 +388,15 @@ impl Parts {
             }),
             server_address,
         };
+        let each = settings.watch_buffer_bytes;
+        let total = settings.max_watch_buffer_bytes.max(each);
         let local = Local {
             services: control.clone(),
             limits,
             configuration: configuration.clone(),
             proxy: proxy.clone(),
             tasks: self.watches.clone(),
+            buffers: WatchBuffers::new(BufferLimits { each, total }, &process.registry),
             renderer: self.renderer.clone(),
             metrics: self.local_metrics.clone(),
         };

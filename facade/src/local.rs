@@ -14,6 +14,7 @@ mod pump;
 mod recorded;
 mod resumed_list;
 mod resumed_watch;
+mod watch_buffers;
 mod websocket;
 
 use std::pin::Pin;
@@ -46,6 +47,7 @@ use crate::unavailable::unavailable;
 use answer::Head;
 use asked::{Asked, client};
 pub use metrics::LocalMetrics;
+pub use watch_buffers::{BufferLimits, WatchBuffers};
 
 /// How long the answer to a write waits for the configuration to show it.
 const CONFIGURES: Duration = Duration::from_secs(1);
@@ -55,8 +57,6 @@ const CONFIGURES: Duration = Duration::from_secs(1);
 pub struct LocalLimits {
     /// `--max-request-body-bytes`: more is 413.
     pub max_body: usize,
-    /// Bytes of events that wait for a watcher; more ends its watch.
-    pub watch_buffer: usize,
     /// `--stalled-write-timeout`, for watches over WebSocket.
     pub stalled_write: Duration,
     /// `--control-request-timeout`: how long requests wait for a control service that is silent.
@@ -75,6 +75,8 @@ pub struct Local {
     pub proxy: Proxy,
     /// In which watches are pumped.
     pub tasks: TaskSet,
+    /// Events that wait for clients.
+    pub buffers: Arc<WatchBuffers>,
     /// Lays large answers out.
     pub renderer: Renderer,
     /// Of bodies and events.
@@ -302,7 +304,7 @@ impl Local {
             Ok(_) => None,
             Err(status) => Some(Err(status.to_string())),
         });
-        pump::start(&self.tasks, frames, shutdown, self.limits.watch_buffer)
+        pump::start(&self.tasks, frames, shutdown, &self.buffers)
     }
 }
 

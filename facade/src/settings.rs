@@ -81,6 +81,8 @@ pub struct FacadeSettings {
     pub tls_handshake_timeout: Duration,
     /// Bytes of events that wait for a client that does not read, 4 MiB; beyond that its watch ends.
     pub watch_buffer_bytes: usize,
+    /// `--max-watch-buffer-bytes`, 256 MiB: the same of all clients together.
+    pub max_watch_buffer_bytes: usize,
     /// `--cors-allowed-origins`
     pub cors_allowed_origins: Vec<String>,
     /// `--strict-transport-security-directives`
@@ -285,6 +287,7 @@ impl FacadeSettings {
             idle_timeout: Duration::from_secs(90),
             tls_handshake_timeout: Duration::from_secs(10),
             watch_buffer_bytes: 4 << 20,
+            max_watch_buffer_bytes: 256 << 20,
             cors_allowed_origins: Vec::new(),
             strict_transport_security_directives: Vec::new(),
             goaway_chance: 0.0,

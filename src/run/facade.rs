@@ -195,6 +195,7 @@ fn facade_settings(settings: &Settings, certificate: ServingCertificate) -> Resu
         max_requests_inflight: s.max_requests_inflight,
         max_mutating_requests_inflight: s.max_mutating_requests_inflight,
         max_request_body_bytes: s.max_request_body_bytes,
+        max_watch_buffer_bytes: s.max_watch_buffer_bytes,
         max_connections: s.max_connections,
         http2_max_streams_per_connection: s.http2_max_streams_per_connection,
         max_request_header_bytes: s.max_request_header_bytes,

@@ -86,6 +86,10 @@ pub(crate) struct Serving {
     /// The largest body of a write to a local object, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 3 * 1024 * 1024)]
     pub(crate) max_request_body_bytes: usize,
+    /// Bytes of events that wait for clients that watch, of all watches together. Beyond that the watches end whose clients have
+    /// taken no event for longest; 4 MiB may wait for one watch.
+    #[arg(long, value_name = "BYTES", default_value_t = 256 * 1024 * 1024)]
+    pub(crate) max_watch_buffer_bytes: usize,
     /// Connections at a time; a further one takes the place of the one that has been idle for longest, first of clients that were
     /// never authenticated, or waits.
     #[arg(long, value_name = "N", default_value_t = 16_384)]
