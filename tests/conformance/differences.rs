@@ -31,8 +31,6 @@ pub const KNOWN: &[(&str, &str, &str)] = &[
     ("admission-webhook-calls", "patch: a pointer without a slash", PATCH),
     ("admission-webhook-calls", "patch: another operation", PATCH),
     ("admission-webhook-calls", "patch: no operation", PATCH),
-    ("admission-webhook-calls", "patch: a number as data", PATCH),
-    ("admission-webhook-calls", "patch: data as a list", PATCH),
     ("admission-webhook-calls", "patch: another kind", PATCH),
     ("admission-webhook-calls", "patch: another version", SCHEME),
     ("admission-webhook-calls", "patch: the whole by nothing", PATCH),

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use portico_machinery::{GroupVersionKind, GroupVersionResource, Object, Reason, Status};
+use portico_machinery::{GroupVersionKind, GroupVersionResource, Object, Status};
 use portico_schema::Schema;
 
 use super::attributes::{Attributes, Operation};
@@ -110,9 +110,6 @@ impl Attributes<'_> {
             return Ok((changed.clone(), Vec::new()));
         }
         let (gvk, schema) = served.kind_of(part)?;
-        if of_resource && served.is_custom() && changed.api_version() != served.api_version {
-            return Err(Box::new(unsuitable(changed, &served.api_version)));
-        }
         let decoded = schema
             .retype(changed, gvk)
             .map_err(|error| Status::internal(cause(&error.status().message, &gvk.kind)))?;
@@ -144,19 +141,6 @@ fn cause<'m>(message: &'m str, kind: &str) -> &'m str {
     found.map_or(message, |(_, cause)| cause)
 }
 
-/// 500 of a custom resource that was given another version.
-fn unsuitable(object: &Object, api_version: &str) -> Status {
-    let version = object.api_version();
-    let slash = if version.contains('/') { "" } else { "/" };
-    let kind = object.kind();
-    Status::failure(
-        Reason::Unknown,
-        format!(
-            "{slash}{version}, Kind={kind} is unstructured and is not suitable for converting to {api_version:?}"
-        ),
-    )
-}
-
 async fn converted(
     objects: &Objects,
     custom: &crate::custom::Custom,
@@ -182,12 +166,5 @@ mod tests {
         let missing = "the object provided is unrecognized (must be of type Thing): Object 'Kind' is missing";
         assert_eq!(cause(missing, "Thing"), "Object 'Kind' is missing");
         assert_eq!(cause("other", "Thing"), "other");
-        let mut object = Object::default();
-        object.set(&["apiVersion"], "v2");
-        object.set(&["kind"], "Thing");
-        let status = unsuitable(&object, "example.com/v1");
-        let words =
-            r#"/v2, Kind=Thing is unstructured and is not suitable for converting to "example.com/v1""#;
-        assert_eq!((status.code, &*status.message), (500, words));
     }
 }
