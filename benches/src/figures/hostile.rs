@@ -33,6 +33,8 @@ const LABELLED: usize = 5_000;
 const WRITERS: usize = 16;
 /// Terms of a selector.
 const SELECTED: usize = 3_000;
+/// Maximum bytes of one: the HTTP library takes URIs of up to 65,534.
+const MAX_SELECTOR: usize = 65_000;
 const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -109,7 +111,10 @@ fn attacks(endpoint: &Endpoint, bodies: &[Body]) -> Result<Vec<Attack>, Failure>
     };
     let selector = |term: &str| {
         let terms: Vec<String> = (0..SELECTED).map(|at| term.replace('#', &at.to_string())).collect();
-        terms.join(",")
+        let mut terms = terms.join(",");
+        let last = terms.get(..MAX_SELECTOR).and_then(|terms| terms.rfind(','));
+        terms.truncate(last.unwrap_or(terms.len()));
+        terms
     };
     let absent = format!("{COLLECTION}?labelSelector={}", selector("!zz#"));
     let unequal = format!("{COLLECTION}?limit=1&labelSelector={}", selector("l1%21=#"));
