@@ -9,7 +9,6 @@ pub mod authorization;
 pub mod cidr;
 mod comprehensions;
 mod costs;
-pub(crate) use costs::uncounted;
 mod declaration;
 #[cfg(feature = "kubernetes")]
 pub mod format;
@@ -33,6 +32,7 @@ pub(crate) mod strings;
 #[cfg(feature = "kubernetes")]
 pub mod url;
 
+pub(crate) use costs::uncounted;
 pub use declaration::Library;
 
 use crate::macros;

@@ -99,15 +99,7 @@ impl Format for Formatter<'_, '_, '_> {
             Verb::Fixed => self.text(&numerals::fixed(double(value, Verb::Fixed)?, precision)),
             Verb::Scientific => self.text(&numerals::scientific(double(value, Verb::Scientific)?, precision)),
             Verb::Binary => self.text(&binary(value)?),
-            Verb::Hex { capitals } => {
-                let bytes = match value {
-                    Value::String(text) => text.len(),
-                    Value::Bytes(bytes) => bytes.len(),
-                    _ => 0,
-                };
-                self.written.take(bytes.saturating_mul(HEX_WORK))?;
-                self.text(&hex(value, capitals)?)
-            }
+            Verb::Hex { capitals } => hex(&mut self.written, value, capitals),
             Verb::Octal => self.text(&octal(value)?),
         }
     }
@@ -176,21 +168,22 @@ fn octal(value: &Value<'_>) -> Result<String, String> {
     }
 }
 
-fn hex(value: &Value<'_>, capitals: bool) -> Result<String, String> {
+fn hex(into: &mut Output<'_, '_, '_>, value: &Value<'_>, capitals: bool) -> Result<(), String> {
     let mut digits = match value {
         Value::Int(number) => signed(*number, &format!("{:x}", number.unsigned_abs())),
         Value::Uint(number) => format!("{number:x}"),
-        Value::String(text) => hex_bytes(text.as_bytes())?,
-        Value::Bytes(bytes) => hex_bytes(bytes)?,
+        Value::String(text) => hex_bytes(into, text.as_bytes())?,
+        Value::Bytes(bytes) => hex_bytes(into, bytes)?,
         other => return Err(refused(Verb::Hex { capitals }, other)),
     };
     if capitals {
         digits.make_ascii_uppercase();
     }
-    Ok(digits)
+    into.put(&digits)
 }
 
-fn hex_bytes(bytes: &[u8]) -> Result<String, String> {
+fn hex_bytes(into: &mut Output<'_, '_, '_>, bytes: &[u8]) -> Result<String, String> {
+    into.take(bytes.len().saturating_mul(HEX_WORK))?;
     if bytes.len() > MAX_TEXT_BYTES / 2 {
         return Err(too_long());
     }
