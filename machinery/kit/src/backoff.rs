@@ -68,6 +68,15 @@ impl Backoff {
         wait
     }
 
+    /// How long to wait after a round: `period` if it succeeded, else a wait that is longer after each failure.
+    pub fn wait_after(&mut self, succeeded: bool, period: Duration) -> Duration {
+        if !succeeded {
+            return self.next_wait();
+        }
+        self.reset();
+        period
+    }
+
     /// It worked: back to the beginning.
     pub fn reset(&mut self) {
         self.failures = 0;
@@ -128,6 +137,9 @@ mod tests {
         assert_eq!(waits, [5, 10, 18, 18]);
         backoff.reset();
         assert_eq!(backoff.next_wait().as_millis(), 5);
+        let period = Duration::from_secs(1);
+        let waits = [true, false, false, true, false].map(|ok| backoff.wait_after(ok, period).as_millis());
+        assert_eq!(waits, [1000, 5, 10, 1000, 5]);
     }
 
     #[test]

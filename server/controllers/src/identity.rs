@@ -215,12 +215,7 @@ async fn keep<R: Future<Output = bool>>(
     let mut backoff = Backoff::new(Policy { max: Duration::from_secs(7), ..Policy::RECONNECT });
     while !stop.is_cancelled() {
         address.mark_unchanged();
-        let wait = if renew().await {
-            backoff.reset();
-            RENEW
-        } else {
-            backoff.next_wait()
-        };
+        let wait = backoff.wait_after(renew().await, RENEW);
         let next = async {
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}

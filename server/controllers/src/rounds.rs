@@ -17,12 +17,7 @@ where
 {
     let mut backoff = Backoff::new(policy);
     loop {
-        let wait = if round().await {
-            backoff.reset();
-            period
-        } else {
-            backoff.next_wait()
-        };
+        let wait = backoff.wait_after(round().await, period);
         tokio::time::sleep(wait).await;
     }
 }
