@@ -48,7 +48,7 @@ impl EtcdFlags {
     /// Checks the URLs of the members.
     ///
     /// # Errors
-    /// Checks the URLs; an error does not repeat them.
+    /// A URL has a user, a password or a parameter; the message does not repeat it.
     pub(crate) fn check(&self) -> Result<(), String> {
         check_members(self.etcd_servers.iter().map(String::as_str))
     }

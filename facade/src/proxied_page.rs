@@ -31,8 +31,8 @@ fn is_by_local_proxy(request: &HeaderMap) -> bool {
 const DATA: [&[u8]; 4] =
     [b"application/json", b"application/vnd.kubernetes.protobuf", b"application/yaml", b"text/plain"];
 
-/// Headers that change what a browser does with all requests to the origin: where it connects, what it stores, and where it reports
-/// them.
+/// Headers that a browser applies to all requests to the origin: the server that it connects to, the data that it stores, and the
+/// server that it reports to.
 const OF_THE_ORIGIN: [HeaderName; 5] = [
     HeaderName::from_static("alt-svc"),
     HeaderName::from_static("clear-site-data"),
@@ -41,8 +41,8 @@ const OF_THE_ORIGIN: [HeaderName; 5] = [
     HeaderName::from_static("strict-transport-security"),
 ];
 
-/// Confines a response to itself: removes headers that concern the whole origin, and adds the policy if a browser may show it as a
-/// page.
+/// Confines a response to itself: removes headers that concern the whole origin, and adds the policy to responses that a browser may
+/// show as a page.
 pub(crate) fn confine(response: &mut HeaderMap) {
     for name in &OF_THE_ORIGIN {
         response.remove(name);

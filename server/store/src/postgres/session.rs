@@ -140,8 +140,8 @@ async fn require_durability(connection: &mut PgConnection) -> Result<(), sqlx::E
     Ok(())
 }
 
-/// Warns if the password and everything else can be read between here and the database: by default TLS is used if the server offers
-/// it.
+/// Warns if the connection is not encrypted although a password was sent over the network: by default TLS is used only if the
+/// server offers it.
 pub(super) async fn warn_if_readable(connection: &mut PgConnection, settings: &PostgresSettings) {
     const ENCRYPTED: &str = "SELECT ssl FROM pg_catalog.pg_stat_ssl WHERE pid = pg_backend_pid()";
     // Behind a pooler that is its own connection.

@@ -102,7 +102,7 @@ fn unlock(database: &File) -> std::io::Result<()> {
     database.unlock()
 }
 
-/// On other systems such a lock conflicts with those that SQLite takes on the same file in this process.
+/// No lock: that of another system would conflict with those that SQLite takes on the same file in this process.
 #[cfg(not(target_os = "linux"))]
 fn lock(_: &File) -> std::io::Result<bool> {
     Ok(true)
