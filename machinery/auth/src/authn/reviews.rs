@@ -346,7 +346,7 @@ mod tests {
         fn review<'a>(&'a self, token: &'a str) -> Reviewing<'a> {
             self.asked.fetch_add(1, Ordering::Relaxed);
             let verdict =
-                if token.contains("bad") { Err("no".to_owned()) } else { Ok(UserInfo::new("u", [""; 0])) };
+                if token.starts_with("bad") { Err("no".to_owned()) } else { Ok(UserInfo::new("u", [""; 0])) };
             Box::pin(std::future::ready(self.away.map_or(Ok(verdict), Err)))
         }
     }
