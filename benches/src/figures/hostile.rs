@@ -1,5 +1,5 @@
 //! Bodies that are made to be expensive, of nearly 3 MiB or of as many values as are accepted: how long each keeps the
-//! server busy until it is refused or done, and what another user's GETs wait meanwhile.
+//! server busy until it is refused or done, and the latency of another user's GETs in the meantime, on both peers.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use http_body_util::Full;
 
 use super::objects::{COLLECTION, config_map};
 use crate::https::Endpoint;
+use crate::kube::{Kube, WHY_NOT};
 use crate::load::{drive, get};
 use crate::portico::Portico;
 use crate::report::{Goal, Report, note};
@@ -67,32 +68,49 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     }
     let figure = format!("the slowest body ({})", slowest.0);
     report.add(NAME, figure, slowest.1, "ms", Goal::AtMost(MAX_MS));
-    others(setting, &endpoint, bodies, report).await
+    others(setting, "portico", &endpoint, &bodies, report).await?;
+    drop(portico);
+    let Some(kube) = Kube::start(setting).await? else {
+        report.skip("the same on kube-apiserver", WHY_NOT);
+        return Ok(());
+    };
+    let endpoint = kube.endpoint(setting)?;
+    endpoint.client().await?.must(Method::POST, COLLECTION, config_map("hostile", 'h')).await?;
+    others(setting, "kube-apiserver", &endpoint, &bodies, report).await
 }
 
-/// Latency of another user's GETs and of health checks, alone and during each attack.
+/// Latency of another user's GETs and of health checks, alone and during each attack. Only Portico has goals.
 async fn others(
     setting: &Setting,
+    server: &str,
     endpoint: &Endpoint,
-    bodies: Vec<Body>,
+    bodies: &[Body],
     report: &mut Report,
 ) -> Result<(), Failure> {
+    let goal = |most| if server == "portico" { Goal::AtMost(most) } else { Goal::None };
     let time = Duration::from_secs(setting.options.seconds.max(5));
     let alone = get(endpoint, OBJECT, 1, time).await?.clean("GET")?;
-    report.add(NAME, "another user's GETs alone, p99", alone.p99() / 1e3, "ms", Goal::None);
+    report.add(
+        NAME,
+        format!("{server}, another user's GETs alone, p99"),
+        alone.p99() / 1e3,
+        "ms",
+        Goal::None,
+    );
     labelled(endpoint).await?;
-    for (name, requests) in attacks(endpoint, &bodies)? {
+    for (name, requests) in attacks(endpoint, bodies)? {
         let attack = drive(endpoint, ATTACKERS, time, move |client, sent| {
             Ok(requests[(client + sent) % requests.len()].clone())
         });
         let beside = get(endpoint, OBJECT, 1, time);
         let (beside, livez, attack) = tokio::join!(beside, get(endpoint, LIVEZ, 1, time), attack);
         let (beside, livez, attack) = (beside?.clean("GET")?, livez?.clean("livez")?, attack?);
-        note(&format!("{name}: {:.0} answers for {ATTACKERS} attackers", attack.sent()));
-        let figure = format!("another user's GETs beside {ATTACKERS} clients that send {name}, p99");
-        report.add(NAME, figure, beside.p99() / 1e3, "ms", Goal::AtMost(OTHERS_P99_MS));
-        let figure = format!("health checks beside {ATTACKERS} clients that send {name}, p99");
-        report.add(NAME, figure, livez.p99() / 1e3, "ms", Goal::AtMost(LIVEZ_P99_MS));
+        note(&format!("{server}, {name}: {:.0} answers for {ATTACKERS} attackers", attack.sent()));
+        let beside_attackers = format!("beside {ATTACKERS} clients that send {name}, p99");
+        let figure = format!("{server}, another user's GETs {beside_attackers}");
+        report.add(NAME, figure, beside.p99() / 1e3, "ms", goal(OTHERS_P99_MS));
+        let figure = format!("{server}, health checks {beside_attackers}");
+        report.add(NAME, figure, livez.p99() / 1e3, "ms", goal(LIVEZ_P99_MS));
     }
     Ok(())
 }
