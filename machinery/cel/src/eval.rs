@@ -24,8 +24,8 @@ pub type Fields<'f, 'v> = dyn Fn(&str, &str) -> Option<Result<Value<'v>, EvalErr
 /// What a part evaluates to.
 type Evaluated<'v> = Result<Value<'v>, EvalError>;
 
-/// How often loops ask whether anybody still waits.
-const CHECK_EVERY: u32 = 100;
+/// Number of turns of loops between two checks for an interruption. Calls check for themselves.
+const CHECK_EVERY: u32 = 10;
 
 /// What a local variable holds.
 enum Local<'e, 'v> {

@@ -21,6 +21,17 @@ const MAX_RUNNING_PER_THREAD: usize = 4;
 /// A thread's stack, as large as that of serving threads: decoders go down with the depth of documents.
 const STACK_BYTES: usize = 8 << 20;
 
+tokio::task_local! {
+    /// Cancelled when the caller of the work leaves.
+    static CALLER: CancellationToken;
+}
+
+/// Returns true if the caller of this work has left. Computations without await points check it; other threads get `false`.
+#[must_use]
+pub fn is_abandoned() -> bool {
+    CALLER.try_with(CancellationToken::is_cancelled).unwrap_or(false)
+}
+
 /// The threads. They end when this is dropped, and with them what still runs there.
 #[derive(Debug)]
 pub struct Offload {
@@ -51,7 +62,7 @@ impl Offload {
         Ok(Self { runtime: Some(builder.build()?), permits, tasks: tasks.clone() })
     }
 
-    /// Runs work there and waits for it; it is dropped when its caller is. Returns `None` if it panicked, or if the threads
+    /// Runs work there and waits for it; it is dropped when its caller is (see also [`is_abandoned`]). Returns `None` if it panicked, or if the threads
     /// are ending. Its place is taken until it ends, also while it waits: for work that holds much memory.
     pub async fn run<T: Send + 'static>(
         &self,
@@ -77,6 +88,7 @@ impl Offload {
         let (done, outcome) = oneshot::channel();
         let caller = CancellationToken::new();
         let _left = caller.clone().drop_guard();
+        let work = CALLER.scope(caller.clone(), work);
         self.tasks.spawn_on(runtime.handle(), name, async move {
             if let Some(outcome) = caller.run_until_cancelled(work).await {
                 // Who asked may have left.
@@ -127,6 +139,24 @@ mod tests {
         };
         let (outcome, ()) = tokio::join!(work, here);
         assert_eq!(outcome, Some(true));
+    }
+
+    #[tokio::test]
+    async fn computations_notice_that_their_caller_has_left() {
+        let offload = offload(1);
+        let (entered, mut started) = tokio::sync::mpsc::channel(1);
+        let work = offload.run_light("computes", async move {
+            entered.send(is_abandoned()).await.unwrap();
+            while !is_abandoned() {
+                thread::yield_now();
+            }
+        });
+        tokio::select! {
+            _ = work => unreachable!("its caller waits"),
+            abandoned = started.recv() => assert_eq!(abandoned, Some(false)),
+        }
+        assert_eq!(offload.run("next", async { is_abandoned() }).await, Some(false));
+        assert!(!is_abandoned());
     }
 
     #[tokio::test]

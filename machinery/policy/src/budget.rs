@@ -2,6 +2,10 @@
 //! each policy, and nothing bounds how many there are.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use cpu_time::ThreadTime;
+use parking_lot::Mutex;
 
 /// What all expressions about a request may cost while it is changed, and once more while it is validated, unless settings say
 /// otherwise: about five milliseconds of a processor. Questions to the authorizer do not count.
@@ -11,48 +15,99 @@ pub const DEFAULT_COST_LIMIT: u64 = 100_000;
 const INLINE_LIMIT: u64 = 20_000;
 /// Cost of an evaluation that stays on that thread also beyond this part: copying its objects takes longer.
 const CHEAP: u64 = 1_000;
+/// Processor time that the evaluations of a request may take on that thread, for work that costs say too little about.
+const INLINE_TIME: Duration = Duration::from_millis(2);
+/// Processor time of an evaluation that stays on that thread also beyond this time.
+const CHEAP_TIME: Duration = Duration::from_micros(100);
 
 /// What is left of it for one request.
 #[derive(Debug)]
 pub struct ExpressionBudget {
     limit: u64,
     left: AtomicU64,
-    /// Remaining cost for the thread that serves the request, repeated evaluations included.
-    inline: AtomicU64,
+    inline: Mutex<Inline>,
+    /// Returns true once nobody waits for the evaluations.
+    is_abandoned: fn() -> bool,
+}
+
+/// What evaluations on the thread that serves the request may still spend, repeated ones included.
+#[derive(Debug)]
+struct Inline {
+    cost: u64,
+    time: Duration,
+    running: Option<Running>,
+}
+
+/// An evaluation on that thread.
+#[derive(Debug)]
+struct Running {
+    allowed: Duration,
+    /// When to look at the clock of the processor, which takes a system call.
+    check_after: Instant,
+    /// The thread's processor time at the first look.
+    first_seen: Option<Duration>,
+}
+
+impl Running {
+    fn start(allowed: Duration) -> Self {
+        Self { allowed, check_after: Instant::now() + allowed, first_seen: None }
+    }
+
+    /// True once the evaluation has used its processor time. A thread that only waits for a processor is not over.
+    fn is_over(&mut self) -> bool {
+        if Instant::now() < self.check_after {
+            return false;
+        }
+        let now = ThreadTime::now().as_duration();
+        now - *self.first_seen.get_or_insert(now) >= self.allowed
+    }
 }
 
 impl ExpressionBudget {
     /// So much, all of it left.
     #[must_use]
     pub fn new(limit: u64) -> Self {
-        Self::with_left(limit, limit)
+        Self::with_left(limit, limit, || false)
     }
 
-    /// Copies the budget for another thread.
+    /// Copies the budget for another thread, where evaluations end once `is_abandoned` returns true.
     #[must_use]
-    pub fn to_other_thread(&self) -> Self {
-        Self::with_left(self.limit, self.left())
+    pub fn to_other_thread(&self, is_abandoned: fn() -> bool) -> Self {
+        Self::with_left(self.limit, self.left(), is_abandoned)
     }
 
-    fn with_left(limit: u64, left: u64) -> Self {
-        Self { limit, left: AtomicU64::new(left), inline: AtomicU64::new(INLINE_LIMIT) }
+    fn with_left(limit: u64, left: u64, is_abandoned: fn() -> bool) -> Self {
+        let inline = Inline { cost: INLINE_LIMIT, time: INLINE_TIME, running: None };
+        Self { limit, left: AtomicU64::new(left), inline: Mutex::new(inline), is_abandoned }
     }
 
     /// Evaluates expressions on the thread that serves the request. Returns `None`, and charges nothing to the request, if they
-    /// cost more than may be spent there.
+    /// cost more than may be spent there, or take longer.
     pub fn try_inline<T>(&self, evaluate: impl FnOnce() -> T) -> Option<T> {
-        let (left, inline) = (self.left(), self.inline.load(Ordering::Relaxed));
-        let allowed = left.min(inline.max(CHEAP));
+        let (left, begun) = (self.left(), Instant::now());
+        let allowed = {
+            let mut inline = self.inline.lock();
+            inline.running = Some(Running::start(inline.time.max(CHEAP_TIME)));
+            left.min(inline.cost.max(CHEAP))
+        };
         self.set_left(allowed);
         let outcome = evaluate();
         let spent = allowed.saturating_sub(self.left());
-        self.inline.store(inline.saturating_sub(spent), Ordering::Relaxed);
-        if allowed < left && spent == allowed {
+        let mut inline = self.inline.lock();
+        let is_over = inline.running.take().is_some_and(|mut running| running.is_over());
+        inline.cost = inline.cost.saturating_sub(spent);
+        inline.time = inline.time.saturating_sub(begun.elapsed());
+        if is_over || (allowed < left && spent == allowed) {
             self.set_left(left);
             return None;
         }
         self.set_left(left - spent);
         Some(outcome)
+    }
+
+    /// True if the running evaluation must end: it takes too long for this thread, or nobody waits for it.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        (self.is_abandoned)() || self.inline.lock().running.as_mut().is_some_and(Running::is_over)
     }
 
     /// What is left.
@@ -69,5 +124,35 @@ impl ExpressionBudget {
     /// Notes what is left. Expressions about one request are evaluated one after another.
     pub fn set_left(&self, left: u64) {
         self.left.store(left, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_evaluation_that_takes_longer_than_its_cost_suggests_leaves_the_serving_thread() {
+        let budget = ExpressionBudget::new(DEFAULT_COST_LIMIT);
+        let until_interrupted = || {
+            while !budget.is_interrupted() {
+                std::hint::spin_loop();
+            }
+        };
+        assert_eq!(budget.try_inline(until_interrupted), None);
+        assert_eq!(
+            budget.left(),
+            DEFAULT_COST_LIMIT,
+            "the request pays for the evaluation that has an outcome"
+        );
+        assert_eq!(budget.try_inline(|| 7), Some(7), "one that is cheap stays");
+        assert_eq!(budget.try_inline(until_interrupted), None);
+    }
+
+    #[test]
+    fn an_evaluation_on_another_thread_ends_once_nobody_waits() {
+        let budget = ExpressionBudget::new(DEFAULT_COST_LIMIT);
+        assert!(!budget.to_other_thread(|| false).is_interrupted());
+        assert!(budget.to_other_thread(|| true).is_interrupted());
     }
 }

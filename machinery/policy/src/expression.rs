@@ -140,7 +140,8 @@ impl Expression {
         let metered = Metered { meter: &meter, request_budget };
         let fields = |variable: &str, field: &str| metered.around(|| fields(variable, field));
         let limits = (limit.min(budget), &meter);
-        let (result, cost) = program.evaluate_metered(variables, &fields, limits, &|| false);
+        let (result, cost) =
+            program.evaluate_metered(variables, &fields, limits, &|| request_budget.is_interrupted());
         metered.settle();
         match result {
             // What others have used before ended it, not what it costs itself.

@@ -64,9 +64,9 @@ impl OwnedSubject {
 }
 
 impl<'a> Subject<'a> {
-    /// Copies the objects.
+    /// Copies the objects, for evaluations that end once `is_abandoned` returns true.
     #[must_use]
-    pub fn to_owned_subject(&self) -> OwnedSubject {
+    pub fn to_owned_subject(&self, is_abandoned: fn() -> bool) -> OwnedSubject {
         OwnedSubject {
             object: self.object.cloned(),
             old: self.old.cloned(),
@@ -74,7 +74,7 @@ impl<'a> Subject<'a> {
             params: self.params.cloned(),
             namespace: self.namespace.map(copy),
             authorizer: self.authorizer.clone(),
-            request_budget: self.request_budget.to_other_thread(),
+            request_budget: self.request_budget.to_other_thread(is_abandoned),
             resource: self.resource.clone(),
         }
     }

@@ -105,7 +105,7 @@ fn an_evaluation_that_takes_long_is_not_done_by_the_thread_that_serves_the_reque
     assert_eq!(inline(&ranges), None, "what cannot be paid for here is not an outcome");
     let before = work.left();
     let (elsewhere, verdict) = with_subject(&work, |subject| {
-        let copy = subject.to_owned_subject();
+        let copy = subject.to_owned_subject(|| false);
         (copy.request_budget.left(), long.evaluate(&copy.as_subject()))
     });
     assert_eq!((elsewhere, verdict), (before, Verdict::default()));

@@ -98,7 +98,8 @@ pub fn custom_resources() -> impl Fn(&[u8]) {
         decodes(&schema, &gvk, body, Format::Json);
         let Ok(mut decoded) = schema.decode(body, Format::Json, &gvk) else { return };
         let custom = schema.custom().unwrap();
-        let _ = (custom.check_rules(&decoded.object, None), custom.validate_lists(&decoded.object));
+        let _ =
+            (custom.check_rules(&decoded.object, None, &|| false), custom.validate_lists(&decoded.object));
         schema.settle(&mut decoded.object);
         assert!(!schema.settle(&mut decoded.object), "it is settled");
     }

@@ -37,6 +37,9 @@ impl<'e, 'v> Evaluator<'e, 'v> {
                 return Err(error);
             }
         };
+        if (self.interrupted)() {
+            return Err(EvalError::Interrupted);
+        }
         let budget = self.limit.saturating_sub(self.cost).min(self.meter.get());
         let call = Call::new(&arguments, budget).with_steps(&self.steps);
         #[cfg(feature = "regex")]

@@ -187,12 +187,18 @@ impl CustomResource {
     }
 
     /// What rules say of an object, and of what became of it. Only to be asked when [`rules_not_checked`] lets them run.
-    /// What was wrong before at places that stay as they were is a warning (ratcheting).
+    /// What was wrong before at places that stay as they were is a warning (ratcheting). Once `interrupted` returns true, the
+    /// evaluation ends with an error.
     #[must_use]
-    pub fn check_rules(&self, new: &Object, old: Option<&Object>) -> Findings {
+    pub fn check_rules(
+        &self,
+        new: &Object,
+        old: Option<&Object>,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Findings {
         let compile = || rules::Tree::compile(self.schema().root(), true).map(Box::new);
         match self.rules.get_or_init(compile) {
-            Some(tree) => rules::validate(tree, new.map(), old.map(Object::map)),
+            Some(tree) => rules::validate(tree, new.map(), old.map(Object::map), interrupted),
             None => Findings::default(),
         }
     }

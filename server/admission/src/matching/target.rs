@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use portico_kit::offload::is_abandoned;
 use portico_machinery::{GroupVersionKind, GroupVersionResource, Object};
 use portico_policy::{ExpressionBudget, Subject, UserAuthorizer};
 use portico_registry::{Attributes, Objects, Operation, Result, ServedResource};
@@ -106,7 +107,7 @@ impl<'a> MatchTarget<'a> {
         subject: &Subject<'_>,
         evaluate: impl Fn(&E, &Subject<'_>) -> T + Send + 'static,
     ) -> Result<(T, Duration)> {
-        let subject = subject.to_owned_subject();
+        let subject = subject.to_owned_subject(is_abandoned);
         let work = async move {
             let begun = Instant::now();
             let outcome = evaluate(&evaluator, &subject.as_subject());

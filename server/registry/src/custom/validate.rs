@@ -1,5 +1,6 @@
 //! Validation custom resources along their schema (4.4, steps 10 and 11).
 
+use portico_kit::offload::is_abandoned;
 use portico_machinery::{Bounded, Object, field};
 use portico_schema::structural::rules::Findings;
 use portico_schema::structural::{CustomResource, Place as EmbeddedPlace, rules_not_checked};
@@ -47,7 +48,7 @@ impl Validation<'_> {
             validated.errors.push(error);
             return;
         }
-        let checked = schema.check_rules(new, self.old);
+        let checked = schema.check_rules(new, self.old, &is_abandoned);
         validated.errors.extend(checked.errors);
         validated.warnings.extend(checked.warnings);
     }

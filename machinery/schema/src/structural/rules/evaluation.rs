@@ -23,11 +23,13 @@ const MESSAGE_OUT_OF_BUDGET: &str = "messageExpression evaluation failed due to 
 const NO_PATH: &str = "<nil>";
 
 /// An evaluation of rules, place by place.
-pub(super) struct Evaluation {
+pub(super) struct Evaluation<'e> {
     /// What was found.
     pub validated: Findings,
     /// What it may still cost; less than nothing when it was stopped.
     pub left: i64,
+    /// Returns true once nobody waits for the result.
+    interrupted: &'e dyn Fn() -> bool,
 }
 
 /// A rule at a place.
@@ -41,9 +43,9 @@ struct Turn<'r, 'a> {
     declared: &'a DeclType,
 }
 
-impl Evaluation {
-    pub fn new(budget: i64) -> Self {
-        Self { validated: Findings::default(), left: budget }
+impl<'e> Evaluation<'e> {
+    pub fn new(budget: i64, interrupted: &'e dyn Fn() -> bool) -> Self {
+        Self { validated: Findings::default(), left: budget, interrupted }
     }
 
     /// The rules of one place, in their order.
@@ -78,7 +80,7 @@ impl Evaluation {
         if uses_old && turn.old.is_none() && !optional {
             return Continue(());
         }
-        let (result, cost) = run(&turn.compiled.program, turn.bind(optional, uses_old));
+        let (result, cost) = run(&turn.compiled.program, turn.bind(optional, uses_old), self.interrupted);
         if !self.pay(cost) {
             return self.stop(turn.place, OUT_OF_BUDGET);
         }
@@ -102,6 +104,9 @@ impl Evaluation {
 
     fn in_error(&mut self, place: Place<'_, '_>, rule: &Rule, error: &EvalError) -> ControlFlow<()> {
         let (text, named) = (error.to_string(), message::named(rule));
+        if matches!(error, EvalError::Interrupted) {
+            return self.stop(place, &text);
+        }
         if matches!(error, EvalError::Budget) {
             let why = "no further validation rules will be run due to call cost exceeds limit for rule";
             return self.stop(place, &format!("'{text}': {why}: {named}"));
@@ -144,7 +149,7 @@ impl Evaluation {
     fn message(&mut self, turn: Turn<'_, '_>) -> Result<Option<String>, String> {
         let Some(program) = &turn.compiled.message else { return Ok(None) };
         // Upstream binds the plain old value here, whatever the rule's is.
-        let (result, cost) = run(program, turn.bind(false, true));
+        let (result, cost) = run(program, turn.bind(false, true), self.interrupted);
         if !self.pay(cost) {
             return Err(MESSAGE_OUT_OF_BUDGET.to_owned());
         }
@@ -206,10 +211,16 @@ fn read<'a>(held: Held<'a>, of: &'a DeclType) -> Result<Value<'a>, EvalError> {
     }
 }
 
-fn run<'a>(program: &Program, bound: Bound<'a>) -> (Result<Value<'a>, EvalError>, u64) {
+fn run<'a>(
+    program: &Program,
+    bound: Bound<'a>,
+    interrupted: &dyn Fn() -> bool,
+) -> (Result<Value<'a>, EvalError>, u64) {
     match bound {
         Err(error) => (Err(error), 0),
-        Ok((now, None)) => program.evaluate(&[("self", now)], MAX_PER_CALL, &|| false),
-        Ok((now, Some(old))) => program.evaluate(&[("self", now), ("oldSelf", old)], MAX_PER_CALL, &|| false),
+        Ok((now, None)) => program.evaluate(&[("self", now)], MAX_PER_CALL, interrupted),
+        Ok((now, Some(old))) => {
+            program.evaluate(&[("self", now), ("oldSelf", old)], MAX_PER_CALL, interrupted)
+        }
     }
 }

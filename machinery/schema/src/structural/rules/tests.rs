@@ -13,17 +13,41 @@ fn written(schema: &Value) -> Vec<String> {
 }
 
 fn validated(schema: &Value, new: &Value, old: Option<&Value>) -> (Vec<String>, Vec<String>) {
+    validated_until(&|| false, schema, new, old)
+}
+
+fn validated_until(
+    interrupted: &dyn Fn() -> bool,
+    schema: &Value,
+    new: &Value,
+    old: Option<&Value>,
+) -> (Vec<String>, Vec<String>) {
     let structural = Structural::compile(schema).unwrap();
     let tree = Tree::compile(structural.root(), true).unwrap();
     let object = |value: &Value| Object::from_json(value.to_string().as_bytes()).unwrap();
     let (new, old) = (object(new), old.map(object));
-    let validated = validate(&tree, new.map(), old.as_ref().map(Object::map));
+    let validated = validate(&tree, new.map(), old.as_ref().map(Object::map), interrupted);
     (validated.errors.iter().map(ToString::to_string).collect(), validated.warnings)
 }
 
 /// A schema whose `spec` has this schema.
 fn with_spec(spec: &Value) -> Value {
     json!({"type": "object", "properties": {"spec": spec}})
+}
+
+#[test]
+fn an_interruption_ends_the_evaluation_of_all_further_rules() {
+    let rule = json!({"rule": "self.size() > 0", "message": "not evaluated"});
+    let schema = with_spec(&json!({"type": "string", "x-kubernetes-validations": [rule, rule]}));
+    let (new, checks) = (json!({"spec": ""}), std::cell::Cell::new(0));
+    let interrupted = || {
+        checks.set(checks.get() + 1);
+        true
+    };
+    let (errors, _) = validated_until(&interrupted, &schema, &new, None);
+    assert_eq!(errors, ["spec: Invalid value: \"string\": operation interrupted"]);
+    assert_eq!(checks.get(), 1);
+    assert_eq!(validated(&schema, &new, None).0.len(), 2);
 }
 
 #[test]

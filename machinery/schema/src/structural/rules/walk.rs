@@ -15,15 +15,16 @@ use crate::structural::at::At;
 use crate::structural::correlate::Pair;
 use crate::structural::held::Held;
 
-/// Evaluates the rules of a schema over an object and what it was before.
+/// Evaluates the rules of a schema over an object and what it was before, until `interrupted` returns true.
 pub(in crate::structural) fn object(
     tree: &Tree,
     new: &Map<String, Value>,
     old: Option<&Map<String, Value>>,
+    interrupted: &dyn Fn() -> bool,
 ) -> Findings {
     let root = old.map(|old| Correlated::new(Pair::of_objects(new, old, &tree.node)));
     let (ratchet, at) = (Ratchet::of(root.as_ref()), At::root(""));
-    let mut evaluation = Evaluation::new(MAX_PER_OBJECT);
+    let mut evaluation = Evaluation::new(MAX_PER_OBJECT, interrupted);
     let (new, old) = (Held::Fields(new), old.map(Held::Fields));
     // Stopped or not, what was found is returned.
     let _ = place(Place { tree, new, old, ratchet, at: &at }, &mut evaluation);
@@ -40,14 +41,14 @@ pub(in crate::structural) fn value(
     budget: i64,
 ) -> (Findings, i64) {
     let (ratchet, at) = (Ratchet::default(), At::root(path.as_str()));
-    let mut evaluation = Evaluation::new(budget);
+    let mut evaluation = Evaluation::new(budget, &|| false);
     let (new, old) = (Held::Value(new), old.map(Held::Value));
     let _ = place(Place { tree, new, old, ratchet, at: &at }, &mut evaluation);
     (evaluation.validated, evaluation.left)
 }
 
 /// The rules of a place, then those below it; ended when nothing more is to be evaluated.
-fn place(place: Place<'_, '_>, evaluation: &mut Evaluation) -> ControlFlow<()> {
+fn place(place: Place<'_, '_>, evaluation: &mut Evaluation<'_>) -> ControlFlow<()> {
     if place.new.is_null() {
         return Continue(());
     }
@@ -59,7 +60,7 @@ fn place(place: Place<'_, '_>, evaluation: &mut Evaluation) -> ControlFlow<()> {
     }
 }
 
-fn list<'a>(around: Place<'_, 'a>, items: &'a [Value], evaluation: &mut Evaluation) -> ControlFlow<()> {
+fn list<'a>(around: Place<'_, 'a>, items: &'a [Value], evaluation: &mut Evaluation<'_>) -> ControlFlow<()> {
     let Some(tree) = around.tree.items.as_deref() else { return Continue(()) };
     // Old items are only found by keys, and asked for even where errors are not forgiven.
     let whole = match (around.new, around.old) {
@@ -79,7 +80,7 @@ fn list<'a>(around: Place<'_, 'a>, items: &'a [Value], evaluation: &mut Evaluati
 fn fields<'a>(
     around: Place<'_, 'a>,
     fields: &'a Map<String, Value>,
-    evaluation: &mut Evaluation,
+    evaluation: &mut Evaluation<'_>,
 ) -> ControlFlow<()> {
     for (name, value) in fields {
         let (tree, at) = match (around.tree.property(name), &around.tree.values) {
