@@ -15,6 +15,10 @@ pub use yaml::yaml;
 
 use portico_gostd::url::first_value;
 
+/// Maximum number of levels of JSON that are indented; deeper values are written on one line. Otherwise the output would grow with the
+/// depth times the number of values.
+const MAX_LEVELS: usize = 100;
+
 /// How programs want JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
@@ -43,6 +47,13 @@ impl Style {
 #[must_use]
 pub fn accepts_gzip(accept_encoding: &str) -> bool {
     accept_encoding.split(',').any(|element| element.trim() == "gzip")
+}
+
+/// An object of 500 levels and about so many bytes, all but a few of them in the deepest level.
+#[cfg(test)]
+fn wide_and_deep(bytes: usize) -> String {
+    let list = vec!["1"; bytes / 2].join(",");
+    format!("{}[{list}]{}", "{\"a\":".repeat(499), "}".repeat(499))
 }
 
 #[cfg(test)]

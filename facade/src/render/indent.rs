@@ -1,6 +1,9 @@
 //! Compact JSON to indented JSON, byte by byte, without parsing values; also when it comes in pieces.
 
-/// JSON with two spaces per level, as Go's `MarshalIndent` lays it out; no closing newline.
+use super::MAX_LEVELS;
+
+/// JSON with two spaces per level, as Go's `MarshalIndent` lays it out; no closing newline. Values below the hundredth level are written
+/// on one line.
 ///
 /// Valid JSON in, valid JSON out; anything else comes out as garbled as it came in, and never panics.
 #[must_use]
@@ -44,10 +47,11 @@ impl Indenter {
 
     fn token(&mut self, byte: u8, out: &mut Vec<u8>) {
         let closing = matches!(byte, b'}' | b']');
+        let compact = self.depth > MAX_LEVELS;
         if closing {
             self.depth = self.depth.saturating_sub(1);
         }
-        if closing != self.opened {
+        if closing != self.opened && !compact {
             // The first thing inside a bracket, or the end of one that is not empty.
             newline(out, self.depth);
         }
@@ -56,8 +60,8 @@ impl Indenter {
         match byte {
             b'"' => self.in_string = true,
             b'{' | b'[' => self.depth += 1,
-            b',' => newline(out, self.depth),
-            b':' => out.push(b' '),
+            b',' if !compact => newline(out, self.depth),
+            b':' if !compact => out.push(b' '),
             _ => {}
         }
     }
@@ -78,6 +82,25 @@ mod tests {
         let json = br#"{"a":{},"b":[1,{"c":"x\"{,:"}],"d":[ ],"e":null}"#;
         let want = "{\n  \"a\": {},\n  \"b\": [\n    1,\n    {\n      \"c\": \"x\\\"{,:\"\n    }\n  ],\n  \"d\": [],\n  \"e\": null\n}";
         assert_eq!(String::from_utf8(pretty(json)).unwrap(), want);
+    }
+
+    #[test]
+    fn levels_below_the_greatest_are_compact() {
+        let nested = |inner: &str| format!("{}{inner}{}", "[".repeat(MAX_LEVELS), "]".repeat(MAX_LEVELS));
+        let json = nested(r#"{"a":[1,{"b":2},[]],"c":{}}"#);
+        let laid_out = String::from_utf8(pretty(json.as_bytes())).unwrap();
+        let pad = "  ".repeat(MAX_LEVELS);
+        assert!(
+            laid_out.contains(&format!("[\n{pad}{{\"a\":[1,{{\"b\":2}},[]],\"c\":{{}}}}\n")),
+            "{laid_out}"
+        );
+        assert!(laid_out.ends_with("\n  ]\n]"), "{laid_out}");
+    }
+
+    #[test]
+    fn an_object_that_is_wide_and_deep_grows_as_one_of_the_greatest_indented_depth() {
+        let json = crate::render::wide_and_deep(200_000);
+        assert!(pretty(json.as_bytes()).len() < json.len() + 2 * 2 * MAX_LEVELS * (MAX_LEVELS + 2));
     }
 
     proptest! {

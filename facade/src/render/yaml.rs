@@ -1,141 +1,140 @@
 //! JSON to YAML as upstream writes it: keys sorted, sequences not indented, strings quoted where YAML 1.1 would
-//! read them as something else.
+//! read them as something else. Levels below the hundredth are written in flow style, on one line.
 
+mod flow;
+mod outline;
+mod scalar;
 mod text;
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use portico_machinery::object::Float;
 use serde_json::value::RawValue;
 
+use self::flow::flow;
+use self::outline::{Outline, Part};
+use self::scalar::{is_simple, scalar, string};
 use self::text::text;
+use super::MAX_LEVELS;
 
-/// The YAML of one JSON document; nothing when it is no JSON.
+/// Returns the YAML of a JSON document; `None` if it is not valid JSON.
 #[must_use]
 pub fn yaml(json: &[u8]) -> Option<Vec<u8>> {
     let raw: &RawValue = serde_json::from_slice(json).ok()?;
-    let mut out = String::with_capacity(json.len() + json.len() / 4);
-    match raw.get().as_bytes().first()? {
-        b'{' | b'[' => block(raw.get(), 0, &mut out)?,
-        _ => {
-            scalar(raw.get(), 0, &mut out)?;
-            out.push('\n');
-        }
+    let outline = Outline::of(raw.get());
+    let out = String::with_capacity(json.len() + json.len() / 4);
+    let mut writer = Writer { outline: &outline, level: 0, out };
+    let root = outline.root()?;
+    if root.is_container() {
+        writer.block(root, 0)?;
+    } else {
+        scalar(root.text, 0, &mut writer.out)?;
+        writer.out.push('\n');
     }
-    Some(out.into_bytes())
+    Some(writer.out.into_bytes())
 }
 
-/// A map or a sequence whose first line begins where the cursor is.
-fn block(raw: &str, indent: usize, out: &mut String) -> Option<()> {
-    if raw.starts_with('{') {
-        let map: BTreeMap<Key<'_>, &RawValue> = serde_json::from_str(raw).ok()?;
+struct Writer<'a> {
+    outline: &'a Outline<'a>,
+    /// Number of maps and sequences around the cursor.
+    level: usize,
+    out: String,
+}
+
+impl<'a> Writer<'a> {
+    /// Writes a map or sequence whose first line begins at the cursor.
+    fn block(&mut self, part: Part<'a>, indent: usize) -> Option<()> {
+        self.level += 1;
+        if part.text.starts_with('{') {
+            self.map(part, indent)?
+        } else {
+            self.list(part, indent)?
+        }
+        self.level -= 1;
+        Some(())
+    }
+
+    fn map(&mut self, part: Part<'a>, indent: usize) -> Option<()> {
+        let mut items = self.outline.items(part);
+        let mut map = BTreeMap::new();
+        while let (Some(key), Some(value)) = (items.next(), items.next()) {
+            map.insert(string(key.text)?, value);
+        }
         for (at, (key, value)) in map.iter().enumerate() {
-            pad(if at == 0 { 0 } else { indent }, out);
-            if !is_simple(&key.0) {
-                explicit(&key.0, value.get(), indent, out)?;
+            pad(if at == 0 { 0 } else { indent }, &mut self.out);
+            if !is_simple(key) {
+                self.explicit(key, *value, indent)?;
                 continue;
             }
-            text(&key.0, indent, out);
-            out.push(':');
+            text(key, indent, &mut self.out);
+            self.out.push(':');
             // Sequences stand at their key's own column.
-            let deeper = if value.get().starts_with('[') { indent } else { indent + 2 };
-            entry(value.get(), deeper, out)?;
+            let deeper = if value.text.starts_with('[') { indent } else { indent + 2 };
+            self.entry(*value, deeper)?;
         }
         if map.is_empty() {
-            out.push_str("{}\n");
+            self.out.push_str("{}\n");
         }
-        return Some(());
+        Some(())
     }
-    let list: Vec<&RawValue> = serde_json::from_str(raw).ok()?;
-    for (at, value) in list.iter().enumerate() {
-        pad(if at == 0 { 0 } else { indent }, out);
-        out.push('-');
-        if is_block(value.get()) {
-            out.push(' ');
-            block(value.get(), indent + 2, out)?;
+
+    fn list(&mut self, part: Part<'a>, indent: usize) -> Option<()> {
+        let mut is_empty = true;
+        for value in self.outline.items(part) {
+            pad(if is_empty { 0 } else { indent }, &mut self.out);
+            is_empty = false;
+            self.out.push('-');
+            self.behind_indicator(value, indent + 2)?;
+        }
+        if is_empty {
+            self.out.push_str("[]\n");
+        }
+        Some(())
+    }
+
+    /// Writes a key behind `?` and its value behind `:`.
+    fn explicit(&mut self, key: &str, value: Part<'a>, indent: usize) -> Option<()> {
+        self.out.push_str("? ");
+        text(key, indent + 2, &mut self.out);
+        self.out.push('\n');
+        pad(indent, &mut self.out);
+        self.out.push(':');
+        self.behind_indicator(value, indent + 2)
+    }
+
+    /// Writes the value of `-` or of an explicit key, with the newline.
+    fn behind_indicator(&mut self, value: Part<'a>, indent: usize) -> Option<()> {
+        if self.is_block(value) {
+            self.out.push(' ');
+            return self.block(value, indent);
+        }
+        self.entry(value, indent)
+    }
+
+    /// Writes the value of `key:`, with the newline.
+    fn entry(&mut self, value: Part<'a>, indent: usize) -> Option<()> {
+        if self.is_block(value) {
+            self.out.push('\n');
+            pad(indent, &mut self.out);
+            return self.block(value, indent);
+        }
+        self.out.push(' ');
+        if value.is_container() {
+            flow(value.text, &mut self.out)?;
         } else {
-            entry(value.get(), indent + 2, out)?;
+            scalar(value.text, indent, &mut self.out)?;
         }
+        self.out.push('\n');
+        Some(())
     }
-    if list.is_empty() {
-        out.push_str("[]\n");
+
+    /// True for a map or sequence that is written on several lines.
+    fn is_block(&self, part: Part<'a>) -> bool {
+        self.level < MAX_LEVELS && part.is_container() && self.outline.items(part).next().is_some()
     }
-    Some(())
-}
-
-/// The most bytes of a key that stands on the line of its value.
-const MAX_SIMPLE_KEY: usize = 128;
-
-/// Whether a key may stand on the line of its value.
-fn is_simple(key: &str) -> bool {
-    key.len() <= MAX_SIMPLE_KEY && !key.contains('\n')
-}
-
-/// A key and its value, each behind an indicator of its own.
-fn explicit(key: &str, value: &str, indent: usize, out: &mut String) -> Option<()> {
-    out.push_str("? ");
-    text(key, indent + 2, out);
-    out.push('\n');
-    pad(indent, out);
-    out.push(':');
-    if is_block(value) {
-        out.push(' ');
-        return block(value, indent + 2, out);
-    }
-    entry(value, indent + 2, out)
-}
-
-#[derive(serde::Deserialize, PartialEq, Eq, PartialOrd, Ord)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
-
-/// What follows `key:` up to and including the newline.
-fn entry(raw: &str, indent: usize, out: &mut String) -> Option<()> {
-    if is_block(raw) {
-        out.push('\n');
-        pad(indent, out);
-        return block(raw, indent, out);
-    }
-    out.push(' ');
-    match raw.as_bytes().first()? {
-        b'{' => out.push_str("{}"),
-        b'[' => out.push_str("[]"),
-        _ => scalar(raw, indent, out)?,
-    }
-    out.push('\n');
-    Some(())
-}
-
-/// Whether it is a map or sequence with something in it.
-fn is_block(raw: &str) -> bool {
-    let mut inner = raw.bytes();
-    matches!(inner.next(), Some(b'{' | b'['))
-        && !matches!(inner.find(|b| !b.is_ascii_whitespace()), Some(b'}' | b']'))
 }
 
 fn pad(indent: usize, out: &mut String) {
     out.extend(std::iter::repeat_n(' ', indent));
-}
-
-/// True for a number that upstream reads as a float before it writes it.
-fn is_float(raw: &str) -> bool {
-    raw.contains(['.', 'e', 'E']) && !raw.starts_with(['t', 'f', 'n'])
-        || raw.starts_with(|c: char| c == '-' || c.is_ascii_digit())
-            && raw.parse::<i64>().is_err()
-            && raw.parse::<u64>().is_err()
-}
-
-fn scalar(raw: &str, indent: usize, out: &mut String) -> Option<()> {
-    if !raw.starts_with('"') {
-        match raw.parse().ok().filter(|_| is_float(raw)) {
-            Some(float) => out.push_str(&Float(float).to_string()),
-            None => out.push_str(raw),
-        }
-        return Some(());
-    }
-    let value: Cow<'_, str> = serde_json::from_str::<Key<'_>>(raw).ok()?.0;
-    text(&value, indent, out);
-    Some(())
 }
 
 #[cfg(test)]
@@ -191,6 +190,38 @@ mod tests {
             assert_eq!(written(json), want);
         }
         assert_eq!(written(r#"{"a":"x\ny\n","b":"x\ny"}"#), "a: |\n  x\n  y\nb: |-\n  x\n  y\n");
+    }
+
+    #[test]
+    fn levels_below_the_greatest_are_in_flow_style() {
+        let long = "k".repeat(2000);
+        let inner = format!(
+            r#"{{"b":["a: b", 1.50, null,"it's",{{}}], "a\nb":{{"{long}":true}},"c":"é\u0007\ud83d\ude00"}}"#
+        );
+        let nested = format!("{}{inner}{}", "{\"x\":".repeat(MAX_LEVELS), "}".repeat(MAX_LEVELS));
+        let written = written(&nested);
+        let flow = format!(
+            "{pad}x: {{\"b\": [\"a: b\",1.5,null,\"it's\",{{}}],? \"a\\nb\": {{? \"{long}\": true}},\"c\": \"é\\a\\U0001F600\"}}\n",
+            pad = "  ".repeat(MAX_LEVELS - 1),
+        );
+        assert!(written.ends_with(&flow), "{written}");
+        let read: serde_json::Value = serde_saphyr::from_str(&format!("y{}", flow.trim_start())).unwrap();
+        assert_eq!(read["yx"], serde_json::from_str::<serde_json::Value>(&inner).unwrap());
+    }
+
+    #[test]
+    fn an_object_that_is_wide_and_deep_neither_grows_with_its_depth_nor_is_read_at_each_level() {
+        let json = crate::render::wide_and_deep(200_000);
+        outline::READ.set(0);
+        assert!(written(&json).len() < json.len() + 2 * MAX_LEVELS * MAX_LEVELS);
+        let read = outline::READ.get();
+        assert!(read < 4 * json.len(), "{read} tokens of {} bytes", json.len());
+        // The same in levels that have lines of their own.
+        let list = vec!["1"; 100_000].join(",");
+        let json = format!("{}[{list}]{}", "{\"a\":".repeat(98), "}".repeat(98));
+        outline::READ.set(0);
+        written(&json);
+        assert!(outline::READ.get() < 4 * json.len());
     }
 
     #[test]

@@ -48,7 +48,8 @@ fn literal(value: &str, indent: usize, out: &mut String) {
     }
 }
 
-fn double_quoted(value: &str, out: &mut String) {
+/// Writes a string in double quotes.
+pub(super) fn double_quoted(value: &str, out: &mut String) {
     out.push('"');
     for c in value.chars() {
         match c {

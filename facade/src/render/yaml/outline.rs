@@ -1,0 +1,140 @@
+//! Extents of the arrays and objects of a JSON document, found in one pass: a writer that sorts keys passes over each value without reading
+//! it again.
+
+/// A document of valid JSON with the extents of its arrays and objects, in the order of their opening brackets.
+pub(super) struct Outline<'a> {
+    json: &'a str,
+    extents: Vec<Extent>,
+}
+
+#[derive(Clone, Copy)]
+struct Extent {
+    /// Offset behind the closing bracket.
+    end: usize,
+    /// Index of the first extent behind this one.
+    next: usize,
+}
+
+/// A value of the document.
+#[derive(Clone, Copy)]
+pub(super) struct Part<'a> {
+    /// The JSON of the value.
+    pub text: &'a str,
+    at: usize,
+    /// Index of the first extent that does not begin before the value.
+    extent: usize,
+}
+
+impl Part<'_> {
+    /// True for an array or object.
+    pub fn is_container(self) -> bool {
+        self.text.starts_with(['{', '['])
+    }
+}
+
+impl<'a> Outline<'a> {
+    pub fn of(json: &'a str) -> Self {
+        let (mut extents, mut open) = (Vec::new(), Vec::new());
+        for (at, token) in Tokens::new(json) {
+            match token {
+                "{" | "[" => {
+                    open.push(extents.len());
+                    extents.push(Extent { end: json.len(), next: 0 });
+                }
+                "}" | "]" => {
+                    if let Some(index) = open.pop() {
+                        extents[index] = Extent { end: at + 1, next: extents.len() };
+                    }
+                }
+                _ => {}
+            }
+        }
+        Self { json, extents }
+    }
+
+    /// The outermost value.
+    pub fn root(&'a self) -> Option<Part<'a>> {
+        Items { outline: self, tokens: Tokens::new(self.json), extent: 0 }.next()
+    }
+
+    /// The elements of an array, or keys and values of an object in turn.
+    pub fn items(&'a self, of: Part<'a>) -> Items<'a> {
+        Items { outline: self, tokens: Tokens { json: self.json, at: of.at + 1 }, extent: of.extent + 1 }
+    }
+}
+
+/// Values of an array or object, in order.
+pub(super) struct Items<'a> {
+    outline: &'a Outline<'a>,
+    tokens: Tokens<'a>,
+    extent: usize,
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = Part<'a>;
+
+    fn next(&mut self) -> Option<Part<'a>> {
+        let (at, token) = self.tokens.find(|(_, token)| !matches!(*token, "," | ":"))?;
+        let extent = self.extent;
+        match token {
+            "}" | "]" => return None,
+            "{" | "[" => {
+                let Extent { end, next } = *self.outline.extents.get(extent)?;
+                (self.tokens.at, self.extent) = (end, next);
+            }
+            _ => {}
+        }
+        Some(Part { text: &self.outline.json[at..self.tokens.at], at, extent })
+    }
+}
+
+#[cfg(test)]
+std::thread_local! {
+    /// Bytes of the tokens that this thread has read.
+    pub(super) static READ: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// The tokens of valid JSON, each with its offset.
+pub(super) struct Tokens<'a> {
+    json: &'a str,
+    at: usize,
+}
+
+impl<'a> Tokens<'a> {
+    pub fn new(json: &'a str) -> Self {
+        Self { json, at: 0 }
+    }
+}
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = (usize, &'a str);
+
+    fn next(&mut self) -> Option<(usize, &'a str)> {
+        const SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
+        let rest = self.json[self.at..].trim_start_matches(SPACE);
+        let at = self.json.len() - rest.len();
+        let length = match rest.as_bytes().first()? {
+            b'{' | b'}' | b'[' | b']' | b',' | b':' => 1,
+            b'"' => string_length(rest),
+            _ => rest.find([',', ':', '}', ']', ' ', '\t', '\r', '\n']).unwrap_or(rest.len()),
+        };
+        self.at = at + length;
+        #[cfg(test)]
+        READ.set(READ.get() + length);
+        Some((at, &rest[..length]))
+    }
+}
+
+/// The length of the string that a text begins with, quotes included.
+fn string_length(text: &str) -> usize {
+    let (bytes, mut at) = (text.as_bytes(), 1);
+    while let Some(found) = text[at..].find(['"', '\\']) {
+        at += found + 1;
+        if bytes[at - 1] == b'"' {
+            return at;
+        }
+        // The escaped character.
+        at += 1;
+    }
+    text.len()
+}
