@@ -22,7 +22,7 @@ pub use order::sort_keys;
 pub use portico_gostd::json::go_type;
 pub(crate) use printed::go_json;
 pub use printed::{MAX_PRINTED_BYTES, Printed, cut, cut_at};
-pub use read::value_from_json;
+pub use read::{MAX_DEPTH, MAX_READ_DEPTH, is_deeper, value_from_json};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

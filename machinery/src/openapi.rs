@@ -6,10 +6,15 @@
 use std::collections::{HashMap, HashSet};
 
 use indexmap::IndexMap;
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::object::{NotAnObject, Object};
+use crate::object::{NotAnObject, Object, is_deeper};
+
+/// The most levels of a foreign document. Facades encode the merged document as protobuf with `serde_json`'s own limit, so a deeper part
+/// would make the whole document unavailable.
+const MAX_DEPTH: usize = 127;
 
 /// Named pieces of JSON, in order.
 pub type Pieces = IndexMap<String, Box<RawValue>>;
@@ -88,8 +93,11 @@ impl SpecV2 {
     /// Reads a foreign document and brings its text into canonical form.
     ///
     /// # Errors
-    /// When it is no JSON object of this shape.
+    /// When it is no JSON object of this shape, or has more than 127 levels.
     pub fn canonical(json: &[u8]) -> Result<Self, NotAnObject> {
+        if is_deeper(json, MAX_DEPTH) {
+            return Err(serde_json::Error::custom(format!("more than {MAX_DEPTH} levels")).into());
+        }
         let object = Object::from_json(json)?;
         Ok(portico_gostd::json::from_slice(&object.to_json())?)
     }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 ///
 /// - `allow`, `deny`, `warn`, `annotate`;
 /// - `label/<key>`: adds a label of that name that says which labels there were; `count`: counts in a label how often it is asked;
+/// - `deepen/<levels>`: makes the data of the object so deep;
 /// - `break`: makes the data of the object a number; `misplace`: changes what is not there; `rename`: another namespace;
 /// - `grant`: makes a role one to read secrets; `overhead-of/<label>`: gives a pod that has the label an overhead;
 /// - `garbage`, `empty`, `stranger`, `patch`: what is no answer, or not one to this review.
@@ -55,6 +56,9 @@ fn patch(how: &str, object: &Value) -> Option<Value> {
             let count = labels.get("count").and_then(|count| count.as_str()?.parse().ok()).unwrap_or(0);
             labels.insert("count".to_owned(), (count + 1).to_string().into());
             json!([{"op": "add", "path": "/metadata/labels", "value": labels}])
+        }
+        ("deepen", levels) => {
+            json!([{"op": "add", "path": "/data", "value": crate::conversion::nested(levels)}])
         }
         ("break", _) => json!([{"op": "add", "path": "/data", "value": 5}]),
         ("become", kind) => json!([{"op": "replace", "path": "/kind", "value": kind}]),

@@ -1,10 +1,14 @@
 //! A conversion webhook of one custom resource: `spec.size` is a text in v1, `spec.replicas` a number in v2.
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The answer to a review that was sent to this path: `/convert`, `/convert/fail` or `/convert/rename`.
+/// The answer to a review that was sent to this path: `/convert`, `/convert/fail`, `/convert/rename` or `/convert/deepen/<levels>`.
 pub(crate) fn answer(path: &str, review: &[u8]) -> Value {
-    let review: Value = serde_json::from_slice(review).expect("a review is JSON");
+    let mut reader = serde_json::Deserializer::from_slice(review);
+    // Reviews of deep objects are accepted.
+    reader.disable_recursion_limit();
+    let review = Value::deserialize(&mut reader).expect("a review is JSON");
     let request = &review["request"];
     let failing = path.ends_with("/fail");
     let objects = request["objects"].as_array().into_iter().flatten();
@@ -12,6 +16,9 @@ pub(crate) fn answer(path: &str, review: &[u8]) -> Value {
         let mut object = converted(object.clone(), &request["desiredAPIVersion"]);
         if path.ends_with("/rename") {
             object["metadata"]["name"] = "another".into();
+        }
+        if let Some((_, levels)) = path.split_once("/deepen/") {
+            object["a"] = nested(levels);
         }
         object
     });
@@ -23,6 +30,11 @@ pub(crate) fn answer(path: &str, review: &[u8]) -> Value {
     };
     json!({"apiVersion": review["apiVersion"], "kind": "ConversionReview",
         "response": {"uid": request["uid"], "result": result, "convertedObjects": converted}})
+}
+
+/// A value of so many levels.
+pub(crate) fn nested(levels: &str) -> Value {
+    (0..levels.parse().expect("a number of levels")).fold(json!(1), |inner, _: usize| json!({"a": inner}))
 }
 
 fn converted(mut object: Value, wanted: &Value) -> Value {

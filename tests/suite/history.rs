@@ -13,7 +13,7 @@ use crate::copies::{done, refused};
 const RETENTION: &str = "--history-retention=5m,configmaps=1h";
 
 /// Runs a verb as the administrator: its exit code, and what it printed.
-fn verb(portico: &Portico, line: &str) -> (i32, String, String) {
+pub(crate) fn verb(portico: &Portico, line: &str) -> (i32, String, String) {
     let mut command = Command::new(binary());
     command.args(line.split(' ')).env("KUBECONFIG", portico.data().join("admin.kubeconfig"));
     let done = command.stdin(Stdio::null()).output().unwrap();
@@ -21,7 +21,7 @@ fn verb(portico: &Portico, line: &str) -> (i32, String, String) {
     (done.status.code().unwrap(), text(done.stdout), text(done.stderr))
 }
 
-fn prints(portico: &Portico, line: &str) -> String {
+pub(crate) fn prints(portico: &Portico, line: &str) -> String {
     let (code, out, error) = verb(portico, line);
     assert_eq!(code, 0, "{line}: {error}");
     out

@@ -29,6 +29,7 @@ mod conversions;
 mod copies;
 mod copies_sealed;
 mod definitions;
+mod depth;
 mod durability;
 mod emulated_versions;
 mod encryption;

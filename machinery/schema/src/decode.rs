@@ -15,7 +15,6 @@ mod yaml_keys;
 pub(crate) use convert::convert;
 pub(crate) use error::head;
 pub use error::{DecodeError, patch_status};
-pub use limits::MAX_DEPTH;
 pub(crate) use limits::{MAX_VALUES, TooManyValues};
 pub use reader::no_json;
 pub(crate) use reader::{Reader, Start, SyntaxError, number_value};
@@ -253,8 +252,9 @@ fn read_body(schema: &Typed, text: &str) -> Result<(Decoded, Option<String>), Sy
     }
 }
 
+/// The JSON of metadata that was read before.
 pub(crate) fn read_json(schema: &Typed, text: &str) -> Result<(Decoded, Option<String>), SyntaxError> {
-    let mut walk = Walk::new(text, schema.types());
+    let mut walk = Walk::again(text, schema.types());
     let map = walk.root(schema.root())?;
     Ok((Decoded { object: Object::from_map(map), strict: walk.strict.into_items() }, walk.error))
 }

@@ -2,28 +2,79 @@
 
 use std::fmt;
 
-use serde::Deserialize;
-use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+
+/// The most levels of arrays and objects in a body, and in an object with its managed fields. Upstream stops at 10,000 levels, on
+/// stacks that grow; here recursion over values has to fit into stacks of 8 MiB, in builds without optimisation, too.
+pub const MAX_DEPTH: usize = 500;
+
+/// The most levels that are read of a stored object, or of a document that contains one.
+pub const MAX_READ_DEPTH: usize = MAX_DEPTH + 28;
 
 /// Reads any value; integers beyond 64 bits with a sign become floats.
 ///
 /// # Errors
-/// What is no JSON.
+/// What is no JSON, and values that nest too deep for the stack.
 pub fn value_from_json(bytes: &[u8]) -> serde_json::Result<Value> {
-    Ok(serde_json::from_slice::<GoValue>(bytes)?.0)
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    // The values count their levels themselves.
+    deserializer.disable_recursion_limit();
+    let value = Values { left: MAX_READ_DEPTH }.deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(value)
 }
 
-/// A value whose integers above `i64::MAX` have become floats.
-struct GoValue(Value);
+/// True if arrays and objects of JSON nest deeper than `levels`. The JSON need not be valid.
+#[must_use]
+pub fn is_deeper(json: &[u8], levels: usize) -> bool {
+    // Few objects have as many brackets as the limits have levels, and brackets are counted faster than levels.
+    let brackets = json.iter().filter(|byte| matches!(byte, b'{' | b'[')).count();
+    brackets > levels && depth(json) > levels
+}
 
-impl<'de> Deserialize<'de> for GoValue {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Values).map(Self)
+/// Returns the number of levels; brackets in strings do not count.
+fn depth(json: &[u8]) -> usize {
+    let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
+    for byte in json {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'{' | b'[' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// A value whose integers above `i64::MAX` become floats.
+#[derive(Clone, Copy)]
+struct Values {
+    /// How many further levels are accepted.
+    left: usize,
+}
+
+impl Values {
+    /// Reads the values inside of an array or object.
+    fn below<E: Error>(self) -> Result<Self, E> {
+        let left = self.left.checked_sub(1).ok_or_else(|| E::custom("exceeded max depth"))?;
+        Ok(Self { left })
     }
 }
 
-struct Values;
+impl<'de> DeserializeSeed<'de> for Values {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
 
 impl<'de> Visitor<'de> for Values {
     type Value = Value;
@@ -66,17 +117,19 @@ impl<'de> Visitor<'de> for Values {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let below = self.below()?;
         let mut list = Vec::new();
-        while let Some(GoValue(item)) = items.next_element()? {
+        while let Some(item) = items.next_element_seed(below)? {
             list.push(item);
         }
         Ok(Value::Array(list))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let below = self.below()?;
         let mut map = Map::new();
-        while let Some((key, GoValue(value))) = entries.next_entry::<String, _>()? {
-            map.insert(key, value);
+        while let Some(key) = entries.next_key::<String>()? {
+            map.insert(key, entries.next_value_seed(below)?);
         }
         Ok(Value::Object(map))
     }
@@ -97,6 +150,23 @@ mod tests {
         assert_eq!(map["c"][0], Value::from(18_446_744_073_709_551_615_f64));
         assert_eq!(map["d"], Value::from(-9_223_372_036_854_775_809_f64));
         assert!(map["b"].is_f64() && map["c"][0].is_f64() && map["e"]["f"].is_f64());
+    }
+
+    #[test]
+    fn brackets_in_strings_are_no_levels() {
+        let json = br#"{"a[[[":[{"\"{{":"\\"},[]],"b":{}}"#;
+        assert!(is_deeper(json, 2) && !is_deeper(json, 3));
+        assert!(is_deeper(b"{}", 0) && !is_deeper(b"1", 0) && !is_deeper(b"]]", 0));
+    }
+
+    #[test]
+    fn values_are_read_down_to_the_greatest_depth() {
+        let nested = |levels| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(value_from_json(nested(MAX_READ_DEPTH).as_bytes()).is_ok());
+        for levels in [MAX_READ_DEPTH + 1, 1_000_000] {
+            let error = value_from_json(nested(levels).as_bytes()).unwrap_err().to_string();
+            assert!(error.starts_with("exceeded max depth"), "{error}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! An object becomes a value: normalised, encoded once, indexed without parsing the bytes again.
 
+use portico_machinery::object::{MAX_DEPTH, is_deeper};
 use portico_machinery::{Object, Status};
 use portico_store::{Indexed, Indexer, Key, MetadataIndexer, Value};
 
@@ -12,16 +13,29 @@ pub fn key(served: &ServedResource, object: &Object) -> Key {
     Key::new(&served.storage, namespace, object.name())
 }
 
-/// Encodes an object of the storage version. It must be normalised; its resourceVersion is left out.
+/// Encodes an object of the storage version. It must be normalised; its resourceVersion is left out. All writes pass through here, so
+/// nothing is stored that is too deep to be read.
+///
+/// # Errors
+/// 400 if the object has more than [`MAX_DEPTH`] levels.
 pub fn encode(served: &ServedResource, object: &mut Object) -> Result<Value> {
     object.remove(&["metadata", "resourceVersion"]);
     let json = object.to_json();
+    if is_deeper(&json, MAX_DEPTH) {
+        return Err(Box::new(too_deep()));
+    }
     let indexed = match splice(&json) {
         Some(splice) => index(served, object, splice),
         None => MetadataIndexer.index(&served.resource, &json).map_err(Status::internal)?,
     };
     // Copied: a buffer that grew is up to twice as large as what is in it, and allocators leave it so when it shrinks.
     Ok(Value::new(json.as_slice(), indexed))
+}
+
+fn too_deep() -> Status {
+    Status::bad_request(format!(
+        "the object exceeds the maximum depth of {MAX_DEPTH} levels, managed fields included"
+    ))
 }
 
 fn index(served: &ServedResource, object: &Object, splice: u32) -> Indexed {

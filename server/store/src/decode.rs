@@ -1,5 +1,7 @@
 //! Stored values as records: opened, indexed, or named as unreadable.
 
+use portico_machinery::object::{MAX_READ_DEPTH, is_deeper};
+
 use crate::checksum;
 use crate::codec;
 use crate::error::StoreError;
@@ -10,10 +12,14 @@ use crate::seal::{Opened, Seal, SealError};
 use crate::store::SealedOtherwise;
 use crate::unreadable::Unreadable;
 
-/// Reads what the index needs out of an object's JSON, which must be UTF-8: the indexer skips most of it.
+/// Reads what the index needs out of an object's JSON. The indexer skips most of it, so what else would make the object unreadable is
+/// checked here: it must be UTF-8, and not too deep. Otherwise it would be taken for an object without fields, and so without finalizers.
 pub(crate) fn index(indexer: &dyn Indexer, resource: &Resource, json: &[u8]) -> Result<Indexed, String> {
     if std::str::from_utf8(json).is_err() {
         return Err("the value is not UTF-8".to_owned());
+    }
+    if is_deeper(json, MAX_READ_DEPTH) {
+        return Err(format!("the value has more than {MAX_READ_DEPTH} levels"));
     }
     indexer.index(resource, json).map_err(|error| error.0)
 }
@@ -114,5 +120,25 @@ impl Decoder<'_> {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::MetadataIndexer;
+
+    #[test]
+    fn values_whose_fields_cannot_be_read_have_no_index() {
+        let resource = Resource::new("g", "things");
+        let indexed = |json: &[u8]| index(&MetadataIndexer, &resource, json).map(|_| ());
+        let deep = |levels: usize| {
+            let head = r#"{"metadata":{"uid":"u","finalizers":["a/b"]},"spec":"#;
+            format!("{head}{}{}}}", "[".repeat(levels - 1), "]".repeat(levels - 1)).into_bytes()
+        };
+        assert_eq!(indexed(&deep(MAX_READ_DEPTH)), Ok(()));
+        let reason = indexed(&deep(MAX_READ_DEPTH + 1)).unwrap_err();
+        assert_eq!(reason, format!("the value has more than {MAX_READ_DEPTH} levels"));
+        assert!(indexed(b"{\"metadata\":{\"uid\":\"u\"},\"a\":\"\xff\"}").is_err());
     }
 }

@@ -1,8 +1,7 @@
 //! How deep and how wide what is read may be.
 
-/// The deepest nesting that a body may have. Upstream stops at 10,000; 100 keeps what is stored (and its managed
-/// fields, which nest a few levels deeper) within what any JSON reader of ours takes without a risk to the stack.
-pub const MAX_DEPTH: usize = 100;
+/// The deepest nesting that a body in YAML may have: its parser needs more of the stack than that of JSON.
+pub(crate) const MAX_YAML_DEPTH: usize = 100;
 
 /// The most values that a body, a patch or what a patch makes may hold: members of objects and elements of arrays, managed
 /// fields included. Each costs dozens of times its bytes, wherever it stands. An object of etcd's size (1.5 MiB) with

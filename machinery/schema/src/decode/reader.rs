@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
+use portico_machinery::object::{MAX_DEPTH, MAX_READ_DEPTH};
 use serde_json::{Map, Number, Value};
 
-use super::limits::{MAX_DEPTH, MAX_VALUES, TooManyValues};
+use super::limits::{MAX_VALUES, TooManyValues};
 
 /// Why the bytes are no JSON, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,6 +32,7 @@ pub(crate) struct Reader<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
+    max_depth: usize,
     /// How many further members and elements are accepted.
     left: usize,
 }
@@ -38,12 +40,17 @@ pub(crate) struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// A reader of what somebody sent.
     pub(crate) fn new(text: &'a str) -> Self {
-        Self { text, at: 0, depth: 0, left: MAX_VALUES }
+        Self { text, at: 0, depth: 0, max_depth: MAX_DEPTH, left: MAX_VALUES }
     }
 
     /// A reader of what is stored: it was accepted, whatever is accepted today.
     pub(crate) fn stored(text: &'a str) -> Self {
-        Self { left: usize::MAX, ..Self::new(text) }
+        Self { left: usize::MAX, ..Self::again(text) }
+    }
+
+    /// A reader of a part of what was read before, with what the server has added.
+    pub(crate) fn again(text: &'a str) -> Self {
+        Self { max_depth: MAX_READ_DEPTH, ..Self::new(text) }
     }
 
     /// A reader of JSON that stands inside something of this depth, which may have so many further values.
@@ -102,8 +109,9 @@ impl<'a> Reader<'a> {
     pub(crate) fn enter(&mut self) -> Result<()> {
         self.at += 1;
         self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return Err(SyntaxError(format!("exceeded max depth: at most {MAX_DEPTH} levels are accepted")));
+        if self.depth > self.max_depth {
+            let text = format!("exceeded max depth: at most {} levels are accepted", self.max_depth);
+            return Err(SyntaxError(text));
         }
         Ok(())
     }

@@ -69,6 +69,11 @@ impl<'a, 's> Walk<'a, 's> {
         }
     }
 
+    /// A walk over a part of what was read before.
+    pub(crate) fn again(text: &'a str, types: &'s TypeSet) -> Self {
+        Self { reader: Reader::again(text), ..Self::new(text, types) }
+    }
+
     /// The outermost value, and nothing after it. Empty when it is null or no object.
     pub(crate) fn root(&mut self, ty: &'s Type) -> Result<Map<String, Value>> {
         let map = match self.reader.start()? {

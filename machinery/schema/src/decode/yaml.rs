@@ -9,7 +9,7 @@ use serde_json::Value;
 use serde_saphyr::options::{AliasLimits, DuplicateKeyPolicy, MergeKeyPolicy, NonFiniteFloatPolicy};
 use serde_saphyr::{Error, Spanned};
 
-use super::limits::{MAX_DEPTH, MAX_VALUES};
+use super::limits::{MAX_VALUES, MAX_YAML_DEPTH};
 use super::yaml_errors::{self, EXCESSIVE_ALIASING};
 
 /// Maximum size of the JSON that a YAML text expands to: four times the largest body.
@@ -96,7 +96,7 @@ pub(super) fn options(text: &str) -> serde_saphyr::Options {
         non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
     };
     if let Some(budget) = options.budget.as_mut() {
-        budget.max_depth = MAX_DEPTH;
+        budget.max_depth = MAX_YAML_DEPTH;
         // Keys are nodes, too, and so is the document.
         budget.max_nodes = 2 * MAX_VALUES + 1;
         budget.max_recorded_anchor_events = MAX_COPIES * replayed;

@@ -5,12 +5,13 @@
 
 use std::collections::HashMap;
 
+use portico_machinery::object::MAX_DEPTH;
 use serde_json::{Map, Value};
 
 use super::document::{mistyped, read};
 use super::error::PatchError;
 use super::limits::{MAX_COPIED_BYTES, MAX_OPERATIONS};
-use crate::decode::{MAX_DEPTH, MAX_STRICT, json_name};
+use crate::decode::{MAX_STRICT, json_name};
 
 /// How many elements all operations of a patch may shift in lists and maps, or look at in what they add.
 const MAX_SHIFTED: usize = 10_000_000;

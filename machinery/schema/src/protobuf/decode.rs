@@ -5,11 +5,12 @@ use std::fmt::Display;
 
 use portico_gostd::time::Time;
 use portico_machinery::Object;
+use portico_machinery::object::MAX_DEPTH;
 use portico_machinery::protobuf::{EnvelopeError, Reader, Scalar, WireError, open};
 use serde_json::{Map, Value};
 
 use super::encode::ZERO_TIME;
-use crate::decode::{self, MAX_DEPTH, MAX_VALUES, TooManyValues};
+use crate::decode::{self, MAX_VALUES, TooManyValues};
 use crate::model::{Emit, Field, FieldType, Part, Slot, Type, TypeSet};
 
 /// Why a message does not fit its type.

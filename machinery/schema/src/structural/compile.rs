@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use portico_machinery::object::MAX_DEPTH;
 use serde_json::{Map, Value};
 
 use super::compile_error::CompileError;
@@ -10,7 +11,6 @@ use super::definition::refused::refused;
 use super::format::Format;
 use super::intern::Interner;
 use super::model::{Additional, Bound, Checks, JsonType, Marks, Node, Properties, Rule};
-use crate::decode::MAX_DEPTH;
 use crate::model::{ListType, MapType};
 
 /// An enumeration of more values is looked up, not read from end to end.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use portico_machinery::object::value_from_json;
 use serde_json::Value;
 
 use super::compile::root;
@@ -31,7 +32,7 @@ impl Structural {
     /// # Errors
     /// [`CompileError`]; bytes that are no JSON, too.
     pub fn from_json(json: &[u8]) -> Result<Arc<Self>, CompileError> {
-        let props: Value = serde_json::from_slice(json).map_err(|e| CompileError::NoJson(e.to_string()))?;
+        let props = value_from_json(json).map_err(|e| CompileError::NoJson(e.to_string()))?;
         Self::compile(&props)
     }
 

@@ -53,7 +53,7 @@ fn types(described: &Described<'_>, members: &[Arc<Definition>], dialect: Dialec
 /// The schema of a version, read off the definition's bytes; nothing when it has none that OpenAPI can express.
 fn member_schema<'a>(stored: &'a portico_registry::Stored, kind: &Kind<'_>) -> Option<Props<'a>> {
     let schema = schema_of(stored.record().value.json(), &kind.gvk.version);
-    let read = schema.and_then(|schema| schema.map(serde_json::from_str).transpose());
+    let read = schema.and_then(|schema| schema.map(Props::read).transpose());
     let read = read.inspect_err(|error| {
         tracing::warn!(kind = %kind.gvk.kind, group = %kind.gvk.group, %error, "a schema is left out of OpenAPI");
     });

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use portico_machinery::object::{MAX_DEPTH, is_deeper};
 use portico_machinery::{Cursor, Object, aggregate};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -228,6 +229,9 @@ impl Review<'_> {
 }
 
 fn parse(raw: &RawValue) -> Result<Object, String> {
+    if is_deeper(raw.get().as_bytes(), MAX_DEPTH) {
+        return Err(format!("exceeded max depth: at most {MAX_DEPTH} levels are accepted"));
+    }
     let object = Object::from_json(raw.get().as_bytes()).map_err(|error| error.to_string())?;
     if object.kind().is_empty() {
         return Err(format!("Object 'Kind' is missing in '{}'", raw.get()));

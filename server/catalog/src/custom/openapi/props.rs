@@ -4,10 +4,16 @@
 
 use std::collections::BTreeMap;
 
+use portico_machinery::object::is_deeper;
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::local::openapi::KindRef;
+
+/// The most levels of a schema in OpenAPI documents. Reading it takes much of the stack, and facades encode documents as protobuf with
+/// `serde_json`'s limit of 127 levels.
+const MAX_DEPTH: usize = 100;
 
 /// See the module. Members are written in upstream's order; what is absent is not written.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -123,6 +129,18 @@ pub(super) struct SelectableRef {
 }
 
 impl<'a> Props<'a> {
+    /// Reads the schema of a definition.
+    ///
+    /// # Errors
+    /// A schema that has another form, or more than [`MAX_DEPTH`] levels.
+    pub fn read(schema: &'a str) -> serde_json::Result<Self> {
+        // Serde's own limit begins anew where a schema may be a Boolean.
+        if is_deeper(schema.as_bytes(), MAX_DEPTH) {
+            return Err(serde_json::Error::custom(format!("more than {MAX_DEPTH} levels")));
+        }
+        serde_json::from_str(schema)
+    }
+
     /// Nothing but a type.
     pub fn of(kind: &'static str) -> Self {
         Self { kind: Some(kind), ..Self::default() }
