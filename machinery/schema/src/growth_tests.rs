@@ -73,6 +73,11 @@ fn names(count: usize) -> Vec<String> {
     (0..count).map(|at| format!("k{at}")).collect()
 }
 
+/// A value that is wrapped so many times.
+fn chain(levels: usize, inner: Value, wrap: fn(Value) -> Value) -> Value {
+    (0..levels).fold(inner, |inner, _| wrap(inner))
+}
+
 /// A schema with these properties below `spec`.
 fn of_spec(spec: &Value) -> Value {
     json!({"type": "object", "properties": {"spec": spec}})

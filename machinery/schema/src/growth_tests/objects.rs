@@ -3,7 +3,7 @@
 use portico_machinery::{GroupVersionKind, JsonPath, Object};
 use serde_json::{Value, json};
 
-use super::{Row, custom, grows, map, names};
+use super::{Row, chain, custom, grows, map, names};
 use crate::decode::MAX_STRICT_BYTES;
 use crate::{Decoded, Format, Schema};
 
@@ -63,6 +63,16 @@ fn both() -> Vec<Row<Both>> {
                 json!({"type": "object", "additionalProperties": {"type": "array", "items": embedded}});
             let element = json!({"metadata": {"name": "x"}});
             (custom(&spec), body(&json!({"k".repeat(100 * n): vec![element; n / 4]})))
+        }),
+        ("deep fields", |n| {
+            let spec = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+            (custom(&spec), body(&map(50, &chain(n / 8, json!(1), |inner| json!({"a": inner}))).into()))
+        }),
+        ("unknown fields and errors below deep fields", |n| {
+            let values =
+                json!({"type": "object", "properties": {"k0": {"type": "string"}, "k1": {"type": "string"}}});
+            let spec = chain(n / 8, values, |inner| json!({"type": "object", "additionalProperties": inner}));
+            (custom(&spec), body(&chain(n / 8, map(n, &json!(1)).into(), |inner| json!({"a": inner}))))
         }),
         ("errors below a long name", |n| {
             let spec = json!({"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}});

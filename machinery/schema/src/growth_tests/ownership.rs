@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use portico_machinery::{Node, Object};
 use serde_json::{Value, json};
 
-use super::{custom, grows, map, names};
+use super::{chain, custom, grows, map, names};
 use crate::Schema;
 use crate::apply::{Comparison, Filter, Owned, Unconverted, Versions, update};
 use crate::fields::{PathElement, Set};
@@ -43,42 +43,72 @@ fn managers_that_become_one_cost_what_they_own() {
     });
 }
 
+struct One(Schema, Filter);
+
+impl Versions for One {
+    fn schema(&self, _: &str) -> Option<&Schema> {
+        Some(&self.0)
+    }
+
+    fn convert(&self, object: &Object, _: &str, _: &str) -> Result<Object, Unconverted> {
+        Ok(object.clone())
+    }
+
+    fn filter(&self, _: &str) -> &Filter {
+        &self.1
+    }
+}
+
+/// A state without managed fields, the next one, the owners of the first, and what is different.
+type Change = (Object, Object, BTreeMap<Manager, Owned>, Comparison);
+
+fn change(versions: &One, mut old: Object, spec: Value) -> Change {
+    let owners = Managed::read(&old).unwrap().owners;
+    old.remove(&["metadata", "managedFields"]);
+    let mut new = old.clone();
+    new.put(&["spec"], Node(spec));
+    let changed = versions.0.compare(&old, &new).unwrap();
+    (old, new, owners, changed)
+}
+
 #[test]
 fn a_change_of_everything_costs_each_manager_what_it_owns() {
-    struct One(Schema, Filter);
-    impl Versions for One {
-        fn schema(&self, _: &str) -> Option<&Schema> {
-            Some(&self.0)
-        }
-
-        fn convert(&self, object: &Object, _: &str, _: &str) -> Result<Object, Unconverted> {
-            Ok(object.clone())
-        }
-
-        fn filter(&self, _: &str) -> &Filter {
-            &self.1
-        }
-    }
     let versions = One(schema(), Filter::default());
-    let input = |n| {
-        let mut old = owned_by_many("Apply", n);
-        let owners = Managed::read(&old).unwrap().owners;
-        old.remove(&["metadata", "managedFields"]);
-        let mut new = old.clone();
-        new.put(&["spec"], Node(Value::Object(map(n, &json!("w")))));
-        let changed = versions.0.compare(&old, &new).unwrap();
-        (old, new, owners, changed)
-    };
-    grows(
-        "appliers",
-        500,
-        input,
-        |(old, new, owners, changed): &(Object, Object, BTreeMap<Manager, Owned>, Comparison)| {
-            let mut owners = owners.clone();
-            update(&versions, "g/v1", (old, new), changed, &mut owners).unwrap();
-            assert!(owners.is_empty());
-        },
+    let input = |n| change(&versions, owned_by_many("Apply", n), map(n, &json!("w")).into());
+    grows("appliers", 500, input, |(old, new, owners, changed)| {
+        let mut owners = owners.clone();
+        update(&versions, "g/v1", (old, new), changed, &mut owners).unwrap();
+        assert!(owners.is_empty());
+    });
+}
+
+#[test]
+fn deep_fields_cost_what_they_hold() {
+    let versions = One(
+        custom(&json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})),
+        Filter::default(),
     );
+    let deep = |n: usize, leaf: Value| map(50, &chain(n / 8, leaf, |inner| json!({"a": inner})));
+    let input = |n| {
+        let spec = Value::Object(deep(n, json!("v")));
+        let fields = |spec: &Value| {
+            let object = json!({"apiVersion": "g/v1", "kind": "Kind", "spec": spec});
+            versions.0.fields_of(&Object::from_json(object.to_string().as_bytes()).unwrap()).to_json()
+        };
+        let entries: Vec<Value> =
+            ["a", "b", "c"].into_iter().map(|name| entry(name, "Apply", &fields(&spec))).collect();
+        let object = json!({"apiVersion": "g/v1", "kind": "Kind",
+            "metadata": {"name": "n", "managedFields": entries}, "spec": spec});
+        let old = Object::from_json(object.to_string().as_bytes()).unwrap();
+        change(&versions, old, Value::Object(deep(n, json!("w"))))
+    };
+    grows("owners of deep fields", 500, input, |(old, new, owners, changed)| {
+        let mut owners = owners.clone();
+        update(&versions, "g/v1", (old, new), changed, &mut owners).unwrap();
+        drop(versions.0.compare(old, new).unwrap());
+        drop(versions.0.merge_applied(old, new).unwrap());
+        drop(versions.0.without(old, &versions.0.fields_of(new)));
+    });
 }
 
 #[test]
