@@ -81,7 +81,9 @@ pub(crate) fn read(files: &[PathBuf]) -> Result<Vec<Document>, Unreadable> {
         let text = text(file).map_err(|source| Unreadable::File { file: named.clone(), source })?;
         for (at, document) in split(&text).into_iter().enumerate() {
             let from = format!("{named}, document {}", at + 1);
-            let head: Option<Head> = serde_saphyr::from_str(document).map_err(|error| {
+            // The parser of YAML accepts fewer levels than bodies may have in JSON.
+            let head = serde_json::from_str(document).or_else(|_| serde_saphyr::from_str(document));
+            let head: Option<Head> = head.map_err(|error| {
                 // Further lines show the place in the text.
                 let reason = error.to_string().lines().next().unwrap_or_default().to_owned();
                 Unreadable::Document { from: from.clone(), reason }

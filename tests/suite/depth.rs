@@ -257,6 +257,10 @@ async fn past_states(portico: &Portico) {
     assert_eq!(admin.delete(&one).await.status, 200);
     prints(portico, &format!("rollback opens.opens.example.com one --to-revision {revision}"));
     assert!(admin.get(&one).await.text().contains(&nested(FIELD, "1")));
+    let file = portico.folder().join("three.json");
+    std::fs::write(&file, object("opens", "three", FIELD)).unwrap();
+    let applied = prints(portico, &format!("apply -f {} -o yaml", file.display()));
+    assert!(applied.contains("name: three"), "{applied}");
     let (launch, there) = Launch::new().prepared();
     done(portico.folder(), &["backup", "--to", "copy", "--data-dir", "data"]).await;
     let copy = portico.folder().join("copy");
