@@ -63,6 +63,7 @@ impl Verbs {
                         insists: false,
                         uid: UidRule::Immutable,
                         tracked: Tracked::Already,
+                        others: &[],
                     };
                     self.replace(served, place, &current, new, terms).await
                 }

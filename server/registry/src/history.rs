@@ -288,6 +288,7 @@ impl Registry {
             insists: true,
             uid: UidRule::Precondition,
             tracked: Tracked::Already,
+            others: &[],
         };
         match self.verbs().replace(served, place, &current, object, terms).await? {
             Attempt::Done(written) => Ok(*written),

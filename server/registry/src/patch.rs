@@ -53,6 +53,7 @@ impl Verbs {
                 insists: false,
                 uid: UidRule::Immutable,
                 tracked: Tracked::By(&manager),
+                others: &[],
             };
             let attempt = match self.replace(served, place, &current, new, terms).await {
                 Ok(attempt) => attempt,

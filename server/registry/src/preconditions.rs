@@ -16,6 +16,7 @@ use crate::admission::Attributes;
 use crate::attempts::{MAX_WRITE_ATTEMPTS, definition_changed, too_busy};
 use crate::latencies::COMMIT;
 use crate::served::ServedResource;
+use crate::stored::Stored;
 use crate::verbs::Verbs;
 use crate::write::Write;
 
@@ -153,6 +154,21 @@ fn object_of(error: &TxnError) -> Option<&Key> {
         | TxnError::Unreadable { key } => Some(key),
         _ => None,
     }
+}
+
+/// Writes objects as they were read, or checks that they are so where they have no room in a transaction.
+pub(crate) fn written_unchanged(objects: &[Stored]) -> Vec<Operation> {
+    let mut bytes = 0;
+    let written = |stored: &Stored| {
+        let record = stored.record();
+        bytes += record.value.json().len();
+        let change = match bytes > Txn::SHARED_BYTES / 2 {
+            true => Change::Check,
+            false => Change::Put(record.value.clone()),
+        };
+        Operation { change, ..unchanged(record) }
+    };
+    objects.iter().take(Txn::SHARED_OPERATIONS / 2).map(written).collect()
 }
 
 /// Checks that a record is as it was read.

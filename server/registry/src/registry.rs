@@ -21,6 +21,7 @@ use crate::custom::{Conversions, Definitions, FailingWebhook};
 use crate::follow::{Followed, FollowedTogether};
 use crate::objects::Objects;
 use crate::options::{CreateOptions, DeleteOptions, ListOptions, PatchOptions, UpdateOptions};
+use crate::preconditions::written_unchanged;
 use crate::scale_error::ScaleError;
 use crate::serve::CallHandler;
 use crate::settings::{Clock, Settings};
@@ -204,6 +205,26 @@ impl Registry {
         object: Object,
     ) -> Result<Written> {
         self.update(context, resource, Part::Subresource("status"), object, &UpdateOptions::default()).await
+    }
+
+    /// Replaces the status of an object if others are as they were read. They are written unchanged in the same transaction, so that of two
+    /// such writes in different processes, each of which relies on the other's object, one fails. Those that have no room in the
+    /// transaction are only compared.
+    ///
+    /// # Errors
+    /// 404, 409, 422.
+    pub async fn update_status_among(
+        &self,
+        context: &Context,
+        resource: &GroupResource,
+        object: Object,
+        others: &[Stored],
+    ) -> Result<Written> {
+        let served = self.objects().served(resource)?;
+        let name = object.name().to_owned();
+        let place = Place { part: Part::Subresource("status"), namespace: "", name: &name };
+        let (others, options) = (written_unchanged(others), UpdateOptions::default());
+        ask_once(self.verbs.update_with(context, &served, place, (object, &others), &options)).await
     }
 
     /// Patches an object or one of its subresources; conflicts with others are retried inside.

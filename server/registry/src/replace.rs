@@ -5,7 +5,7 @@ use portico_machinery::gvk::GroupKind;
 use portico_machinery::{Object, Status, field};
 use portico_schema::same_content;
 use portico_schema::structural::rules::Findings;
-use portico_store::{Operation, Record, Txn, TxnError};
+use portico_store::{Key, Operation, Record, Txn, TxnError};
 use portico_validation::{self as validation, MetaRules};
 
 use crate::Result;
@@ -15,6 +15,7 @@ use crate::custom::Validation;
 use crate::failure::{self, MODIFIED};
 use crate::hooks::{Beginning, lost_another};
 use crate::managed_fields::{self, Tracked};
+use crate::preconditions::is_about;
 use crate::served::ServedResource;
 use crate::stored::Stored;
 use crate::strategy::Moment;
@@ -46,6 +47,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) uid: UidRule,
     /// Who comes to own what changes.
     pub(crate) tracked: Tracked<'a>,
+    /// Operations on other objects that the transaction has, too. If one of them fails, the caller decides anew.
+    pub(crate) others: &'a [Operation],
 }
 
 /// What to do after one attempt.
@@ -198,6 +201,7 @@ impl Replacement<'_> {
         } else {
             let mut txn = Txn::update(current.key.clone(), current.revision, value);
             txn.operations.extend(further);
+            txn.operations.extend_from_slice(self.terms.others);
             (self.verbs.commit_write(attributes, write, txn).await?, None)
         };
         match committed {
@@ -212,7 +216,11 @@ impl Replacement<'_> {
     /// What a transaction that failed comes to: the next attempt, when the caller insists on no revision.
     fn lost(&self, error: TxnError) -> Result<Attempt> {
         let insists = self.terms.insists;
+        let others: Vec<Key> = self.terms.others.iter().map(|other| other.key.clone()).collect();
         match error {
+            error if is_about(&error, &others) => {
+                Err(Box::new(Status::conflict(&self.served.resource, self.place.name, MODIFIED)))
+            }
             error if lost_another(&error, &self.before.record().key) => Ok(Attempt::Again(None)),
             TxnError::Conflict { current, .. } if !insists => Ok(Attempt::Again(Some(current))),
             TxnError::NotFound { .. } if !insists => Ok(Attempt::Again(None)),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use portico_machinery::{Object, Status};
-use portico_store::Record;
+use portico_store::{Operation, Record};
 
 use crate::Result;
 use crate::admission::{Attributes, Options};
@@ -24,6 +24,18 @@ impl Verbs {
         served: &ServedResource,
         place: Place<'_>,
         object: Object,
+        options: &UpdateOptions,
+    ) -> Result<Written> {
+        self.update_with(context, served, place, (object, &[]), options).await
+    }
+
+    /// Updates an object in one transaction with operations on others.
+    pub(crate) async fn update_with(
+        &self,
+        context: &Context,
+        served: &ServedResource,
+        place: Place<'_>,
+        (object, others): (Object, &[Operation]),
         options: &UpdateOptions,
     ) -> Result<Written> {
         let mut new = object;
@@ -47,6 +59,7 @@ impl Verbs {
                 insists,
                 uid: UidRule::Precondition,
                 tracked: Tracked::By(&manager),
+                others,
             };
             let current = self.objects.recent.stored(current);
             newer = match self.replace(served, place, &current, attempt, terms).await? {

@@ -35,6 +35,7 @@ impl Verbs {
             insists,
             uid: UidRule::Precondition,
             tracked: Tracked::By(&manager),
+            others: &[],
         };
         let mut newer = None;
         for _ in 0..MAX_WRITE_ATTEMPTS {
@@ -173,7 +174,7 @@ fn patch_terms<'a>(
     tracked: Tracked<'a>,
 ) -> Terms<'a> {
     let attributes = target.attributes(context, Options::Patch(options));
-    Terms { attributes, admitted: true, insists: false, uid: UidRule::Immutable, tracked }
+    Terms { attributes, admitted: true, insists: false, uid: UidRule::Immutable, tracked, others: &[] }
 }
 
 /// The view that a change begins with; 500 when the parent has something else in its place.

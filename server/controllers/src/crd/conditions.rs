@@ -1,5 +1,6 @@
 //! Writes the conditions that were decided. Definitions are written side by side and share commits; the names that one is
-//! about to get are taken while that is being written.
+//! about to get are taken while that is being written. Other control services on the same store decide, too: a definition that gets
+//! names is written in one transaction with those that ask for the same names, of which each process knows at least the earlier ones.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,8 +8,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::{Reconciled, run_workers as work};
-use portico_machinery::{Reason, Status};
-use portico_registry::{Context, Registry, Stored};
+use portico_machinery::{Object, Reason, Status};
+use portico_registry::{Context, Registry, Stored, Written};
 
 use super::condition_types::context;
 use super::custom_resources::CustomResources;
@@ -19,6 +20,8 @@ use portico_registry::definition::resource as definitions;
 /// How many definitions are written at a time: writes that are under way together share one commit, and each of them holds
 /// a definition decoded, which is large.
 const WORKERS: usize = 4;
+/// Wait after a conflict: the change of a rival in another process is known here a moment later.
+const AFTER_CONFLICT: Duration = Duration::from_millis(10);
 
 impl CustomResources {
     /// Starts what writes conditions and what deletes instances, until `tasks` is cancelled (hook
@@ -31,6 +34,13 @@ impl CustomResources {
         });
         self.inner.finalizer.run_workers(registry, tasks);
     }
+}
+
+/// What is to be written.
+struct Decided {
+    /// The definition with its new status.
+    object: Object,
+    rivals: Vec<(Name, i64)>,
 }
 
 #[derive(Clone)]
@@ -48,13 +58,8 @@ impl Writer {
             read => read?,
         };
         loop {
-            let definition = self.read(name, &stored);
-            let Some(verdict) = self.of.inner.index.lock().decide(name, &definition) else {
-                return Ok(Reconciled::Done);
-            };
-            let mut object = stored.object().clone();
-            verdict.apply(&mut object, Timestamp::now());
-            let written = self.registry.update_status(&self.context, &definitions(), object).await;
+            let Some(decided) = self.decide(name, &stored) else { return Ok(Reconciled::Done) };
+            let written = self.write(decided).await;
             let now = written.as_ref().ok().map(|w| (self.read(name, &w.stored), w.stored.revision()));
             let mut index = self.of.inner.index.lock();
             self.of.act(index.written(name, now));
@@ -64,11 +69,41 @@ impl Writer {
                 Ok(written) => stored = written.stored,
                 Err(status) if status.reason() == Reason::NotFound => return Ok(Reconciled::Done),
                 Err(status) if status.reason() == Reason::Conflict => {
-                    return Ok(Reconciled::Again(Duration::ZERO));
+                    return Ok(Reconciled::Again(AFTER_CONFLICT));
                 }
                 Err(status) => return Err(status),
             }
         }
+    }
+
+    fn decide(&self, name: &Name, stored: &Stored) -> Option<Decided> {
+        let definition = self.read(name, stored);
+        let mut index = self.of.inner.index.lock();
+        let verdict = index.decide(name, &definition, stored.revision())?;
+        let rivals = index.rivals(name, &definition, &verdict);
+        drop(index);
+        let mut object = stored.object().clone();
+        verdict.apply(&mut object, Timestamp::now());
+        Some(Decided { object, rivals })
+    }
+
+    /// Writes what was decided.
+    ///
+    /// # Errors
+    /// 409 if a rival has changed: it may have got the names in another process.
+    async fn write(&self, decided: Decided) -> Result<Written, Box<Status>> {
+        let Decided { object, rivals } = decided;
+        let mut unchanged = Vec::new();
+        for (rival, revision) in rivals {
+            match self.registry.get(&definitions(), "", &rival).await {
+                Ok(stored) if stored.revision() == revision => unchanged.push(stored),
+                // It is decided when it can be read again.
+                Err(status) if status.reason() == Reason::StorageReadError => {}
+                Err(status) if status.reason() != Reason::NotFound => return Err(status),
+                _ => return Err(Box::new(Status::conflict(&definitions(), &rival, "it has changed"))),
+            }
+        }
+        self.registry.update_status_among(&self.context, &definitions(), object, &unchanged).await
     }
 
     fn read(&self, name: &Name, stored: &Stored) -> Definition {
@@ -76,3 +111,7 @@ impl Writer {
         Definition::read(stored, known.as_deref())
     }
 }
+
+#[cfg(test)]
+#[path = "conditions_tests.rs"]
+mod tests;

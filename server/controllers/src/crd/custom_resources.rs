@@ -81,19 +81,26 @@ impl CustomResources {
         Ok(())
     }
 
-    fn apply(&self, batch: Vec<Change>) {
+    pub(super) fn apply(&self, batch: Vec<Change>) {
         let mut index = self.inner.index.lock();
         for change in batch {
             match change {
-                Change::Put(stored) => self.act(put(&mut index, &stored)),
-                Change::Deleted(stored) => self.act(index.remove(stored.name())),
-                Change::Relisted(all, _) => {
+                Change::Put(stored) => {
+                    self.act(put(&mut index, &stored));
+                    self.act(index.saw(stored.revision()));
+                }
+                Change::Deleted(stored) => {
+                    self.act(index.remove(stored.name()));
+                    self.act(index.saw(stored.revision()));
+                }
+                Change::Relisted(all, revision) => {
                     let left: HashSet<&str> = all.iter().map(Stored::name).collect();
                     let gone = index.names().filter(|name| !left.contains(&***name)).cloned();
                     for name in gone.collect::<Vec<_>>() {
                         self.act(index.remove(&name));
                     }
                     all.iter().for_each(|stored| self.act(put(&mut index, stored)));
+                    self.act(index.saw(revision));
                 }
             }
         }

@@ -9,7 +9,7 @@ use portico_machinery::GroupVersion;
 use portico_registry::Names;
 
 use super::definition::Definition;
-use super::naming::InUse;
+use super::naming::{self, InUse};
 use super::verdict::{self, Verdict};
 
 /// A definition's name.
@@ -33,6 +33,10 @@ pub struct Effects {
 pub struct Index {
     definitions: HashMap<Name, Entry>,
     groups: HashMap<String, Group>,
+    /// Revision up to which all changes of definitions are known.
+    seen: i64,
+    /// Definitions that get names once all changes up to a revision are known.
+    deferred: Vec<(i64, Name)>,
 }
 
 struct Entry {
@@ -117,11 +121,23 @@ impl Index {
         effects
     }
 
+    /// All changes of definitions up to a revision are known.
+    pub fn saw(&mut self, revision: i64) -> Effects {
+        self.seen = self.seen.max(revision);
+        let due = self.deferred.extract_if(.., |(revision, _)| *revision <= self.seen);
+        Effects { decide: due.map(|(_, name)| name).collect(), ..Effects::default() }
+    }
+
     /// What is to be written of a definition, which need not be the one that is known. The names that it gets are its own
-    /// from now on, until [`Index::written`].
-    pub fn decide(&mut self, name: &str, definition: &Definition) -> Option<Verdict> {
+    /// from now on, until [`Index::written`]. It gets them once all changes up to its revision are known: definitions that have asked for
+    /// them before are among its rivals then.
+    pub fn decide(&mut self, name: &Name, definition: &Definition, revision: i64) -> Option<Verdict> {
         let verdict = self.verdict(definition)?;
-        if let (Some(accepted), Some(entry)) = (&verdict.accepted, self.definitions.get_mut(name))
+        if verdict.accepted.is_some() && self.seen < revision {
+            self.deferred.push((revision, Arc::clone(name)));
+            return None;
+        }
+        if let (Some(accepted), Some(entry)) = (&verdict.accepted, self.definitions.get_mut(&**name))
             && let Some(group) = self.groups.get_mut(&definition.group)
         {
             group.in_use.take(accepted);
@@ -150,6 +166,17 @@ impl Index {
             self.free(name, &group, &claimed, &mut effects);
         }
         effects
+    }
+
+    /// Definitions that ask for some of the names that this one is about to get, with the revisions at which they are known: another
+    /// process may be giving these names to them.
+    pub fn rivals(&self, name: &str, definition: &Definition, verdict: &Verdict) -> Vec<(Name, i64)> {
+        let group = self.groups.get(&definition.group);
+        let (Some(accepted), Some(group)) = (&verdict.accepted, group) else { return Vec::new() };
+        let others = group.wanting.iter().filter(|other| &***other != name);
+        let known = others.filter_map(|other| Some((other, self.definitions.get(other)?)));
+        let rivals = known.filter(|(_, entry)| naming::overlap(&entry.definition.names, accepted));
+        rivals.map(|(other, entry)| (Arc::clone(other), entry.revision)).collect()
     }
 
     fn verdict(&self, definition: &Definition) -> Option<Verdict> {

@@ -30,7 +30,8 @@ impl Harness {
 
     /// One write of the status, as the writer makes it; what it asks for.
     fn write(&mut self, name: &str, object: &mut Object) -> Option<Effects> {
-        let verdict = self.index.decide(name, &Definition::of(object))?;
+        self.index.saw(self.revision);
+        let verdict = self.index.decide(&name.into(), &Definition::of(object), self.revision)?;
         verdict.apply(object, jiff::Timestamp::UNIX_EPOCH);
         self.revision += 1;
         Some(self.index.written(&name.into(), Some((Definition::of(object), self.revision))))
@@ -90,15 +91,15 @@ fn names_that_are_being_written_are_taken_until_that_fails() {
     harness.put("a", &a);
     harness.put("b", &b);
     let read = |object: &Object| Definition::of(object);
-    assert!(harness.index.decide("a", &read(&a)).is_some());
-    let refused = harness.index.decide("b", &read(&b)).unwrap();
+    assert!(harness.index.decide(&"a".into(), &read(&a), 0).is_some());
+    let refused = harness.index.decide(&"b".into(), &read(&b), 0).unwrap();
     assert_eq!(refused.reported[0].reason, "ShortNamesConflict");
     let mut written = b.clone();
     refused.apply(&mut written, jiff::Timestamp::UNIX_EPOCH);
     harness.index.written(&"b".into(), Some((read(&written), 10)));
     let effects = harness.index.written(&"a".into(), None);
     assert_eq!(names(&effects.decide), ["b"]);
-    assert_eq!(harness.index.decide("b", &read(&written)).unwrap().reported[0].status, "True");
+    assert_eq!(harness.index.decide(&"b".into(), &read(&written), 0).unwrap().reported[0].status, "True");
 }
 
 #[test]
@@ -143,4 +144,31 @@ fn whoever_is_deleted_and_holds_is_finalized_once_a_change() {
     a.set(&["metadata", "finalizers"], [portico_registry::definition::FINALIZER]);
     assert_eq!(names(&harness.put("a", &a).finalize), ["a"]);
     assert_eq!(harness.put("a", &a).finalize.len(), 0);
+}
+
+#[test]
+fn names_are_given_once_all_earlier_changes_are_known() {
+    let (mut index, name, a) = (Index::default(), Name::from("a"), object("a", "x", &[]));
+    let a = Definition::of(&a);
+    index.put(&name, a.clone(), 5);
+    assert_eq!(index.decide(&name, &a, 5), None);
+    assert_eq!(index.saw(4), Effects::default());
+    assert_eq!(names(&index.saw(5).decide), ["a"]);
+    assert!(index.decide(&name, &a, 5).is_some_and(|verdict| verdict.accepted.is_some()));
+    assert_eq!(index.saw(6), Effects::default());
+}
+
+#[test]
+fn rivals_ask_for_names_that_a_definition_is_about_to_get() {
+    let mut harness = Harness::default();
+    let (a, mut settled) = (object("a", "x", &[]), object("settled", "z", &[]));
+    harness.put("settled", &settled);
+    harness.settle("settled", &mut settled);
+    for (name, short) in [("a", "x"), ("rival", "x"), ("other", "y")] {
+        harness.put(name, &object(name, short, &[]));
+    }
+    let definition = Definition::of(&a);
+    let verdict = harness.index.verdict(&definition).unwrap();
+    let revision = harness.index.definitions["rival"].revision;
+    assert_eq!(harness.index.rivals("a", &definition, &verdict), [(Name::from("rival"), revision)]);
 }

@@ -40,6 +40,12 @@ impl InUse {
     }
 }
 
+/// True if two definitions cannot have all of these names.
+pub fn overlap(one: &Names, other: &Names) -> bool {
+    resources(one).any(|name| resources(other).any(|of_other| of_other == name))
+        || kinds(one).any(|name| kinds(other).any(|of_other| of_other == name))
+}
+
 /// Names that a group has once, among resources.
 fn resources(names: &Names) -> impl Iterator<Item = &str> {
     let all = [&names.plural, &names.singular].into_iter().chain(&names.short_names);
