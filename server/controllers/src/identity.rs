@@ -22,6 +22,8 @@ use crate::outcome::unless;
 pub const LEASE_SECONDS: i32 = 3600;
 /// Upstream's period of renewal.
 pub const RENEW: Duration = Duration::from_secs(10);
+/// How long a stop waits for the renewal in flight: the removal has to end within the time that a stop grants.
+const STOP_WAIT: Duration = Duration::from_secs(2);
 
 const NAMESPACE: &str = "kube-system";
 const IDENTITY_LABEL: &str = "apiserver.kubernetes.io/identity";
@@ -205,7 +207,7 @@ impl IdentityLease {
 }
 
 /// Renews at intervals, and at once when the address changes, until `tasks` is cancelled. A renewal in flight is awaited: its write
-/// could commit after the next one has read that there is no Lease, or after the removal.
+/// could commit after the next one has read that there is no Lease, or after the removal. A stop waits [`STOP_WAIT`] at most.
 async fn keep<R: Future<Output = bool>>(
     tasks: &TaskSet,
     mut address: watch::Receiver<Option<SocketAddr>>,
@@ -215,7 +217,15 @@ async fn keep<R: Future<Output = bool>>(
     let mut backoff = Backoff::new(Policy { max: Duration::from_secs(7), ..Policy::RECONNECT });
     while !stop.is_cancelled() {
         address.mark_unchanged();
-        let wait = backoff.wait_after(renew().await, RENEW);
+        let stopped = async {
+            stop.cancelled().await;
+            tokio::time::sleep(STOP_WAIT).await;
+        };
+        let renewed = tokio::select! {
+            renewed = renew() => renewed,
+            () = stopped => return,
+        };
+        let wait = backoff.wait_after(renewed, RENEW);
         let next = async {
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
@@ -252,6 +262,18 @@ mod tests {
         };
         tokio::join!(keep(&tasks, addresses, renew), changes);
         assert_eq!(*renewals.borrow(), [(0, 3), (3, 6)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stop_does_not_wait_for_a_renewal_that_hangs() {
+        let (tasks, addresses) = (TaskSet::new(), watch::channel(None).1);
+        let begun = Instant::now();
+        let stops = async {
+            sleep(Duration::from_secs(5)).await;
+            tasks.cancel();
+        };
+        tokio::join!(keep(&tasks, addresses, std::future::pending::<bool>), stops);
+        assert_eq!(begun.elapsed(), Duration::from_secs(5) + STOP_WAIT);
     }
 
     #[test]
