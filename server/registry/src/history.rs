@@ -9,9 +9,10 @@ mod namespace;
 use std::sync::Arc;
 
 use futures::future::join_all;
+use portico_kit::spans;
 use portico_machinery::{GroupVersionKind, Object, Status, time};
 use portico_schema::managed::{Managed, Manager};
-use portico_store::{Key, ListAt, PastQuery, PastState, Record, Scope};
+use portico_store::{Key, ListAt, PastQuery, PastState, Record, Scope, ask_once};
 use serde::Deserialize;
 
 use crate::Result;
@@ -196,12 +197,30 @@ impl Registry {
         Ok(PastList { objects, unreadable: unreadable.collect(), next: next.filter(|_| page.remaining > 0) })
     }
 
-    /// Gives an object the content of a past state.
+    /// Gives an object the content of a past state, on the threads for long work: states may be large, and rules of custom resources
+    /// may take long.
     ///
     /// # Errors
     /// 404 when there is no such state, 504 when its revision is in the future, 409 when the object came, went or changed meanwhile,
     /// and what an update or a create answers.
     pub async fn restore(
+        &self,
+        context: &Context,
+        served: &Arc<ServedResource>,
+        (namespace, name): (&str, &str),
+        wanted: &Restoration,
+    ) -> Result<Restored> {
+        let (registry, context, served) = (self.clone(), context.clone(), Arc::clone(served));
+        let (namespace, name, wanted) = (namespace.to_owned(), name.to_owned(), wanted.clone());
+        let work = async move {
+            let place = Place { part: Part::Main, namespace: &namespace, name: &name };
+            registry.restore_here(&context, &served, place, &wanted).await
+        };
+        self.objects().compute(true, spans::current().around(ask_once(work))).await?
+    }
+
+    /// Restores a state on this thread.
+    async fn restore_here(
         &self,
         context: &Context,
         served: &ServedResource,

@@ -11,8 +11,7 @@ use portico_proto::history as pb;
 use portico_proto::history::history_server::History;
 use portico_proto::history::list_request::At;
 use portico_registry::{
-    Context, Part, Past, PastRange, Place, Registry, Restoration, ServedResource, Target, last_change,
-    last_manager,
+    Context, Past, PastRange, Registry, Restoration, ServedResource, Target, last_change, last_manager,
 };
 use portico_store::EventType;
 use tonic::{Request, Response};
@@ -113,8 +112,8 @@ impl HistoryService {
             dry_run: request.dry_run,
         };
         let context = Context::new(caller.user().clone(), "grpc");
-        let place = Place { part: Part::Main, namespace, name };
-        let restored = self.registry.restore(&context, served, place, &wanted).await.map_err(refused)?;
+        let restored = self.registry.restore(&context, served, (namespace, name), &wanted).await;
+        let restored = restored.map_err(refused)?;
         let mut object = restored.written.stored.object().clone();
         served.to_version(&mut object);
         Ok(pb::RestoreResponse {

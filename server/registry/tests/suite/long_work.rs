@@ -8,7 +8,8 @@ use std::time::Duration;
 use futures::StreamExt;
 use portico_kit::offload::Offload;
 use portico_kit::tasks::TaskSet;
-use portico_registry::{Body, MAX_INLINE_BYTES};
+use portico_machinery::GroupResource;
+use portico_registry::{Body, Context, MAX_INLINE_BYTES, Restoration};
 use tokio::sync::oneshot;
 
 use crate::custom_resources::defined;
@@ -178,6 +179,28 @@ async fn other_requests_are_answered_while_expressions_about_one_are_evaluated()
         let answer = evaluated.await;
         assert_eq!(answer.code, 201, "{kind}: {}", answer.text);
     }
+}
+
+#[tokio::test]
+async fn a_past_state_is_restored_on_the_threads_for_long_work() {
+    let harness = defined(&wide_version()).await;
+    let registry = &harness.registry;
+    let tab = r#"{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"t"},"spec":{"first":"ok"}}"#;
+    let created = harness.post(CRON_TABS, tab).await;
+    assert_eq!(created.code, 201, "{}", created.text);
+    let revision = created.at("metadata.resourceVersion").parse().unwrap();
+    let url = format!("{CRON_TABS}/t");
+    assert_eq!(harness.patch(&url, MERGE, r#"{"spec":{"first":"other"}}"#).await.code, 200);
+    let served = registry.objects().served(&GroupResource::new("stable.example.com", "crontabs")).unwrap();
+    let wanted = Restoration { revision: Some(revision), since: 0, is_there: true, dry_run: false };
+    let context = Context::system("test");
+    let thread = BusyThread::start().await;
+    registry.offload_to(Arc::clone(&thread.offload));
+    let mut restored = Box::pin(registry.restore(&context, &served, ("default", "t"), &wanted));
+    thread.gets("a restore", &mut restored).await;
+    drop(thread);
+    assert_eq!(restored.await.unwrap().revision, revision);
+    assert_eq!(harness.get(&url).await.at("spec.first"), "ok");
 }
 
 /// Lists of lists of aliases, almost as many as a text of this size may expand to, with a comment of so many bytes.
