@@ -39,7 +39,8 @@ pub(super) struct HighWater {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Recorded {
     Nothing,
-    Damaged,
+    /// The file.
+    Damaged(PathBuf),
     At(HighWater),
 }
 
@@ -61,6 +62,20 @@ impl HighWater {
         }
         let found = sqlx::query_scalar(COMMIT).bind(self.revision).fetch_optional(connection).await?;
         Ok(self.commit_id != 0 && found.is_some_and(|found: i64| found != self.commit_id))
+    }
+
+    /// Replaces a damaged file by a revision that the database does not have. Returns `None` if the file cannot be replaced: with it, each
+    /// start would begin a new epoch.
+    async fn replace_damaged(path: &Path, found: &Meta) -> Option<Self> {
+        let reached = Self::new(&found.identity, (found.revision.saturating_add(1), 0));
+        let (record, file) = (reached.clone(), path.to_owned());
+        let result = tasks::blocking(move || record.write(&file)).await?;
+        let Err(error) = result else { return Some(reached) };
+        tracing::error!(
+            path = %path.display(), error = os::error_text(&error),
+            "the damaged record cannot be replaced: no new epoch begins, whether or not the database has lost writes"
+        );
+        None
     }
 
     /// Replaces the file, unless it records a later revision of the same store. Blocks.
@@ -92,16 +107,16 @@ impl Recorded {
             |error| {
                 tracing::error!(
                     path = %path.display(), error = json::error_text(&error),
-                    "the record of the database's last revision is damaged; it is replaced"
+                    "the record of the database's last revision is damaged"
                 );
-                Self::Damaged
+                Self::Damaged(path.to_owned())
             },
             Self::At,
         ))
     }
 
-    /// Begins a new epoch if the database has lost the recorded revision, or the record is damaged, so that this is unknown. A
-    /// transaction is open before and after it.
+    /// Begins a new epoch if the database has lost the recorded revision, or the record is damaged, so that this is unknown, and can be
+    /// replaced. A transaction is open before and after it.
     pub(super) async fn compare(
         &self,
         connection: &mut PgConnection,
@@ -110,7 +125,10 @@ impl Recorded {
     ) -> Result<Meta, sqlx::Error> {
         let reached = match self {
             Self::Nothing => return Ok(found),
-            Self::Damaged => HighWater::new(&found.identity, (found.revision + 1, 0)),
+            Self::Damaged(path) => match HighWater::replace_damaged(path, &found).await {
+                Some(reached) => reached,
+                None => return Ok(found),
+            },
             Self::At(reached) => reached.clone(),
         };
         while reached.is_lost(connection, &found).await? {
@@ -169,6 +187,21 @@ mod tests {
 
     fn at(store: &str, epoch: i64, revision: i64) -> HighWater {
         HighWater::new(&Identity { store_id: store.to_owned(), epoch }, (revision, 7))
+    }
+
+    #[tokio::test]
+    async fn a_damaged_record_counts_as_a_lost_revision_if_it_can_be_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let identity = Identity { store_id: "a".to_owned(), epoch: 3 };
+        let found = Meta { identity, revision: 7, compacted: 0, swept: 0, mark: 0 };
+        let path = folder.path().join("postgres.mark");
+        std::fs::write(&path, "{").unwrap();
+        assert_eq!(Recorded::parse(&path).unwrap(), Recorded::Damaged(path.clone()));
+        let reached = HighWater::replace_damaged(&path, &found).await.unwrap();
+        assert_eq!((reached.epoch, reached.revision), (3, 8));
+        assert_eq!(Recorded::parse(&path).unwrap(), Recorded::At(reached));
+        let elsewhere = folder.path().join("missing/postgres.mark");
+        assert_eq!(HighWater::replace_damaged(&elsewhere, &found).await, None);
     }
 
     #[test]
