@@ -216,10 +216,14 @@ impl PostgresStore {
             }
         };
         tasks.spawn("store-writer", async move {
-            let (ended, ()) = tokio::join!(writer.run(), recorder);
-            if let Err(error) = ended {
-                ending.tasks.fail("store-writer", &error.to_string());
-            }
+            let writing = async {
+                let ended = writer.run().await;
+                // The process ends then, also while the data folder does not answer.
+                if let Err(error) = &ended {
+                    ending.tasks.fail("store-writer", &error.to_string());
+                }
+            };
+            tokio::join!(writing, recorder);
             drop(ending);
         });
         tasks.spawn("store-compaction", self.compactor.clone().run(self.closing.clone()));
