@@ -184,10 +184,17 @@ async fn read(client: &Client, root: &str) -> Result<(Option<(Meta, Mark)>, u64)
 }
 
 fn parse(found: &KeyValue) -> Result<Mark, Failure> {
-    serde_json::from_slice(&found.value).map_err(|error| {
+    let unreadable = |why: &str| {
         let key = String::from_utf8_lossy(&found.key).into_owned();
-        Failure::Settings(format!("{key} cannot be read: {}", portico_gostd::json::error_text(&error)))
-    })
+        Failure::Settings(format!("{key} cannot be read: {why}"))
+    };
+    let mark: Mark = serde_json::from_slice(&found.value)
+        .map_err(|error| unreadable(&portico_gostd::json::error_text(&error)))?;
+    // Another epoch may have to follow.
+    if !(1..i64::MAX).contains(&mark.epoch) {
+        return Err(unreadable("its epoch is out of range"));
+    }
+    Ok(mark)
 }
 
 /// The store as it is now, for one who knows that it is there.
@@ -270,6 +277,22 @@ async fn compacted_in_one(client: &Client, root: &str) -> Result<i64, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_damaged_record_is_named() {
+        let read = |value: &str| {
+            let key = mark_key("/registry/");
+            let found = KeyValue { key, value: value.as_bytes().to_vec(), ..KeyValue::default() };
+            parse(&found).map(|mark| mark.epoch).map_err(|failure| failure.reason())
+        };
+        let mark = |epoch: i64| format!(r#"{{"storeId":"s","epoch":{epoch},"clusterId":"c"}}"#);
+        assert_eq!(read(&mark(7)), Ok(7));
+        let named = "/portico.dev/store/registry/identity cannot be read: ";
+        for damaged in [mark(i64::MAX), mark(0), "{".to_owned()] {
+            let why = read(&damaged).unwrap_err();
+            assert!(why.starts_with(named), "{damaged}: {why}");
+        }
+    }
 
     #[test]
     fn releases_whose_watches_report_wrong_progress_are_refused() {
