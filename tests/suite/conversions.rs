@@ -158,6 +158,20 @@ async fn a_list_is_one_review_of_the_objects_that_need_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn lists_share_conversions_of_live_events_with_watches() {
+    let backend = hooks().await;
+    let (_portico, admin) = swapping(&backend).await;
+    let mut events = watch(&admin, "v2").await;
+    assert_eq!(events.next().await.unwrap()["object"]["metadata"]["name"], "a");
+    assert_eq!(create(&admin, "v1", "b", json!({"size": "4"})).await.status, 201);
+    assert_eq!(events.next().await.unwrap()["object"]["spec"], json!({"replicas": 4}));
+    let before = reviews(&backend).len();
+    let list = admin.get(&objects("v2")).await.json();
+    assert_eq!(list["items"][1]["spec"], json!({"replicas": 4}));
+    assert_eq!(reviews(&backend).len(), before, "converted for the watch");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn lists_share_conversions_of_each_state_until_the_definition_changes() {
     let backend = hooks().await;
     let (_portico, admin) = swapping(&backend).await;

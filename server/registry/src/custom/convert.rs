@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use portico_kit::lifecycle::Signal;
 use portico_machinery::status::Reason;
 use portico_machinery::{Object, Status};
-use portico_store::{Event, Record, Value};
+use portico_store::{Event, EventType, Record, Value};
 
 use super::Custom;
 use super::facts::{Facts, Version, Webhook};
@@ -172,6 +172,10 @@ impl Objects {
         }
         let mut converted = Event::clone(&event);
         converted.record = self.incoming_shared(served, custom, &event.record).await?;
+        // Lists show it until the next event.
+        if custom.webhook().is_some() && event.event_type != EventType::Deleted {
+            self.forms.keep_converted(served.id, &converted.record);
+        }
         if let Some(before) = before {
             converted.previous = Some(self.incoming_shared(served, custom, before).await?);
         }
@@ -186,6 +190,9 @@ impl Objects {
     ) -> Result<Arc<Record>> {
         if custom.shows(record) {
             return Ok(Arc::clone(record));
+        }
+        if let Some(converted) = self.forms.converted(served.id, record) {
+            return Ok(converted);
         }
         let make = || self.incoming(served, Arc::clone(record));
         self.converted.get_or_make((served.id, record.revision), make).await
