@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use portico_kit::tasks::TaskSet;
-use portico_registry::Registry;
+use portico_registry::{AgeClock, Registry};
 
 /// How often is looked; a tenth of a shorter time to live.
 const PERIOD: Duration = Duration::from_secs(60);
@@ -18,11 +17,13 @@ pub async fn run(registry: Registry, ttl: Duration, tasks: TaskSet) {
 
 async fn sweep(registry: &Registry, ttl: Duration) {
     let seconds = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
+    // One wrong step of the system's clock expires nothing.
+    let mut clock = AgeClock::new();
     let mut ticks = tokio::time::interval(PERIOD.min(ttl / 10).max(LEAST));
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        match registry.expire(Timestamp::now().as_second().saturating_sub(seconds)).await {
+        match registry.expire(clock.now().saturating_sub(seconds)).await {
             Ok(0) => {}
             Ok(gone) => tracing::debug!(gone, "expired objects are removed"),
             Err(status) => tracing::warn!(%status, "expired objects could not be removed; tried again later"),

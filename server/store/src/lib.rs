@@ -90,4 +90,5 @@ pub use store::{ListAt, Page, SealedOtherwise, Store};
 pub use store_switch::StoreSwitch;
 pub use subscription::{Subscription, WatchError};
 pub use txn::{Change, Committed, Expect, Operation, Txn, TxnError};
+pub use unix_time::AgeClock;
 pub use unreadable::{Condition, Incomplete, Unreadable};

@@ -15,9 +15,10 @@ pub(crate) fn now() -> i64 {
 /// Largest step of the system's clock that is adopted at once, and the running time of the process before a larger one is adopted.
 const STEP: Duration = Duration::from_secs(3_600);
 
-/// A clock for the age of history: the system's clock, but a large step forward has to persist first. A wrong time that is corrected
-/// soon forgets nothing. The time that a machine is suspended is such a step: the monotonic clock stops.
-pub(crate) struct AgeClock {
+/// A clock for the age of what is forgotten: the system's clock, but a large step forward has to persist first. A wrong time that is
+/// corrected soon forgets nothing. The time that a machine is suspended is such a step: the monotonic clock stops.
+#[derive(Debug)]
+pub struct AgeClock {
     /// Time since the Unix epoch.
     now: Duration,
     at: Instant,
@@ -27,12 +28,12 @@ pub(crate) struct AgeClock {
 
 impl AgeClock {
     /// Starts with the time of the system's clock.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self { now: since(), at: Instant::now(), ahead_for: None }
     }
 
     /// Returns the time in Unix seconds.
-    pub(crate) fn now(&mut self) -> i64 {
+    pub fn now(&mut self) -> i64 {
         let at = Instant::now();
         let passed = at.saturating_duration_since(self.at);
         self.at = at;
@@ -48,6 +49,12 @@ impl AgeClock {
             Some(time) if time < STEP => self.now = expected,
             _ => (self.now, self.ahead_for) = (system, None),
         }
+    }
+}
+
+impl Default for AgeClock {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
