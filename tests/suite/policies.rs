@@ -405,6 +405,21 @@ fn patched(expression: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn managers_that_a_policy_makes_invalid_are_reset_with_a_warning() {
+    let setup = Setup::start().await;
+    let managers = "[{'manager': 'm', 'operation': 'Replace', 'apiVersion': 'v1', 'fieldsType': 'FieldsV1'}]";
+    let patch = format!("[JSONPatch{{op: 'add', path: '/metadata/managedFields', value: {managers}}}]");
+    let written = setup.change(json!([patched(&patch)]), json!({})).await;
+    assert_eq!(written.status, 201, "{}", written.text());
+    let made = setup.create().await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    assert_eq!(made.json()["metadata"]["managedFields"][0]["operation"], "Update", "{}", made.text());
+    let warning = made.header("warning");
+    assert!(warning.contains(".metadata.managedFields was in an invalid state after admission"), "{warning}");
+    assert!(warning.contains("operation must be `Apply` or `Update`"), "{warning}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn objects_are_changed_by_configurations_and_patches() {
     let setup = Setup::start().await;
     let table = [

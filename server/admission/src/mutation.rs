@@ -75,7 +75,7 @@ pub(crate) struct Mutation<'a> {
     old: Option<&'a Object>,
 }
 
-/// Gives an object back the managers that it had if webhooks have made them invalid, with a warning (upstream's
+/// Gives an object back the managers that it had if policies or webhooks have made them invalid, with a warning (upstream's
 /// `managedFieldsValidatingAdmissionController`).
 fn reset_invalid_managers(new: &mut Object, tracked: Option<Node>) -> Option<String> {
     let error = Managed::read(new).err()?;
@@ -95,6 +95,12 @@ struct Matching<'a> {
     webhooks: Option<(&'a ConfiguredWebhooks, Vec<Match<Webhook>>)>,
 }
 
+impl Matching<'_> {
+    fn is_empty(&self) -> bool {
+        self.policies.is_empty() && self.webhooks.as_ref().is_none_or(|(_, webhooks)| webhooks.is_empty())
+    }
+}
+
 impl<'a> Mutation<'a> {
     /// All rounds; what the caller is warned of.
     ///
@@ -102,8 +108,8 @@ impl<'a> Mutation<'a> {
     /// The first refusal.
     pub(crate) async fn run(mut self, mut new: Option<&mut Object>) -> Result<Vec<String>> {
         let matching = self.matching().await?;
-        let webhooks = matching.webhooks.as_ref().is_some_and(|(_, webhooks)| !webhooks.is_empty());
-        let tracked = new.as_deref().filter(|_| webhooks).map(|new| new.at(&MANAGED_FIELDS).node());
+        let tracked =
+            new.as_deref().filter(|_| !matching.is_empty()).map(|new| new.at(&MANAGED_FIELDS).node());
         let mut rounds = Rounds::default();
         let (mut reinvocations, mut warnings) = (Reinvocations::default(), Vec::new());
         loop {
