@@ -1,8 +1,10 @@
 //! Rules of admission that cannot be read from the store: what they might refuse is refused, and they can be repaired.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use http::Method;
+use portico_tests::binary::binary;
 use portico_tests::http::{Answer, Http};
 use portico_tests::{Launch, Portico, PostgresServer, skipped, until};
 use serde_json::{Value, json};
@@ -243,13 +245,71 @@ async fn rules_that_no_key_opens_refuse_what_they_might_concern_until_their_key_
 
 /// Changes a byte of each stored state of an object that holds a text.
 fn damage(portico: &Portico, text: &str) {
+    damage_byte(portico, text, 0, |byte| byte ^ 1);
+}
+
+/// Changes a byte of a text wherever the database has it.
+fn damage_byte(portico: &Portico, text: &str, of: usize, change: impl Fn(u8) -> u8) {
     let file = portico.data().join("portico.db");
     let mut bytes = std::fs::read(&file).unwrap();
     let found: Vec<_> =
         (0..bytes.len() - text.len()).filter(|at| bytes[*at..].starts_with(text.as_bytes())).collect();
     assert!(!found.is_empty(), "{text} is not in the file");
-    found.into_iter().for_each(|at| bytes[at] ^= 1);
+    found.into_iter().for_each(|at| bytes[at + of] = change(bytes[at + of]));
     std::fs::write(file, bytes).unwrap();
+}
+
+/// Damage of a byte of a key: it is no UTF-8 then, or another letter.
+const DAMAGED_BYTES: [fn(u8) -> u8; 2] = [|_| 0xff, |byte| byte ^ 1];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_limit_range_whose_namespace_is_damaged_may_limit_any() {
+    for change in DAMAGED_BYTES {
+        let mut portico = Portico::start().await;
+        create_all(&portico.admin()).await;
+        portico.stop().await;
+        damage_byte(&portico, "ruled/rule", 0, change);
+        portico.restart().await;
+        let http = portico.admin();
+        for rules in rules().into_iter().filter(|rules| rules.folder.ends_with("/ruled")) {
+            let refusal = rules.write(&http).await.status_body(403, "Forbidden");
+            let message = refusal["message"].as_str().unwrap();
+            assert!(message.contains(NOT_READY), "{}: {message}", rules.resource);
+        }
+        let mut claim = claim().1;
+        claim["metadata"] = json!({"generateName": "probe-"});
+        let elsewhere = http.post("/api/v1/namespaces/default/persistentvolumeclaims", &claim).await;
+        assert_eq!(elsewhere.status, 403, "{}", elsewhere.text());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_admitted_while_the_name_of_a_resource_is_damaged_until_the_doctor_has_removed_it() {
+    let mut portico = Portico::start().await;
+    create_all(&portico.admin()).await;
+    portico.stop().await;
+    let stored = "admissionregistration.k8s.iovalidatingadmissionpolicies";
+    damage_byte(&portico, stored, stored.len() - 1, |_| 0xff);
+    portico.restart().await;
+    let http = portico.admin();
+    let refused = config_map();
+    let mut object = refused.1.clone();
+    object["metadata"] = json!({"generateName": "probe-"});
+    let refusal = http.post(refused.0, &object).await.status_body(403, "Forbidden");
+    let message = refusal["message"].as_str().unwrap();
+    assert!(message.contains(NOT_READY) && message.contains("`portico doctor`"), "{message}");
+    assert_eq!(http.get("/api/v1/configmaps").await.status, 200);
+    let ready = http.get("/readyz?verbose").await;
+    assert!(ready.status == 500 && ready.text().contains("[-]admission-rules failed"), "{}", ready.text());
+
+    portico.stop().await;
+    let mut doctor = Command::new(binary());
+    let output = doctor.arg("doctor").arg(portico.data()).arg("--remove-unreadable").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    portico.restart().await;
+    let http = portico.admin();
+    created(&http.post(refused.0, &object).await);
+    assert_eq!(http.get("/readyz").await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -272,6 +332,18 @@ async fn damaged_rules_refuse_what_they_might_concern_until_they_are_deleted() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_damaged_budget_evicts_nothing() {
+    evicts_nothing_after(|portico| damage(portico, "the-mark-of-a-budget")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_budget_whose_namespace_is_damaged_may_protect_any_pod() {
+    for change in DAMAGED_BYTES {
+        evicts_nothing_after(|portico| damage_byte(portico, "default/the-budget", 0, change)).await;
+    }
+}
+
+/// A pod that a budget protects, and how the budget is damaged.
+async fn evicts_nothing_after(damage: impl Fn(&Portico)) {
     const PODS: &str = "/api/v1/namespaces/default/pods";
     let mut portico = Portico::start().await;
     let http = portico.admin();
@@ -283,13 +355,13 @@ async fn a_damaged_budget_evicts_nothing() {
     let running = json!({"status": {"phase": "Running"}});
     assert_eq!(http.merge(&format!("{PODS}/p/status"), &running).await.status, 200);
     let budget = json!({"kind": "PodDisruptionBudget", "apiVersion": "policy/v1",
-        "metadata": {"name": "b", "annotations": {"example.com/mark": "the-mark-of-a-budget"}},
+        "metadata": {"name": "the-budget", "annotations": {"example.com/mark": "the-mark-of-a-budget"}},
         "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "a"}}}});
     created(&http.post("/apis/policy/v1/namespaces/default/poddisruptionbudgets", &budget).await);
     let eviction = json!({"kind": "Eviction", "apiVersion": "policy/v1", "metadata": {"name": "p"}});
     assert_eq!(http.post(&format!("{PODS}/p/eviction"), &eviction).await.status, 429);
     portico.stop().await;
-    damage(&portico, "the-mark-of-a-budget");
+    damage(&portico);
     portico.restart().await;
     let http = portico.admin();
     http.post(&format!("{PODS}/p/eviction"), &eviction).await.status_body(500, "StorageReadError");

@@ -3,7 +3,8 @@
 //! Made when a request asks for it next, out of the store's snapshot: a policy is in force with the next request, also where another
 //! process has written it, as the registry catches up with the store before it admits a request. It is generic over the derived type.
 //!
-//! An object that cannot be read stays in force as it was read last by this process. Without such a state the set is incomplete.
+//! An object that cannot be read stays in force as it was read last by this process. Without such a state the set is incomplete, and
+//! it is if objects may be missing from the store.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -12,7 +13,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use portico_machinery::{GroupResource, Object};
 use portico_registry::{Objects, Result, ServedResource, stored};
-use portico_store::{Record, Snapshot, Unreadable};
+use portico_store::{Record, Snapshot, Store, Unreadable};
 
 use crate::listing;
 
@@ -35,6 +36,8 @@ pub(crate) struct DerivedSet<T> {
     all: Box<[Arc<T>]>,
     /// Objects that could not be read, in force or not.
     unreadable: Box<[Unreadable]>,
+    /// Why objects may be missing that the store does not name.
+    missing: Option<String>,
     problem: Option<String>,
 }
 
@@ -68,22 +71,24 @@ impl<T> DerivedSet<T> {
         self.all.iter()
     }
 
-    /// Names the objects that cannot be read and have no earlier state in force, if there are any.
+    /// Names the objects that cannot be read and have no earlier state in force, if there are any, or reports why some may be missing.
     pub(crate) fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
 
     /// True if this was made of the snapshot's state or a later one. Objects become readable without a change of the resource.
-    fn covers(&self, snapshot: &Snapshot) -> bool {
+    fn covers(&self, snapshot: &Snapshot, missing: Option<&str>) -> bool {
         let is_same = || self.unreadable.iter().eq(snapshot.unreadable_in(None));
-        self.changed > snapshot.changed() || (self.changed == snapshot.changed() && is_same())
+        let is_as_new =
+            self.changed > snapshot.changed() || (self.changed == snapshot.changed() && is_same());
+        is_as_new && self.missing.as_deref() == missing
     }
 }
 
 impl<T> Default for DerivedSet<T> {
     fn default() -> Self {
         let (by_name, all, unreadable) = Default::default();
-        Self { changed: -1, by_name, all, unreadable, problem: None }
+        Self { changed: -1, by_name, all, unreadable, missing: None, problem: None }
     }
 }
 
@@ -106,7 +111,7 @@ impl<T> Derived<T> {
 
     /// All that is made of the objects that there are now, if that is known without waiting.
     pub(crate) fn known(&self, objects: &Objects) -> Option<Arc<DerivedSet<T>>> {
-        Some(self.of(&objects.store.cached(&self.served(objects)?.storage)?))
+        Some(self.of(&*objects.store, &objects.store.cached(&self.served(objects)?.storage)?))
     }
 
     /// All that is made of the objects that there are now; none where the resource is not served.
@@ -115,7 +120,7 @@ impl<T> Derived<T> {
             return Ok(known);
         }
         let Some(served) = self.served(objects) else { return Ok(self.made.load_full()) };
-        Ok(self.of(&objects.snapshot(served).await?))
+        Ok(self.of(&*objects.store, &objects.snapshot(served).await?))
     }
 
     /// Built-in resources are served as long as the process lives, or never: it is looked up once.
@@ -129,23 +134,24 @@ impl<T> Derived<T> {
         self.served.get()
     }
 
-    fn of(&self, snapshot: &Snapshot) -> Arc<DerivedSet<T>> {
+    fn of(&self, store: &dyn Store, snapshot: &Snapshot) -> Arc<DerivedSet<T>> {
+        let missing = store.why_incomplete(snapshot.resource());
         let made = self.made.load_full();
-        if made.covers(snapshot) {
+        if made.covers(snapshot, missing.as_deref()) {
             return made;
         }
         let _making = self.making.lock();
         let before = self.made.load_full();
-        if before.covers(snapshot) {
+        if before.covers(snapshot, missing.as_deref()) {
             return before;
         }
-        let made = Arc::new(self.make(snapshot, &before));
+        let made = Arc::new(self.make(snapshot, missing, &before));
         self.made.store(Arc::clone(&made));
         made
     }
 
     /// Keeps the items of objects that have not changed, or cannot be read.
-    fn make(&self, snapshot: &Snapshot, before: &DerivedSet<T>) -> DerivedSet<T> {
+    fn make(&self, snapshot: &Snapshot, missing: Option<String>, before: &DerivedSet<T>) -> DerivedSet<T> {
         let mut by_name = BTreeMap::new();
         for record in snapshot.iter() {
             let name = record.key.name();
@@ -157,16 +163,16 @@ impl<T> Derived<T> {
             by_name.insert(name.into(), source);
         }
         let unreadable: Box<[_]> = snapshot.unreadable_in(None).cloned().collect();
-        let mut missing = Vec::new();
+        let mut unknown = Vec::new();
         for object in &unreadable {
             let name = object.key().name();
             match before.by_name.get(name).filter(|source| source.is_of(object)) {
                 Some(source) => drop(by_name.insert(name.into(), source.clone())),
-                None => missing.push(object),
+                None => unknown.push(object),
             }
         }
-        let problem = listing::problem(&self.resource, missing.into_iter());
+        let problem = listing::problem(&self.resource, missing.as_deref(), unknown.into_iter());
         let all = by_name.values().map(|source| Arc::clone(&source.item)).collect();
-        DerivedSet { changed: snapshot.changed(), by_name, all, unreadable, problem }
+        DerivedSet { changed: snapshot.changed(), by_name, all, unreadable, missing, problem }
     }
 }

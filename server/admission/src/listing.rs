@@ -8,7 +8,7 @@ use std::sync::Arc;
 use portico_machinery::{GroupResource, Object, Status};
 use portico_registry::options::ListOptions;
 use portico_registry::{Attributes, Objects, Result, stored};
-use portico_store::{Record, Snapshot, Unreadable};
+use portico_store::{Record, Snapshot, Store, Unreadable};
 
 /// Upstream's message while its informers have not synced.
 const NOT_READY: &str = "not yet ready to handle request";
@@ -47,9 +47,11 @@ impl<T> Listing<T> {
 
 impl Listing<Arc<Record>> {
     /// The objects of a namespace. One whose key is damaged may belong to any namespace.
-    pub(crate) fn of_namespace(resource: &GroupResource, snapshot: &Snapshot, namespace: &str) -> Self {
+    pub(crate) fn of_namespace(store: &dyn Store, snapshot: &Snapshot, namespace: &str) -> Self {
         let objects = snapshot.range(Some(namespace), None).cloned().collect();
-        Self { objects, problem: problem(resource, unreadable_in(snapshot, namespace)) }
+        let missing = store.why_incomplete(snapshot.resource());
+        let unreadable = unreadable_in(snapshot, namespace);
+        Self { objects, problem: problem(snapshot.resource(), missing.as_deref(), unreadable) }
     }
 
     pub(crate) fn decoded(self) -> Listing<Object> {
@@ -64,7 +66,7 @@ pub(crate) fn unreadable_in<'s>(
     namespace: &'s str,
 ) -> impl Iterator<Item = &'s Unreadable> {
     let all = snapshot.unreadable_in(None);
-    all.filter(move |object| !object.has_key() || object.key().namespace() == namespace)
+    all.filter(move |object| object.may_be_in(namespace))
 }
 
 /// All objects of a resource in a namespace, decoded; none if the resource is not served.
@@ -77,7 +79,7 @@ pub(crate) async fn all_in(
         return Ok(Listing::default());
     };
     let snapshot = objects.snapshot(&served).await?;
-    Ok(Listing::of_namespace(resource, &snapshot, namespace).decoded())
+    Ok(Listing::of_namespace(&*objects.store, &snapshot, namespace).decoded())
 }
 
 /// All objects of a resource of the cluster, decoded; none if the resource is not served.
@@ -87,21 +89,27 @@ pub(crate) async fn all(objects: &Objects, group: &str, resource: &str) -> Resul
         return Ok(Listing::default());
     };
     let page = objects.list(&served, "", &ListOptions::default()).await?;
-    let problem = problem(&resource, page.unreadable.iter());
+    let missing = objects.store.why_incomplete(&served.storage);
+    let problem = problem(&resource, missing.as_deref(), page.unreadable.iter());
     Ok(Listing { objects: page.records.iter().map(|record| stored::decode(record)).collect(), problem })
 }
 
-/// Names objects that cannot be read and how to repair them; `None` if there are none.
+/// Names objects that cannot be read, or reports why some may be missing, and how to repair that; `None` if there is no problem.
 pub(crate) fn problem<'u>(
     resource: &GroupResource,
+    missing: Option<&str>,
     mut unreadable: impl Iterator<Item = &'u Unreadable>,
 ) -> Option<String> {
+    if let Some(why) = missing {
+        return Some(format!("{resource} may be missing from the storage: {why}; see `portico doctor`"));
+    }
     let mut names = vec![unreadable.next()?.key().path()];
     names.extend(unreadable.by_ref().take(MAX_NAMED - 1).map(|object| object.key().path()));
     let more = unreadable.count();
     let names = names.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() };
     Some(format!(
-        "{resource} {names} cannot be read from the storage: restore the encryption key or delete the object"
+        "{resource} {names} cannot be read from the storage: restore the encryption key or delete the object, or remove it with \
+         `portico doctor`"
     ))
 }
 

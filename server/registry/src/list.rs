@@ -1,13 +1,14 @@
 //! List: which objects, at which revision, which page (upstream's `Store.ListPredicate` and the watch cache's reading of revisions).
 //!
-//! `stored` reads states that are in the database alone.
+//! `stored` reads states that are in the database alone, `complete` checks that no object is missing.
 
+mod complete;
 mod stored;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use portico_machinery::{GroupResource, Status};
+use portico_machinery::Status;
 use portico_store::{Record, Snapshot, State, Unreadable};
 
 use crate::Result;
@@ -19,7 +20,6 @@ use crate::served::ServedResource;
 use crate::stored::Stored;
 use crate::token::Token;
 use crate::typed::Listed;
-use crate::unreadable;
 
 /// A page of records.
 #[derive(Clone, Debug, Default)]
@@ -34,19 +34,6 @@ pub struct Page {
     pub(crate) remaining: Option<u64>,
     /// What was left out because it cannot be read.
     pub unreadable: Vec<Unreadable>,
-}
-
-impl Page {
-    /// Returns the records if nothing was left out.
-    ///
-    /// # Errors
-    /// 500 of the first object that cannot be read.
-    pub fn complete(self, resource: &GroupResource) -> Result<Vec<Arc<Record>>> {
-        match self.unreadable.first() {
-            Some(object) => Err(Box::new(unreadable::of(resource, object))),
-            None => Ok(self.records),
-        }
-    }
 }
 
 impl From<Page> for Listed {

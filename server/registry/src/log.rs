@@ -183,16 +183,10 @@ impl Registry {
     /// 503 when the store cannot be read, or has not determined yet whether states are missing.
     pub async fn may_be_unreadable(&self, resource: &GroupResource, uid: &str) -> Result<bool> {
         let (store, resource) = (self.store(), Resource::from(resource.clone()));
-        let condition = store.condition();
-        let may_lack = match &condition.incomplete {
-            Incomplete::None => false,
-            Incomplete::Unknown => {
-                return Err(Box::new(Status::unavailable("the database is not compared with its index yet")));
-            }
-            Incomplete::Resources(incomplete) => incomplete.contains(&resource),
-            Incomplete::Any => true,
-        };
-        if may_lack || !condition.unreadable_resources.is_empty() {
+        if store.condition().incomplete == Incomplete::Unknown {
+            return Err(Box::new(Status::unavailable("the database is not compared with its index yet")));
+        }
+        if store.why_incomplete(&resource).is_some() {
             return Ok(true);
         }
         let damaged = store.damaged_keys(&resource).await.map_err(of_read)?;

@@ -62,12 +62,17 @@ impl Decoder<'_> {
         stored: &[u8],
         checksum: Option<i64>,
     ) -> Result<Decoded, DecodeError> {
-        let checked = codec::decode(stored).and_then(|value| {
-            checksum::verify(&key, revision, &value, checksum).map_err(str::to_owned).map(|()| value)
-        });
-        let json = match checked {
+        let value = match codec::decode(stored) {
+            Ok(value) => value,
             Err(reason) => return Ok(Err(Unreadable::new(key, revision, &reason))),
-            Ok(value) => match self.seal.open(&key, value).await {
+        };
+        let json = match checksum::verify(&key, revision, &value, checksum) {
+            Err(reason) => {
+                let names_namespace = value.names_namespace(key.namespace());
+                let object = Unreadable::new(key, revision, reason);
+                return Ok(Err(if names_namespace { object } else { object.of_doubtful_namespace() }));
+            }
+            Ok(()) => match self.seal.open(&key, value).await {
                 Ok(Opened { json, .. }) => json,
                 Err(SealError::Refused { text, .. }) => {
                     return Ok(Err(Unreadable::sealed(key, revision, &text)));

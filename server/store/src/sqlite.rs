@@ -407,6 +407,14 @@ impl Store for SqliteStore {
         }
     }
 
+    fn why_incomplete(&self, resource: &Resource) -> Option<String> {
+        if let Some(shown) = self.unreadable_resources.first() {
+            return Some(format!("the name of the stored resource {shown} cannot be read"));
+        }
+        let is_incomplete = self.compactor.incomplete.lock().may_lack(resource);
+        is_incomplete.then(|| "stored states are missing from the database or from its index".to_owned())
+    }
+
     fn close(&self) -> BoxFuture<'_, ()> {
         self.closing.cancel();
         Box::pin(self.closed.cancelled())

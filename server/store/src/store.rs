@@ -284,6 +284,13 @@ pub trait Store: Send + Sync + 'static {
     /// What is wrong with the store while it serves.
     fn condition(&self) -> Condition;
 
+    /// Returns why reads of a resource may lack objects without naming them: states are missing, or belong to a resource whose name
+    /// cannot be read. `None` if that is not known, which includes the time until the comparison of [`Condition::incomplete`]. In
+    /// SQLite alone there may be such objects.
+    fn why_incomplete(&self, _resource: &Resource) -> Option<String> {
+        None
+    }
+
     /// Stops taking writes, finishes those that are queued, and closes the database.
     fn close(&self) -> BoxFuture<'_, ()>;
 }

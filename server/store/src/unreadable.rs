@@ -14,6 +14,8 @@ pub struct Unreadable {
     /// Key, revision and uid; the value has no bytes.
     pub(crate) record: Arc<Record>,
     has_key: bool,
+    /// True if its key can be read, but the bytes that are damaged may be those of its namespace.
+    has_doubtful_namespace: bool,
     is_sealed: bool,
     reason: Arc<str>,
 }
@@ -21,7 +23,8 @@ pub struct Unreadable {
 impl Unreadable {
     pub(crate) fn new(key: Key, revision: i64, reason: &str) -> Self {
         let record = Arc::new(Record { key, revision, value: Value::unreadable("") });
-        Self { record, has_key: true, is_sealed: false, reason: reason.into() }
+        let reason = reason.into();
+        Self { record, has_key: true, has_doubtful_namespace: false, is_sealed: false, reason }
     }
 
     /// Of an object that cannot be opened: another key may.
@@ -32,6 +35,11 @@ impl Unreadable {
     /// Of an object whose key cannot be read; `shown` is what is left of the key.
     pub(crate) fn without_key(shown: Key, revision: i64, reason: &str) -> Self {
         Self { has_key: false, ..Self::new(shown, revision, reason) }
+    }
+
+    /// Of an object that may belong to any namespace.
+    pub(crate) fn of_doubtful_namespace(self) -> Self {
+        Self { has_doubtful_namespace: true, ..self }
     }
 
     pub(crate) fn with_uid(self, uid: &str) -> Self {
@@ -47,6 +55,11 @@ impl Unreadable {
     /// Whether its key can be read. Without one it can only be removed by `portico doctor`.
     pub fn has_key(&self) -> bool {
         self.has_key
+    }
+
+    /// True if it may be an object of this namespace.
+    pub fn may_be_in(&self, namespace: &str) -> bool {
+        !self.has_key || self.has_doubtful_namespace || self.key().namespace() == namespace
     }
 
     /// Whether it is sealed, and what it is sealed with not known: it need not be damaged.
@@ -95,4 +108,15 @@ pub enum Incomplete {
     Resources(Vec<Resource>),
     /// Any resource: it is not known to which one the states belong.
     Any,
+}
+
+impl Incomplete {
+    /// True if states of a resource are known to be missing, or may be.
+    pub(crate) fn may_lack(&self, resource: &Resource) -> bool {
+        match self {
+            Self::None | Self::Unknown => false,
+            Self::Resources(resources) => resources.contains(resource),
+            Self::Any => true,
+        }
+    }
 }

@@ -109,7 +109,12 @@ impl ParamRef {
         let found = match &self.selector {
             None => {
                 let found = objects.shown(served, namespace, &self.name).await;
-                found.map_err(|status| status.message)?.into_iter().map(Arc::new).collect()
+                let found: Vec<_> =
+                    found.map_err(|status| status.message)?.into_iter().map(Arc::new).collect();
+                if found.is_empty() {
+                    objects.check_complete(served, namespace).await.map_err(|status| status.message)?;
+                }
+                found
             }
             Some(selector) => self.select(objects, served, namespace, selector.clone()?).await?,
         };
@@ -129,7 +134,7 @@ impl ParamRef {
         let options = ListOptions { labels, ..ListOptions::default() };
         let page = objects.list(served, namespace, &options).await.map_err(|status| status.message)?;
         // One that cannot be read is not one that is not there.
-        let records = page.complete(&served.resource).map_err(|status| status.message)?;
+        let records = objects.complete(served, namespace, page).await.map_err(|status| status.message)?;
         let known = Arc::clone(&self.selected.lock());
         let decoded = |record: Arc<Record>| {
             let object = known.find(&served.api_version, &record);

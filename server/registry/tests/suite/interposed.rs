@@ -27,13 +27,20 @@ pub struct Interposed {
     behind: std::sync::Mutex<HashMap<Resource, Snapshot>>,
     /// A resource that [`Store::cached`] does not show.
     uncached: std::sync::Mutex<Option<Resource>>,
+    /// A resource of which states seem to be missing.
+    incomplete: std::sync::Mutex<Option<Resource>>,
 }
 
 impl Interposed {
     pub fn new(store: Arc<dyn Store>) -> Self {
         let (hook, reads) = (std::sync::Mutex::default(), std::sync::Mutex::default());
-        let (behind, uncached) = (std::sync::Mutex::default(), std::sync::Mutex::default());
-        Self { store, hook, reads, failures: AtomicUsize::new(0), behind, uncached }
+        let (behind, uncached, incomplete) = Default::default();
+        Self { store, hook, reads, failures: AtomicUsize::new(0), behind, uncached, incomplete }
+    }
+
+    /// Reports that states of this resource alone are missing.
+    pub fn report_missing(&self, resource: Option<Resource>) {
+        *self.incomplete.lock().unwrap() = resource;
     }
 
     /// Asks this of every transaction from now on; what happens because of it is not asked.
@@ -237,6 +244,11 @@ impl Store for Interposed {
 
     fn copy_source(&self) -> Arc<dyn CopySource> {
         self.store.copy_source()
+    }
+
+    fn why_incomplete(&self, resource: &Resource) -> Option<String> {
+        let is_incomplete = self.incomplete.lock().unwrap().as_ref() == Some(resource);
+        is_incomplete.then(|| "states are missing".to_owned())
     }
 
     fn condition(&self) -> Condition {

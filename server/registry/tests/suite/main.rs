@@ -21,6 +21,7 @@ mod harness;
 mod interposed;
 mod lists;
 mod long_work;
+mod missing_states;
 mod namespaces;
 mod ownership;
 mod pipeline;

@@ -154,19 +154,20 @@ async fn spare(request: &ActionRequest<'_>, pod: &Object, dry_run: bool) -> Resu
 /// Budgets whose selector takes the pod; selectors that cannot be read take nothing.
 ///
 /// # Errors
-/// 500 if a budget of the namespace cannot be read from the store: it may protect the pod.
+/// 500 if a budget that may belong to the namespace cannot be read from the store: it may protect the pod.
 async fn covering(
     request: &ActionRequest<'_>,
     budgets: &Arc<ServedResource>,
     pod: &Object,
 ) -> Result<Vec<Object>> {
     let options = portico_registry::options::ListOptions::default();
-    let page = request.verbs.objects.list(budgets, request.place.namespace, &options).await?;
+    let (objects, namespace) = (&request.verbs.objects, request.place.namespace);
+    let page = objects.list(budgets, namespace, &options).await?;
     let takes = |budget: &Object| {
         let selector = LabelSelector::of_object(&budget.at(&["spec", "selector"])).ok().flatten();
         selector.is_some_and(|selector| selector.matches(pod.label_entries()))
     };
-    let records = page.complete(&budgets.resource)?;
+    let records = objects.complete(budgets, namespace, page).await?;
     Ok(records.iter().map(|record| stored::decode(record)).filter(takes).collect())
 }
 

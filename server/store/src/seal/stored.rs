@@ -9,6 +9,15 @@ pub(crate) enum Stored<'a> {
     Sealed(&'a [u8]),
 }
 
+impl Stored<'_> {
+    /// True if the value names this namespace, as all objects in namespaces do, or there is none to name.
+    pub(crate) fn names_namespace(&self, namespace: &str) -> bool {
+        let (Self::Plain(bytes) | Self::Sealed(bytes)) = self;
+        let named = format!("\"namespace\":\"{namespace}\"");
+        namespace.is_empty() || memchr::memmem::find(bytes, named.as_bytes()).is_some()
+    }
+}
+
 /// A value that could be opened.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Opened<'a> {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use portico_store::{
-    Change, Doctor, Expect, Finding, Incomplete, Key, ListAt, MetadataIndexer, Scope, Store, StoreError, Txn,
-    WatchError,
+    Change, Doctor, Expect, Finding, Incomplete, Key, ListAt, MetadataIndexer, Resource, Scope, Store,
+    StoreError, Txn, WatchError,
 };
 
 use crate::harness::*;
@@ -197,6 +197,7 @@ async fn a_resource_without_its_name_keeps_the_store_from_nothing_else() {
     assert_eq!(execute(&backend, set).await, 1);
     let store = backend.open().await;
     assert_eq!(store.condition().unreadable_resources, [r"l\xff.coordination.k8s.io"]);
+    assert!(store.why_incomplete(&config_maps()).is_some_and(|why| why.contains(r"l\xff")));
     assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), 5);
     assert_eq!(store.resources_in("a").await.unwrap(), [config_maps()]);
     assert!(store.deleting().await.unwrap().is_empty());
@@ -254,6 +255,13 @@ async fn incomplete_after(change: Option<&str>) -> Incomplete {
     let compared = async || store.condition().incomplete != Incomplete::Unknown;
     portico_tests::until("it is compared", compared).await;
     let incomplete = store.condition().incomplete;
+    let is_of = |resource: &Resource| match &incomplete {
+        Incomplete::Resources(resources) => resources.contains(resource),
+        incomplete => *incomplete == Incomplete::Any,
+    };
+    for resource in [config_maps(), leases()] {
+        assert_eq!(store.why_incomplete(&resource).is_some(), is_of(&resource), "{resource}");
+    }
     store.close().await;
     incomplete
 }

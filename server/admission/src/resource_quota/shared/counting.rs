@@ -22,7 +22,8 @@ impl Counting<'_> {
     /// The quotas of the namespace, as they are stored now. `None` if they are not in memory or one of them cannot be read.
     pub(crate) fn quotas(&self, namespace: &str) -> Option<Vec<Arc<Record>>> {
         let quotas = self.store.cached(&self.encoder.kind.storage)?;
-        let is_complete = unreadable_in(&quotas, namespace).next().is_none();
+        let is_complete = self.store.why_incomplete(quotas.resource()).is_none()
+            && unreadable_in(&quotas, namespace).next().is_none();
         is_complete.then(|| quotas.range(Some(namespace), None).cloned().collect())
     }
 
