@@ -52,9 +52,12 @@ pub struct Check {
 }
 
 impl Check {
-    /// Name of the check of `/readyz` that fails while rules of admission cannot be read. A process does not wait for it before it
-    /// serves: such rules are repaired over the API.
+    /// Name of the check of `/readyz` that fails while rules of admission cannot be read.
     pub const ADMISSION_RULES: &str = "admission-rules";
+    /// Name of the check of `/readyz` that fails while only deletions are written for lack of space.
+    pub const STORAGE_SPACE: &str = "storage-space";
+    /// Checks of `/readyz` that a process does not wait for before it serves: what fails them is repaired over the API.
+    pub const REPAIRED_OVER_API: [&str; 2] = [Self::ADMISSION_RULES, Self::STORAGE_SPACE];
 }
 
 /// Names of [`Payload::Setting`] entries. Lists are one text a line.

@@ -24,7 +24,7 @@ pub(super) fn publish(health: Health, board: Board, known: Signal, ready: Signal
             let results = evaluate(&health).await;
             let readyz = Endpoint::Readyz.name();
             let needed = |check: &Check| check.endpoints.iter().any(|endpoint| endpoint == readyz);
-            let awaited = |name: &str| name != Check::ADMISSION_RULES;
+            let awaited = |name: &str| !Check::REPAIRED_OVER_API.contains(&name);
             if results.iter().all(|(name, check)| check.ok || !needed(check) || !awaited(name)) {
                 ready.signal();
             }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use portico_kit::health::{Check, Endpoint, Health, HealthError};
+use portico_proto::convert;
 use portico_store::{Incomplete, Store};
 
 /// How many objects one failure names.
@@ -14,7 +15,7 @@ const MAX_NAMED: usize = 10;
 /// Adds both checks.
 pub(super) fn add_checks(health: &Health, store: &Arc<dyn Store>) -> Result<(), HealthError> {
     let full = Arc::clone(store);
-    health.add(&[Endpoint::Readyz], Check::new("storage-space", move || space(&*full)))?;
+    health.add(&[Endpoint::Readyz], Check::new(convert::Check::STORAGE_SPACE, move || space(&*full)))?;
     let readable = Arc::clone(store);
     health.add(&[Endpoint::Healthz], Check::new("storage-readable", move || objects(&*readable)))
 }
