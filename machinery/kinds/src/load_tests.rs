@@ -102,6 +102,21 @@ fn priorities_are_upstreams() {
 }
 
 #[test]
+fn fields_have_the_order_of_upstreams_types() {
+    let kinds = Kinds::builtin().unwrap();
+    let services = kinds.by_resource(&GroupVersionResource::new("", "v1", "services")).unwrap().clone();
+    let types = services.schema.typed().unwrap().types();
+    for (name, first) in [
+        ("io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference", ["apiVersion", "kind", "name"]),
+        ("io.k8s.api.core.v1.ServicePort", ["name", "protocol", "appProtocol"]),
+        ("io.k8s.api.networking.v1.HTTPIngressPath", ["path", "pathType", "backend"]),
+    ] {
+        let fields = types.by_name(name).unwrap().fields.iter().map(|field| &*field.name);
+        assert_eq!(fields.take(3).collect::<Vec<_>>(), first, "{name}");
+    }
+}
+
+#[test]
 fn what_kinds_do_differently_is_known() {
     let kinds = Kinds::builtin().unwrap();
     let get = |group: &str, resource: &str| {

@@ -23,7 +23,7 @@ pub struct Type {
     pub gvks: Vec<Box<str>>,
     /// Whether apply treats a value of this type as one.
     pub map_type: MapType,
-    /// Fields in wire order: `kind`, `apiVersion`, then by protobuf number.
+    /// Fields in the order of JSON, which is that of upstream's Go types.
     pub fields: Vec<Field>,
     /// Embedded protobuf messages that hold some of the fields: path and own number.
     pub inline: Vec<(Box<str>, u32)>,

@@ -1,4 +1,4 @@
-//! Canonical form of the typed dialect: fields in wire order, zero values by each field's emit rule, sorted map keys,
+//! Canonical form of the typed dialect: fields in the order of the schema, zero values by each field's emit rule, sorted map keys,
 //! canonical times; what a decode of upstream's encoding of the same object would hold.
 
 use portico_machinery::Object;
