@@ -164,6 +164,7 @@ topics! {
     list: "list";
     node_restriction: "node-restriction";
     openapi: "openapi";
+    openapi_documents: "openapi-documents";
     patch: "patch";
     policies_evaluated: "policies-evaluated";
     policies_written: "policies-written";

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
+use portico_machinery::digest::sha256_hex;
 use regex::Regex;
 use serde_json::{Map, Value};
 
@@ -22,6 +23,9 @@ static ADDRESS: LazyLock<Regex> =
 static REVISION: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"(resourceVersion\\*":\\*")[0-9]+"#).unwrap());
 static FINGERPRINT: LazyLock<Regex> = LazyLock::new(|| Regex::new("X509SHA256=[0-9a-f]{64}").unwrap());
+
+/// Number of digits of a recorded digest.
+const DIGITS: usize = 8;
 
 /// The word for a field whose text differs each time.
 fn word(field: &str) -> Option<&'static str> {
@@ -129,6 +133,7 @@ fn shape(mut body: Value, step: &Step) -> Value {
         }
     }
     step.ignore.iter().for_each(|path| paths::remove(&mut body, path));
+    step.digest.iter().for_each(|path| digest(&mut body, path));
     if step.only.is_empty() {
         return body;
     }
@@ -136,6 +141,15 @@ fn shape(mut body: Value, step: &Step) -> Value {
         paths::places(&body, path).iter().filter_map(|place| paths::get(&body, place).cloned()).collect()
     };
     step.only.iter().map(|path| (path.clone(), values(path))).collect::<Map<_, _>>().into()
+}
+
+/// Replaces what a path names by the beginning of its digest, which no order of fields changes.
+fn digest(body: &mut Value, path: &str) {
+    for place in paths::places(body, path) {
+        if let Some(part) = paths::get_mut(body, &place) {
+            *part = sha256_hex(sorted(part).as_bytes())[..DIGITS].into();
+        }
+    }
 }
 
 /// JSON with its fields in order.

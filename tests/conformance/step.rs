@@ -70,6 +70,9 @@ pub struct Step {
     /// The parts of the body that count.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<String>,
+    /// Parts of the body of which a digest is compared: documents are too large to record.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub digest: Vec<String>,
     /// Lists whose order does not count, each with the field that it is sorted by.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub sort: Map<String, Value>,

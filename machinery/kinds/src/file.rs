@@ -66,6 +66,9 @@ pub(crate) struct KindEntry {
     pub unconditional_update: bool,
     #[serde(default)]
     pub delete_answers_object: bool,
+    /// Whether OpenAPI documents name a Status as the answer of DELETE nevertheless.
+    #[serde(default)]
+    pub delete_documented_as_status: bool,
     #[serde(default)]
     pub graceful: bool,
     #[serde(default)]

@@ -173,6 +173,8 @@ impl Subresource {
 pub struct Deletion {
     /// A DELETE that removes the object answers with its last state instead of a Status.
     pub answers_object: bool,
+    /// OpenAPI documents name a Status as the answer nevertheless.
+    pub documented_as_status: bool,
     /// Deletion waits for a grace period (pods).
     pub graceful: bool,
     /// What happens to dependents when the caller does not say.

@@ -118,6 +118,7 @@ fn kind(group: String, entry: KindEntry, types: &Arc<TypeSet>) -> Result<KindInf
         allow_unconditional_update: entry.unconditional_update,
         deletion: Deletion {
             answers_object: entry.delete_answers_object,
+            documented_as_status: entry.delete_documented_as_status,
             graceful: entry.graceful,
             dependents: entry.dependents,
         },

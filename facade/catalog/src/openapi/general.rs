@@ -15,8 +15,6 @@ use serde_json::value::{RawValue, to_raw_value};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 const INFO: &str = "io.k8s.apimachinery.pkg.version.Info";
-/// Types that the discovery types contain.
-const PARTS: [&str; 2] = ["GroupVersionForDiscovery", "ServerAddressByClientCIDR"];
 const MEDIA: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
 /// One GET of a path outside all group versions.
@@ -150,6 +148,7 @@ struct Content {
 #[serde(rename_all = "camelCase")]
 struct OperationV2<'a> {
     description: &'static str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
     consumes: &'a [&'static str],
     produces: &'a [&'static str],
     schemes: [&'static str; 1],
@@ -211,8 +210,7 @@ pub(super) fn security() -> IndexMap<&'static str, SecurityScheme> {
 impl Endpoint {
     fn description(&self) -> &'static str {
         match self.key.as_str() {
-            "api" => "get available API versions",
-            "apis" => "get available API groups",
+            "api" | "apis" => "get available API versions",
             "version" => "get the version information for this server",
             ".well-known/openid-configuration" => {
                 "get service account issuer OpenID configuration, also known as the 'OIDC discovery doc'"
@@ -254,7 +252,8 @@ impl Endpoint {
         let schema = Some(self.answered("#/definitions/"));
         let get = OperationV2 {
             description: self.description(),
-            consumes: self.media,
+            // Upstream's handlers of the issuer do not list any.
+            consumes: if self.schema.is_some() { self.media } else { &[] },
             produces: self.media,
             schemes: ["https"],
             tags: [&self.tag],
@@ -269,12 +268,13 @@ impl Endpoint {
 
     fn schemas(&self) -> Pieces {
         let Some(schema) = self.schema.as_deref() else { return Pieces::default() };
-        let list = self.key == "apis";
-        let wanted = |name: &str| {
-            let short = name.trim_start_matches(META);
-            let part = schema != INFO && PARTS.contains(&short);
-            name == schema || part || (list && short == "APIGroup")
+        let parts: &[&str] = match schema.trim_start_matches(META) {
+            "APIVersions" => &["ServerAddressByClientCIDR"],
+            "APIGroup" => &["GroupVersionForDiscovery", "ServerAddressByClientCIDR"],
+            "APIGroupList" => &["APIGroup", "GroupVersionForDiscovery", "ServerAddressByClientCIDR"],
+            _ => &[],
         };
+        let wanted = |name: &str| name == schema || parts.contains(&name.trim_start_matches(META));
         types_v3().iter().filter(|(name, _)| wanted(name)).map(|(n, p)| (n.clone(), p.clone())).collect()
     }
 }

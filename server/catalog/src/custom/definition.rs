@@ -125,6 +125,7 @@ fn subresources(version: &Version, own: &GroupVersionKind) -> Vec<Subresource<'s
         name,
         kind,
         verbs: SUBRESOURCE_VERBS.to_vec(),
+        name_about: format!("name of the {}", own.kind),
         connect: false,
         below: false,
         parameters: &[],

@@ -39,7 +39,7 @@ pub(crate) struct Kind<'a> {
     pub type_name: String,
     /// Description of the parameter `name` of its paths.
     pub name_about: String,
-    /// Whether a DELETE answers with the object.
+    /// True if documents give the object, not a Status, as the answer to DELETE.
     pub delete_answers_object: bool,
 }
 
@@ -50,6 +50,8 @@ pub(crate) struct Subresource<'a> {
     /// The kind that it takes and answers with.
     pub kind: GroupVersionKind,
     pub verbs: Vec<&'a str>,
+    /// Description of the parameter `name` of its paths.
+    pub name_about: String,
     /// Whether requests are handed on to something else.
     pub connect: bool,
     /// Whether paths below it are served.
@@ -92,7 +94,7 @@ impl<'a> From<&'a KindInfo> for Kind<'a> {
             stored_as: if listed { format!("{}/{version}/{kind}", storage.group) } else { String::new() },
             name_about: format!("name of the {}", info.gvk.kind),
             type_name: info.schema.typed().map_or_else(String::new, |typed| typed.root().name.to_string()),
-            delete_answers_object: info.deletion.answers_object,
+            delete_answers_object: info.deletion.answers_object && !info.deletion.documented_as_status,
         }
     }
 }
@@ -103,6 +105,7 @@ impl<'a> From<&'a portico_kinds::Subresource> for Subresource<'a> {
             name: &info.name,
             kind: info.kind.clone(),
             verbs: words(&info.verbs),
+            name_about: format!("name of the {}", info.kind.kind),
             connect: info.connect,
             below: info.below,
             parameters: &info.parameters,

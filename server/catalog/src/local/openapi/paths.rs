@@ -70,13 +70,13 @@ impl<'a> Resource<'a> {
         let collection = format!("{root}{place}/{resource}");
         add(collection.clone(), in_place, self.collection());
         let object = format!("{collection}/{{name}}");
-        add(object.clone(), &self.named(), self.object());
+        add(object.clone(), &self.named(&kind.name_about), self.object());
         for subresource in &kind.subresources {
             let path = format!("{object}/{}", subresource.name);
             if subresource.connect {
                 self.connected(subresource, &path, &mut add);
             } else {
-                add(path, &self.named(), self.subresource(subresource));
+                add(path, &self.named(&subresource.name_about), self.subresource(subresource));
             }
         }
         if kind.has_verb("watch") && !self.described.custom {
@@ -84,15 +84,15 @@ impl<'a> Resource<'a> {
         }
     }
 
-    /// The parameters of every path of one object.
-    fn named(&self) -> Vec<Parameter<'a>> {
-        self.path_parameters().into_iter().chain([PRETTY]).collect()
+    /// Parameters of every path of one object; `name_about` describes its name.
+    fn named(&self, name_about: &'a str) -> Vec<Parameter<'a>> {
+        self.path_parameters(name_about).into_iter().chain([PRETTY]).collect()
     }
 
     /// Parameters of the path of an object.
-    fn path_parameters(&self) -> Vec<Parameter<'a>> {
+    fn path_parameters(&self, name_about: &'a str) -> Vec<Parameter<'a>> {
         let namespace = self.kind.namespaced.then_some(NAMESPACE);
-        [object_name(&self.kind.name_about)].into_iter().chain(namespace).collect()
+        [object_name(name_about)].into_iter().chain(namespace).collect()
     }
 
     fn place(&self) -> String {
@@ -127,11 +127,13 @@ impl<'a> Resource<'a> {
     }
 
     fn listing(&self, id: String) -> Operation<'a> {
+        let can_watch = self.kind.has_verb("watch");
+        let about = if can_watch { "list or watch objects of kind {}" } else { "list objects of kind {}" };
         Operation {
             parameters: parameter::LIST.to_vec(),
             responses: vec![("200", Content::Type(self.kind.list_type()))],
             media: if self.described.custom { Media::Custom } else { Media::Stream },
-            ..self.operation("get", "list", id, "list or watch objects of kind {}")
+            ..self.operation("get", "list", id, about)
         }
     }
 
@@ -151,7 +153,11 @@ impl<'a> Resource<'a> {
         let list = self.place() + kind + "List";
         add(watched.clone(), in_place, vec![self.watch("watchlist", &list)]);
         let one = self.place() + kind;
-        add(format!("{watched}/{{name}}"), &self.named(), vec![self.watch("watch", &one)]);
+        add(
+            format!("{watched}/{{name}}"),
+            &self.named(&self.kind.name_about),
+            vec![self.watch("watch", &one)],
+        );
     }
 
     fn watch(&self, action: &'static str, what: &str) -> Operation<'a> {
@@ -272,7 +278,7 @@ impl<'a> Resource<'a> {
         add: &mut impl FnMut(String, &[Parameter<'a>], Vec<Operation<'a>>),
     ) {
         const ALL: [&str; 7] = ["delete", "get", "head", "options", "patch", "post", "put"];
-        let common = self.path_parameters();
+        let common = self.path_parameters(&subresource.name_about);
         let methods: &[&'static str] = if subresource.below { &ALL } else { &["get", "post"] };
         let what = self.place() + &self.kind.gvk.kind + &capitalised(subresource.name);
         let operations = |suffix: &str| -> Vec<Operation<'a>> {

@@ -191,9 +191,9 @@ fn properties(
 ) -> IndexMap<String, Schema> {
     let mut fields: Vec<&Field> = ty.fields.iter().collect();
     fields.sort_by(|a, b| a.name.cmp(&b.name));
-    let described = |f: &Field| Schema {
-        description: description(words.field(&f.name).unwrap_or_default(), f).into(),
-        ..property(dialect, f, types)
+    let described = |f: &Field| {
+        let about = description(words.field(&f.name).unwrap_or_default(), f);
+        property(dialect, f, about.into(), types)
     };
     fields.into_iter().map(|f| (f.name.to_string(), described(f))).collect()
 }
@@ -212,14 +212,17 @@ fn description(words: &str, field: &Field) -> String {
     format!("{words}{gap}{ENUMERATION}{values}")
 }
 
-fn property(dialect: Dialect, field: &Field, types: &TypeSet) -> Schema {
+fn property(dialect: Dialect, field: &Field, description: Box<str>, types: &TypeSet) -> Schema {
     let mut schema = value(dialect, &field.ty, types);
+    schema.description = description;
     if dialect == Dialect::V3 {
-        // Beside a reference nothing else counts in version 3: it is wrapped.
-        let reference = schema.reference.take();
-        schema.all_of =
-            reference.into_iter().map(|r| Schema { reference: Some(r), ..Schema::default() }).collect();
         schema.default = default(field, types);
+        // Version 3 ignores what stands next to a reference, so that one with a description or a default is wrapped.
+        if !schema.description.is_empty() || schema.default.is_some() {
+            let reference = schema.reference.take();
+            schema.all_of =
+                reference.into_iter().map(|r| Schema { reference: Some(r), ..Schema::default() }).collect();
+        }
     }
     // Of a list or map the elements are one of them.
     let elements = schema.items.as_deref_mut().or(schema.additional_properties.as_deref_mut());
