@@ -177,6 +177,7 @@ impl Local {
         record.leave_out(Duration::from_micros(first.webhook_microseconds));
         record.set_known_resource(code != 404 && code != 405);
         let head = head(request, code, &media_type, warnings, retry_after_seconds);
+        let head = Head { pretty: first.pretty, ..head };
         let recorder = recorded::list(request, audit, first.audit_annotations, &media_type);
         if first.unrouted {
             return respond::page_not_found();
@@ -278,6 +279,7 @@ impl Local {
         // Only names that exist become labels of metrics.
         record.set_known_resource(answer.known_resource);
         let head = head(request, code, &media_type, warnings, retry_after_seconds);
+        let head = Head { pretty: answer.pretty, ..head };
         recorded::whole(request, audit, answer.audit_annotations, &media_type, &body);
         if answer.unrouted {
             return respond::page_not_found();
@@ -313,7 +315,7 @@ fn head(request: &Parts, code: u32, media_type: &str, warnings: Vec<String>, ret
     record.warn(warnings);
     let code = u16::try_from(code).ok().and_then(|c| StatusCode::from_u16(c).ok());
     let code = code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    Head { code, media_type: media_type.to_owned(), retry_after }
+    Head { code, media_type: media_type.to_owned(), retry_after, pretty: false }
 }
 
 /// What a failed call means: the service is away, too slow, or says what is wrong.

@@ -162,6 +162,7 @@ topics! {
     endpoints: "endpoints";
     impersonation: "impersonation";
     list: "list";
+    negotiation: "negotiation";
     node_restriction: "node-restriction";
     openapi: "openapi";
     openapi_documents: "openapi-documents";

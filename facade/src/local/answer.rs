@@ -30,6 +30,8 @@ pub(super) struct Head {
     pub code: StatusCode,
     pub media_type: String,
     pub retry_after: u32,
+    /// The control service wants it indented, whatever the request asks for.
+    pub pretty: bool,
 }
 
 const JSON: &str = "application/json";
@@ -137,12 +139,13 @@ fn layout(request: &Parts, head: &Head) -> Layout {
     if head.media_type != JSON {
         return Layout::AsIs;
     }
-    let offer = Offer { encodings: &Encoding::ALL, forms: &Form::SHAPES, sealed: true };
-    let choice = negotiate(request.header(ACCEPT), offer);
+    // A Status has no other form.
+    let forms: &[Form] = if head.code.as_u16() < 400 { &Form::SHAPES } else { &[] };
+    let choice = negotiate(request.header(ACCEPT), Offer { encodings: &Encoding::ALL, forms, sealed: true });
     if choice.is_some_and(|c| c.encoding == Encoding::Yaml) {
         return Layout::Yaml;
     }
-    let asked = choice.is_some_and(|c| c.pretty);
+    let asked = head.pretty || choice.is_some_and(|c| c.pretty);
     if asked || Style::of(request.query(), request.header(USER_AGENT)) == Style::Pretty {
         Layout::Indented
     } else {
@@ -183,7 +186,7 @@ mod tests {
     }
 
     fn head() -> Head {
-        Head { code: StatusCode::OK, media_type: JSON.to_owned(), retry_after: 0 }
+        Head { code: StatusCode::OK, media_type: JSON.to_owned(), retry_after: 0, pretty: false }
     }
 
     async fn bytes(response: Response) -> (http::HeaderMap, Bytes) {

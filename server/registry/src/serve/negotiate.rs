@@ -74,12 +74,23 @@ fn offer<'a>(served: &ServedResource, forms: &'a [Form]) -> Offer<'a> {
 
 /// For one object.
 pub(super) fn object(served: &ServedResource, call: &Call) -> Result<Wanted> {
-    let wanted = choose(call, offer(served, &Form::SHAPES), &MEDIA_TYPES)?;
+    let wanted = shape(served, call)?;
+    check_object(wanted, served)?;
+    Ok(wanted)
+}
+
+/// For one object that may not exist: 404 comes before what [`check_object`] refuses.
+pub(super) fn shape(served: &ServedResource, call: &Call) -> Result<Wanted> {
+    choose(call, offer(served, &Form::SHAPES), &MEDIA_TYPES)
+}
+
+/// Refuses the form of a list.
+pub(super) fn check_object(wanted: Wanted, served: &ServedResource) -> Result<()> {
     match wanted.form {
         Form::MetadataList(_) => {
             Err(unfit("PartialObjectMetadataList", "is not a list", &served.info.gvk.kind))
         }
-        _ => Ok(wanted),
+        _ => Ok(()),
     }
 }
 

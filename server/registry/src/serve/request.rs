@@ -186,7 +186,7 @@ impl Request<'_> {
     }
 
     async fn get(&self) -> Result<Answer> {
-        let wanted = negotiate::object(self.answered(), self.call)?;
+        let wanted = negotiate::shape(self.answered(), self.call)?;
         if self.query.flag("export") == Some(true) {
             return Err(Box::new(Status::bad_request(
                 "the export parameter, deprecated since v1.14, is no longer supported",
@@ -194,11 +194,12 @@ impl Request<'_> {
         }
         let options = self.query.version_options()?;
         self.objects().reach(&self.served, options.unwrap_or(0)).await?;
-        if let Some(view) = self.view() {
-            return self.object(200, &self.objects().get_view(view).await?, wanted, true);
-        }
-        let record = self.objects().get(&self.served, self.namespace, self.place.name).await?;
-        self.object(200, &Stored::new(record), wanted, true)
+        let stored = match self.view() {
+            Some(view) => self.objects().get_view(view).await?,
+            None => Stored::new(self.objects().get(&self.served, self.namespace, self.place.name).await?),
+        };
+        negotiate::check_object(wanted, self.answered())?;
+        self.object(200, &stored, wanted, true)
     }
 
     async fn list(&self) -> Result<Answer> {
