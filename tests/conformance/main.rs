@@ -176,6 +176,7 @@ topics! {
     serviceaccount_tokens: "serviceaccount-tokens";
     watch: "watch";
     wrong_requests: "wrong-requests";
+    yaml_tags: "yaml-tags";
 }
 
 #[test]

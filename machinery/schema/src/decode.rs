@@ -11,6 +11,7 @@ mod walk;
 mod yaml;
 mod yaml_errors;
 mod yaml_keys;
+mod yaml_tags;
 
 pub(crate) use convert::convert;
 pub(crate) use error::head;

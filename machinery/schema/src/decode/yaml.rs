@@ -11,6 +11,7 @@ use serde_saphyr::{Error, Spanned};
 
 use super::limits::{MAX_VALUES, MAX_YAML_DEPTH};
 use super::yaml_errors::{self, EXCESSIVE_ALIASING};
+use super::yaml_tags;
 
 /// Maximum size of the JSON that a YAML text expands to: four times the largest body.
 const MAX_JSON: usize = 12 * 1024 * 1024;
@@ -47,7 +48,8 @@ pub(super) fn to_json(text: &str) -> Result<String, String> {
 /// Writes one document as JSON, as far as it can be read.
 fn transcode(text: &str) -> (Out<'_>, Result<(), Error>) {
     let max_json = proportional(text, MAX_JSON_PER_BYTE, MIN_MAX_JSON, MAX_JSON);
-    let mut out = Out { text, json: Vec::new(), max_json, no_json: None };
+    let tag_levels = yaml_tags::levels(text);
+    let mut out = Out { text, json: Vec::new(), max_json, tag_levels, no_json: None };
     let mut is_complete = false;
     let read = serde_saphyr::with_deserializer_from_str_with_options(text, options(text), |deserializer| {
         let read = Transcode(&mut out).deserialize(deserializer);
@@ -123,6 +125,8 @@ struct Out<'t> {
     json: Vec<u8>,
     /// Maximum size of `json`.
     max_json: usize,
+    /// Number of levels from here on that are searched for tags.
+    tag_levels: u8,
     /// The number that JSON does not have, as Go prints it; it ended the reading.
     no_json: Option<&'static str>,
 }
@@ -130,6 +134,20 @@ struct Out<'t> {
 impl Out<'_> {
     fn is_too_large(&self) -> bool {
         self.json.len() > self.max_json
+    }
+
+    /// Writes a value that may have a tag.
+    fn transcode_tagged<'de, D: Deserializer<'de>>(&mut self, deserializer: D) -> Result<(), D::Error> {
+        let start = self.json.len();
+        self.tag_levels -= 1;
+        let place = yaml_tags::read(deserializer, Untagged(self))?;
+        self.tag_levels += 1;
+        let is_typed = matches!(self.json.get(start), Some(b'"' | b'[' | b'{'));
+        if let Some(scalar) = place.filter(|_| !is_typed).and_then(|place| self.text.get(place)) {
+            self.json.truncate(start);
+            self.json.extend(Value::from(scalar).to_string().into_bytes());
+        }
+        Ok(())
     }
 }
 
@@ -165,7 +183,21 @@ impl<'de> DeserializeSeed<'de> for Transcode<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
+        match self.0.tag_levels {
+            0 => deserializer.deserialize_any(self),
+            _ => self.0.transcode_tagged(deserializer),
+        }
+    }
+}
+
+/// Writes a value as it is without a tag.
+struct Untagged<'o, 't>(&'o mut Out<'t>);
+
+impl<'de> DeserializeSeed<'de> for Untagged<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(Transcode(self.0))
     }
 }
 
@@ -412,6 +444,25 @@ mod tests {
         for (text, want) in rows {
             assert_eq!(to_json(text).as_deref(), Ok(want));
         }
+    }
+
+    #[test]
+    fn scalars_with_tags_of_applications_are_strings() {
+        for (text, json) in [
+            ("a: !x 1\nb: 1", r#"{"a":"1","b":1}"#),
+            ("a: é\nb: !<tag:x> true # c", r#"{"a":"é","b":"true"}"#),
+            ("a: &a !x 010\nb: *a", r#"{"a":"010","b":"010"}"#),
+            ("a: !x ~\nb: !x [1, !!foo 2]\nc: !x {d: 3}", r#"{"a":"~","b":[1,"2"],"c":{"d":3}}"#),
+            ("a: !!int '3'\nb: !!str 4\nc: ! 5\nd: !!binary aGk=", r#"{"a":3,"b":"4","c":"5","d":"hi"}"#),
+        ] {
+            assert_eq!(to_json(text).as_deref(), Ok(json), "{text}");
+        }
+    }
+
+    #[test]
+    fn texts_with_tags_may_be_as_deep_as_others() {
+        let text = format!("a: !x 1\nb: {}1{}", "[".repeat(90), "]".repeat(90));
+        assert_eq!(to_json(&text).unwrap().matches('[').count(), 90);
     }
 
     #[test]

@@ -1,0 +1,94 @@
+//! Tags of applications, `!vault`: upstream's YAML reader takes a scalar with one as a string, whatever it looks like.
+
+use std::fmt;
+use std::ops::Range;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::Location;
+
+/// Maximum number of levels that are searched for tags: each takes more of the stack than one without.
+const MAX_LEVELS: u8 = 64;
+const CORE: &str = "tag:yaml.org,2002:";
+/// Tags of YAML that choose a type.
+const TYPES: [&str; 9] = ["str", "bool", "int", "float", "timestamp", "null", "binary", "seq", "map"];
+
+/// Number of levels in which a text may have tags.
+pub(super) fn levels(text: &str) -> u8 {
+    if text.contains('!') { MAX_LEVELS } else { 0 }
+}
+
+/// Reads a value by `seed`. Returns its place in the text if it has a tag of an application.
+pub(super) fn read<'de, D, S>(deserializer: D, seed: S) -> Result<Option<Range<usize>>, D::Error>
+where
+    D: Deserializer<'de>,
+    S: DeserializeSeed<'de, Value = ()>,
+{
+    deserializer.deserialize_newtype_struct("__yaml_tagged", Tagged(seed))
+}
+
+/// A value and its tag.
+struct Tagged<S>(S);
+
+impl<'de, S: DeserializeSeed<'de, Value = ()>> Visitor<'de> for Tagged<S> {
+    type Value = Option<Range<usize>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value and its tag")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Self::Value, A::Error> {
+        let place = parts.next_element_seed(Located(self.0))?.flatten();
+        let tag: Option<String> = parts.next_element()?;
+        Ok(place.filter(|_| tag.is_some_and(|tag| is_of_application(&tag))))
+    }
+}
+
+fn is_of_application(tag: &str) -> bool {
+    let name = tag.strip_prefix(CORE).or_else(|| tag.strip_prefix("!!"));
+    tag != "!" && !name.is_some_and(|name| TYPES.contains(&name))
+}
+
+/// A value and its place in the text, if known.
+struct Located<S>(S);
+
+impl<'de, S: DeserializeSeed<'de, Value = ()>> DeserializeSeed<'de> for Located<S> {
+    type Value = Option<Range<usize>>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_newtype_struct("__yaml_spanned", self)
+    }
+}
+
+impl<'de, S: DeserializeSeed<'de, Value = ()>> Visitor<'de> for Located<S> {
+    type Value = Option<Range<usize>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value and its place")
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
+        let (mut seed, mut place) = (Some(self.0), None);
+        while let Some(field) = fields.next_key::<String>()? {
+            match (field.as_str(), seed.take()) {
+                ("value", Some(seed)) => fields.next_value_seed(seed)?,
+                // The place of an alias, then that of the value.
+                ("referenced" | "defined", _) => place = range(&fields.next_value()?),
+                (_, left) => {
+                    fields.next_value::<IgnoredAny>()?;
+                    seed = left;
+                }
+            }
+        }
+        Ok(place)
+    }
+}
+
+fn range(location: &Location) -> Option<Range<usize>> {
+    let span = location.span();
+    let start = usize::try_from(span.byte_offset()?).ok()?;
+    Some(start..start + usize::try_from(span.byte_len()?).ok()?)
+}
