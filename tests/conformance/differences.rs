@@ -47,6 +47,16 @@ pub const KNOWN: &[(&str, &str, &str)] = &[
     ("apiservice", "request to the unavailable version", STATUS),
     ("apiservice", "request below the unavailable version", STATUS),
     ("apiservice", "refuse the wrong kind", SCHEME),
+    ("builtin-rules", "daemonset ds: spec.updateStrategy.type is \" \"", STRUCT),
+    ("builtin-rules", "deployment deploy: spec.strategy.type is \" \"", STRUCT),
+    ("builtin-rules", "job: spec.completionMode is \"\"", STRUCT),
+    ("builtin-rules", "job: spec.completionMode is absent", STRUCT),
+    ("builtin-rules", "job: spec.podFailurePolicy.rules.0.onExitCodes is an empty map", EMPTY),
+    ("builtin-rules", "pod claims: spec.resourceClaims is with a null element", STRUCT),
+    ("builtin-rules", "pod: spec.containers.0.securityContext.privileged is the other", STRUCT),
+    ("builtin-rules", "pod: spec.containers.0.securityContext.seccompProfile.type is \" \"", STRUCT),
+    ("builtin-rules", "pod: spec.containers.0.securityContext.seccompProfile.type is absent", STRUCT),
+    ("builtin-rules", "statefulset sts: spec.updateStrategy.type is \" \"", STRUCT),
     ("edges", "a kind of no group", SCHEME),
     ("edges", "a kind that is unknown", SCHEME),
     ("edges", "the backend's document as protobuf", DOCUMENT),
@@ -66,6 +76,9 @@ const STATUS: &str = "a Status that names the cause, instead of plain text (docs
 
 const SCHEME: &str = "the message does not name a line of upstream's source (docs/adr/0013)";
 const GO_TYPES: &str = "the message does not name types of Go (docs/adr/0013)";
+const EMPTY: &str = "a list that is not there is printed as an empty one";
+const STRUCT: &str =
+    "the message prints the value with the names of JSON, not of Go's fields (docs/adr/0013)";
 const PATCH: &str = "the words for an operation that cannot be carried out are those for patches of users";
 const WORDS: &str = "what is missing is null, as in every other message";
 const CONTROL: &str = "a warning with control characters is shown without them, not left out";

@@ -140,6 +140,7 @@ topics! {
     builtin_pods: "builtin-pods";
     builtin_policy: "builtin-policy";
     builtin_put: "builtin-put";
+    builtin_rules: "builtin-rules";
     builtin_services: "builtin-services";
     builtin_storage: "builtin-storage";
     builtin_validation: "builtin-validation";

@@ -54,7 +54,8 @@ pub fn port_name(name: &str) -> Vec<&'static str> {
     if name.len() > 15 {
         messages.push("must be no more than 15 characters");
     }
-    if !name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
+    let is_allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    if name.is_empty() || !name.bytes().all(is_allowed) {
         messages.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
     }
     if !name.bytes().any(|b| b.is_ascii_lowercase()) {

@@ -114,7 +114,11 @@ pub(super) fn of_container(container: &Cursor<'_>, spec: &Cursor<'_>, errors: &m
 
 /// Names of the claims of a pod.
 fn known_claims<'a>(spec: &Cursor<'a>) -> Vec<&'a str> {
-    spec.field("resourceClaims").items().map(|claim| claim.field("name").str()).collect()
+    let claims = spec.field("resourceClaims");
+    let mut names: Vec<_> = claims.items().map(|claim| claim.field("name").str()).collect();
+    names.retain(|name| !name.is_empty());
+    names.sort_unstable();
+    names
 }
 
 /// Limits, requests and claims.
@@ -286,7 +290,7 @@ fn pod_level_name(name: &str, path: &Path, errors: &mut Errors) {
 fn containers_fit(spec: &Cursor<'_>, resources: &Cursor<'_>, errors: &mut Errors) {
     let (limits, requests) = (resources.field("limits"), resources.field("requests"));
     for (name, request) in requests.entries() {
-        let sum = total(spec, "requests", name);
+        let Some(sum) = total(spec, "requests", name) else { continue };
         let quantity = request.quantity().unwrap_or_default();
         if sum > quantity {
             let text = format!("must be greater than or equal to aggregate container requests of {sum}");
@@ -296,8 +300,7 @@ fn containers_fit(spec: &Cursor<'_>, resources: &Cursor<'_>, errors: &mut Errors
     for (name, limit) in limits.entries() {
         let quantity = limit.quantity().unwrap_or_default();
         if name.starts_with(HUGE) {
-            let sum = total(spec, "limits", name);
-            if sum > quantity {
+            if let Some(sum) = total(spec, "limits", name).filter(|sum| *sum > quantity) {
                 let text = format!("must be greater than or equal to aggregate container limits of {sum}");
                 errors.push(Error::invalid(&limit.path(), quantity.to_string(), &text));
             }
@@ -316,11 +319,11 @@ fn containers_fit(spec: &Cursor<'_>, resources: &Cursor<'_>, errors: &mut Errors
     }
 }
 
-/// What all containers need together of a resource (`requests` or `limits`).
-pub fn total(spec: &Cursor<'_>, list: &'static str, name: &str) -> Quantity {
+/// What all containers need together of a resource (`requests` or `limits`), if any of them names it.
+pub fn total(spec: &Cursor<'_>, list: &'static str, name: &str) -> Option<Quantity> {
     let of = |container: &Cursor<'_>| {
         let amount = container.field("resources").field(list).key(name).quantity();
         amount.map(|amount| (name.to_owned(), amount)).into_iter().collect()
     };
-    together(spec, of).remove(name).unwrap_or_default()
+    together(spec, of).remove(name)
 }

@@ -110,6 +110,13 @@ fn is_feature_name(name: &str) -> bool {
 fn pod_ranges(list: &Cursor<'_>, errors: &mut Errors) {
     let families: Vec<Option<bool>> =
         list.items().map(|range| ranges::cidr(&range, errors).map(|range| range.addr().is_ipv4())).collect();
+    if families.len() > 1
+        && let Some((at, range)) = list.items().enumerate().find(|(at, _)| families[*at].is_none())
+    {
+        let why = format!("invalid CIDR[{at}]: <nil> (invalid CIDR address: {})", range.str());
+        let detail = format!("invalid PodCIDRs. failed to check with dual stack with error:{why}");
+        errors.push(Error::internal(&list.path(), &detail));
+    }
     match families.as_slice() {
         [] | [_] => {}
         [Some(first), Some(second)] if first != second => {}

@@ -62,7 +62,7 @@ fn pod_level(spec: &mut Object) {
     for name in huge_pages(spec) {
         let own = ["limits", "requests"].map(|list| spec.at(&["resources", list]).entry_str(&name).is_some());
         if own == [false, false] {
-            let sum = total(&spec.cursor(), "limits", &name);
+            let sum = total(&spec.cursor(), "limits", &name).unwrap_or_default();
             spec.set(&["resources", "limits", &name], sum.to_string());
         }
     }
@@ -74,7 +74,7 @@ fn pod_level(spec: &mut Object) {
         if spec.at(&["resources", "requests"]).entry_str(name).is_some() {
             continue;
         }
-        let sum = total(&spec.cursor(), "requests", name);
+        let sum = total(&spec.cursor(), "requests", name).unwrap_or_default();
         if sum != Quantity::ZERO {
             spec.set(&["resources", "requests", name], sum.to_string());
         }
