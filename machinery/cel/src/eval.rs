@@ -93,12 +93,6 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         if self.cost > self.limit { Err(EvalError::Budget) } else { Ok(()) }
     }
 
-    /// Takes a charge back.
-    fn refund(&mut self, cost: u64) {
-        self.cost = self.cost.saturating_sub(cost);
-        self.meter.set(self.meter.get().saturating_add(cost));
-    }
-
     pub(crate) fn run(&mut self, node: &'e Node) -> Evaluated<'v> {
         match node {
             Node::Constant(value) => Ok(value.clone()),

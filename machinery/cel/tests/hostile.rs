@@ -144,6 +144,41 @@ fn loops_end_with_their_budget() {
 }
 
 #[test]
+fn loops_whose_terms_are_free_end_with_their_budget() {
+    let exceeded = EvalError::Budget.to_string();
+    let term = "has((true ? dyn({}).?none : dyn({}).?none).z)";
+    let other = "has((true ? any.?none : any.?none).z)";
+    for term in [term, other] {
+        let terms = [term; 12].join(" || ");
+        let loops = "lists.range(100).exists(i, ".repeat(4);
+        let expression = format!("{loops}{terms}))))");
+        let program = environment().with("any", Type::Dyn).compile(&expression).unwrap();
+        let any = Value::Map(portico_cel::value::MapBuilder::new().into());
+        let (result, cost) = program.evaluate(&[("any", any)], 20_000, &|| false);
+        assert_eq!(result.unwrap_err().to_string(), exceeded, "{cost}");
+    }
+}
+
+#[test]
+fn the_test_of_what_was_chosen_costs_as_upstream_and_never_less_than_nothing() {
+    let program = environment().with("any", Type::Dyn);
+    let mut fields = portico_cel::value::MapBuilder::new();
+    fields.insert(portico_cel::value::Key::from_value(&Value::text("z")).unwrap(), Value::Int(1));
+    let any = Value::Map(fields.into());
+    for (expression, cost) in [
+        ("has((true ? any : any).z)", 0),
+        ("has((true ? any.?none : any.?none).z)", 0),
+        ("has(any.z)", 1),
+        ("(true ? any : any).z == 1", 2),
+    ] {
+        let program = program.clone().compile(expression).unwrap();
+        let (result, found) = program.evaluate(&[("any", any.clone())], BUDGET, &|| false);
+        assert!(result.is_ok(), "{expression}");
+        assert_eq!(found, cost, "{expression}");
+    }
+}
+
+#[test]
 fn calls_whose_failure_is_absorbed_are_charged() {
     let exceeded = EvalError::Budget.to_string();
     let shared = nested(16, "[x, x, x, x]");

@@ -1,7 +1,7 @@
 //! Attributes: ways along fields and indices, taken as one.
 //!
 //! Naming a value costs a unit and each step another; what is optional and not there costs nothing, and neither does
-//! choosing between two ways.
+//! choosing between two ways, or the test whether what was chosen has a field.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -18,11 +18,9 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             Err(stop) if !stop.is_absorbable() => return Err(stop),
             value => value,
         };
-        let test = attribute.steps.last().is_some_and(|step| step.test);
-        match (matches!(attribute.base, Base::Either(_)), test) {
-            (false, false) => self.charge(SELECT_AND_IDENT)?,
-            (true, true) => self.refund(SELECT_AND_IDENT),
-            _ => self.charge(0)?,
+        let test = attribute.is_test();
+        if !attribute.is_choice() && !test {
+            self.charge(SELECT_AND_IDENT)?;
         }
         match value? {
             Value::Optional(held) if test => Ok(Value::Bool(held.is_some())),
@@ -34,7 +32,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
     fn resolve(&mut self, attribute: &'e Attribute) -> Evaluated<'v> {
         match &attribute.base {
             Base::Variable(slot) => match (self.variables)(self.name(*slot)) {
-                Some(value) => self.follow(value, attribute.steps.iter()),
+                Some(value) => self.follow(value, attribute.steps.iter(), false),
                 None => self.resolve_any(attribute),
             },
             Base::Local(place) => {
@@ -42,7 +40,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
                 if attribute.steps.is_empty() && !matches!(value, Value::Optional(_)) {
                     return Ok(value);
                 }
-                self.follow(value, attribute.steps.iter())
+                self.follow(value, attribute.steps.iter(), false)
             }
             Base::Computed(_) | Base::Either(_) => self.resolve_any(attribute),
         }
@@ -50,12 +48,13 @@ impl<'e, 'v> Evaluator<'e, 'v> {
 
     /// The same for ways of any shape.
     fn resolve_any(&mut self, attribute: &'e Attribute) -> Evaluated<'v> {
+        let free_test = attribute.is_choice() && attribute.is_test();
         let mut ways: SmallVec<[&'e [Step]; 2]> = smallvec![];
         let mut at = attribute;
         let base = loop {
             ways.push(&at.steps);
             match &at.base {
-                Base::Variable(slot) => break self.variable(*slot, &mut ways),
+                Base::Variable(slot) => break self.variable(*slot, &mut ways, free_test),
                 Base::Local(place) => break self.local(*place),
                 Base::Computed(node) => break self.run(node),
                 Base::Either(parts) => {
@@ -64,28 +63,45 @@ impl<'e, 'v> Evaluator<'e, 'v> {
                 }
             }
         };
-        self.follow(base?, ways.into_iter().rev().flatten())
+        self.follow(base?, ways.into_iter().rev().flatten(), free_test)
     }
 
     /// The value of a variable; where it has none, the field that the way begins with, if somebody makes it, taken off the way.
-    fn variable(&mut self, slot: usize, ways: &mut SmallVec<[&'e [Step]; 2]>) -> Evaluated<'v> {
+    fn variable(
+        &mut self,
+        slot: usize,
+        ways: &mut SmallVec<[&'e [Step]; 2]>,
+        free_test: bool,
+    ) -> Evaluated<'v> {
         let name = self.name(slot);
         if let Some(value) = (self.variables)(name) {
             return Ok(value);
         }
-        self.first_field(name, ways)
+        self.first_field(name, ways, free_test)
             .unwrap_or_else(|| Err(EvalError::new(format!("no such attribute(s): {name}"))))
     }
 
-    fn first_field(&mut self, name: &str, ways: &mut SmallVec<[&'e [Step]; 2]>) -> Option<Evaluated<'v>> {
+    fn first_field(
+        &mut self,
+        name: &str,
+        ways: &mut SmallVec<[&'e [Step]; 2]>,
+        free_test: bool,
+    ) -> Option<Evaluated<'v>> {
         let way = ways.last_mut()?;
         let (Step { by: By::Name(field), test, .. }, rest) = way.split_first()? else { return None };
         let made = (self.fields)(name, field)?;
         *way = rest;
-        Some(self.charge(SELECT_AND_IDENT).and(made.map(|made| if *test { Value::Bool(true) } else { made })))
+        let paid = if *test && free_test { Ok(()) } else { self.charge(SELECT_AND_IDENT) };
+        Some(paid.and(made.map(|made| if *test { Value::Bool(true) } else { made })))
     }
 
-    fn follow(&mut self, base: Value<'v>, steps: impl Iterator<Item = &'e Step>) -> Evaluated<'v> {
+    /// Where steps lead from a value.
+    fn follow(
+        &mut self,
+        base: Value<'v>,
+        steps: impl Iterator<Item = &'e Step>,
+        free_test: bool,
+    ) -> Evaluated<'v> {
         let (mut at, mut optional) = match base {
             Value::Optional(None) => return Ok(Value::NONE),
             // Upstream opens an optional that a way begins with, and forgets what the schema says of what is in it.
@@ -94,7 +110,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         };
         for step in steps {
             optional |= step.optional;
-            match self.step(step, &at, optional)? {
+            match self.step(step, &at, optional, free_test)? {
                 Some(next) => at = next,
                 None => return Ok(Value::NONE),
             }
@@ -108,6 +124,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         step: &'e Step,
         from: &Value<'v>,
         optional: bool,
+        free_test: bool,
     ) -> Result<Option<Value<'v>>, EvalError> {
         let (index, found) = match &step.by {
             By::Name(name) => (None, named(from, name)),
@@ -125,7 +142,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         {
             return found;
         }
-        if !optional || matches!(found, Ok(Some(_))) {
+        if (!optional || matches!(found, Ok(Some(_)))) && !(step.test && free_test) {
             self.charge(SELECT_AND_IDENT)?;
         }
         match (found?, step.test) {

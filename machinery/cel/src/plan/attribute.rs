@@ -52,6 +52,16 @@ impl Attribute {
         self
     }
 
+    /// True if it begins at one of two ways.
+    pub(crate) fn is_choice(&self) -> bool {
+        matches!(self.base, Base::Either(_))
+    }
+
+    /// True if it ends in a test of presence: `has(a.b)`.
+    pub(crate) fn is_test(&self) -> bool {
+        self.steps.last().is_some_and(|step| step.test)
+    }
+
     /// The place of the local variable that is all that it names.
     pub(super) fn as_local(&self) -> Option<usize> {
         match self.base {
