@@ -1,5 +1,7 @@
 //! MutatingAdmissionPolicies as they are compiled, and what they make of a request (upstream's `mutating` and `patch`).
 
+use std::ops::ControlFlow::{self, Break, Continue};
+
 use portico_cel::value::{JsonWriter, List, Map, to_json};
 use portico_cel::{EvalError, Type, Value};
 use portico_machinery::{Node, Object};
@@ -12,6 +14,11 @@ use crate::conditions::{Conditions, Matched};
 use crate::declarations::Release;
 use crate::expression::Expression;
 use crate::subject::Subject;
+
+/// Most wrong names of types that one message lists.
+const MAX_MISNAMED: usize = 10;
+/// Bytes of a name that such a message shows.
+const MAX_SHOWN_NAME: usize = 1_024;
 
 /// What a policy is made of, as it is written.
 #[derive(Clone, Debug, Default)]
@@ -215,36 +222,47 @@ fn operation(value: &Value<'_>, writer: &JsonWriter) -> Result<Object, String> {
 /// What is written out in a place must be of the type that is called after the place.
 fn check_names(value: &Value<'_>, root: &str) -> Result<(), String> {
     let mut wrong = Vec::new();
-    collect_misnamed(value, &mut root.to_owned(), &mut wrong);
+    let _ = collect_misnamed(value, &mut root.to_owned(), &mut wrong);
     if wrong.is_empty() { Ok(()) } else { Err(format!("type mismatch: {}", wrong.join("\n"))) }
 }
 
-fn collect_misnamed(value: &Value<'_>, place: &mut String, wrong: &mut Vec<String>) {
+/// Collects a message for each wrong name until there are [`MAX_MISNAMED`]: a value may contain another one many times.
+fn collect_misnamed(value: &Value<'_>, place: &mut String, wrong: &mut Vec<String>) -> ControlFlow<()> {
     match value {
         Value::Map(map @ Map::Object { name, .. }) => {
             if **name != **place {
-                wrong.push(format!(
-                    "unexpected type name {name:?}, expected {place:?}, which matches field name path from root Object type"
-                ));
+                wrong.push(misnamed(name, place));
+                if wrong.len() >= MAX_MISNAMED {
+                    return Break(());
+                }
             }
             for (field, held) in map.entries().unwrap_or_default() {
                 let length = place.len();
                 place.push('.');
                 place.push_str(field.as_str().unwrap_or_default());
-                collect_misnamed(&held, place, wrong);
+                collect_misnamed(&held, place, wrong)?;
                 place.truncate(length);
             }
         }
         Value::Map(map @ Map::Computed(_)) => {
             for (_, held) in map.entries().unwrap_or_default() {
-                collect_misnamed(&held, place, wrong);
+                collect_misnamed(&held, place, wrong)?;
             }
         }
         Value::List(list @ List::Computed { .. }) => {
             for held in list.iter().flatten() {
-                collect_misnamed(&held, place, wrong);
+                collect_misnamed(&held, place, wrong)?;
             }
         }
         _ => {}
     }
+    Continue(())
+}
+
+fn misnamed(name: &str, place: &str) -> String {
+    let shown = |name: &str| name[..name.floor_char_boundary(MAX_SHOWN_NAME)].to_owned();
+    let (name, place) = (shown(name), shown(place));
+    format!(
+        "unexpected type name {name:?}, expected {place:?}, which matches field name path from root Object type"
+    )
 }

@@ -136,6 +136,19 @@ fn changes_that_contain_values_many_times_are_refused() {
 }
 
 #[test]
+fn a_message_lists_few_of_many_wrong_names() {
+    let field = "f".repeat(20_000);
+    let shared = format!("[Object.b{{}}]{}", ".map(x, [x, x, x, x])".repeat(6));
+    let configuration = format!("Object{{{field}: {shared}}}");
+    let mutations = vec![MutationSource::Configuration(&configuration)];
+    let policy = MutatingPolicy::compile(&MutatingSource { mutations, ..Default::default() });
+    let work = ExpressionBudget::new(DEFAULT_COST_LIMIT);
+    let why = with_subject(&work, |subject| policy.change(0, subject).map(drop)).unwrap_err();
+    assert!(why.starts_with("type mismatch: unexpected type name"), "{why:.100}");
+    assert_eq!((why.lines().count(), why.len() < 20_000), (10, true));
+}
+
+#[test]
 fn an_expression_that_costs_too_much_by_itself_is_refused_as_upstream_refuses_it() {
     for variables in [&[][..], &[("long", LONG_LOOP)][..]] {
         let work = ExpressionBudget::new(DEFAULT_COST_LIMIT);
