@@ -77,7 +77,13 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         self.cost
     }
 
+    /// Charges what is done here. Steps of it are in the cost.
     fn charge(&mut self, cost: u64) -> Result<(), EvalError> {
+        self.steps.allow(cost);
+        self.pay(cost)
+    }
+
+    fn pay(&mut self, cost: u64) -> Result<(), EvalError> {
         let left = self.meter.get();
         self.meter.set(left.saturating_sub(cost));
         if cost > left {
@@ -91,6 +97,21 @@ impl<'e, 'v> Evaluator<'e, 'v> {
     fn charge_asked(&mut self, cost: u64) -> Result<(), EvalError> {
         self.cost = self.cost.saturating_add(cost);
         if self.cost > self.limit { Err(EvalError::Budget) } else { Ok(()) }
+    }
+
+    /// Charges steps that were taken, beyond the free ones and those in the costs.
+    ///
+    /// # Errors
+    /// [`EvalError::Budget`], or the error of having taken them.
+    fn charge_steps(&mut self, taken: Result<(), EvalError>) -> Result<(), EvalError> {
+        let cost = self.steps.charge();
+        self.pay(cost).and(taken)
+    }
+
+    /// Counts work that no cost stands for.
+    fn take_steps(&mut self, steps: usize) -> Result<(), EvalError> {
+        let taken = self.steps.take(steps);
+        self.charge_steps(taken)
     }
 
     pub(crate) fn run(&mut self, node: &'e Node) -> Evaluated<'v> {
@@ -107,6 +128,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             Node::Equality(equal, pair) => self.equality(*equal, pair),
             Node::InSet(wanted, constants) => {
                 let wanted = self.run(wanted)?;
+                self.look_up(&wanted)?;
                 Ok(Value::Bool(constants.contain(&wanted)))
             }
             Node::Call(call) => self.call(call),
@@ -117,6 +139,19 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             Node::Append(place, item) => self.append(*place, item),
             Node::Insert(place, entry) => self.insert(*place, entry),
         }
+    }
+
+    /// Counts items before they are copied.
+    fn take_items(&mut self, items: usize) -> Result<(), EvalError> {
+        let taken = self.steps.take_items(items);
+        self.charge_steps(taken)
+    }
+
+    /// Counts hashing a key.
+    fn look_up(&mut self, key: &Value<'v>) -> Result<(), EvalError> {
+        let Value::String(key) = key else { return Ok(()) };
+        let taken = self.steps.take_key(key.len());
+        self.charge_steps(taken)
     }
 
     fn name(&self, slot: usize) -> &'e str {
@@ -196,16 +231,18 @@ impl<'e, 'v> Evaluator<'e, 'v> {
                 self.absorb(failure)?;
             }
         }
+        // Characters of both are counted, of the longer one, too.
+        let read = [&one, &two].map(|side| side.as_ref().map_or(0, Value::bytes)).into_iter().sum();
+        let taken = self.steps.take_text(read);
+        self.charge_steps(taken)?;
         let size = |side: &Evaluated<'v>| side.as_ref().map_or(1, Value::cost_size);
         let cost = match &one {
             Ok(Value::Opaque(_)) if wanted => 1,
             one => scale(size(one).min(size(&two)), STRING_TRAVERSAL),
         };
         self.charge(cost)?;
-        // The outermost level is what the operator costs.
-        self.steps.allow(size(&one).min(size(&two)));
         let equal = equal_within(&one?, &two?, &self.steps);
-        self.charge(self.steps.charge())?;
+        self.charge_steps(Ok(()))?;
         match equal {
             Ok(equal) => Ok(Value::Bool(equal == wanted)),
             // What cannot be compared differs.
@@ -254,6 +291,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         for (key, value, optional) in entries {
             let key = self.run(key)?;
             let value = self.run(value)?;
+            self.look_up(&key)?;
             if *optional && !matches!(value, Value::Optional(_)) {
                 let (key, value) = (print_key(&key), print_key(&value));
                 let message = "from non-optional value";

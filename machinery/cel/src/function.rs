@@ -11,7 +11,7 @@ use regex::Regex;
 
 use crate::error::EvalError;
 #[cfg(feature = "regex")]
-use crate::re2;
+use crate::re2::{self, Planned};
 use crate::size::{CostEstimate, SizeEstimate};
 use crate::types::Type;
 use crate::value::{Steps, Value, equal, equal_within, same_key};
@@ -101,7 +101,7 @@ pub struct Call<'c, 'v> {
     pub budget: u64,
     steps: Option<&'c Steps>,
     #[cfg(feature = "regex")]
-    pattern: Option<&'c Arc<Regex>>,
+    pattern: Option<&'c Planned>,
 }
 
 impl<'c, 'v> Call<'c, 'v> {
@@ -119,13 +119,47 @@ impl<'c, 'v> Call<'c, 'v> {
 
     /// The same with the regular expression that is written out as the second argument, compiled with the program.
     #[cfg(feature = "regex")]
-    pub(crate) fn with_pattern(self, pattern: Option<&'c Arc<Regex>>) -> Self {
+    pub(crate) fn with_pattern(self, pattern: Option<&'c Planned>) -> Self {
         Self { pattern, ..self }
     }
 
     /// Limits the call to the steps of an evaluation.
     pub(crate) fn with_steps(self, steps: &'c Steps) -> Self {
         Self { steps: Some(steps), ..self }
+    }
+
+    /// Counts items that are visited and not in the cost of the call, before they are.
+    ///
+    /// # Errors
+    /// [`EvalError::Budget`] if the evaluation cannot pay for it.
+    pub(crate) fn take(&self, steps: usize) -> Result<(), EvalError> {
+        self.steps.map_or(Ok(()), |all| all.take(steps))
+    }
+
+    /// Counts the lookup of a key.
+    ///
+    /// # Errors
+    /// [`EvalError::Budget`] if the evaluation cannot pay for it.
+    pub(crate) fn take_key(&self, key: &Value<'_>) -> Result<(), EvalError> {
+        self.steps.map_or(Ok(()), |steps| steps.take_key(key.bytes()))
+    }
+
+    /// Counts reading, or writing, this many bytes one by one, before they are.
+    ///
+    /// # Errors
+    /// [`EvalError::Budget`] if the evaluation cannot pay for it.
+    pub(crate) fn take_parse(&self, bytes: usize) -> Result<(), EvalError> {
+        self.steps.map_or(Ok(()), |steps| steps.take_parse(bytes))
+    }
+
+    /// The text at an index, to be parsed, which is counted.
+    ///
+    /// # Errors
+    /// `no such overload`; [`EvalError::Budget`] if the evaluation cannot pay for it.
+    pub(crate) fn parsed(&self, index: usize) -> Result<&'c str, EvalError> {
+        let text = self.str(index)?;
+        self.take_parse(text.len())?;
+        Ok(text)
     }
 
     /// Counts items that are copied and not in the cost of the call, before they are.
@@ -184,16 +218,18 @@ impl<'c, 'v> Call<'c, 'v> {
         self.argument(index)?.as_str()
     }
 
-    /// The regular expression that is the second argument: compiled with the program, or now.
+    /// The regular expression that is the second argument, to be searched in the first: compiled with the program, or now.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// What is wrong with it; [`EvalError::Budget`] if the evaluation cannot pay for it.
     #[cfg(feature = "regex")]
     pub fn regex(&self) -> Result<Arc<Regex>, EvalError> {
-        match self.pattern {
-            Some(regex) => Ok(Arc::clone(regex)),
-            None => re2::compile(self.str(1)?).map_err(EvalError::new),
-        }
+        let (regex, bytes) = match self.pattern {
+            Some(planned) => planned.get(),
+            None => re2::compile_within(self.str(1)?, &|steps| self.take(steps))?,
+        };
+        self.take(re2::search_steps(self.str(0)?.len(), bytes))?;
+        Ok(regex)
     }
 
     /// The integer at an index.

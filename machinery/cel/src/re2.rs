@@ -10,32 +10,55 @@ pub use portico_gostd::regexp::MAX_COMPILED_BYTES;
 use portico_gostd::regexp::{self as re2, Code};
 use regex::Regex;
 
-/// Most bytes of compiled patterns that are kept; when there are more, all are forgotten.
+use crate::error::EvalError;
+
+/// Most bytes of patterns that are kept. When there are more, those that were not used for longest are forgotten.
 const MAX_KEPT: usize = 32 * 1024 * 1024;
 /// Most bytes of compiled patterns that all programs keep together; what is beyond is looked up here at each call.
 const MAX_PLANNED_BYTES: usize = 256 * 1024 * 1024;
 /// Longest pattern that is kept.
-const MAX_KEPT_LENGTH: usize = 4_096;
+const MAX_KEPT_LENGTH: usize = 64 * 1024;
 /// The size of a compiled pattern is not known: it counts as the least of these that it fits in.
 const SIZES: [usize; 3] = [64 * 1024, 512 * 1024, MAX_COMPILED_BYTES];
+/// Bytes of a compiled pattern that are made in one step.
+const STEP_COMPILED_BYTES: usize = 64;
+/// Bytes of text in which a pattern of the least size is searched in one step.
+const STEP_SEARCHED_BYTES: usize = 10;
 
-/// What is kept, and the bytes that it counts as.
+/// A compiled pattern and the bytes that it counts as, or what is wrong with it.
+type Compiled = Result<(Arc<Regex>, usize), Box<str>>;
+
+/// What is kept: patterns that were used lately, their bytes, and those that were before.
 #[derive(Default)]
 struct Kept {
-    patterns: HashMap<Box<str>, (Arc<Regex>, usize)>,
+    recent: HashMap<Box<str>, Compiled>,
     bytes: usize,
+    older: HashMap<Box<str>, Compiled>,
 }
 
 static KEPT: LazyLock<Mutex<Kept>> = LazyLock::new(Mutex::default);
 
 impl Kept {
-    fn keep(&mut self, pattern: &str, made: &Arc<Regex>, bytes: usize) {
-        if self.bytes + bytes > MAX_KEPT {
-            *self = Self::default();
+    fn keep(&mut self, pattern: &str, made: &Compiled) {
+        if self.recent.contains_key(pattern) {
+            return;
         }
-        if self.patterns.insert(pattern.into(), (Arc::clone(made), bytes)).is_none() {
-            self.bytes += bytes;
+        let bytes = pattern.len() + made.as_ref().map_or_else(|error| error.len(), |(_, bytes)| *bytes);
+        if self.bytes + bytes > MAX_KEPT / 2 {
+            self.older = std::mem::take(&mut self.recent);
+            self.bytes = 0;
         }
+        self.bytes += bytes;
+        self.recent.insert(pattern.into(), made.clone());
+    }
+
+    fn get(&mut self, pattern: &str) -> Option<Compiled> {
+        if let Some(found) = self.recent.get(pattern) {
+            return Some(found.clone());
+        }
+        let found = self.older.remove(pattern)?;
+        self.keep(pattern, &found);
+        Some(found)
     }
 }
 
@@ -56,15 +79,35 @@ pub fn compiled_bytes(pattern: &str) -> Result<usize, String> {
 }
 
 fn kept(pattern: &str) -> Result<(Arc<Regex>, usize), String> {
-    if let Some(found) = KEPT.lock().patterns.get(pattern) {
-        return Ok(found.clone());
-    }
-    let (made, bytes) = sized(pattern).map_err(|error| error.to_string())?;
-    let made = Arc::new(made);
-    if pattern.len() <= MAX_KEPT_LENGTH {
-        KEPT.lock().keep(pattern, &made, bytes);
-    }
-    Ok((made, bytes))
+    compile_within(pattern, &|_| Ok(())).map_err(|error| error.to_string())
+}
+
+/// A compiled pattern with the bytes that it counts as. What is not remembered is made in steps that `take` counts before they
+/// are taken.
+///
+/// # Errors
+/// What is wrong with the pattern, and errors of `take`.
+pub(crate) fn compile_within(
+    pattern: &str,
+    take: &dyn Fn(usize) -> Result<(), EvalError>,
+) -> Result<(Arc<Regex>, usize), EvalError> {
+    let found = KEPT.lock().get(pattern);
+    let made = match found {
+        Some(found) => found,
+        None => {
+            let made = sized(pattern, take)?;
+            if pattern.len() <= MAX_KEPT_LENGTH {
+                KEPT.lock().keep(pattern, &made);
+            }
+            made
+        }
+    };
+    made.map_err(|error| EvalError::new(String::from(error)))
+}
+
+/// Steps of searching a text of this length for a pattern that counts as so many bytes.
+pub(crate) fn search_steps(text: usize, compiled: usize) -> usize {
+    (text / STEP_SEARCHED_BYTES).saturating_mul(compiled / SIZES[0])
 }
 
 /// What all programs keep.
@@ -78,11 +121,14 @@ pub(crate) struct Planned {
 }
 
 impl Planned {
-    /// Compiles a pattern for a program; None when all programs keep enough already.
+    /// Compiles a pattern for a program; None when all programs keep enough already: only its syntax is checked then.
     ///
     /// # Errors
     /// What is wrong with the pattern: its syntax, or its size.
     pub(crate) fn compile(pattern: &str) -> Result<Option<Self>, String> {
+        if PLANNED_BYTES.load(Ordering::Relaxed) >= MAX_PLANNED_BYTES {
+            return re2::translate(pattern).map(|_| None).map_err(|error| error.to_string());
+        }
         let (regex, bytes) = kept(pattern)?;
         let planned = Self { regex, bytes };
         // Counted first: what is not kept is given back when it is dropped.
@@ -90,8 +136,9 @@ impl Planned {
         Ok((before + bytes <= MAX_PLANNED_BYTES).then_some(planned))
     }
 
-    pub(crate) fn regex(&self) -> &Arc<Regex> {
-        &self.regex
+    /// The pattern, and the bytes that it counts as.
+    pub(crate) fn get(&self) -> (Arc<Regex>, usize) {
+        (Arc::clone(&self.regex), self.bytes)
     }
 }
 
@@ -101,16 +148,19 @@ impl Drop for Planned {
     }
 }
 
-/// A pattern, and the bytes that it counts as.
-fn sized(pattern: &str) -> Result<(Regex, usize), re2::Error> {
-    let [smaller @ .., largest] = SIZES;
-    for bytes in smaller {
+/// A pattern, tried in one size after the other.
+fn sized(pattern: &str, take: &dyn Fn(usize) -> Result<(), EvalError>) -> Result<Compiled, EvalError> {
+    take(pattern.len())?;
+    let mut refused = None;
+    for bytes in SIZES {
+        take(bytes / STEP_COMPILED_BYTES)?;
         match re2::compile_within(pattern, bytes) {
-            Err(error) if error.code == Code::Size => {}
-            made => return made.map(|made| (made, bytes)),
+            Ok(made) => return Ok(Ok((Arc::new(made), bytes))),
+            Err(error) if error.code == Code::Size => refused = Some(error),
+            Err(error) => return Ok(Err(error.to_string().into())),
         }
     }
-    re2::compile_within(pattern, largest).map(|made| (made, largest))
+    Ok(Err(refused.map(|error| error.to_string()).unwrap_or_default().into()))
 }
 
 #[cfg(test)]
@@ -118,32 +168,58 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_are_remembered() {
+    fn patterns_are_remembered_also_those_that_are_refused() {
         let first = compile("^a+$").unwrap();
         assert!(first.is_match("aa") && compile("(a").is_err());
         assert!(compile(&format!("(a{})", "|b".repeat(MAX_KEPT_LENGTH))).is_ok(), "too long to be kept");
+        let nothing = |_| Err(EvalError::Budget);
+        for refused in ["(b", r"((\pL|\pN){30}){30}"] {
+            let why = compile(refused).unwrap_err();
+            assert_eq!(compile_within(refused, &nothing).unwrap_err().to_string(), why);
+        }
+        assert!(matches!(compile_within("^not yet$", &nothing), Err(EvalError::Budget)));
+    }
+
+    #[test]
+    fn making_a_pattern_takes_as_many_steps_as_it_has_parts() {
+        let steps = |pattern: &str| {
+            let taken = std::cell::Cell::new(0);
+            let count = |steps| {
+                taken.set(taken.get() + steps);
+                Ok(())
+            };
+            sized(pattern, &count).unwrap().is_ok().then(|| taken.get())
+        };
+        assert!(steps("^[a-z]+$").unwrap() < 2_000);
+        assert!(steps(r"\pL{20}").unwrap() > MAX_COMPILED_BYTES / STEP_COMPILED_BYTES);
     }
 
     #[test]
     fn programs_give_back_what_they_kept() {
         let before = PLANNED_BYTES.load(Ordering::Relaxed);
         let planned = Planned::compile("^given back$").unwrap().unwrap();
-        assert!(planned.regex().is_match("given back"));
+        assert!(planned.get().0.is_match("given back"));
         drop(planned);
         assert!(PLANNED_BYTES.load(Ordering::Relaxed) <= before + SIZES[0]);
         assert!(Planned::compile("(a").is_err());
     }
 
     #[test]
-    fn large_patterns_leave_room_for_few() {
-        let (small, large) = (sized("^a+$").unwrap(), sized(r"\pL{20}").unwrap());
+    fn large_patterns_leave_room_for_few_and_those_in_use_stay() {
+        let sized = |pattern: &str| sized(pattern, &|_| Ok(())).unwrap().unwrap();
+        let (small, large) = (sized("^a+$"), sized(r"\pL{20}"));
         assert_eq!((small.1, large.1), (SIZES[0], MAX_COMPILED_BYTES));
-        let (mut kept, large) = (Kept::default(), Arc::new(large.0));
+        let mut kept = Kept::default();
+        kept.keep("^a+$", &Ok(small));
         for number in 0..100 {
-            kept.keep(&number.to_string(), &large, MAX_COMPILED_BYTES);
-            assert!(kept.bytes <= MAX_KEPT && kept.patterns.len() <= MAX_KEPT / MAX_COMPILED_BYTES);
+            kept.keep(&number.to_string(), &Ok(large.clone()));
+            assert!(kept.bytes <= MAX_KEPT / 2);
+            assert!(kept.recent.len() + kept.older.len() <= MAX_KEPT / MAX_COMPILED_BYTES + 2);
+            assert!(kept.get("^a+$").is_some(), "it is in use");
         }
-        kept.keep("99", &large, 1);
-        assert_eq!(kept.bytes, kept.patterns.len() * MAX_COMPILED_BYTES, "none counts twice");
+        assert!(kept.get("0").is_none());
+        let before = kept.bytes;
+        kept.keep("99", &Ok(large));
+        assert_eq!(kept.bytes, before, "none counts twice");
     }
 }

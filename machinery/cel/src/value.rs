@@ -101,6 +101,16 @@ impl<'v> Value<'v> {
         }
     }
 
+    /// Bytes that reading it takes: of text, of bytes and of what a library's value keeps.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::String(text) => text.len(),
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Opaque(value) => value.bytes(),
+            _ => 0,
+        }
+    }
+
     /// The same without what a schema says of it: plain JSON, and of a type its name.
     ///
     /// # Errors

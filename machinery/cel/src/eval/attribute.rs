@@ -131,6 +131,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             By::Constant(index) => (None, indexed(from, index)),
             By::Attribute(attribute) => match self.resolve(attribute) {
                 Ok(index) => {
+                    self.look_up(&index)?;
                     let found = indexed(from, &index);
                     (Some(index), found)
                 }

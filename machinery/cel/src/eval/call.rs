@@ -7,8 +7,6 @@ use crate::error::EvalError;
 use crate::function::Call;
 use crate::library::uncounted;
 use crate::plan::{CallNode, IN_ERROR};
-#[cfg(feature = "regex")]
-use crate::re2::Planned;
 use crate::value::Value;
 
 impl<'e, 'v> Evaluator<'e, 'v> {
@@ -40,10 +38,12 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         if (self.interrupted)() {
             return Err(EvalError::Interrupted);
         }
+        let taken = self.steps.take_text(arguments.iter().map(Value::bytes).sum());
+        self.charge_steps(taken)?;
         let budget = self.limit.saturating_sub(self.cost).min(self.meter.get());
         let call = Call::new(&arguments, budget).with_steps(&self.steps);
         #[cfg(feature = "regex")]
-        let call = call.with_pattern(node.regex.as_ref().map(Planned::regex));
+        let call = call.with_pattern(node.regex.as_ref());
         let result = overload.run.call(&call);
         if matches!(result, Err(EvalError::Budget)) && self.meter.get() <= budget {
             // The call would have used it up.
@@ -51,7 +51,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         }
         let cost = node.coster().map_or(1, |cost| cost(&arguments, result.as_ref().unwrap_or(&IN_ERROR)));
         self.charge_call(overload.asks, cost)?;
-        self.charge(self.steps.charge())?;
+        self.charge_steps(Ok(()))?;
         if result.is_err() {
             self.charge(texts(&arguments))?;
         }

@@ -6,7 +6,7 @@ use super::{CHECK_EVERY, Evaluated, Evaluator, Local};
 use crate::error::EvalError;
 use crate::plan::{Fold, Node};
 use crate::size::{LIST_CREATE, SELECT_AND_IDENT};
-use crate::value::{Key, List, Map, Value};
+use crate::value::{Key, List, Map, Value, print_key};
 
 impl<'e, 'v> Evaluator<'e, 'v> {
     pub(super) fn fold(&mut self, fold: &'e Fold) -> Evaluated<'v> {
@@ -52,6 +52,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
     fn iterate_map(&mut self, fold: &'e Fold, map: &Map<'v>) -> Result<(), EvalError> {
         for key in map.keys() {
             let second = if fold.two {
+                self.look_up(&key)?;
                 map.get(&key).and_then(|value| value.ok_or_else(EvalError::no_such_overload))
             } else {
                 Ok(Value::Null)
@@ -70,6 +71,8 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         first: Evaluated<'v>,
         second: Evaluated<'v>,
     ) -> Result<bool, EvalError> {
+        // A loop ends whatever its parts cost.
+        self.take_steps(1)?;
         self.locals.truncate(fold.base + 2 + usize::from(fold.two));
         if let Some(place) = self.locals.get_mut(fold.base + 1) {
             *place = Local::Known(first);
@@ -136,29 +139,37 @@ impl<'e, 'v> Evaluator<'e, 'v> {
 
     pub(super) fn insert(&mut self, place: usize, (key, value): &'e (Node, Option<Node>)) -> Evaluated<'v> {
         self.charge(SELECT_AND_IDENT)?;
-        let entries = match value {
-            Some(value) => {
-                self.unless_failed(place, Ok(Value::Null))?;
-                let key = self.run(key)?;
-                let value = self.run_held(value)?;
-                self.charge(1)?;
-                vec![(key, value?)]
-            }
-            None => {
-                let map = self.run_held(key)?;
-                self.charge(1)?;
-                self.unless_failed(place, map)?.as_map()?.entries()?
-            }
+        let Some(value) = value else {
+            let more = self.run_held(key)?;
+            self.charge(1)?;
+            let more = self.unless_failed(place, more)?;
+            let more = more.as_map()?;
+            self.take_items(more.len())?;
+            return self.insert_all(place, more.iter());
         };
+        self.unless_failed(place, Ok(Value::Null))?;
+        let key = self.run(key)?;
+        let value = self.run_held(value)?;
+        self.charge(1)?;
+        self.insert_all(place, std::iter::once(Ok((key, value?))))
+    }
+
+    fn insert_all(
+        &mut self,
+        place: usize,
+        entries: impl Iterator<Item = Result<(Value<'v>, Value<'v>), EvalError>>,
+    ) -> Evaluated<'v> {
         let Value::Map(Map::Computed(mut map)) = self.taken(place)? else {
             return Err(EvalError::no_such_overload());
         };
         let built = Arc::make_mut(&mut map);
-        for (key, value) in entries {
-            let key = Key::from_value(&key)
-                .ok_or_else(|| EvalError::new(format!("unsupported key type: {}", key.type_of().name())))?;
-            let name = crate::value::print_key(&key.to_value());
+        for entry in entries {
+            let (name, value) = entry?;
+            self.look_up(&name)?;
+            let key = Key::from_value(&name)
+                .ok_or_else(|| EvalError::new(format!("unsupported key type: {}", name.type_of().name())))?;
             if built.insert(key, value).is_some() {
+                let name = print_key(&name);
                 return Err(EvalError::new(format!("insert failed: key {name} already exists")));
             }
         }

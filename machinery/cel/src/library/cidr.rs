@@ -115,11 +115,11 @@ fn receiver(call: &Call<'_, '_>) -> Result<Prefix, EvalError> {
 }
 
 fn parse<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    read(call.str(0)?).map(Value::opaque)
+    read(call.parsed(0)?).map(Value::opaque)
 }
 
 fn is_cidr<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    Ok(Value::Bool(read(call.str(0)?).is_ok()))
+    Ok(Value::Bool(read(call.parsed(0)?).is_ok()))
 }
 
 fn string<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
@@ -141,6 +141,7 @@ fn masked<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 /// A text that is no address finds no overload: upstream looks for one that takes its own error.
 fn contains_ip<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     let network = receiver(call)?;
+    call.take_parse(call.argument(1)?.bytes())?;
     let ip = match call.argument(1)? {
         Value::String(text) => ip::read(text).map_err(|_| EvalError::no_such_overload())?,
         other => *other.as_opaque::<Ip>()?,
@@ -150,6 +151,7 @@ fn contains_ip<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 
 fn contains_cidr<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     let network = receiver(call)?;
+    call.take_parse(call.argument(1)?.bytes())?;
     let other = match call.argument(1)? {
         Value::String(text) => read(text)?,
         other => *other.as_opaque()?,

@@ -23,20 +23,24 @@ pub(super) fn library() -> Library {
 }
 
 fn insert<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let mut entries = copied(call.argument(0)?.as_map()?)?;
+    let mut entries = copied(call, call.argument(0)?.as_map()?)?;
     add(&mut entries, call.argument(1)?, call.argument(2)?.clone())?;
     Ok(Value::Map(Map::from(entries)))
 }
 
 fn insert_all<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let mut entries = copied(call.argument(0)?.as_map()?)?;
-    for (key, value) in call.argument(1)?.as_map()?.entries()? {
+    let mut entries = copied(call, call.argument(0)?.as_map()?)?;
+    let more = call.argument(1)?.as_map()?;
+    call.take_items(more.len())?;
+    for entry in more.iter() {
+        let (key, value) = entry?;
         add(&mut entries, &key, value)?;
     }
     Ok(Value::Map(Map::from(entries)))
 }
 
-fn copied<'v>(map: &Map<'v>) -> Result<MapBuilder<'v>, EvalError> {
+fn copied<'v>(call: &Call<'_, 'v>, map: &Map<'v>) -> Result<MapBuilder<'v>, EvalError> {
+    call.take_items(map.len())?;
     if let Some(entries) = map.computed() {
         return Ok(entries.clone());
     }

@@ -2,11 +2,17 @@
 //!
 //! The numbers decide which rules may be written, so they are upstream's exactly, roundings and all.
 
+#[cfg(feature = "kubernetes")]
+use crate::error::EvalError;
+#[cfg(feature = "kubernetes")]
+use crate::function::Call;
 use crate::function::{CallEstimate, CallSizes};
 use crate::size::{CostEstimate, DEFAULT_COST_LIMIT, STRING_TRAVERSAL, scale};
 #[cfg(feature = "regex")]
 use crate::size::{REGEX_LENGTH, SizeEstimate};
 use crate::types::Type;
+#[cfg(feature = "kubernetes")]
+use crate::value::List;
 use crate::value::Value;
 
 /// The size of an argument (the receiver first) as it runs.
@@ -127,14 +133,42 @@ fn traversal(value: &Value<'_>, depth: usize, visited: &mut u64) -> Option<u64> 
             let cost = item.map_or(Some(1), |item| traversal(&item, depth, visited))?;
             Some(sum.saturating_add(cost))
         })?,
-        Value::Map(map) => {
-            map.entries().unwrap_or_default().iter().try_fold(0, |sum: u64, (key, value)| {
-                let sum = sum.saturating_add(traversal(key, depth, visited)?);
-                Some(sum.saturating_add(traversal(value, depth, visited)?))
-            })?
-        }
+        Value::Map(map) => map.iter().flatten().try_fold(0, |sum: u64, (key, value)| {
+            let sum = sum.saturating_add(traversal(&key, depth, visited)?);
+            Some(sum.saturating_add(traversal(&value, depth, visited)?))
+        })?,
         _ => 1,
     })
+}
+
+/// The receiver, whose items and what is in them are counted before [`compare_items`] looks at them.
+///
+/// # Errors
+/// `no such overload` for anything but a list; [`EvalError::Budget`] if the evaluation cannot pay for it.
+#[cfg(feature = "kubernetes")]
+pub(super) fn visited_list<'c, 'v>(call: &Call<'c, 'v>) -> Result<&'c List<'v>, EvalError> {
+    let list = call.argument(0)?.as_list()?;
+    visit_items(call, list, MAX_DEPTH)?;
+    Ok(list)
+}
+
+#[cfg(feature = "kubernetes")]
+fn visit_items(call: &Call<'_, '_>, list: &List<'_>, depth: usize) -> Result<(), EvalError> {
+    call.take(list.len())?;
+    list.iter().flatten().try_for_each(|item| visit(call, &item, depth))
+}
+
+#[cfg(feature = "kubernetes")]
+fn visit(call: &Call<'_, '_>, value: &Value<'_>, depth: usize) -> Result<(), EvalError> {
+    let Some(depth) = depth.checked_sub(1) else { return Ok(()) };
+    match value {
+        Value::List(list) => visit_items(call, list, depth),
+        Value::Map(map) => {
+            call.take(map.len())?;
+            map.iter().flatten().try_for_each(|(_, value)| visit(call, &value, depth))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A text times a regular expression.

@@ -119,7 +119,7 @@ fn named<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 /// What is wrong with a text; nothing when nothing is.
 fn validate<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     let format: &Named = call.argument(0)?.as_opaque()?;
-    let problems = (format.0.check)(call.str(1)?);
+    let problems = (format.0.check)(call.parsed(1)?);
     if problems.is_empty() {
         return Ok(Value::NONE);
     }

@@ -78,7 +78,7 @@ fn comparable<'v>(item: Result<Value<'v>, EvalError>) -> Result<Value<'v>, EvalE
 
 fn is_sorted<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     let mut before = None;
-    for item in call.argument(0)?.as_list()?.iter() {
+    for item in costs::visited_list(call)?.iter() {
         let item = comparable(item)?;
         if before.as_ref().is_some_and(|before| compare(before, &item) == Some(Ordering::Greater)) {
             return Ok(Value::Bool(false));
@@ -90,7 +90,7 @@ fn is_sorted<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 
 fn best<'v>(call: &Call<'_, 'v>, name: &str, better: Ordering) -> Result<Value<'v>, EvalError> {
     let mut best = None;
-    for item in call.argument(0)?.as_list()?.iter() {
+    for item in costs::visited_list(call)?.iter() {
         let item = comparable(item)?;
         best = Some(match best {
             Some(best) if compare(&best, &item) != Some(better) => best,
@@ -114,7 +114,7 @@ fn sum<'v, T>(
     zero: T,
     add: impl Fn(T, Value<'v>) -> Result<T, EvalError>,
 ) -> Result<T, EvalError> {
-    call.argument(0)?.as_list()?.iter().try_fold(zero, |sum, item| add(sum, item?))
+    costs::visited_list(call)?.iter().try_fold(zero, |sum, item| add(sum, item?))
 }
 
 fn sum_ints<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
@@ -153,12 +153,12 @@ fn sum_durations<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 }
 
 fn index_of<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let (list, wanted) = (call.argument(0)?.as_list()?, call.argument(1)?);
+    let (list, wanted) = (costs::visited_list(call)?, call.argument(1)?);
     position(call, list.iter().enumerate(), wanted)
 }
 
 fn last_index_of<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let (list, wanted) = (call.argument(0)?.as_list()?, call.argument(1)?);
+    let (list, wanted) = (costs::visited_list(call)?, call.argument(1)?);
     let backwards = (0..list.len()).rev().filter_map(|index| Some((index, list.get(index)?)));
     position(call, backwards, wanted)
 }

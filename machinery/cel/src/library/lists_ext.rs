@@ -108,6 +108,7 @@ fn slice<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     if list.len() < to {
         return Err(refused(&format!("list is length {}", list.len())));
     }
+    call.take(to - from)?;
     (from..to).filter_map(|index| list.get(index)).collect::<Result<_, _>>().map(Value::list)
 }
 
@@ -145,6 +146,7 @@ fn range<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 }
 
 fn reverse<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    call.take(list(call)?.len())?;
     let mut items = list(call)?.to_vec()?;
     items.reverse();
     Ok(Value::list(items))
@@ -173,12 +175,25 @@ fn within_budget(call: &Call<'_, '_>, list: &List<'_>) -> Result<(), EvalError> 
 }
 
 fn sort<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let items = list(call)?.to_vec()?;
+    let list = list(call)?;
+    take_sort(call, list)?;
+    let items = list.to_vec()?;
     sorted(&items, &items)
 }
 
 fn sort_by<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    sorted(&list(call)?.to_vec()?, &call.argument(1)?.as_list()?.to_vec()?)
+    let (list, keys) = (list(call)?, call.argument(1)?.as_list()?);
+    call.take(list.len())?;
+    take_sort(call, keys)?;
+    sorted(&list.to_vec()?, &keys.to_vec()?)
+}
+
+/// Counts comparing the keys of a sort: each about as often as the logarithm of their number.
+fn take_sort(call: &Call<'_, '_>, keys: &List<'_>) -> Result<(), EvalError> {
+    let times = 1 + keys.len().checked_ilog2().unwrap_or(0) as usize;
+    call.take(keys.len().saturating_mul(times))?;
+    let bytes: usize = keys.iter().flatten().map(|key| key.bytes()).fold(0, usize::saturating_add);
+    call.take_text(bytes.saturating_mul(times))
 }
 
 /// Items in the order of their keys.

@@ -147,8 +147,10 @@ fn last<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 }
 
 fn unwrap<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    let list = call.argument(0)?.as_list()?;
+    call.take_items(list.len())?;
     let mut values = Vec::new();
-    for item in call.argument(0)?.as_list()?.iter() {
+    for item in list.iter() {
         match item? {
             Value::Optional(Some(value)) => values.push((*value).clone()),
             Value::Optional(None) => {}

@@ -28,6 +28,10 @@ impl Opaque for Quantity {
         format!("(*resource.Quantity){}", self.approximate())
     }
 
+    fn bytes(&self) -> usize {
+        self.bytes()
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -48,6 +52,10 @@ impl Opaque for Computed {
 
     fn native(&self) -> String {
         self.0.native()
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.bytes()
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -139,12 +147,12 @@ fn other(call: &Call<'_, '_>) -> Result<Quantity, EvalError> {
 }
 
 fn parse<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let amount: Result<Quantity, _> = call.str(0)?.parse();
+    let amount: Result<Quantity, _> = call.parsed(0)?.parse();
     amount.map(Value::opaque).map_err(|error| EvalError::new(error.to_string()))
 }
 
 fn is_quantity<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    Ok(Value::Bool(call.str(0)?.parse::<Quantity>().is_ok()))
+    Ok(Value::Bool(call.parsed(0)?.parse::<Quantity>().is_ok()))
 }
 
 fn sign<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
@@ -176,10 +184,17 @@ fn compare_to<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     Ok(Value::Int(receiver(call)?.cmp(&other(call)?) as i64))
 }
 
+/// Counts reading the digits of both.
+fn take_digits(call: &Call<'_, '_>) -> Result<(), EvalError> {
+    call.take_parse(call.arguments.iter().map(Value::bytes).sum())
+}
+
 fn add<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    take_digits(call)?;
     Ok(Value::opaque(Computed(receiver(call)?.plus(&other(call)?))))
 }
 
 fn sub<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    take_digits(call)?;
     Ok(Value::opaque(Computed(receiver(call)?.minus(&other(call)?))))
 }

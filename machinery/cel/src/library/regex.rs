@@ -41,7 +41,10 @@ pub(super) fn library() -> Library {
 
 fn compiled(call: &Call<'_, '_>) -> Result<Arc<Regex>, EvalError> {
     call.str(1)?;
-    call.regex().map_err(|error| EvalError::new(format!("Illegal regex: {error}")))
+    call.regex().map_err(|error| match error {
+        EvalError::Failed(why) => EvalError::new(format!("Illegal regex: {why}")),
+        stop => stop,
+    })
 }
 
 fn find<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
@@ -54,8 +57,12 @@ fn find_all<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     let wanted = call.arguments.get(2).map_or(Ok(-1), Value::as_int)?;
     let most = usize::try_from(wanted).unwrap_or(usize::MAX);
     let regex = compiled(call)?;
-    let found = regex.find_iter(call.str(0)?).take(most).map(|found| Value::text(found.as_str()));
-    Ok(Value::list(found.collect()))
+    let mut found = Vec::new();
+    for part in regex.find_iter(call.str(0)?).take(most) {
+        call.take_text(part.len())?;
+        found.push(Value::text(part.as_str()));
+    }
+    Ok(Value::list(found))
 }
 
 fn estimate(call: &dyn CallSizes) -> Option<CallEstimate> {

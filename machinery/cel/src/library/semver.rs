@@ -30,6 +30,10 @@ impl Opaque for Version {
         format!("(semver.Version){self}")
     }
 
+    fn bytes(&self) -> usize {
+        self.bytes()
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -74,7 +78,7 @@ pub(super) fn library() -> Library {
 }
 
 fn read(call: &Call<'_, '_>) -> Result<Result<Version, String>, EvalError> {
-    let text = call.str(0)?;
+    let text = call.parsed(0)?;
     let normalize = call.arguments.get(1).map_or(Ok(false), Value::as_bool)?;
     Ok(if normalize { Version::normalized(text) } else { text.parse() })
 }

@@ -35,9 +35,9 @@ pub(super) fn library() -> Library {
 ///
 /// # Errors
 /// JSON inside that does not fit its declaration.
-fn has<'v>(call: &Call<'_, 'v>, list: &[Value<'v>], item: &Value<'v>) -> Result<bool, EvalError> {
-    for other in list {
-        if call.equal(item, other)? {
+fn has<'v>(call: &Call<'_, 'v>, list: &List<'v>, item: &Value<'v>) -> Result<bool, EvalError> {
+    for other in list.iter() {
+        if call.equal(item, &other?)? {
             return Ok(true);
         }
     }
@@ -49,10 +49,10 @@ fn within_budget(call: &Call<'_, '_>) -> Result<(), EvalError> {
     if pairs(call.arguments) > call.budget { Err(EvalError::Budget) } else { Ok(()) }
 }
 
-fn has_all(call: &Call<'_, '_>, list: &List<'_>, part: &List<'_>) -> Result<bool, EvalError> {
-    let list = list.to_vec()?;
+fn has_all<'v>(call: &Call<'_, 'v>, list: &List<'v>, part: &List<'v>) -> Result<bool, EvalError> {
     for item in part.iter() {
-        if !has(call, &list, &item?)? {
+        call.take(1)?;
+        if !has(call, list, &item?)? {
             return Ok(false);
         }
     }
@@ -72,9 +72,10 @@ fn equivalent<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 
 fn intersects<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     within_budget(call)?;
-    let two = call.argument(1)?.as_list()?.to_vec()?;
+    let two = call.argument(1)?.as_list()?;
     for item in call.argument(0)?.as_list()?.iter() {
-        if has(call, &two, &item?)? {
+        call.take(1)?;
+        if has(call, two, &item?)? {
             return Ok(Value::Bool(true));
         }
     }

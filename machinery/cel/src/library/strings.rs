@@ -211,7 +211,9 @@ fn replace<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 }
 
 fn format<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let arguments = call.argument(1)?.as_list()?.to_vec()?;
+    let arguments = call.argument(1)?.as_list()?;
+    call.take(arguments.len())?;
+    let arguments = arguments.to_vec()?;
     format::format(call.str(0)?, &arguments, call).map(Value::text)
 }
 

@@ -29,6 +29,10 @@ impl Opaque for Url {
         format!("(*url.URL){self}")
     }
 
+    fn bytes(&self) -> usize {
+        self.bytes()
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -71,11 +75,11 @@ fn estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
 
 fn parse<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     let reported = |error| EvalError::new(format!("URL parse error during conversion from string: {error}"));
-    Url::parse(call.str(0)?).map(Value::opaque).map_err(reported)
+    Url::parse(call.parsed(0)?).map(Value::opaque).map_err(reported)
 }
 
 fn is_url<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    Ok(Value::Bool(check_request_uri(call.str(0)?).is_ok()))
+    Ok(Value::Bool(check_request_uri(call.parsed(0)?).is_ok()))
 }
 
 fn part<'v>(call: &Call<'_, 'v>, of: impl Fn(&Url) -> String) -> Result<Value<'v>, EvalError> {
@@ -99,11 +103,14 @@ fn port<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 }
 
 fn escaped_path<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    call.take_parse(call.argument(0)?.bytes())?;
     part(call, Url::escaped_path)
 }
 
 fn query<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     let url: &Url = call.argument(0)?.as_opaque()?;
+    // Each byte may be a parameter.
+    call.take(url.query().len())?;
     let texts = |values: Vec<String>| Value::list(values.into_iter().map(Value::text).collect());
     let mut parameters: IndexMap<String, Vec<String>> = IndexMap::new();
     for (key, value) in Query::parse(url.query()).iter() {

@@ -45,6 +45,7 @@ impl Limits<'_> {
 
 fn equal_at(one: &Value<'_>, two: &Value<'_>, limits: Limits<'_>) -> Result<bool, EvalError> {
     let limits = limits.nested()?;
+    limits.steps.take(1)?;
     Ok(match (one, two) {
         (Value::Null, Value::Null) => true,
         (Value::Bool(one), Value::Bool(two)) => one == two,
@@ -60,6 +61,7 @@ fn equal_at(one: &Value<'_>, two: &Value<'_>, limits: Limits<'_>) -> Result<bool
         (Value::Duration(one), Value::Duration(two)) => one == two,
         (Value::Type(one), Value::Type(two)) => one.name() == two.name(),
         (Value::Opaque(one), Value::Opaque(two)) => {
+            limits.steps.take_parse(one.bytes().saturating_add(two.bytes()))?;
             one.equals(&**two).ok_or_else(EvalError::no_such_overload)?
         }
         // Libraries' values are asked first, and know only their like.
@@ -99,7 +101,6 @@ fn lists(one: &List<'_>, two: &List<'_>, limits: Limits<'_>) -> Result<bool, Eva
     if one.len() != two.len() {
         return Ok(false);
     }
-    limits.steps.take(one.len())?;
     match one.kind() {
         ListKind::Atomic => {
             // Of computed lists, items that cannot be compared count as equal.
@@ -125,6 +126,7 @@ fn any_order(
     limits: Limits<'_>,
     candidate: impl Fn(&Value<'_>, &Value<'_>) -> Result<bool, EvalError>,
 ) -> Result<bool, EvalError> {
+    limits.steps.take(one.len())?;
     let items = one.to_vec()?;
     for (index, wanted) in two.iter().enumerate() {
         let wanted = wanted?;
@@ -171,14 +173,14 @@ fn maps(one: &Map<'_>, two: &Map<'_>, limits: Limits<'_>) -> Result<bool, EvalEr
     if one.len() != two.len() {
         return Ok(false);
     }
-    limits.steps.take(one.len())?;
     #[cfg(feature = "json")]
     if let (Map::Json { members, of }, Map::Json { members: others, .. }) = (one, two)
         && !undeclared_equal(members, others, of, limits.steps)?
     {
         return Ok(false);
     }
-    for (key, value) in one.entries()? {
+    for entry in one.iter() {
+        let (key, value) = entry?;
         if let Value::String(key) = &key {
             limits.steps.take_key(key.len())?;
         }
@@ -194,7 +196,7 @@ fn maps(one: &Map<'_>, two: &Map<'_>, limits: Limits<'_>) -> Result<bool, EvalEr
     if let (Map::Json { of, .. }, Map::Json { .. }) = (one, two)
         && matches!(of.kind, DeclKind::Object(_))
     {
-        return Ok(one.keys().len() == two.keys().len());
+        return Ok(one.keys().count() == two.keys().count());
     }
     Ok(true)
 }

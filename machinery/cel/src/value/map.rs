@@ -14,6 +14,9 @@ use super::{Key, Map, MapBuilder, Value};
 use crate::decl::{DeclKind, DeclType};
 use crate::error::EvalError;
 
+/// A key and its value.
+type Entry<'v> = (Value<'v>, Value<'v>);
+
 /// So many members are compared one by one.
 #[cfg(feature = "json")]
 const FEW: usize = 16;
@@ -113,40 +116,42 @@ impl<'v> Map<'v> {
     }
 
     /// All keys; of declared objects the declared, escaped names that are present.
-    pub fn keys(&self) -> Vec<Value<'v>> {
+    pub fn keys(&self) -> Box<dyn Iterator<Item = Value<'v>> + '_> {
         match self {
             Self::Computed(entries) | Self::Object { fields: entries, .. } => {
-                entries.keys().map(Key::to_value).collect()
+                Box::new(entries.keys().map(Key::to_value))
             }
             #[cfg(feature = "json")]
             Self::Json { members, of } => match &of.kind {
-                DeclKind::Object(object) => object
-                    .fields
-                    .iter()
-                    .filter(|field| members.get(&*field.name).is_some_and(|json| !json.is_null()))
-                    .map(|field| Value::from(&*field.escaped))
-                    .collect(),
-                _ => members.keys().map(|name| Value::from(name.as_str())).collect(),
+                DeclKind::Object(object) => {
+                    let is_present = |name: &str| members.get(name).is_some_and(|json| !json.is_null());
+                    let fields = object.fields.iter().filter(move |field| is_present(&field.name));
+                    Box::new(fields.map(|field| Value::from(&*field.escaped)))
+                }
+                _ => Box::new(members.keys().map(|name| Value::from(name.as_str()))),
             },
         }
     }
 
-    /// All entries.
+    /// All entries, each an error if its value does not fit its declaration.
+    pub fn iter(&self) -> Box<dyn Iterator<Item = Result<Entry<'v>, EvalError>> + '_> {
+        match self {
+            Self::Computed(entries) | Self::Object { fields: entries, .. } => {
+                Box::new(entries.iter().map(|(key, value)| Ok((key.to_value(), value.clone()))))
+            }
+            #[cfg(feature = "json")]
+            Self::Json { .. } => Box::new(
+                self.keys().filter_map(|key| Some(self.get(&key).transpose()?.map(|value| (key, value)))),
+            ),
+        }
+    }
+
+    /// All entries at once.
     ///
     /// # Errors
     /// A value does not fit its declaration.
-    pub fn entries(&self) -> Result<Vec<(Value<'v>, Value<'v>)>, EvalError> {
-        match self {
-            Self::Computed(entries) | Self::Object { fields: entries, .. } => {
-                Ok(entries.iter().map(|(key, value)| (key.to_value(), value.clone())).collect())
-            }
-            #[cfg(feature = "json")]
-            Self::Json { .. } => self
-                .keys()
-                .into_iter()
-                .filter_map(|key| Some(self.get(&key).transpose()?.map(|value| (key, value))))
-                .collect(),
-        }
+    pub fn entries(&self) -> Result<Vec<Entry<'v>>, EvalError> {
+        self.iter().collect()
     }
 }
 

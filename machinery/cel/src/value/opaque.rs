@@ -21,6 +21,11 @@ pub trait Opaque: Any + Debug + Send + Sync {
         None
     }
 
+    /// Bytes that it keeps, which its functions and comparisons read; 0 where they are few.
+    fn bytes(&self) -> usize {
+        0
+    }
+
     /// For downcasts: `self`.
     fn as_any(&self) -> &dyn Any;
 }

@@ -1,17 +1,21 @@
-//! Work on values that costs leave out: nested values compared, items copied.
+//! Work on values that costs leave out: nested values compared, items copied, texts read.
 
 use std::cell::Cell;
 
 use crate::error::EvalError;
 
 /// Steps of an evaluation that cost nothing.
-const FREE: u64 = 100_000;
+const FREE: u64 = 5_000;
+/// Steps that each unit of cost stands for.
+const STEPS_IN_COST: u64 = 10;
 /// Number of further steps that cost a unit.
 const STEPS_PER_UNIT: u64 = 4;
-/// Bytes of text that are compared in one step.
+/// Bytes of text that are compared or copied in one step.
 const STEP_BYTES: usize = 256;
 /// Bytes of a key that are hashed and compared in one step.
 const STEP_KEY_BYTES: usize = 32;
+/// Bytes of text that are parsed in one step.
+const STEP_PARSE_BYTES: usize = 10;
 
 /// Counts the steps of an evaluation. A value may contain another one many times: its size says little about the steps that a walk
 /// through it takes, or about the memory of a copy.
@@ -30,9 +34,9 @@ impl Steps {
         Self { taken: Cell::new(0), free: Cell::new(FREE), charged: Cell::new(0), limit }
     }
 
-    /// Makes steps free that are in the cost of a call or an operator.
-    pub(crate) fn allow(&self, steps: u64) {
-        self.free.set(self.free.get().saturating_add(steps));
+    /// Makes the steps free that a cost stands for.
+    pub(crate) fn allow(&self, cost: u64) {
+        self.free.set(self.free.get().saturating_add(cost.saturating_mul(STEPS_IN_COST)));
     }
 
     /// Counts steps before they are taken.
@@ -64,8 +68,16 @@ impl Steps {
     ///
     /// # Errors
     /// See [`Steps::take`].
-    pub(super) fn take_key(&self, bytes: usize) -> Result<(), EvalError> {
+    pub(crate) fn take_key(&self, bytes: usize) -> Result<(), EvalError> {
         self.take(bytes / STEP_KEY_BYTES)
+    }
+
+    /// Counts parsing, or writing, of text of this length character by character.
+    ///
+    /// # Errors
+    /// See [`Steps::take`].
+    pub(crate) fn take_parse(&self, bytes: usize) -> Result<(), EvalError> {
+        self.take(bytes / STEP_PARSE_BYTES)
     }
 
     /// Returns the cost of the steps since the last call.

@@ -91,15 +91,15 @@ fn write(value: &Value<'_>, depth: usize, steps: &Steps) -> Result<Json, EvalErr
 }
 
 fn members(map: &Map<'_>, depth: usize, steps: &Steps) -> Result<JsonMap<String, Json>, EvalError> {
-    let member = |(key, value): (Value<'_>, Value<'_>)| match key {
-        Value::String(name) => {
+    let member = |entry: Result<(Value<'_>, Value<'_>), EvalError>| match entry? {
+        (Value::String(name), value) => {
             steps.take_items(name.len() / ITEM_BYTES)?;
             Ok((name.to_string(), write(&value, depth, steps)?))
         }
-        other => Err(EvalError::new(format!("a key of type '{}' is no JSON", other.type_of()))),
+        (other, _) => Err(EvalError::new(format!("a key of type '{}' is no JSON", other.type_of()))),
     };
     steps.take_items(map.len())?;
-    map.entries()?.into_iter().map(member).collect()
+    map.iter().map(member).collect()
 }
 
 #[cfg(test)]

@@ -70,6 +70,16 @@ impl Quantity {
     /// The greatest value whose thousandths 64 bits hold (`resource.MaxMilliValue`).
     pub const MAX_MILLI: i64 = i64::MAX / 1000;
 
+    /// Bytes that its text and its digits take; of decimals as many as an addition may take.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let digits = match &self.amount {
+            Amount::Small(_) => 0,
+            Amount::Decimal(decimal) => decimal.bytes(),
+        };
+        digits + self.text.as_ref().map_or(0, |text| text.len())
+    }
+
     /// A whole number.
     #[must_use]
     pub const fn whole(number: i64) -> Self {

@@ -58,6 +58,19 @@ impl Url {
         Ok(url)
     }
 
+    /// Bytes of all its parts.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let user = |(name, password): &(Vec<u8>, Option<Vec<u8>>)| {
+            name.len() + password.as_ref().map_or(0, Vec::len)
+        };
+        let texts = [&self.scheme, &self.opaque, &self.raw_path, &self.query, &self.raw_fragment];
+        let bytes = [&self.host, &self.path, &self.fragment];
+        texts.map(String::len).into_iter().sum::<usize>()
+            + bytes.map(Vec::len).into_iter().sum::<usize>()
+            + self.user.as_ref().map_or(0, user)
+    }
+
     /// The host with its port.
     #[must_use]
     pub fn host(&self) -> String {

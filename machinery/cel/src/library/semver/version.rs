@@ -72,6 +72,15 @@ impl FromStr for Version {
 }
 
 impl Version {
+    /// Bytes of the parts that come before the release.
+    pub(super) fn bytes(&self) -> usize {
+        let bytes = |part: &Identifier| match part {
+            Identifier::Number(_) => size_of::<u64>(),
+            Identifier::Text(text) => text.len() + size_of::<Identifier>(),
+        };
+        self.before.iter().map(bytes).sum()
+    }
+
     /// A version without its leading `v` and zeros, whose missing numbers are zero.
     ///
     /// # Errors

@@ -120,9 +120,11 @@ fn add<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
         (Value::Uint(one), Value::Uint(two)) => uint(one.checked_add(*two)),
         (Value::Double(one), Value::Double(two)) => Ok(Value::Double(one + two)),
         (Value::String(one), Value::String(two)) => {
+            call.take_parse(one.len().saturating_add(two.len()))?;
             Ok(Value::String(Text::from(format!("{}{}", &**one, &**two))))
         }
         (Value::Bytes(one), Value::Bytes(two)) => {
+            call.take_parse(one.len().saturating_add(two.len()))?;
             Ok(Value::Bytes(one.iter().chain(&**two).copied().collect()))
         }
         (Value::Duration(one), Value::Duration(two)) => span(one.nanos.checked_add(two.nanos)),
@@ -172,6 +174,7 @@ fn place_of(
     kind: &ListKind,
 ) -> Result<Option<usize>, EvalError> {
     for (index, other) in among.iter().enumerate() {
+        call.take(1)?;
         let same = match kind {
             ListKind::Atomic => false,
             ListKind::Set => call.equal(other, item)?,

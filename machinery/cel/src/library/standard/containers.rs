@@ -63,7 +63,10 @@ fn contained<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
             }
             Ok(Value::Bool(false))
         }
-        Value::Map(map) => Ok(Value::Bool(map.get(wanted)?.is_some())),
+        Value::Map(map) => {
+            call.take_key(wanted)?;
+            Ok(Value::Bool(map.get(wanted)?.is_some()))
+        }
         _ => Err(EvalError::no_such_overload()),
     }
 }

@@ -157,6 +157,7 @@ fn to_bytes<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 
 #[expect(clippy::cast_precision_loss, reason = "what the conversion is")]
 fn to_double<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    call.take_parse(call.argument(0)?.bytes())?;
     match call.argument(0)? {
         Value::Double(value) => Ok(Value::Double(*value)),
         Value::Int(value) => Ok(Value::Double(*value as f64)),
@@ -172,6 +173,7 @@ fn to_double<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 }
 
 fn to_duration<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    call.take_parse(call.argument(0)?.bytes())?;
     match call.argument(0)? {
         Value::Duration(value) => Ok(Value::Duration(*value)),
         from @ Value::String(text) => {
@@ -182,6 +184,7 @@ fn to_duration<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 }
 
 fn to_timestamp<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    call.take_parse(call.argument(0)?.bytes())?;
     match call.argument(0)? {
         Value::Timestamp(value) => Ok(Value::Timestamp(*value)),
         Value::Int(seconds) => Timestamp::at(*seconds, 0).map(Value::Timestamp),
@@ -196,6 +199,7 @@ fn to_timestamp<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "checked against the range")]
 fn to_int<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    call.take_parse(call.argument(0)?.bytes())?;
     let overflow = || EvalError::new("integer overflow");
     match call.argument(0)? {
         Value::Int(value) => Ok(Value::Int(*value)),
@@ -218,6 +222,7 @@ fn to_int<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     reason = "checked against the range"
 )]
 fn to_uint<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    call.take_parse(call.argument(0)?.bytes())?;
     let overflow = || EvalError::new("unsigned integer overflow");
     match call.argument(0)? {
         Value::Uint(value) => Ok(Value::Uint(*value)),
@@ -240,9 +245,12 @@ fn to_string<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
         Value::Double(value) => print_double(*value),
         Value::Duration(value) => value.to_string(),
         Value::Timestamp(value) => value.to_string(),
-        Value::Bytes(bytes) => std::str::from_utf8(bytes)
-            .map_err(|_| EvalError::new("invalid UTF-8 in bytes, cannot convert to string"))?
-            .to_owned(),
+        Value::Bytes(bytes) => {
+            call.take_parse(bytes.len())?;
+            std::str::from_utf8(bytes)
+                .map_err(|_| EvalError::new("invalid UTF-8 in bytes, cannot convert to string"))?
+                .to_owned()
+        }
         Value::Type(ty) => ty.name().to_owned(),
         from => return Err(refuse(from, &Type::String)),
     }))

@@ -90,7 +90,7 @@ pub(super) fn functions() -> Vec<Function> {
 
 fn read<'v>(call: &Call<'_, 'v>, part: fn(i64, DateTime) -> i64) -> Result<Value<'v>, EvalError> {
     let Value::Timestamp(at) = call.argument(0)? else { return Err(EvalError::no_such_overload()) };
-    let offset = if call.arguments.len() > 1 { zone::offset(at, call.str(1)?)? } else { 0 };
+    let offset = if call.arguments.len() > 1 { zone::offset(at, call.parsed(1)?)? } else { 0 };
     let (year, at) = at.calendar(offset);
     Ok(Value::Int(part(year, at)))
 }

@@ -15,7 +15,7 @@ use crate::value::{Value, print_double};
 const MAX_DEPTH: usize = 128;
 
 /// Bytes that are copied in the time in which one is written as digits.
-const HEX_WORK: usize = 64;
+const DIGIT_WORK: usize = 64;
 const HEX_DIGITS: [u8; 16] = *b"0123456789abcdef";
 /// Longest value in a message of an error.
 const MAX_SHOWN_BYTES: usize = 1_024;
@@ -96,7 +96,11 @@ impl Format for Formatter<'_, '_, '_> {
         match clause.verb {
             Verb::String => string(&mut self.written, value, MAX_DEPTH),
             Verb::Decimal => self.text(&decimal(value)?),
-            Verb::Fixed => self.text(&numerals::fixed(double(value, Verb::Fixed)?, precision)),
+            Verb::Fixed => {
+                let number = double(value, Verb::Fixed)?;
+                self.written.take(numerals::digits(number, precision).saturating_mul(DIGIT_WORK))?;
+                self.text(&numerals::fixed(number, precision))
+            }
             Verb::Scientific => self.text(&numerals::scientific(double(value, Verb::Scientific)?, precision)),
             Verb::Binary => self.text(&binary(value)?),
             Verb::Hex { capitals } => hex(&mut self.written, value, capitals),
@@ -183,7 +187,7 @@ fn hex(into: &mut Output<'_, '_, '_>, value: &Value<'_>, capitals: bool) -> Resu
 }
 
 fn hex_bytes(into: &mut Output<'_, '_, '_>, bytes: &[u8]) -> Result<String, String> {
-    into.take(bytes.len().saturating_mul(HEX_WORK))?;
+    into.take(bytes.len().saturating_mul(DIGIT_WORK))?;
     if bytes.len() > MAX_TEXT_BYTES / 2 {
         return Err(too_long());
     }
@@ -240,8 +244,11 @@ fn literal(into: &mut Output<'_, '_, '_>, value: &Value<'_>, depth: usize) -> Re
             into.put("]")
         }
         Value::Map(map) => {
+            // They are copied and sorted.
+            into.take(map.len().saturating_mul(DIGIT_WORK))?;
             let mut entries = Vec::new();
-            for (key, value) in map.entries().map_err(|error| error.to_string())? {
+            for entry in map.iter() {
+                let (key, value) = entry.map_err(|error| error.to_string())?;
                 entries.push((map_key(&key)?, value));
             }
             entries.sort_by(|(one, _), (two, _)| one.cmp(two));

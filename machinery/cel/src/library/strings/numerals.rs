@@ -3,6 +3,10 @@
 
 /// Digits behind the point unless a clause says otherwise.
 const PRECISION: usize = 6;
+/// Digits behind the point that a number has at most.
+const MOST_DIGITS: usize = 1074;
+/// Digits before the point that a number has at most.
+const MOST_WHOLE_DIGITS: usize = 309;
 /// What stands for a clause that asks for more than upstream's printer takes.
 const NO_CLAUSE: &str = "%!(NOVERB)";
 /// A number is too large for upstream's printer when it has still more digits behind one above this.
@@ -40,6 +44,19 @@ fn too_large(precision: u64) -> bool {
     precision / 10 > LARGEST
 }
 
+/// Most digits of a number as [`fixed`] writes it.
+pub(super) fn digits(number: f64, precision: Option<u64>) -> usize {
+    let fraction = match precision {
+        None => PRECISION,
+        Some(0) => 0,
+        Some(digits) => match usize::try_from(digits & 0xff) {
+            Ok(0) | Err(_) => MOST_DIGITS,
+            Ok(digits) => digits,
+        },
+    };
+    fraction + if number.abs() < 1e18 { 18 } else { MOST_WHOLE_DIGITS }
+}
+
 /// `%f`: `1,234.500000`. Upstream's printer keeps the last eight bits of the precision; none are all digits.
 pub(super) fn fixed(number: f64, precision: Option<u64>) -> String {
     if precision.is_some_and(too_large) {
@@ -62,7 +79,7 @@ pub(super) fn fixed(number: f64, precision: Option<u64>) -> String {
 
 /// Every digit of a number, which are not more than these.
 fn all_digits(number: f64) -> String {
-    let text = format!("{number:.1074}");
+    let text = format!("{number:.MOST_DIGITS$}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 

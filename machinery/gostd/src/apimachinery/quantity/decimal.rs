@@ -36,6 +36,11 @@ impl Decimal {
         Self { unit, ..self }
     }
 
+    /// Bytes that an addition of it takes, at most.
+    pub(super) fn bytes(&self) -> usize {
+        self.digits.len() + count(MAX_SUM_DIGITS)
+    }
+
     pub(super) fn negated(self) -> Self {
         Self { negative: !self.negative && !self.digits.is_empty(), ..self }
     }
@@ -106,7 +111,6 @@ impl Decimal {
 
     /// The digits from `10^high` (exclusive) down to `10^low`.
     fn aligned(&self, high: i64, low: i64) -> Vec<u8> {
-        let count = |number: i64| usize::try_from(number).unwrap_or(0);
         let length = count(high - low);
         let mut digits = vec![b'0'; count(high - self.magnitude()).min(length)];
         digits.extend(&self.digits[..self.digits.len().min(length - digits.len())]);
@@ -165,6 +169,11 @@ impl Decimal {
         let whole = low_bits(kept, 0, self.negative);
         if self.negative { whole } else { whole.wrapping_add(1) }
     }
+}
+
+/// A number of digits; none below zero.
+fn count(number: i64) -> usize {
+    usize::try_from(number).unwrap_or(0)
 }
 
 fn length(digits: &[u8]) -> i64 {

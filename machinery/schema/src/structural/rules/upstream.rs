@@ -56,11 +56,10 @@ fn list_shown(list: &List<'_>) -> String {
 fn map_shown(map: &CelMap<'_>) -> String {
     let mut entries: Vec<String> = map
         .keys()
-        .iter()
         .filter_map(|key| {
             let value =
-                map.get(key).map_or_else(|error| Some(format!("error({error})")), |v| Some(shown(&v?)));
-            Some(format!("{}: {}", shown(key), value?))
+                map.get(&key).map_or_else(|error| Some(format!("error({error})")), |v| Some(shown(&v?)));
+            Some(format!("{}: {}", shown(&key), value?))
         })
         .collect();
     entries.sort();
