@@ -27,6 +27,9 @@ type Evaluated<'v> = Result<Value<'v>, EvalError>;
 /// Number of turns of loops between two checks for an interruption. Calls check for themselves.
 const CHECK_EVERY: u32 = 10;
 
+/// Bytes of a name whose lookup is in the cost of a step.
+const SHORT_NAME: usize = 256;
+
 /// What a local variable holds.
 enum Local<'e, 'v> {
     /// Its value.
@@ -149,8 +152,22 @@ impl<'e, 'v> Evaluator<'e, 'v> {
 
     /// Counts hashing a key.
     fn look_up(&mut self, key: &Value<'v>) -> Result<(), EvalError> {
-        let Value::String(key) = key else { return Ok(()) };
-        let taken = self.steps.take_key(key.len());
+        if let Value::String(key) = key { self.look_up_name(key) } else { Ok(()) }
+    }
+
+    /// Counts hashing a name, unless it is short.
+    fn look_up_name(&mut self, name: &str) -> Result<(), EvalError> {
+        if name.len() < SHORT_NAME {
+            return Ok(());
+        }
+        let taken = self.steps.take_key(name.len());
+        self.charge_steps(taken)
+    }
+
+    /// Counts reading what data became: bytes are written in Base64 there.
+    fn take_read(&mut self, value: &Value<'v>) -> Result<(), EvalError> {
+        let Value::Bytes(bytes) = value else { return Ok(()) };
+        let taken = self.steps.take_parse(bytes.len());
         self.charge_steps(taken)
     }
 

@@ -106,6 +106,7 @@ impl<'v> Value<'v> {
         match self {
             Self::String(text) => text.len(),
             Self::Bytes(bytes) => bytes.len(),
+            Self::Optional(Some(value)) => value.bytes(),
             Self::Opaque(value) => value.bytes(),
             _ => 0,
         }

@@ -4,8 +4,9 @@
 
 use portico_cel::function::Overload;
 use portico_cel::library;
-use portico_cel::value::{Key, MapBuilder};
-use portico_cel::{Environment, EvalError, Type, Value};
+use portico_cel::types::DeclKind;
+use portico_cel::value::{Key, MapBuilder, from_json};
+use portico_cel::{DeclType, Environment, EvalError, Type, Value};
 
 /// Calls of a function in one evaluation.
 const TURNS: usize = 20;
@@ -258,4 +259,27 @@ fn each_expression_pays_for_nested_values() {
     let program = environment().compile(&format!("{nested} == {nested}")).unwrap();
     let (result, cost) = program.evaluate(&[], BUDGET, &|| false);
     assert!(result.is_ok() && cost > 10_000, "{cost}");
+}
+
+#[test]
+fn long_names_and_bytes_of_data_are_paid_for() {
+    let json = serde_json::json!({"b": "YWFh".repeat(TEXT / 4)});
+    let of = |kind| DeclType::map(DeclType::scalar(kind, 1, 1).into(), 1);
+    let (bytes, spans) = (of(DeclKind::Bytes), of(DeclKind::Duration));
+    let name = "k".repeat(TEXT / 4);
+    let cost = |ty: Type, data: &DeclType, written: &str| {
+        let data = [("data", from_json(&json, data).unwrap())];
+        let environment = Environment::builder().build().unwrap().with("data", Type::map(Type::String, ty));
+        let expression = format!("[{}].exists(i, {written})", vec!["0"; 200].join(", "));
+        let program = environment.compile(&expression).unwrap();
+        let (result, cost) = program.evaluate(&data, BUDGET, &|| false);
+        (result.map(|value| value.as_bool().unwrap()), cost)
+    };
+    for written in ["data.b == b''".to_owned(), format!("has(data.{name})"), format!("'b' in [{name:?}]")] {
+        let (result, cost) = cost(Type::Bytes, &bytes, &written);
+        let short = written.len() < 100 || written.starts_with("has");
+        assert_eq!((result, cost > 20_000), (Ok(false), short), "{cost}");
+    }
+    let (result, _) = cost(Type::Duration, &spans, "data.b < duration('1s')");
+    assert!(result.unwrap_err().to_string().len() < 100);
 }

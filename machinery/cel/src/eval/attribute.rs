@@ -127,7 +127,10 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         free_test: bool,
     ) -> Result<Option<Value<'v>>, EvalError> {
         let (index, found) = match &step.by {
-            By::Name(name) => (None, named(from, name)),
+            By::Name(name) => {
+                self.look_up_name(name)?;
+                (None, named(from, name))
+            }
             By::Constant(index) => (None, indexed(from, index)),
             By::Attribute(attribute) => match self.resolve(attribute) {
                 Ok(index) => {
@@ -138,10 +141,10 @@ impl<'e, 'v> Evaluator<'e, 'v> {
                 Err(error) => (None, Err(error)),
             },
         };
-        if let Err(stop) = &found
-            && !stop.is_absorbable()
-        {
-            return found;
+        match &found {
+            Ok(Some(value)) => self.take_read(value)?,
+            Err(stop) if !stop.is_absorbable() => return found,
+            _ => {}
         }
         if (!optional || matches!(found, Ok(Some(_)))) && !(step.test && free_test) {
             self.charge(SELECT_AND_IDENT)?;

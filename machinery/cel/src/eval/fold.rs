@@ -73,6 +73,9 @@ impl<'e, 'v> Evaluator<'e, 'v> {
     ) -> Result<bool, EvalError> {
         // A loop ends whatever its parts cost.
         self.take_steps(1)?;
+        for value in [&first, &second].into_iter().flatten() {
+            self.take_read(value)?;
+        }
         self.locals.truncate(fold.base + 2 + usize::from(fold.two));
         if let Some(place) = self.locals.get_mut(fold.base + 1) {
             *place = Local::Known(first);

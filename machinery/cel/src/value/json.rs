@@ -8,6 +8,9 @@ use super::{Duration, List, Map, Text, Timestamp, Value};
 use crate::decl::{DeclKind, DeclType};
 use crate::error::EvalError;
 
+/// Longest text of a duration that expressions read, each time they name it.
+const MAX_DURATION: usize = 4_096;
+
 /// JSON as a value, without copying it.
 ///
 /// # Errors
@@ -105,6 +108,9 @@ fn formatted<'v>(text: &'v str, of: &DeclType) -> Result<Value<'v>, EvalError> {
 /// Text of a format as a value of its own; None where text stays text.
 fn read(text: &str, of: &DeclType) -> Option<Result<Value<'static>, EvalError>> {
     Some(match of.kind {
+        DeclKind::Duration if text.len() > MAX_DURATION => {
+            Err(EvalError::new("Invalid duration: it is too long"))
+        }
         DeclKind::Duration => strfmt::parse_duration(text)
             .map(|nanos| Value::Duration(Duration { nanos }))
             .map_err(|error| EvalError::new(format!("Invalid duration {text}: {error}"))),

@@ -99,7 +99,7 @@ struct ResourceCheck {
 
 /// Values that can only be asked: they equal nothing and print as their type.
 macro_rules! receivers {
-    ($($value:ty => $name:expr),*) => {$(
+    ($($value:ty => $name:expr, $bytes:expr;)*) => {$(
         impl fmt::Debug for $value {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str($name)
@@ -119,6 +119,11 @@ macro_rules! receivers {
                 $name.to_owned()
             }
 
+            fn bytes(&self) -> usize {
+                let bytes: fn(&Self) -> usize = $bytes;
+                bytes(self)
+            }
+
             fn as_any(&self) -> &dyn Any {
                 self
             }
@@ -130,11 +135,32 @@ macro_rules! receivers {
 struct Answer(Decision);
 
 receivers! {
-    Asker => AUTHORIZER,
-    PathCheck => PATH_CHECK,
-    GroupCheck => GROUP_CHECK,
-    ResourceCheck => RESOURCE_CHECK,
-    Answer => DECISION
+    Asker => AUTHORIZER, |_| 0;
+    PathCheck => PATH_CHECK, |check| check.path.len();
+    GroupCheck => GROUP_CHECK, |check| check.group.len();
+    ResourceCheck => RESOURCE_CHECK, |check| check.question.bytes();
+    Answer => DECISION, |Answer(decision)| decision.reason.len();
+}
+
+impl Question {
+    /// Bytes of all its parts.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Path(path) => path.len(),
+            Self::Resource {
+                group,
+                resource,
+                subresource,
+                namespace,
+                name,
+                field_selector,
+                label_selector,
+            } => [group, resource, subresource, namespace, name, field_selector, label_selector]
+                .map(String::len)
+                .into_iter()
+                .sum(),
+        }
+    }
 }
 
 type Evaluated<'v> = Result<Value<'v>, EvalError>;
