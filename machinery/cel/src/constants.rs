@@ -72,6 +72,6 @@ fn computed(node: &Node) -> Option<Computed> {
     let meter = Cell::new(u64::MAX);
     let mut evaluator: Evaluator<'_, 'static> =
         Evaluator::new(&|_| None, &[], &|_, _| None, MAX_COST, &meter, &|| false);
-    let value: Value<'static> = evaluator.run(node).ok()?;
+    let value: Value<'static> = evaluator.evaluate(node).ok()?;
     (value.cost_size() <= MAX_SIZE).then(|| Computed { value, cost: evaluator.cost() })
 }

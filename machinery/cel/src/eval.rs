@@ -24,7 +24,7 @@ pub type Fields<'f, 'v> = dyn Fn(&str, &str) -> Option<Result<Value<'v>, EvalErr
 /// What a part evaluates to.
 type Evaluated<'v> = Result<Value<'v>, EvalError>;
 
-/// Number of turns of loops between two checks for an interruption. Calls check for themselves.
+/// Number of turns of loops between two checks for an interruption. Calls and comparisons check each time.
 const CHECK_EVERY: u32 = 10;
 
 /// Bytes of a name whose lookup is in the cost of a step.
@@ -117,7 +117,17 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         self.charge_steps(taken)
     }
 
-    pub(crate) fn run(&mut self, node: &'e Node) -> Evaluated<'v> {
+    /// Evaluates a whole plan.
+    pub(crate) fn evaluate(&mut self, root: &'e Node) -> Evaluated<'v> {
+        self.check_interrupted()?;
+        self.run(root)
+    }
+
+    fn check_interrupted(&self) -> Result<(), EvalError> {
+        if (self.interrupted)() { Err(EvalError::Interrupted) } else { Ok(()) }
+    }
+
+    fn run(&mut self, node: &'e Node) -> Evaluated<'v> {
         match node {
             Node::Constant(value) => Ok(value.clone()),
             Node::Computed(computed) => {
@@ -248,6 +258,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
                 self.absorb(failure)?;
             }
         }
+        self.check_interrupted()?;
         // Characters of both are counted, of the longer one, too.
         let read = [&one, &two].map(|side| side.as_ref().map_or(0, Value::bytes)).into_iter().sum();
         let taken = self.steps.take_text(read);

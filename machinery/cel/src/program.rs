@@ -112,7 +112,7 @@ impl Program {
         interrupted: &dyn Fn() -> bool,
     ) -> (Result<Value<'v>, EvalError>, u64) {
         let mut evaluator = Evaluator::new(variables, &self.names, fields, budget, meter, interrupted);
-        let result = evaluator.run(&self.plan.root);
+        let result = evaluator.evaluate(&self.plan.root);
         let cost = evaluator.cost();
         (result, cost)
     }

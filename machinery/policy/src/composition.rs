@@ -116,8 +116,10 @@ impl<'e, 'v> Evaluation<'e, 'v> {
         let (result, cost) = self.run(expression, program);
         self.depth.set(self.depth.get() - 1);
         self.composed.set(self.composed.get().saturating_add(cost));
-        result.map_err(|error| {
-            EvalError::new(format!("composited variable {name:?} fails to evaluate: {error}"))
+        result.map_err(|error| match error {
+            // Nothing may absorb it.
+            EvalError::Interrupted => error,
+            error => EvalError::new(format!("composited variable {name:?} fails to evaluate: {error}")),
         })
     }
 }

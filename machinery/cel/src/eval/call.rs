@@ -35,9 +35,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
                 return Err(error);
             }
         };
-        if (self.interrupted)() {
-            return Err(EvalError::Interrupted);
-        }
+        self.check_interrupted()?;
         let taken = self.steps.take_text(arguments.iter().map(Value::bytes).sum());
         self.charge_steps(taken)?;
         let budget = self.limit.saturating_sub(self.cost).min(self.meter.get());

@@ -93,8 +93,8 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             *place = Local::Known(next);
         }
         self.iterations += 1;
-        if self.iterations.is_multiple_of(CHECK_EVERY) && (self.interrupted)() {
-            return Err(EvalError::Interrupted);
+        if self.iterations.is_multiple_of(CHECK_EVERY) {
+            self.check_interrupted()?;
         }
         Ok(true)
     }
