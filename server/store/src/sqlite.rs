@@ -94,7 +94,7 @@ pub struct SqliteStore {
     compactor: Arc<Compactor>,
     space: Arc<Space>,
     path: PathBuf,
-    unreadable_resources: Vec<String>,
+    unreadable_resources: Vec<Resource>,
     closing: CancellationToken,
     closed: CancellationToken,
 }
@@ -135,7 +135,7 @@ impl SqliteStore {
         let mut unreadable_resources = Vec::new();
         for (resource, objects) in opened.unreadable_resources {
             metrics.unreadable(&resource, objects);
-            unreadable_resources.push(resource.to_string());
+            unreadable_resources.push(resource);
         }
         let hub =
             Arc::new(Hub::new(opened.revision, opened.compacted, &settings, metrics.subscriptions.clone()));
@@ -402,13 +402,13 @@ impl Store for SqliteStore {
         Condition {
             full: self.space.full(),
             unreadable: self.reader.cache.unreadable(),
-            unreadable_resources: self.unreadable_resources.clone(),
+            unreadable_resources: self.unreadable_resources.iter().map(ToString::to_string).collect(),
             incomplete: self.compactor.incomplete.lock().clone(),
         }
     }
 
     fn why_incomplete(&self, resource: &Resource) -> Option<String> {
-        if let Some(shown) = self.unreadable_resources.first() {
+        if let Some(shown) = self.unreadable_resources.iter().find(|shown| row::may_be(shown, resource)) {
             return Some(format!("the name of the stored resource {shown} cannot be read"));
         }
         let is_incomplete = self.compactor.incomplete.lock().may_lack(resource);

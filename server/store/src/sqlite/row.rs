@@ -8,6 +8,9 @@ use sqlx::{Error, Row, Sqlite, Type, TypeInfo, ValueRef};
 use crate::key::{Key, Resource, split_path};
 use crate::unreadable::Unreadable;
 
+/// Begins a byte that is not UTF-8 in text for people.
+const ESCAPE: &str = "\\x";
+
 /// A text column.
 pub(crate) enum Text<'r> {
     /// Its text.
@@ -68,11 +71,17 @@ pub(crate) fn text(row: &SqliteRow, at: usize) -> Result<Text<'_>, Error> {
 }
 
 /// Bytes for people: what is UTF-8 as it is, the others as `\xff`.
+/// True if a resource may be the one whose name cannot be read: the columns that can be read are the same.
+pub(crate) fn may_be(shown: &Resource, resource: &Resource) -> bool {
+    let agree = |shown: &str, name: &str| shown.is_empty() || shown.contains(ESCAPE) || shown == name;
+    agree(&shown.group, &resource.group) && agree(&shown.resource, &resource.resource)
+}
+
 fn escaped(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         out.push_str(chunk.valid());
-        chunk.invalid().iter().for_each(|byte| out.push_str(&format!("\\x{byte:02x}")));
+        chunk.invalid().iter().for_each(|byte| out.push_str(&format!("{ESCAPE}{byte:02x}")));
     }
     out
 }
