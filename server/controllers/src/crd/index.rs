@@ -9,7 +9,7 @@ use portico_machinery::GroupVersion;
 use portico_registry::Names;
 
 use super::definition::Definition;
-use super::naming::{self, InUse};
+use super::naming::{Claimed, InUse};
 use super::verdict::{self, Verdict};
 
 /// A definition's name.
@@ -173,9 +173,10 @@ impl Index {
     pub fn rivals(&self, name: &str, definition: &Definition, verdict: &Verdict) -> Vec<(Name, i64)> {
         let group = self.groups.get(&definition.group);
         let (Some(accepted), Some(group)) = (&verdict.accepted, group) else { return Vec::new() };
+        let claimed = Claimed::by(accepted);
         let others = group.wanting.iter().filter(|other| &***other != name);
         let known = others.filter_map(|other| Some((other, self.definitions.get(other)?)));
-        let rivals = known.filter(|(_, entry)| naming::overlap(&entry.definition.names, accepted));
+        let rivals = known.filter(|(_, entry)| claimed.overlaps(&entry.definition.names));
         rivals.map(|(other, entry)| (Arc::clone(other), entry.revision)).collect()
     }
 

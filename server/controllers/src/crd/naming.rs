@@ -3,7 +3,7 @@
 //!
 //! Names are taken by being accepted, not by being asked for; built-in kinds are not asked.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use portico_machinery::aggregate;
 use portico_registry::Names;
@@ -40,10 +40,22 @@ impl InUse {
     }
 }
 
-/// True if two definitions cannot have all of these names.
-pub fn overlap(one: &Names, other: &Names) -> bool {
-    resources(one).any(|name| resources(other).any(|of_other| of_other == name))
-        || kinds(one).any(|name| kinds(other).any(|of_other| of_other == name))
+/// Names that no other definition of the group can have.
+pub struct Claimed<'a> {
+    resources: HashSet<&'a str>,
+    kinds: HashSet<&'a str>,
+}
+
+impl<'a> Claimed<'a> {
+    pub fn by(names: &'a Names) -> Self {
+        Self { resources: resources(names).collect(), kinds: kinds(names).collect() }
+    }
+
+    /// True if another definition wants any of them.
+    pub fn overlaps(&self, names: &Names) -> bool {
+        resources(names).any(|name| self.resources.contains(name))
+            || kinds(names).any(|name| self.kinds.contains(name))
+    }
 }
 
 /// Names that a group has once, among resources.
