@@ -119,7 +119,7 @@ async fn reads(admin: &Http, plural: &str) {
     let one = format!("{path}/one");
     let length = admin.get(&one).await.body.len();
     let table = "application/json;as=Table;g=meta.k8s.io;v=v1";
-    let watch = format!("{path}?watch=true&timeoutSeconds=1");
+    let watch = format!("{path}?watch=true&timeoutSeconds=5");
     let deepest = "{\"a\":{\"a\":1}}";
     for (path, accept, text) in [
         (&one, JSON, deepest),
