@@ -29,12 +29,12 @@ fn objects_are_written_as_upstream_answers_them() {
         (
             ("discovery.k8s.io", "endpointslices"),
             r#"{"addressType":"IPv4","endpoints":[{"addresses":["10.1.2.3"],"conditions":{"ready":true},"nodeName":"n1","zone":"z1"},{"addresses":["10.1.2.4"]}],"metadata":{"name":"web-1"},"ports":[{"port":80},{"name":"udp","port":53,"protocol":"UDP"}]}"#,
-            r#"{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1","metadata":{"name":"web-1"},"endpoints":[{"addresses":["10.1.2.3"],"conditions":{"ready":true},"nodeName":"n1","zone":"z1"},{"addresses":["10.1.2.4"],"conditions":{}}],"ports":[{"name":"","protocol":"TCP","port":80},{"name":"udp","protocol":"UDP","port":53}],"addressType":"IPv4"}"#,
+            r#"{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1","metadata":{"name":"web-1"},"addressType":"IPv4","endpoints":[{"addresses":["10.1.2.3"],"conditions":{"ready":true},"nodeName":"n1","zone":"z1"},{"addresses":["10.1.2.4"],"conditions":{}}],"ports":[{"name":"","protocol":"TCP","port":80},{"name":"udp","protocol":"UDP","port":53}]}"#,
         ),
         (
             ("discovery.k8s.io", "endpointslices"),
             r#"{"addressType":"IPv4","metadata":{"name":"e"},"endpoints":[]}"#,
-            r#"{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1","metadata":{"name":"e"},"endpoints":null,"ports":null,"addressType":"IPv4"}"#,
+            r#"{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1","metadata":{"name":"e"},"addressType":"IPv4","endpoints":null,"ports":null}"#,
         ),
         (
             ("", "endpoints"),
