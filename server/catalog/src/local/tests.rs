@@ -59,6 +59,7 @@ fn sort_required(document: &mut Object) {
     }
 }
 
+/// The recorded document has no descriptions, and no references that were wrapped only because of one.
 #[test]
 fn the_v3_document_of_leases_is_upstreams() {
     let mut ours =

@@ -14,7 +14,7 @@ async fn defaults_follow_from_the_other_fields() {
     let spec = portico_machinery::Object::from_node(spec).unwrap().to_json();
     assert_eq!(
         String::from_utf8(spec).unwrap(),
-        r#"{"ports":[{"protocol":"TCP","port":80,"targetPort":80}],"clusterIP":"10.0.0.7","type":"ClusterIP","sessionAffinity":"None","ipFamilyPolicy":"SingleStack","clusterIPs":["10.0.0.7"],"ipFamilies":["IPv4"],"internalTrafficPolicy":"Cluster"}"#
+        r#"{"ports":[{"protocol":"TCP","port":80,"targetPort":80}],"clusterIP":"10.0.0.7","clusterIPs":["10.0.0.7"],"type":"ClusterIP","sessionAffinity":"None","ipFamilies":["IPv4"],"ipFamilyPolicy":"SingleStack","internalTrafficPolicy":"Cluster"}"#
     );
     let external = harness
         .post(SERVICES, &object("Service", "e", r#","spec":{"type":"ExternalName","externalName":"a.b"}"#))
