@@ -93,7 +93,7 @@ impl SpecV2 {
     /// Reads a foreign document and brings its text into canonical form.
     ///
     /// # Errors
-    /// When it is no JSON object of this shape, or has more than 127 levels.
+    /// The text is not a JSON object of this shape, or has more than 127 levels.
     pub fn canonical(json: &[u8]) -> Result<Self, NotAnObject> {
         if is_deeper(json, MAX_DEPTH) {
             return Err(serde_json::Error::custom(format!("more than {MAX_DEPTH} levels")).into());

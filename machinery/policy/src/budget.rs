@@ -26,7 +26,7 @@ pub struct ExpressionBudget {
     limit: u64,
     left: AtomicU64,
     inline: Mutex<Inline>,
-    /// Returns true once nobody waits for the evaluations.
+    /// Returns true once the caller has left.
     is_abandoned: fn() -> bool,
 }
 
@@ -42,7 +42,7 @@ struct Inline {
 #[derive(Debug)]
 struct Running {
     allowed: Duration,
-    /// When to look at the clock of the processor, which takes a system call.
+    /// Time of the first look at the clock of the processor, which takes a system call.
     check_after: Instant,
     /// The thread's processor time at the first look.
     first_seen: Option<Duration>,
@@ -105,7 +105,7 @@ impl ExpressionBudget {
         Some(outcome)
     }
 
-    /// True if the running evaluation must end: it takes too long for this thread, or nobody waits for it.
+    /// True if the running evaluation must end: it takes too long for this thread, or its caller has left.
     pub(crate) fn is_interrupted(&self) -> bool {
         (self.is_abandoned)() || self.inline.lock().running.as_mut().is_some_and(Running::is_over)
     }

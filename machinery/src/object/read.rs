@@ -15,7 +15,7 @@ pub const MAX_READ_DEPTH: usize = MAX_DEPTH + 28;
 /// Reads any value; integers beyond 64 bits with a sign become floats.
 ///
 /// # Errors
-/// What is no JSON, and values that nest too deep for the stack.
+/// Text that is not JSON, or has too many levels.
 pub fn value_from_json(bytes: &[u8]) -> serde_json::Result<Value> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     // The values count their levels themselves.
@@ -56,7 +56,7 @@ fn depth(json: &[u8]) -> usize {
 /// A value whose integers above `i64::MAX` become floats.
 #[derive(Clone, Copy)]
 struct Values {
-    /// How many further levels are accepted.
+    /// Number of further levels that are accepted.
     left: usize,
 }
 

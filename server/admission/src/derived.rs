@@ -36,7 +36,7 @@ pub(crate) struct DerivedSet<T> {
     all: Box<[Arc<T>]>,
     /// Objects that could not be read, in force or not.
     unreadable: Box<[Unreadable]>,
-    /// Why objects may be missing that the store does not name.
+    /// Reason for which objects may be missing without the store naming them.
     missing: Option<String>,
     problem: Option<String>,
 }

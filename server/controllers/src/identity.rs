@@ -22,7 +22,7 @@ use crate::outcome::unless;
 pub const LEASE_SECONDS: i32 = 3600;
 /// Upstream's period of renewal.
 pub const RENEW: Duration = Duration::from_secs(10);
-/// How long a stop waits for the renewal in flight: the removal has to end within the time that a stop grants.
+/// Time that a stop waits for the renewal in flight: the removal has to end within the grace of a stop.
 const STOP_WAIT: Duration = Duration::from_secs(2);
 
 const NAMESPACE: &str = "kube-system";

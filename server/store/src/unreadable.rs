@@ -37,7 +37,7 @@ impl Unreadable {
         Self { has_key: false, ..Self::new(shown, revision, reason) }
     }
 
-    /// Of an object that may belong to any namespace.
+    /// Marks the namespace as doubtful: the object may belong to any.
     pub(crate) fn of_doubtful_namespace(self) -> Self {
         Self { has_doubtful_namespace: true, ..self }
     }

@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
         Self { left: usize::MAX, ..Self::again(text) }
     }
 
-    /// A reader of a part of what was read before, with what the server has added.
+    /// Reader of a part of stored text, which may be deeper than a body.
     pub(crate) fn again(text: &'a str) -> Self {
         Self { max_depth: MAX_READ_DEPTH, ..Self::new(text) }
     }

@@ -69,7 +69,7 @@ impl<'a, 's> Walk<'a, 's> {
         }
     }
 
-    /// A walk over a part of what was read before.
+    /// Walk over a part of stored text.
     pub(crate) fn again(text: &'a str, types: &'s TypeSet) -> Self {
         Self { reader: Reader::again(text), ..Self::new(text, types) }
     }

@@ -319,7 +319,7 @@ fn containers_fit(spec: &Cursor<'_>, resources: &Cursor<'_>, errors: &mut Errors
     }
 }
 
-/// What all containers need together of a resource (`requests` or `limits`), if any of them names it.
+/// Sum of a resource (`requests` or `limits`) over all containers, if any of them names it.
 pub fn total(spec: &Cursor<'_>, list: &'static str, name: &str) -> Option<Quantity> {
     let of = |container: &Cursor<'_>| {
         let amount = container.field("resources").field(list).key(name).quantity();

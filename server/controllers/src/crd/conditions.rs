@@ -36,7 +36,7 @@ impl CustomResources {
     }
 }
 
-/// What is to be written.
+/// Status to write.
 struct Decided {
     /// The definition with its new status.
     object: Object,
@@ -87,7 +87,7 @@ impl Writer {
         Some(Decided { object, rivals })
     }
 
-    /// Writes what was decided.
+    /// Writes the new status.
     ///
     /// # Errors
     /// 409 if a rival has changed: it may have got the names in another process.

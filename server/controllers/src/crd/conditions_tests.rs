@@ -42,7 +42,7 @@ impl Harness {
         Self { registry, tasks, _dir: dir }
     }
 
-    /// What decides in one control service.
+    /// Writer of one control service.
     fn control_service(&self) -> Writer {
         let metrics = metrics::Registry::new();
         let auto_register = AutoRegister::new(&Informers::default(), [], &metrics);
@@ -68,7 +68,7 @@ impl Harness {
         self.registry.get(&definitions(), "", name).await.unwrap()
     }
 
-    /// Tells a control service about all changes until now.
+    /// Applies all changes until now to a control service.
     async fn catch_up(&self, service: &Writer) {
         let followed = self.registry.follow(&definitions()).await.unwrap();
         service.of.apply(vec![Change::Relisted(followed.initial, followed.revision)]);
@@ -117,7 +117,7 @@ async fn a_rival_that_was_accepted_before_a_control_service_knew_of_it_is_notice
     assert_eq!(one.write(of_bolts).await.unwrap_err().reason(), Reason::Conflict);
     one.of.inner.index.lock().written(&bolts, None);
 
-    // The newest state of the definition alone does not tell who else asks for its names.
+    // The newest state of the definition alone does not show its rivals.
     one.reconcile(&bolts).await.unwrap();
     assert_eq!(harness.accepted(&[&bolts, &screws]).await, [&*screws]);
     harness.catch_up(&one).await;

@@ -1,4 +1,4 @@
-//! Lists that must not lack an object: what is decided by them would be wrong.
+//! Lists for decisions that would be wrong if an object were missing.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ impl Objects {
     /// Returns the records of a whole list of a namespace (empty: of all) if no object that may belong there was left out.
     ///
     /// # Errors
-    /// As [`Objects::check_complete`].
+    /// See [`Objects::check_complete`].
     pub async fn complete(
         &self,
         served: &ServedResource,

@@ -79,7 +79,7 @@ pub(super) fn object(served: &ServedResource, call: &Call) -> Result<Wanted> {
     Ok(wanted)
 }
 
-/// For one object that may not exist: 404 comes before what [`check_object`] refuses.
+/// Chooses a form for an object that may not exist: 404 comes before the refusals of [`check_object`].
 pub(super) fn shape(served: &ServedResource, call: &Call) -> Result<Wanted> {
     choose(call, offer(served, &Form::SHAPES), &MEDIA_TYPES)
 }

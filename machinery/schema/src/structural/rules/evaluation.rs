@@ -28,7 +28,7 @@ pub(super) struct Evaluation<'e> {
     pub validated: Findings,
     /// What it may still cost; less than nothing when it was stopped.
     pub left: i64,
-    /// Returns true once nobody waits for the result.
+    /// Returns true once the caller has left.
     interrupted: &'e dyn Fn() -> bool,
 }
 
