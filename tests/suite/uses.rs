@@ -52,7 +52,10 @@ fn an_aggregated_api_server_is_registered_used_and_lost() {
         "is reachable",
     ];
     assert_all(&printed, &seen);
-    assert_all(&printed, &["fails at ", "connection refused", "kube-system"]);
+    assert_all(&printed, &["fails at ", "kube-system"]);
+    // A check that was under way when the backend ended is reset.
+    let is_explained = ["connection refused", "connection was reset"].iter().any(|why| printed.contains(why));
+    assert!(is_explained, "{printed}");
 }
 
 #[test]

@@ -62,10 +62,14 @@ impl Setup {
         self.admin.post(MAPS, &map(name)).await
     }
 
-    /// The requests in the reviews that have come.
+    /// Requests of users in the reviews so far. The server's own ones, of its start, come at any time.
     pub fn reviews(&self) -> Vec<Value> {
         let review = |seen: portico_tests::Seen| serde_json::from_slice::<Value>(&seen.body).unwrap();
-        self.hooks.seen().into_iter().map(|seen| review(seen)["request"].take()).collect()
+        let requests = self.hooks.seen().into_iter().map(|seen| review(seen)["request"].take());
+        let is_of_system = |request: &Value| {
+            request["userInfo"]["username"].as_str().is_some_and(|name| name.starts_with("system:"))
+        };
+        requests.filter(|request| !is_of_system(request)).collect()
     }
 }
 
