@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_saphyr::Location;
 
 /// Maximum number of levels that are searched for tags: each takes more of the stack than one without.
-const MAX_LEVELS: u8 = 64;
+const MAX_LEVELS: u8 = 20;
 const CORE: &str = "tag:yaml.org,2002:";
 /// Tags of YAML that choose a type.
 const TYPES: [&str; 9] = ["str", "bool", "int", "float", "timestamp", "null", "binary", "seq", "map"];
