@@ -16,8 +16,8 @@ use crate::statistics::Latencies;
 
 /// Before anything counts: connections, pools and caches come up.
 const WARM_UP: Duration = Duration::from_millis(500);
-/// Beyond the load itself, for a last answer.
-const GRACE: Duration = Duration::from_secs(10);
+/// Beyond the load itself, for a last answer: kube-apiserver takes up to a minute for hostile bodies.
+const GRACE: Duration = Duration::from_secs(120);
 
 /// What came back.
 #[derive(Clone, Debug, Default)]
