@@ -30,9 +30,7 @@ impl GoJson {
 
 impl Formatter for GoJson {
     fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> Result<()> {
-        // The bytes that a character to escape begins with.
-        let may_need = fragment.bytes().any(|byte| matches!(byte, b'<' | b'>' | b'&' | 0xe2));
-        if self.escape_html && may_need {
+        if self.escape_html {
             return writer.write_all(escape_html(fragment).as_bytes());
         }
         writer.write_all(fragment.as_bytes())
