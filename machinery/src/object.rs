@@ -13,7 +13,7 @@ mod order;
 mod printed;
 mod read;
 
-pub use cursor::Cursor;
+pub use cursor::{Cursor, find_field};
 pub use go::{Float, Plain, escape_html};
 pub use json_path::JsonPath;
 pub use metadata::OwnerReference;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use portico_machinery::object::find_field;
 use serde_json::{Map as Json, Value};
 
 use super::item;
@@ -176,8 +177,8 @@ impl<'t> Walk<'t> {
             |side: Option<&'_ Json<String, Value>>, key: &str| side.is_some_and(|map| map.contains_key(key));
         if let Some(ty) = map.structure() {
             for field in ty.fields_by_name() {
-                let (mut a, mut b) =
-                    (old.and_then(|m| m.get(&*field.name)), new.and_then(|m| m.get(&*field.name)));
+                let find = |map| find_field(map, &field.name);
+                let (mut a, mut b) = (old.and_then(find), new.and_then(find));
                 if self.reading == Reading::Typed {
                     a = old.and_then(|_| emitted(self.types, field, a));
                     b = new.and_then(|_| emitted(self.types, field, b));
