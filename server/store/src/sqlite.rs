@@ -59,7 +59,7 @@ use self::compaction::Compactor;
 use self::open::Opened;
 use self::read::Reader;
 use self::space::Space;
-use self::writer::{CommitClock, Request, Writer};
+use self::writer::{Request, Writer};
 use crate::archive::{PastQuery, PastStates};
 use crate::cache::{Budget, Cache};
 use crate::copy::{ArchiveAt, CopySource};
@@ -185,7 +185,7 @@ impl SqliteStore {
             path: settings.path.clone(),
             identity: opened.identity.clone(),
             marked: opened.revision,
-            clock: CommitClock::default(),
+            second: None,
             archive: settings.archive.clone(),
             space: space.clone(),
             group_operations: settings.group_operations.max(1),

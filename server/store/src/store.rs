@@ -186,8 +186,8 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Closed`].
     fn wait_for(&self, revision: i64) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// Where the revision stood at a time in Unix seconds: every write up to it is at least that old. As coarse as the
-    /// compaction interval; 0 when nothing is known that far back.
+    /// The revision at a time in Unix seconds: every write up to it is at least that old. On etcd as coarse as the compaction
+    /// interval; 0 when nothing is known that far back.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Closed`.

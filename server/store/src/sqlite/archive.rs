@@ -18,10 +18,11 @@ use crate::exact::{MAX_PAST_BYTES, Range};
 use crate::key::split_path;
 use crate::store::{ListAt, Page};
 
-/// The states of an object (`?1`, `?2`, `?3`) before a revision (`?4`), so many (`?5`), and when each was written: not after the first
-/// mark that its revision is behind.
+/// The states of an object (`?1`, `?2`, `?3`) before a revision (`?4`), so many (`?5`), and when each was written: at the time of
+/// the first mark that is not before it, or of the last mark.
 const PAST: &str = "SELECT k.namespace, k.name, k.revision, coalesce(l.value, a.value), k.deleted, k.previous, \
-    (SELECT m.at FROM mark m WHERE m.revision >= k.revision ORDER BY m.revision LIMIT 1), \
+    coalesce((SELECT m.at FROM mark m WHERE m.revision >= k.revision ORDER BY m.revision LIMIT 1), \
+    (SELECT m.at FROM mark m ORDER BY m.revision DESC LIMIT 1)), \
     iif(l.revision IS NULL, a.checksum, l.checksum) AS checksum FROM (\
     SELECT namespace, name, revision, deleted, previous FROM log \
     WHERE resource = ?1 AND namespace = ?2 AND name = ?3 AND revision < ?4 UNION \

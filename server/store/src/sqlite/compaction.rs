@@ -18,7 +18,7 @@ use crate::archive_rules::ArchiveRules;
 use crate::error::StoreError;
 use crate::metrics::Metrics;
 use crate::publish::HistoryBytes;
-use crate::unix_time::{self, AgeClock, before};
+use crate::unix_time::{AgeClock, before};
 use crate::unreadable::Incomplete;
 
 /// Decides what to forget, on a period.
@@ -46,7 +46,7 @@ struct Progress {
     opened_at: i64,
     /// What was stored when the store was opened is counted.
     counted: bool,
-    /// The last revision whose time is noted.
+    /// The revision when marks were last forgotten.
     marked: i64,
     clock: AgeClock,
     closing: CancellationToken,
@@ -101,7 +101,7 @@ impl Compactor {
         let revision = self.reader.hub.revision();
         if revision != progress.marked {
             let oldest = before(now, self.marks_kept.max(self.retention));
-            self.step(Step::Mark { at: unix_time::now(), oldest }).await?;
+            self.step(Step::ForgetMarks { oldest }).await?;
             progress.marked = revision;
         }
         if let Ok(file) = tokio::fs::metadata(&self.path).await {

@@ -11,9 +11,10 @@ use crate::codec::SEALED_JSON;
 use crate::error::StoreError;
 use crate::key::{Key, Resource};
 
-/// Where the revision stood at a time (`?`); 0 when nothing is known that far back.
-pub(super) const REVISION_AT: &str = "SELECT coalesce((SELECT revision FROM mark WHERE at <= ? \
-    ORDER BY at DESC, revision DESC LIMIT 1), 0)";
+/// The revision at a time (`?`); 0 if no mark is that old. Commits after the last mark are in its second.
+pub(super) const REVISION_AT: &str = "SELECT coalesce((SELECT iif(m.revision = (SELECT max(revision) FROM mark), \
+    (SELECT revision FROM meta WHERE id = 1), m.revision) FROM mark m WHERE m.at <= ? \
+    ORDER BY m.at DESC, m.revision DESC LIMIT 1), 0)";
 
 impl Reader {
     pub(crate) async fn dependents(&self, owner_uid: &str) -> Result<Vec<Key>, StoreError> {

@@ -46,9 +46,8 @@ pub(crate) enum Step {
     /// Copy the log into the file and cut it to the size of the reserve; on a full disk the log stays as long as it is. Answers 1 when
     /// a reader needs it, and it was not cut; else 0.
     Checkpoint,
-    /// Note that the revision stands here at this time (Unix seconds), and forget what stood where before `oldest`, but
-    /// for the last of it. Answers 0.
-    Mark { at: i64, oldest: i64 },
+    /// Forget the marks before a time (Unix seconds), but for the last of them. Answers 0.
+    ForgetMarks { oldest: i64 },
     /// Note of which resources history is kept longer. Answers 0.
     Archive,
     /// Forget archived states of a resource, by its number, that were superseded up to a revision; all of a resource that is archived no
@@ -88,7 +87,7 @@ impl Maintenance {
             Step::Checkpoint if space.full().is_some() => restart(connection).await.map(|_| 1),
             Step::Checkpoint => cut(connection, space).await,
             Step::Relax => space.relax(connection).await.map(|()| 0),
-            Step::Mark { at, oldest } => mark(connection, revision, *at, *oldest, space).await,
+            Step::ForgetMarks { oldest } => forget_marks(connection, *oldest, space).await,
         }
     }
 }
@@ -240,18 +239,13 @@ async fn checkpoint(connection: &mut SqliteConnection, mode: &str) -> Result<i64
     busy
 }
 
-async fn mark(
+async fn forget_marks(
     connection: &mut SqliteConnection,
-    revision: i64,
-    at: i64,
     oldest: i64,
     space: &Space,
 ) -> Result<i64, sqlx::Error> {
     let mut batch = Statements::default();
     batch.statement("BEGIN IMMEDIATE");
-    batch.statement("INSERT OR IGNORE INTO mark (revision, at) VALUES (?, ?)");
-    batch.bind(revision)?;
-    batch.bind(at)?;
     batch.statement(
         "DELETE FROM mark WHERE revision < (SELECT revision FROM mark WHERE at <= ? \
          ORDER BY at DESC, revision DESC LIMIT 1)",

@@ -46,7 +46,10 @@ pub(crate) async fn commit(
         maintenance::forget(&mut batch, since, group.revision)?;
     }
     if let Some(tick) = clock {
-        tick.note(&mut batch, group.revision)?;
+        match history {
+            History::Kept => tick.insert(&mut batch, group.revision)?,
+            History::Forgotten { .. } => tick.replace(&mut batch, group.revision)?,
+        }
     }
     batch.statement("COMMIT");
     batch.fetch(connection).await?;
@@ -66,23 +69,34 @@ pub(crate) enum History {
     },
 }
 
-/// When a group is written, for those who ask later: one mark for each second, at the last revision of it.
+/// The first group of a second. The last mark is always in the second of the last commit, and groups in the same second write none.
 #[derive(Clone, Copy)]
 pub(crate) struct Tick {
-    /// In Unix seconds.
+    /// The second, in Unix time.
     pub(crate) at: i64,
-    /// The revision of the mark of this second, if there is one already.
-    pub(crate) moves: Option<i64>,
+    /// The last revision before the group.
+    pub(crate) before: i64,
 }
 
 impl Tick {
-    fn note(self, batch: &mut Batch, revision: i64) -> Result<(), Error> {
-        match self.moves {
-            Some(_) => batch.statement("UPDATE mark SET revision = ? WHERE revision = ?"),
-            None => batch.statement("INSERT OR REPLACE INTO mark (revision, at) VALUES (?, ?)"),
-        }
+    /// Inserts two marks: one for the last revision of the second that is over, one for this group.
+    fn insert(self, batch: &mut Batch, revision: i64) -> Result<(), Error> {
+        batch.statement(
+            "INSERT OR IGNORE INTO mark (revision, at) SELECT ?, at FROM mark ORDER BY revision DESC LIMIT 1",
+        );
+        batch.bind(self.before)?;
+        batch.statement("INSERT OR REPLACE INTO mark (revision, at) VALUES (?, ?)");
         batch.bind(revision)?;
-        batch.bind(self.moves.unwrap_or(self.at))
+        batch.bind(self.at)
+    }
+
+    /// Replaces the last mark by one for this group, which needs no space: nobody can ask for states before it any more.
+    fn replace(self, batch: &mut Batch, revision: i64) -> Result<(), Error> {
+        batch.statement(
+            "UPDATE mark SET revision = ?, at = ? WHERE revision = (SELECT max(revision) FROM mark)",
+        );
+        batch.bind(revision)?;
+        batch.bind(self.at)
     }
 }
 

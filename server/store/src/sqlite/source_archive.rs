@@ -148,7 +148,8 @@ impl SqliteSource {
         Ok(state)
     }
 
-    /// When the revision stood where, behind a mark. The last one is of the revision itself: it was written by the time of the next one.
+    /// Times of revisions behind a mark. The last one is of the revision itself, at the time of the next mark or of
+    /// the last one.
     async fn marks(
         &self,
         reading: &mut Reading,
@@ -156,7 +157,8 @@ impl SqliteSource {
         after: i64,
     ) -> Result<Vec<TimeMark>, CopyError> {
         const MARKS: &str = "SELECT min(revision, ?2), at FROM mark WHERE revision > ?1 AND revision <= \
-            coalesce((SELECT min(revision) FROM mark WHERE revision >= ?2), ?2) ORDER BY revision LIMIT ?3";
+            coalesce((SELECT min(revision) FROM mark WHERE revision >= ?2), ?2) UNION ALL SELECT ?2, at \
+            FROM (SELECT revision, at FROM mark ORDER BY revision DESC LIMIT 1) WHERE revision < ?2 ORDER BY 1 LIMIT ?3";
         if after >= revision {
             return Ok(Vec::new());
         }

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::lock::FileLock;
 use super::maintenance::{Maintenance, SAME_PAGE, Step, compact, restart};
 use super::mark::{MARK_REVISIONS, Mark};
-use super::persist::History;
+use super::persist::{History, Tick};
 use super::read::{Reader, failed};
 use super::space::{self, Space};
 use super::{before, failure, open, persist, statement};
@@ -51,21 +51,6 @@ impl From<CommitRequest> for Request {
     }
 }
 
-/// When the last group was written.
-#[derive(Default)]
-pub(crate) struct CommitClock {
-    /// In Unix seconds, and its revision.
-    last: (i64, i64),
-}
-
-impl CommitClock {
-    /// Of a group that is written now.
-    fn tick(&self) -> persist::Tick {
-        let (at, (last, revision)) = (unix_time::now(), self.last);
-        persist::Tick { at, moves: (at == last).then_some(revision) }
-    }
-}
-
 /// The database can no longer be trusted or reached: the process must end, and start again from the disk.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fatal {
@@ -90,8 +75,8 @@ pub(crate) struct Writer {
     /// The revision at which the database's mark was written, or could not be written.
     pub(crate) marked: i64,
     pub(crate) space: Arc<Space>,
-    /// Notes when revisions were written.
-    pub(crate) clock: CommitClock,
+    /// The second of the last group that this process wrote, in Unix time.
+    pub(crate) second: Option<i64>,
     /// Resources whose history is kept longer.
     pub(crate) archive: ArchiveRules,
     pub(crate) group_operations: usize,
@@ -373,11 +358,11 @@ impl Writer {
         if group.events.is_empty() {
             return Ok(());
         }
-        // A note adds pages now and then, which a full disk has none for.
-        let tick = matches!(history, History::Kept).then(|| self.clock.tick());
+        let at = unix_time::now();
+        let tick = (self.second != Some(at)).then_some(Tick { at, before: self.revision });
         persist::commit(&mut self.connection, &self.publisher.cache, group, tick, history).await?;
-        if let Some(tick) = tick {
-            self.clock.last = (tick.at, group.revision);
+        if tick.is_some() {
+            self.second = Some(at);
         }
         Ok(())
     }
@@ -438,7 +423,7 @@ impl Writer {
     }
 
     async fn maintain(&mut self, maintenance: Maintenance) {
-        if matches!(maintenance.step, Step::Mark { .. }) {
+        if matches!(maintenance.step, Step::ForgetMarks { .. }) {
             self.mark(true).await;
         }
         let mut done = self.run_maintenance(&maintenance).await;

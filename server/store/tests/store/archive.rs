@@ -148,16 +148,20 @@ async fn a_time_leads_to_the_revision_of_its_second(backend: &dyn Backend) {
     store.close().await;
 }
 
-/// Without rules, and without compaction, which notes times as well.
+/// Without rules and without compaction; the store is opened again in between.
 async fn each_state_has_the_second_of_its_own_write(backend: &dyn Backend) {
-    let store =
-        backend.open_with(&|settings| settings.compaction_interval = Duration::from_secs(3_600)).await;
+    let seldom = |settings: &mut Settings| settings.compaction_interval = Duration::from_secs(3_600);
+    let store = backend.open_with(&seldom).await;
     let now = || std::time::UNIX_EPOCH.elapsed().unwrap().as_secs() as i64;
     let begun = now();
     put(&*store, &key("a/1"), "0").await;
     let first = put(&*store, &key("a/1"), "1").await;
     let done = now();
+    assert_eq!(store.revision_at(done + 3_600).await.unwrap(), first);
+    store.close().await;
+    drop(store);
     until("no second passes", async || now() >= done + 2).await;
+    let store = backend.open_with(&seldom).await;
     put(&*store, &key("a/1"), "2").await;
     let [second, created, _] = &past(&*store, "a/1").await[..] else { panic!("three states") };
     // The database's clock is another one, which is read in parts of a second.

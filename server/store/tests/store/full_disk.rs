@@ -114,14 +114,20 @@ fn fill(disk: &Path) -> PathBuf {
 async fn deletes_and_recovers(store: &dyn Store, others: &Path) {
     assert!(store.condition().full.is_some());
     assert!(matches!(create(store, 100).await, Err(TxnError::Full(_))));
+    let now = || std::time::UNIX_EPOCH.elapsed().unwrap().as_secs() as i64;
+    let (before, last) = (now(), store.revision());
+    eventually("no second passes", || now() > before).await;
     for n in 0..20 {
         let key = key(&format!("a/{n:04}"));
         let deletion = Change::Delete(value(&key, "gone"));
         commit(store, Txn::one(key, Expect::Exists, deletion)).await.unwrap();
     }
+    // History is forgotten: the current state must not pass for an earlier one.
+    assert!(store.revision_at(before).await.unwrap() <= last);
     fs::remove_file(others).unwrap();
     eventually("there is space and it is not used", || store.condition().full.is_none()).await;
     create(store, 100).await.unwrap();
+    assert!(store.revision_at(before).await.unwrap() <= last);
     assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), 21);
     assert_eq!(store.identity().epoch, 1);
 }
