@@ -28,9 +28,8 @@ pub fn value_from_json(bytes: &[u8]) -> serde_json::Result<Value> {
 /// True if arrays and objects of JSON nest deeper than `levels`. The JSON need not be valid.
 #[must_use]
 pub fn is_deeper(json: &[u8], levels: usize) -> bool {
-    // Few objects have as many brackets as the limits have levels, and brackets are counted faster than levels.
-    let brackets = json.iter().filter(|byte| matches!(byte, b'{' | b'[')).count();
-    brackets > levels && depth(json) > levels
+    // Few objects have as many brackets as the limits have levels, and brackets are found faster than levels are counted.
+    memchr::memchr2_iter(b'{', b'[', json).nth(levels).is_some() && depth(json) > levels
 }
 
 /// Returns the number of levels; brackets in strings do not count.
