@@ -334,20 +334,28 @@ async fn hostile_expressions_cost_their_budget_and_no_more() {
 #[tokio::test(flavor = "multi_thread")]
 async fn checks_are_counted_under_the_names_of_upstream() {
     let setup = Setup::start().await;
-    setup.enforce(must("false"), json!({"validationActions": ["Deny", "Audit"]})).await;
+    // Controllers write ConfigMaps, too, and would be counted.
+    let own = json!({"matchResources": {"objectSelector": {"matchLabels": {"l": "x"}}}});
+    setup
+        .enforce(must("false"), laid_over(own.clone(), json!({"validationActions": ["Deny", "Audit"]})))
+        .await;
     assert_eq!(setup.create().await.status, 422);
     setup
-        .enforce(laid_over(must("object.nothing == 1"), json!({"failurePolicy": "Ignore"})), json!({}))
+        .enforce(laid_over(must("object.nothing == 1"), json!({"failurePolicy": "Ignore"})), own.clone())
         .await;
     assert_eq!(setup.create().await.status, 201);
     let condition = |expression: &str| json!({"matchConditions": [{"name": "c", "expression": expression}]});
     for expression in ["object.nothing == 1", "false"] {
-        setup.enforce(laid_over(must("true"), condition(expression)), json!({})).await;
+        setup.enforce(laid_over(must("true"), condition(expression)), own.clone()).await;
         setup.create().await;
     }
     setup.admin.delete(&format!("{GROUP}/{BINDINGS}/p")).await;
     let wrong = applied("Object{data: {'a': object.nothing}}");
-    setup.change(json!([applied("Object{data: {'a': 'b'}}"), wrong]), json!({})).await;
+    let rules =
+        json!([{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}]);
+    let labelled = json!({"resourceRules": rules, "objectSelector": {"matchLabels": {"l": "x"}}});
+    let own = json!({"matchConstraints": labelled});
+    setup.change(json!([applied("Object{data: {'a': 'b'}}"), wrong]), own).await;
     assert_eq!(setup.create().await.status, 403);
     let metrics = setup.admin.get("/metrics").await.text();
     let check = |error: &str, action: &str| {

@@ -92,9 +92,13 @@ async fn a_denial_is_the_webhooks_own_status() {
 #[tokio::test(flavor = "multi_thread")]
 async fn warnings_and_metrics_report_a_webhook() {
     let setup = Setup::start().await;
-    setup.one(VALIDATING, "warn", json!({})).await;
-    setup.configure(MUTATING, "m", vec![setup.webhook("mutates", "warn", &json!({}))]).await;
-    let created = setup.create("m").await;
+    // Controllers write ConfigMaps, too, and would be counted.
+    let labelled = json!({"objectSelector": {"matchLabels": {"of": "test"}}});
+    setup.one(VALIDATING, "warn", labelled.clone()).await;
+    setup.configure(MUTATING, "m", vec![setup.webhook("mutates", "warn", &labelled)]).await;
+    let mut own = map("m");
+    own["metadata"]["labels"] = json!({"of": "test"});
+    let created = setup.admin.post(MAPS, &own).await;
     assert_eq!(created.status, 201);
     let warnings: Vec<_> = created.headers.get_all("warning").iter().collect();
     assert_eq!(warnings.len(), 1, "the same text comes once: {warnings:?}");
