@@ -102,19 +102,14 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         if self.cost > self.limit { Err(EvalError::Budget) } else { Ok(()) }
     }
 
-    /// Charges steps that were taken, beyond the free ones and those in the costs.
+    /// Takes steps, and charges those beyond the free ones and those in the costs.
     ///
     /// # Errors
-    /// [`EvalError::Budget`], or the error of having taken them.
-    fn charge_steps(&mut self, taken: Result<(), EvalError>) -> Result<(), EvalError> {
+    /// [`EvalError::Budget`], or the error of taking them.
+    fn take<T>(&mut self, take: impl FnOnce(&Steps) -> Result<T, EvalError>) -> Result<T, EvalError> {
+        let taken = take(&self.steps);
         let cost = self.steps.charge();
         self.pay(cost).and(taken)
-    }
-
-    /// Counts work that no cost stands for.
-    fn take_steps(&mut self, steps: usize) -> Result<(), EvalError> {
-        let taken = self.steps.take(steps);
-        self.charge_steps(taken)
     }
 
     /// Evaluates a whole plan.
@@ -154,12 +149,6 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         }
     }
 
-    /// Counts items before they are copied.
-    fn take_items(&mut self, items: usize) -> Result<(), EvalError> {
-        let taken = self.steps.take_items(items);
-        self.charge_steps(taken)
-    }
-
     /// Counts hashing a key.
     fn look_up(&mut self, key: &Value<'v>) -> Result<(), EvalError> {
         if let Value::String(key) = key { self.look_up_name(key) } else { Ok(()) }
@@ -170,15 +159,13 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         if name.len() < SHORT_NAME {
             return Ok(());
         }
-        let taken = self.steps.take_key(name.len());
-        self.charge_steps(taken)
+        self.take(|steps| steps.take_key(name.len()))
     }
 
     /// Counts reading what data became: bytes are written in Base64 there.
     fn take_read(&mut self, value: &Value<'v>) -> Result<(), EvalError> {
         let Value::Bytes(bytes) = value else { return Ok(()) };
-        let taken = self.steps.take_parse(bytes.len());
-        self.charge_steps(taken)
+        self.take(|steps| steps.take_parse(bytes.len()))
     }
 
     fn name(&self, slot: usize) -> &'e str {
@@ -261,17 +248,15 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         self.check_interrupted()?;
         // Characters of both are counted, of the longer one, too.
         let read = [&one, &two].map(|side| side.as_ref().map_or(0, Value::bytes)).into_iter().sum();
-        let taken = self.steps.take_text(read);
-        self.charge_steps(taken)?;
+        self.take(|steps| steps.take_text(read))?;
         let size = |side: &Evaluated<'v>| side.as_ref().map_or(1, Value::cost_size);
         let cost = match &one {
             Ok(Value::Opaque(_)) if wanted => 1,
             one => scale(size(one).min(size(&two)), STRING_TRAVERSAL),
         };
         self.charge(cost)?;
-        let equal = equal_within(&one?, &two?, &self.steps);
-        self.charge_steps(Ok(()))?;
-        match equal {
+        let (one, two) = (one?, two?);
+        match self.take(|steps| equal_within(&one, &two, steps)) {
             Ok(equal) => Ok(Value::Bool(equal == wanted)),
             // What cannot be compared differs.
             Err(error) if !wanted && error.is_absorbable() => Ok(Value::Bool(true)),

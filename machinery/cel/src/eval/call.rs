@@ -36,8 +36,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             }
         };
         self.check_interrupted()?;
-        let taken = self.steps.take_text(arguments.iter().map(Value::bytes).sum());
-        self.charge_steps(taken)?;
+        self.take(|steps| steps.take_text(arguments.iter().map(Value::bytes).sum()))?;
         let budget = self.limit.saturating_sub(self.cost).min(self.meter.get());
         let call = Call::new(&arguments, budget).with_steps(&self.steps);
         #[cfg(feature = "regex")]
@@ -49,7 +48,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         }
         let cost = node.coster().map_or(1, |cost| cost(&arguments, result.as_ref().unwrap_or(&IN_ERROR)));
         self.charge_call(overload.asks, cost)?;
-        self.charge_steps(Ok(()))?;
+        self.take(|_| Ok(()))?;
         if result.is_err() {
             self.charge(texts(&arguments))?;
         }

@@ -72,7 +72,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         second: Evaluated<'v>,
     ) -> Result<bool, EvalError> {
         // A loop ends whatever its parts cost.
-        self.take_steps(1)?;
+        self.take(|steps| steps.take(1))?;
         for value in [&first, &second].into_iter().flatten() {
             self.take_read(value)?;
         }
@@ -147,7 +147,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             self.charge(1)?;
             let more = self.unless_failed(place, more)?;
             let more = more.as_map()?;
-            self.take_items(more.len())?;
+            self.take(|steps| steps.take_items(more.len()))?;
             return self.insert_all(place, more.iter());
         };
         self.unless_failed(place, Ok(Value::Null))?;
