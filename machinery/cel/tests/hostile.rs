@@ -168,6 +168,9 @@ fn the_test_of_what_was_chosen_costs_as_upstream_and_never_less_than_nothing() {
     for (expression, cost) in [
         ("has((true ? any : any).z)", 0),
         ("has((true ? any.?none : any.?none).z)", 0),
+        ("has((true ? has(any.z) : any).z)", 1),
+        ("(true ? has((true ? any : any).z) : false)", 1),
+        ("{true: 1}[has((true ? any : any).z)] == 1", 4),
         ("has(any.z)", 1),
         ("(true ? any : any).z == 1", 2),
     ] {

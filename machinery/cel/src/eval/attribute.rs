@@ -32,7 +32,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
     fn resolve(&mut self, attribute: &'e Attribute) -> Evaluated<'v> {
         match &attribute.base {
             Base::Variable(slot) => match (self.variables)(self.name(*slot)) {
-                Some(value) => self.follow(value, attribute.steps.iter(), false),
+                Some(value) => self.follow(value, attribute.steps.iter()),
                 None => self.resolve_any(attribute),
             },
             Base::Local(place) => {
@@ -40,7 +40,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
                 if attribute.steps.is_empty() && !matches!(value, Value::Optional(_)) {
                     return Ok(value);
                 }
-                self.follow(value, attribute.steps.iter(), false)
+                self.follow(value, attribute.steps.iter())
             }
             Base::Computed(_) | Base::Either(_) => self.resolve_any(attribute),
         }
@@ -48,13 +48,12 @@ impl<'e, 'v> Evaluator<'e, 'v> {
 
     /// The same for ways of any shape.
     fn resolve_any(&mut self, attribute: &'e Attribute) -> Evaluated<'v> {
-        let free_test = attribute.is_choice() && attribute.is_test();
         let mut ways: SmallVec<[&'e [Step]; 2]> = smallvec![];
         let mut at = attribute;
         let base = loop {
             ways.push(&at.steps);
             match &at.base {
-                Base::Variable(slot) => break self.variable(*slot, &mut ways, free_test),
+                Base::Variable(slot) => break self.variable(*slot, &mut ways),
                 Base::Local(place) => break self.local(*place),
                 Base::Computed(node) => break self.run(node),
                 Base::Either(parts) => {
@@ -63,45 +62,30 @@ impl<'e, 'v> Evaluator<'e, 'v> {
                 }
             }
         };
-        self.follow(base?, ways.into_iter().rev().flatten(), free_test)
+        self.follow(base?, ways.into_iter().rev().flatten())
     }
 
     /// The value of a variable; where it has none, the field that the way begins with, if somebody makes it, taken off the way.
-    fn variable(
-        &mut self,
-        slot: usize,
-        ways: &mut SmallVec<[&'e [Step]; 2]>,
-        free_test: bool,
-    ) -> Evaluated<'v> {
+    fn variable(&mut self, slot: usize, ways: &mut SmallVec<[&'e [Step]; 2]>) -> Evaluated<'v> {
         let name = self.name(slot);
         if let Some(value) = (self.variables)(name) {
             return Ok(value);
         }
-        self.first_field(name, ways, free_test)
+        self.first_field(name, ways)
             .unwrap_or_else(|| Err(EvalError::new(format!("no such attribute(s): {name}"))))
     }
 
-    fn first_field(
-        &mut self,
-        name: &str,
-        ways: &mut SmallVec<[&'e [Step]; 2]>,
-        free_test: bool,
-    ) -> Option<Evaluated<'v>> {
+    fn first_field(&mut self, name: &str, ways: &mut SmallVec<[&'e [Step]; 2]>) -> Option<Evaluated<'v>> {
         let way = ways.last_mut()?;
-        let (Step { by: By::Name(field), test, .. }, rest) = way.split_first()? else { return None };
+        let (Step { by: By::Name(field), test, free, .. }, rest) = way.split_first()? else { return None };
         let made = (self.fields)(name, field)?;
         *way = rest;
-        let paid = if *test && free_test { Ok(()) } else { self.charge(SELECT_AND_IDENT) };
+        let paid = if *free { Ok(()) } else { self.charge(SELECT_AND_IDENT) };
         Some(paid.and(made.map(|made| if *test { Value::Bool(true) } else { made })))
     }
 
     /// Where steps lead from a value.
-    fn follow(
-        &mut self,
-        base: Value<'v>,
-        steps: impl Iterator<Item = &'e Step>,
-        free_test: bool,
-    ) -> Evaluated<'v> {
+    fn follow(&mut self, base: Value<'v>, steps: impl Iterator<Item = &'e Step>) -> Evaluated<'v> {
         let (mut at, mut optional) = match base {
             Value::Optional(None) => return Ok(Value::NONE),
             // Upstream opens an optional that a way begins with, and forgets what the schema says of what is in it.
@@ -110,7 +94,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         };
         for step in steps {
             optional |= step.optional;
-            match self.step(step, &at, optional, free_test)? {
+            match self.step(step, &at, optional)? {
                 Some(next) => at = next,
                 None => return Ok(Value::NONE),
             }
@@ -124,7 +108,6 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         step: &'e Step,
         from: &Value<'v>,
         optional: bool,
-        free_test: bool,
     ) -> Result<Option<Value<'v>>, EvalError> {
         let (index, found) = match &step.by {
             By::Name(name) => {
@@ -146,7 +129,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             Err(stop) if !stop.is_absorbable() => return found,
             _ => {}
         }
-        if (!optional || matches!(found, Ok(Some(_)))) && !(step.test && free_test) {
+        if (!optional || matches!(found, Ok(Some(_)))) && !step.free {
             self.charge(SELECT_AND_IDENT)?;
         }
         match (found?, step.test) {

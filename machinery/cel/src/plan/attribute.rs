@@ -20,17 +20,23 @@ impl Attribute {
         Self { base: Base::Either(Box::new(ways)), steps: Vec::new() }
     }
 
-    /// The way that a node is, or that begins at what it computes.
+    /// The way that a node is, or that begins at what it computes. As a part of another way it has no free test.
     pub(super) fn of(node: Node) -> Self {
         match node {
-            Node::Attribute(attribute) => *attribute,
+            Node::Attribute(mut attribute) => {
+                if let Some(last) = attribute.steps.last_mut() {
+                    last.free = false;
+                }
+                *attribute
+            }
             computed => Self { base: Base::Computed(computed), steps: Vec::new() },
         }
     }
 
     /// One step further, along a field.
     pub(super) fn named(self, field: Arc<str>, optional: bool, test: bool) -> Self {
-        self.then(Step { by: By::Name(field), optional, test })
+        let free = test && self.is_choice();
+        self.then(Step { by: By::Name(field), optional, test, free })
     }
 
     /// One step further, along an index.
@@ -44,7 +50,7 @@ impl Attribute {
             Node::Constant(value) => return Err(format!("invalid qualifier type: {}", value.go_type())),
             other => By::Attribute(Self::of(other)),
         };
-        Ok(self.then(Step { by, optional, test: false }))
+        Ok(self.then(Step { by, optional, test: false, free: false }))
     }
 
     fn then(mut self, step: Step) -> Self {

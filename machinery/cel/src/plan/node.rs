@@ -81,6 +81,8 @@ pub(crate) struct Step {
     pub optional: bool,
     /// Whether it is only asked whether it leads anywhere: `has()`.
     pub test: bool,
+    /// Costs nothing: the test of what was chosen, `has((c ? a : b).z)`.
+    pub free: bool,
 }
 
 /// What a step goes by.
