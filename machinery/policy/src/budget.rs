@@ -46,20 +46,24 @@ struct Running {
     check_after: Instant,
     /// The thread's processor time at the first look.
     first_seen: Option<Duration>,
+    /// Whether the evaluation was interrupted: then it has no outcome.
+    interrupted: bool,
 }
 
 impl Running {
     fn start(allowed: Duration) -> Self {
-        Self { allowed, check_after: Instant::now() + allowed, first_seen: None }
+        Self { allowed, check_after: Instant::now() + allowed, first_seen: None, interrupted: false }
     }
 
-    /// True once the evaluation has used its processor time. A thread that only waits for a processor is not over.
-    fn is_over(&mut self) -> bool {
+    /// Interrupts the evaluation once it has used its processor time. Returns true then. A thread that only waits for a processor
+    /// uses none.
+    fn interrupt(&mut self) -> bool {
         if Instant::now() < self.check_after {
             return false;
         }
         let now = ThreadTime::now().as_duration();
-        now - *self.first_seen.get_or_insert(now) >= self.allowed
+        self.interrupted = now - *self.first_seen.get_or_insert(now) >= self.allowed;
+        self.interrupted
     }
 }
 
@@ -94,10 +98,10 @@ impl ExpressionBudget {
         let outcome = evaluate();
         let spent = allowed.saturating_sub(self.left());
         let mut inline = self.inline.lock();
-        let is_over = inline.running.take().is_some_and(|mut running| running.is_over());
+        let interrupted = inline.running.take().is_some_and(|running| running.interrupted);
         inline.cost = inline.cost.saturating_sub(spent);
         inline.time = inline.time.saturating_sub(begun.elapsed());
-        if is_over || (allowed < left && spent == allowed) {
+        if interrupted || (allowed < left && spent == allowed) {
             self.set_left(left);
             return None;
         }
@@ -107,7 +111,7 @@ impl ExpressionBudget {
 
     /// True if the running evaluation must end: it takes too long for this thread, or its caller has left.
     pub(crate) fn is_interrupted(&self) -> bool {
-        (self.is_abandoned)() || self.inline.lock().running.as_mut().is_some_and(Running::is_over)
+        (self.is_abandoned)() || self.inline.lock().running.as_mut().is_some_and(Running::interrupt)
     }
 
     /// What is left.
@@ -147,6 +151,24 @@ mod tests {
         );
         assert_eq!(budget.try_inline(|| 7), Some(7), "one that is cheap stays");
         assert_eq!(budget.try_inline(until_interrupted), None);
+    }
+
+    #[test]
+    fn an_outcome_counts_that_is_complete_when_the_time_runs_out() {
+        let budget = ExpressionBudget::new(DEFAULT_COST_LIMIT);
+        let spin = || {
+            let begun = ThreadTime::now();
+            while begun.elapsed() < 2 * INLINE_TIME {
+                std::hint::spin_loop();
+            }
+        };
+        let outcome = budget.try_inline(|| {
+            spin();
+            assert!(!budget.is_interrupted(), "the time counts from the first look");
+            spin();
+            7
+        });
+        assert_eq!(outcome, Some(7));
     }
 
     #[test]
