@@ -1,9 +1,8 @@
 //! Calls whose arguments are all constants: made once, when an expression is compiled. They cost at each run what they cost
 //! then.
 
-use std::cell::Cell;
-
 use crate::eval::Evaluator;
+use crate::meter::Meter;
 use crate::plan::{Attribute, Base, By, Computed, Fold, Node};
 use crate::value::Value;
 
@@ -69,7 +68,7 @@ fn of_comprehension(fold_node: &mut Fold) {
 
 /// What a call returns that needs no variable, and what it costs.
 fn computed(node: &Node) -> Option<Computed> {
-    let meter = Cell::new(u64::MAX);
+    let meter = Meter::new(MAX_COST);
     let mut evaluator: Evaluator<'_, 'static> =
         Evaluator::new(&|_| None, &[], &|_, _| None, MAX_COST, &meter, &|| false);
     let value: Value<'static> = evaluator.evaluate(node).ok()?;

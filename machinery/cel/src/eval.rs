@@ -7,10 +7,9 @@ mod attribute;
 mod call;
 mod fold;
 
-use std::cell::Cell;
-
 use crate::error::EvalError;
 use crate::library::uncounted;
+use crate::meter::Meter;
 use crate::plan::Node;
 use crate::size::{LIST_CREATE, MAP_CREATE, STRING_TRAVERSAL, STRUCT_CREATE, scale};
 use crate::value::{Key, Map, MapBuilder, Steps, Value, equal_within, print_key};
@@ -46,8 +45,7 @@ pub(crate) struct Evaluator<'e, 'v> {
     locals: Vec<Local<'e, 'v>>,
     cost: u64,
     limit: u64,
-    meter: &'e Cell<u64>,
-    steps: Steps,
+    meter: &'e Meter,
     interrupted: &'e dyn Fn() -> bool,
     iterations: u32,
 }
@@ -58,9 +56,10 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         names: &'e [std::sync::Arc<str>],
         fields: &'e Fields<'e, 'v>,
         limit: u64,
-        meter: &'e Cell<u64>,
+        meter: &'e Meter,
         interrupted: &'e dyn Fn() -> bool,
     ) -> Self {
+        meter.steps.set_limit(limit.min(meter.left()));
         Self {
             variables,
             names,
@@ -69,7 +68,6 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             cost: 0,
             limit,
             meter,
-            steps: Steps::new(limit.min(meter.get())),
             interrupted,
             iterations: 0,
         }
@@ -82,13 +80,13 @@ impl<'e, 'v> Evaluator<'e, 'v> {
 
     /// Charges what is done here. Steps of it are in the cost.
     fn charge(&mut self, cost: u64) -> Result<(), EvalError> {
-        self.steps.allow(cost);
+        self.meter.steps.allow(cost);
         self.pay(cost)
     }
 
     fn pay(&mut self, cost: u64) -> Result<(), EvalError> {
-        let left = self.meter.get();
-        self.meter.set(left.saturating_sub(cost));
+        let left = self.meter.left();
+        self.meter.set_left(left.saturating_sub(cost));
         if cost > left {
             self.cost = self.cost.saturating_add(cost);
             return Err(EvalError::Budget);
@@ -107,8 +105,8 @@ impl<'e, 'v> Evaluator<'e, 'v> {
     /// # Errors
     /// [`EvalError::Budget`], or the error of taking them.
     fn take<T>(&mut self, take: impl FnOnce(&Steps) -> Result<T, EvalError>) -> Result<T, EvalError> {
-        let taken = take(&self.steps);
-        let cost = self.steps.charge();
+        let taken = take(&self.meter.steps);
+        let cost = self.meter.steps.charge();
         self.pay(cost).and(taken)
     }
 

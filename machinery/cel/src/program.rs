@@ -1,6 +1,5 @@
 //! Compiled expressions: shared, immutable, run as often as needed.
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::ast::{Expr, ExprKind, operator};
@@ -9,6 +8,7 @@ use crate::cost::{self, SizeEstimator};
 use crate::error::EvalError;
 use crate::eval::Evaluator;
 pub use crate::eval::{Fields, Variables};
+use crate::meter::Meter;
 use crate::plan::Plan;
 use crate::size::CostEstimate;
 pub use crate::size::DEFAULT_COST_LIMIT;
@@ -83,11 +83,22 @@ impl Program {
         budget: u64,
         interrupted: &dyn Fn() -> bool,
     ) -> (Result<Value<'v>, EvalError>, u64) {
+        self.evaluate_metered(variables, (budget, &Meter::new(u64::MAX)), interrupted)
+    }
+
+    /// The same at most for a budget and for what a meter has left, which several evaluations share. It counts all costs but those
+    /// of overloads that ask ([`crate::Overload::asks`]).
+    pub fn evaluate_metered<'v>(
+        &self,
+        variables: &[(&str, Value<'v>)],
+        limits: (u64, &Meter),
+        interrupted: &dyn Fn() -> bool,
+    ) -> (Result<Value<'v>, EvalError>, u64) {
         let named = |name: &str| {
             let found = variables.iter().rfind(|(known, _)| *known == name);
             found.map(|(_, value)| value.clone())
         };
-        self.evaluate_with(&named, &|_, _| None, budget, interrupted)
+        self.evaluate_with(&named, &|_, _| None, limits, interrupted)
     }
 
     /// The same with variables that are asked for wherever the expression names them, and with fields of further variables, which
@@ -96,19 +107,7 @@ impl Program {
         &self,
         variables: &Variables<'_, 'v>,
         fields: &Fields<'_, 'v>,
-        budget: u64,
-        interrupted: &dyn Fn() -> bool,
-    ) -> (Result<Value<'v>, EvalError>, u64) {
-        self.evaluate_metered(variables, fields, (budget, &Cell::new(u64::MAX)), interrupted)
-    }
-
-    /// The same at most for a budget and for what a meter has left, which several evaluations share. It counts all costs but those
-    /// of overloads that ask ([`crate::Overload::asks`]).
-    pub fn evaluate_metered<'v>(
-        &self,
-        variables: &Variables<'_, 'v>,
-        fields: &Fields<'_, 'v>,
-        (budget, meter): (u64, &Cell<u64>),
+        (budget, meter): (u64, &Meter),
         interrupted: &dyn Fn() -> bool,
     ) -> (Result<Value<'v>, EvalError>, u64) {
         let mut evaluator = Evaluator::new(variables, &self.names, fields, budget, meter, interrupted);
@@ -133,6 +132,8 @@ fn selects(expr: &Expr, variable: &str, field: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
     use crate::environment::Environment;
 
@@ -172,7 +173,8 @@ mod tests {
                     _ => Some(Err(EvalError::new("not this one"))),
                 }
             };
-            let (result, cost) = program.evaluate_with(&|_| None, &fields, 100, &|| false);
+            let (result, cost) =
+                program.evaluate_with(&|_| None, &fields, (100, &Meter::new(100)), &|| false);
             (result.map(|value| value.as_bool().unwrap()).map_err(|e| e.to_string()), cost, asked.get())
         };
         assert_eq!(run(1), (Ok(true), 3, 1));

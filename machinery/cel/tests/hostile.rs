@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cpu_time::ThreadTime;
 use portico_cel::kubernetes::NEW_EXPRESSIONS;
-use portico_cel::{Environment, EvalError, Language, Type, Value};
+use portico_cel::{Environment, EvalError, Language, Meter, Type, Value};
 
 /// What one evaluation may cost.
 const BUDGET: u64 = 1_000_000;
@@ -178,6 +178,31 @@ fn the_test_of_what_was_chosen_costs_as_upstream_and_never_less_than_nothing() {
         let (result, found) = program.evaluate(&[("any", any.clone())], BUDGET, &|| false);
         assert!(result.is_ok(), "{expression}");
         assert_eq!(found, cost, "{expression}");
+    }
+}
+
+#[test]
+fn expressions_that_share_a_meter_share_its_free_steps() {
+    let together = |expression: &str, length: usize, meter: &Meter| {
+        let ints = Value::list((0..100).map(Value::Int).collect());
+        let variables = [("text", Value::text("a".repeat(length))), ("ints", ints)];
+        let program = environment().compile(expression).unwrap();
+        let evaluate = || program.evaluate_metered(&variables, (BUDGET, meter), &|| false);
+        let ended = (0..300).map(|_| evaluate()).filter(|(result, _)| result.is_ok());
+        ended.map(|(_, cost)| cost).collect::<Vec<_>>()
+    };
+    let hashing = "text in {'a': 1}";
+    let costs = together(hashing, 100_000, &Meter::new(BUDGET));
+    assert!(costs[0] < 10 && costs.iter().sum::<u64>() > 200_000, "{costs:?}");
+    let afforded = together(hashing, 100_000, &Meter::new(100_000)).len();
+    assert!((100..200).contains(&afforded), "{afforded}");
+    for ordinary in [
+        "text.startsWith('b') || text.size() < 2000 && text != ''",
+        "text.matches('^a+$')",
+        "ints.all(x, x >= 0)",
+    ] {
+        let costs = together(ordinary, 1_000, &Meter::new(u64::MAX));
+        assert!(costs.len() == 300 && costs.iter().all(|cost| *cost == costs[0]), "{costs:?}");
     }
 }
 

@@ -10,6 +10,7 @@ const ORDER: &[&str] = &[
     "error",
     "size",
     "value",
+    "meter",
     "re2",
     "function",
     "diagnostics",

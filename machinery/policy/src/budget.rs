@@ -1,11 +1,11 @@
 //! What all expressions about one request may cost together, on top of what each policy may cost by upstream's rules: those bound
 //! each policy, and nothing bounds how many there are.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use cpu_time::ThreadTime;
 use parking_lot::Mutex;
+use portico_cel::Meter;
 
 /// What all expressions about a request may cost while it is changed, and once more while it is validated, unless settings say
 /// otherwise: about five milliseconds of a processor. Questions to the authorizer do not count.
@@ -24,7 +24,7 @@ const CHEAP_TIME: Duration = Duration::from_micros(100);
 #[derive(Debug)]
 pub struct ExpressionBudget {
     limit: u64,
-    left: AtomicU64,
+    meter: Mutex<Meter>,
     inline: Mutex<Inline>,
     /// Returns true once the caller has left.
     is_abandoned: fn() -> bool,
@@ -71,30 +71,31 @@ impl ExpressionBudget {
     /// So much, all of it left.
     #[must_use]
     pub fn new(limit: u64) -> Self {
-        Self::with_left(limit, limit, || false)
+        Self::with_meter(limit, Meter::new(limit), || false)
     }
 
     /// Copies the budget for another thread, where evaluations end once `is_abandoned` returns true.
     #[must_use]
     pub fn to_other_thread(&self, is_abandoned: fn() -> bool) -> Self {
-        Self::with_left(self.limit, self.left(), is_abandoned)
+        Self::with_meter(self.limit, self.meter(), is_abandoned)
     }
 
-    fn with_left(limit: u64, left: u64, is_abandoned: fn() -> bool) -> Self {
+    fn with_meter(limit: u64, meter: Meter, is_abandoned: fn() -> bool) -> Self {
         let inline = Inline { cost: INLINE_LIMIT, time: INLINE_TIME, running: None };
-        Self { limit, left: AtomicU64::new(left), inline: Mutex::new(inline), is_abandoned }
+        Self { limit, meter: Mutex::new(meter), inline: Mutex::new(inline), is_abandoned }
     }
 
     /// Evaluates expressions on the thread that serves the request. Returns `None`, and charges nothing to the request, if they
     /// cost more than may be spent there, or take longer.
     pub fn try_inline<T>(&self, evaluate: impl FnOnce() -> T) -> Option<T> {
-        let (left, begun) = (self.left(), Instant::now());
+        let (before, begun) = (self.meter(), Instant::now());
+        let left = before.left();
         let allowed = {
             let mut inline = self.inline.lock();
             inline.running = Some(Running::start(inline.time.max(CHEAP_TIME)));
             left.min(inline.cost.max(CHEAP))
         };
-        self.set_left(allowed);
+        self.meter.lock().set_left(allowed);
         let outcome = evaluate();
         let spent = allowed.saturating_sub(self.left());
         let mut inline = self.inline.lock();
@@ -102,10 +103,10 @@ impl ExpressionBudget {
         inline.cost = inline.cost.saturating_sub(spent);
         inline.time = inline.time.saturating_sub(begun.elapsed());
         if interrupted || (allowed < left && spent == allowed) {
-            self.set_left(left);
+            self.set_meter(before);
             return None;
         }
-        self.set_left(left - spent);
+        self.meter.lock().set_left(left - spent);
         Some(outcome)
     }
 
@@ -117,7 +118,7 @@ impl ExpressionBudget {
     /// What is left.
     #[must_use]
     pub fn left(&self) -> u64 {
-        self.left.load(Ordering::Relaxed)
+        self.meter.lock().left()
     }
 
     /// Whether nothing was used yet.
@@ -125,9 +126,15 @@ impl ExpressionBudget {
         self.left() == self.limit
     }
 
-    /// Notes what is left. Expressions about one request are evaluated one after another.
-    pub fn set_left(&self, left: u64) {
-        self.left.store(left, Ordering::Relaxed);
+    /// Copies the meter of the expressions.
+    #[must_use]
+    pub fn meter(&self) -> Meter {
+        self.meter.lock().clone()
+    }
+
+    /// Replaces the meter. Expressions about one request are evaluated one after another.
+    pub fn set_meter(&self, meter: Meter) {
+        *self.meter.lock() = meter;
     }
 }
 

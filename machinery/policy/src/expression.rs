@@ -1,10 +1,8 @@
 //! One expression: compiled when a policy or webhook is read, evaluated for each request.
 
-use std::cell::Cell;
-
 use crate::budget::ExpressionBudget;
 use crate::changing::{OBJECT, PATCH};
-use portico_cel::{CompileError, Environment, EvalError, Fields, Program, Type, Value, Variables};
+use portico_cel::{CompileError, Environment, EvalError, Fields, Meter, Program, Type, Value, Variables};
 
 /// What an expression must evaluate to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,16 +134,16 @@ impl Expression {
         (budget, request_budget): (u64, &ExpressionBudget),
     ) -> (Result<Value<'v>, EvalError>, u64) {
         let limit = portico_cel::DEFAULT_COST_LIMIT;
-        let (meter, is_first) = (Cell::new(request_budget.left()), request_budget.is_untouched());
-        let metered = Metered { meter: &meter, request_budget };
-        let fields = |variable: &str, field: &str| metered.around(|| fields(variable, field));
+        let (meter, is_first) = (request_budget.meter(), request_budget.is_untouched());
+        let fields = |variable: &str, field: &str| around(&meter, request_budget, || fields(variable, field));
         let limits = (limit.min(budget), &meter);
         let (result, cost) =
-            program.evaluate_metered(variables, &fields, limits, &|| request_budget.is_interrupted());
-        metered.settle();
+            program.evaluate_with(variables, &fields, limits, &|| request_budget.is_interrupted());
+        let is_used_up = meter.left() == 0;
+        request_budget.set_meter(meter);
         match result {
             // What others have used before ended it, not what it costs itself.
-            Err(EvalError::Budget) if budget < limit || (meter.get() == 0 && !is_first) => {
+            Err(EvalError::Budget) if budget < limit || (is_used_up && !is_first) => {
                 (Err(EvalError::Budget), budget.saturating_add(1))
             }
             result => (result, cost.min(limit)),
@@ -153,24 +151,12 @@ impl Expression {
     }
 }
 
-/// The meter of one evaluation. Variables that it waits for are evaluated meanwhile, and spend of the same.
-struct Metered<'m> {
-    meter: &'m Cell<u64>,
-    request_budget: &'m ExpressionBudget,
-}
-
-impl Metered<'_> {
-    /// Runs what spends of the same.
-    fn around<T>(&self, run: impl FnOnce() -> T) -> T {
-        self.settle();
-        let result = run();
-        self.meter.set(self.request_budget.left());
-        result
-    }
-
-    fn settle(&self) {
-        self.request_budget.set_left(self.meter.get());
-    }
+/// Evaluates a variable that an evaluation waits for, which spends of the same meter.
+fn around<T>(meter: &Meter, request_budget: &ExpressionBudget, run: impl FnOnce() -> T) -> T {
+    request_budget.set_meter(meter.clone());
+    let result = run();
+    meter.continue_from(&request_budget.meter());
+    result
 }
 
 fn is_object(ty: &Type, name: &str) -> bool {

@@ -89,6 +89,28 @@ fn what_all_policies_of_a_request_cost_together_is_bounded() {
 }
 
 #[test]
+fn expressions_of_a_request_share_the_free_steps_of_its_budget() {
+    let hashing = format!("!has(object.{})", "n".repeat(90_000)).leak();
+    let ordinary = "object.metadata.name.startsWith('o') && object.numbers.size() == 100";
+    let evaluate = |expression: &'static str, times: usize| {
+        let policy = policy(&[], &[expression]);
+        let work = ExpressionBudget::new(DEFAULT_COST_LIMIT);
+        let verdicts =
+            with_subject(&work, |subject| (0..times).map(|_| policy.evaluate(subject)).collect::<Vec<_>>());
+        (
+            verdicts.iter().filter(|verdict| **verdict == Verdict::default()).count(),
+            DEFAULT_COST_LIMIT - work.left(),
+        )
+    };
+    let (held, cost) = evaluate(hashing, 1);
+    assert!(held == 1 && cost < 10, "{cost}");
+    let (held, cost) = evaluate(hashing, 300);
+    assert!((100..200).contains(&held) && cost == DEFAULT_COST_LIMIT, "{held}");
+    let (_, cost) = evaluate(ordinary, 1);
+    assert_eq!(evaluate(ordinary, 300), (300, 300 * cost), "what costs cover needs no free steps");
+}
+
+#[test]
 fn an_evaluation_that_takes_long_is_not_done_by_the_thread_that_serves_the_request() {
     let (short, long) = (policy(&[], &["object.numbers.size() == 100"]), policy(&[], &[LOOP]));
     let work = ExpressionBudget::new(DEFAULT_COST_LIMIT);

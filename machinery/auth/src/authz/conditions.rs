@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use portico_cel::decl::{DeclKind, Field, ListKind, escape};
 use portico_cel::kubernetes::STORED_EXPRESSIONS;
 use portico_cel::value::Map;
-use portico_cel::{DEFAULT_COST_LIMIT, DeclType, Environment, Language, Program, Type, Value};
+use portico_cel::{DEFAULT_COST_LIMIT, DeclType, Environment, Language, Meter, Program, Type, Value};
 use portico_machinery::{Attributes, Object, aggregate};
 
 use super::review::Spec;
@@ -48,12 +48,11 @@ pub fn hold(conditions: &[Condition], attributes: &Attributes) -> Result<bool, S
         return Ok(true);
     }
     let request = shown(attributes);
-    let (mut failed, mut budget) = (Vec::new(), BUDGET);
+    let (mut failed, meter) = (Vec::new(), Meter::new(BUDGET));
     for condition in conditions {
         let value = Value::Map(Map::Json { members: request.map(), of: DeclType::dynamic() });
-        let limit = budget.min(DEFAULT_COST_LIMIT);
-        let (outcome, cost) = condition.program.evaluate(&[(REQUEST, value)], limit, &|| false);
-        budget = budget.saturating_sub(cost);
+        let limits = (meter.left().min(DEFAULT_COST_LIMIT), &meter);
+        let (outcome, _) = condition.program.evaluate_metered(&[(REQUEST, value)], limits, &|| false);
         match outcome {
             Ok(Value::Bool(true)) => {}
             Ok(_) => return Ok(false),

@@ -37,18 +37,18 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         };
         self.check_interrupted()?;
         self.take(|steps| steps.take_text(arguments.iter().map(Value::bytes).sum()))?;
-        let budget = self.limit.saturating_sub(self.cost).min(self.meter.get());
-        let call = Call::new(&arguments, budget).with_steps(&self.steps);
+        let budget = self.limit.saturating_sub(self.cost).min(self.meter.left());
+        let call = Call::new(&arguments, budget).with_steps(&self.meter.steps);
         #[cfg(feature = "regex")]
         let call = call.with_pattern(node.regex.as_ref());
         let result = overload.run.call(&call);
-        if matches!(result, Err(EvalError::Budget)) && self.meter.get() <= budget {
+        if matches!(result, Err(EvalError::Budget)) && self.meter.left() <= budget {
             // The call would have used it up.
-            self.meter.set(0);
+            self.meter.set_left(0);
         }
         let cost = node.coster().map_or(1, |cost| cost(&arguments, result.as_ref().unwrap_or(&IN_ERROR)));
-        self.charge_call(overload.asks, cost)?;
         self.take(|_| Ok(()))?;
+        self.charge_call(overload.asks, cost)?;
         if result.is_err() {
             self.charge(texts(&arguments))?;
         }

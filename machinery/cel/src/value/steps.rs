@@ -4,8 +4,8 @@ use std::cell::Cell;
 
 use crate::error::EvalError;
 
-/// Steps of an evaluation that cost nothing.
-const FREE: u64 = 5_000;
+/// Steps that cost nothing.
+const FREE: i64 = 5_000;
 /// Steps that each unit of cost stands for.
 const STEPS_IN_COST: u64 = 10;
 /// Number of further steps that cost a unit.
@@ -17,26 +17,37 @@ const STEP_KEY_BYTES: usize = 32;
 /// Bytes of text that are parsed in one step.
 const STEP_PARSE_BYTES: usize = 10;
 
-/// Counts the steps of an evaluation. A value may contain another one many times: its size says little about the steps that a walk
+/// Counts the steps of evaluations. A value may contain another one many times: its size says little about the steps that a walk
 /// through it takes, or about the memory of a copy.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Steps {
-    taken: Cell<u64>,
-    free: Cell<u64>,
-    charged: Cell<u64>,
-    limit: u64,
+    /// Steps that may still be taken without a charge. If negative, steps that were taken and are not charged yet.
+    balance: Cell<i64>,
+    /// Most steps that may wait to be charged.
+    limit: Cell<i64>,
 }
 
 impl Steps {
-    /// Steps of an evaluation that may cost this much.
+    /// Steps of evaluations that may cost this much together.
     pub(crate) fn new(cost_limit: u64) -> Self {
-        let limit = cost_limit.saturating_mul(STEPS_PER_UNIT);
-        Self { taken: Cell::new(0), free: Cell::new(FREE), charged: Cell::new(0), limit }
+        let steps = Self { balance: Cell::new(FREE), limit: Cell::new(0) };
+        steps.set_limit(cost_limit);
+        steps
+    }
+
+    /// Refuses steps from now on that cost more.
+    pub(crate) fn set_limit(&self, cost: u64) {
+        self.limit.set(signed(cost.saturating_mul(STEPS_PER_UNIT)));
+    }
+
+    /// Takes over the balance of a copy, and keeps the limit.
+    pub(crate) fn continue_from(&self, copy: &Self) {
+        self.balance.set(copy.balance.get());
     }
 
     /// Makes the steps free that a cost stands for.
     pub(crate) fn allow(&self, cost: u64) {
-        self.free.set(self.free.get().saturating_add(cost.saturating_mul(STEPS_IN_COST)));
+        self.add(signed(cost.saturating_mul(STEPS_IN_COST)));
     }
 
     /// Counts steps before they are taken.
@@ -44,8 +55,8 @@ impl Steps {
     /// # Errors
     /// [`EvalError::Budget`] if the evaluation cannot pay for them.
     pub(crate) fn take(&self, steps: usize) -> Result<(), EvalError> {
-        self.taken.set(self.taken.get().saturating_add(steps as u64));
-        if self.chargeable() > self.limit { Err(EvalError::Budget) } else { Ok(()) }
+        self.add(-signed(steps as u64));
+        if self.uncharged() > self.limit.get() { Err(EvalError::Budget) } else { Ok(()) }
     }
 
     /// Counts items before they are copied, at a unit each.
@@ -80,13 +91,22 @@ impl Steps {
         self.take(bytes / STEP_PARSE_BYTES)
     }
 
-    /// Returns the cost of the steps since the last call.
+    /// Returns the cost of the steps that were not charged yet.
     pub(crate) fn charge(&self) -> u64 {
-        let cost = (self.chargeable() / STEPS_PER_UNIT).max(self.charged.get());
-        cost - self.charged.replace(cost)
+        let cost = self.uncharged().unsigned_abs() / STEPS_PER_UNIT;
+        self.add(signed(cost * STEPS_PER_UNIT));
+        cost
     }
 
-    fn chargeable(&self) -> u64 {
-        self.taken.get().saturating_sub(self.free.get())
+    fn uncharged(&self) -> i64 {
+        self.balance.get().min(0).saturating_neg()
     }
+
+    fn add(&self, steps: i64) {
+        self.balance.set(self.balance.get().saturating_add(steps));
+    }
+}
+
+fn signed(steps: u64) -> i64 {
+    i64::try_from(steps).unwrap_or(i64::MAX)
 }

@@ -87,7 +87,7 @@ impl<'a> MatchTarget<'a> {
         evaluate: impl Fn(&E, &Subject<'_>) -> T + Copy + Send + 'static,
     ) -> Result<(T, Duration)> {
         loop {
-            let (before, begun) = (self.request_budget.left(), Instant::now());
+            let (before, begun) = (self.request_budget.meter(), Instant::now());
             let evaluated = match self.request_budget.try_inline(|| evaluate(evaluator, subject)) {
                 Some(outcome) => (outcome, begun.elapsed()),
                 None => self.evaluate_long(objects, Arc::clone(evaluator), subject, evaluate).await?,
@@ -96,7 +96,7 @@ impl<'a> MatchTarget<'a> {
             if !authorizer.settle().await {
                 return Ok(evaluated);
             }
-            self.request_budget.set_left(before);
+            self.request_budget.set_meter(before);
         }
     }
 
@@ -111,10 +111,10 @@ impl<'a> MatchTarget<'a> {
         let work = async move {
             let begun = Instant::now();
             let outcome = evaluate(&evaluator, &subject.as_subject());
-            ((outcome, begun.elapsed()), subject.request_budget.left())
+            ((outcome, begun.elapsed()), subject.request_budget.meter())
         };
-        let (evaluated, left) = objects.compute(true, work).await?;
-        self.request_budget.set_left(left);
+        let (evaluated, meter) = objects.compute(true, work).await?;
+        self.request_budget.set_meter(meter);
         Ok(evaluated)
     }
 }

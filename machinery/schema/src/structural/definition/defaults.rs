@@ -15,7 +15,7 @@ use crate::structural::compiled::Structural;
 use crate::structural::embedded::Place;
 use crate::structural::meta::{Embedded, Misfits};
 use crate::structural::model::{Additional, Node};
-use crate::structural::rules::Tree;
+use crate::structural::rules::{Context, Tree};
 use crate::structural::{embedded, printed, prune, rules, validate};
 use crate::typed::Typed;
 
@@ -41,8 +41,8 @@ pub(super) fn validate(
 ) {
     let Ok(compiled) = Structural::compile(schema) else { return };
     let root = compiled.root();
-    let budget = rules::MAX_PER_OBJECT;
-    let mut walk = Walk { pruned, types: metadata.types, rules: metadata.rules, budget, errors };
+    let (budget, context) = (rules::MAX_PER_OBJECT, Context::new(&|| false));
+    let mut walk = Walk { pruned, types: metadata.types, rules: metadata.rules, budget, context, errors };
     walk.node(root, at, Around { root, is_root: true, in_meta: false, rules: None, steps: &Steps::Root });
 }
 
@@ -105,6 +105,7 @@ struct Walk<'w> {
     rules: &'w dyn Fn(&Place<'_>, &Object) -> Vec<Error>,
     /// What expressions may still cost.
     budget: i64,
+    context: Context<'w>,
     errors: &'w mut Errors,
 }
 
@@ -187,7 +188,7 @@ impl Walk<'_> {
     fn along(&mut self, default: &Value, node: &Node, tree: Option<&Tree>, path: &Path) -> Vec<Error> {
         let errors = along(default, node, path);
         let Some(tree) = tree.filter(|_| errors.is_empty()) else { return errors };
-        let (errors, left) = rules::validate_default(tree, default, path, self.budget);
+        let (errors, left) = rules::validate_default(tree, default, path, self.budget, &self.context);
         self.budget = left;
         errors
     }

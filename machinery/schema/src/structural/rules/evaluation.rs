@@ -8,6 +8,7 @@ use portico_machinery::field::Path;
 use portico_machinery::status::MAX_FIELD_ERRORS;
 
 use super::compiled::Compiled;
+use super::context::Context;
 use super::findings::Findings;
 use super::limits::MAX_PER_CALL;
 use super::message;
@@ -28,8 +29,7 @@ pub(super) struct Evaluation<'e> {
     pub validated: Findings,
     /// What it may still cost; less than nothing when it was stopped.
     pub left: i64,
-    /// Returns true once the caller has left.
-    interrupted: &'e dyn Fn() -> bool,
+    context: &'e Context<'e>,
 }
 
 /// A rule at a place.
@@ -44,8 +44,8 @@ struct Turn<'r, 'a> {
 }
 
 impl<'e> Evaluation<'e> {
-    pub fn new(budget: i64, interrupted: &'e dyn Fn() -> bool) -> Self {
-        Self { validated: Findings::default(), left: budget, interrupted }
+    pub fn new(budget: i64, context: &'e Context<'e>) -> Self {
+        Self { validated: Findings::default(), left: budget, context }
     }
 
     /// The rules of one place, in their order.
@@ -80,7 +80,7 @@ impl<'e> Evaluation<'e> {
         if uses_old && turn.old.is_none() && !optional {
             return Continue(());
         }
-        let (result, cost) = run(&turn.compiled.program, turn.bind(optional, uses_old), self.interrupted);
+        let (result, cost) = run(&turn.compiled.program, turn.bind(optional, uses_old), self.context);
         if !self.pay(cost) {
             return self.stop(turn.place, OUT_OF_BUDGET);
         }
@@ -149,7 +149,7 @@ impl<'e> Evaluation<'e> {
     fn message(&mut self, turn: Turn<'_, '_>) -> Result<Option<String>, String> {
         let Some(program) = &turn.compiled.message else { return Ok(None) };
         // Upstream binds the plain old value here, whatever the rule's is.
-        let (result, cost) = run(program, turn.bind(false, true), self.interrupted);
+        let (result, cost) = run(program, turn.bind(false, true), self.context);
         if !self.pay(cost) {
             return Err(MESSAGE_OUT_OF_BUDGET.to_owned());
         }
@@ -214,13 +214,14 @@ fn read<'a>(held: Held<'a>, of: &'a DeclType) -> Result<Value<'a>, EvalError> {
 fn run<'a>(
     program: &Program,
     bound: Bound<'a>,
-    interrupted: &dyn Fn() -> bool,
+    context: &Context<'_>,
 ) -> (Result<Value<'a>, EvalError>, u64) {
+    let run = |variables: &[(&str, Value<'a>)]| {
+        program.evaluate_metered(variables, (MAX_PER_CALL, &context.meter), context.interrupted)
+    };
     match bound {
         Err(error) => (Err(error), 0),
-        Ok((now, None)) => program.evaluate(&[("self", now)], MAX_PER_CALL, interrupted),
-        Ok((now, Some(old))) => {
-            program.evaluate(&[("self", now), ("oldSelf", old)], MAX_PER_CALL, interrupted)
-        }
+        Ok((now, None)) => run(&[("self", now)]),
+        Ok((now, Some(old))) => run(&[("self", now), ("oldSelf", old)]),
     }
 }

@@ -51,6 +51,28 @@ fn an_interruption_ends_the_evaluation_of_all_further_rules() {
 }
 
 #[test]
+fn rules_of_an_object_share_its_free_steps() {
+    let spent = |rule: &str, length: usize, count: usize| {
+        let value = json!("a".repeat(length));
+        let rules = vec![json!({"rule": rule}); count];
+        let schema = json!({"type": "string", "x-kubernetes-validations": rules});
+        let tree = Tree::compile(Structural::compile(&schema).unwrap().root(), true).unwrap();
+        let context = Context::new(&|| false);
+        let (found, left) = walk::value(&tree, (&value, None), &Path::new("s"), MAX_PER_OBJECT, &context);
+        assert!(found.errors.is_empty(), "{:?}", found.errors);
+        MAX_PER_OBJECT - left
+    };
+    let (hashing, ordinary) = ("!(self in {'a': 1})", "self.startsWith('a') && self.size() < 2000");
+    assert!(spent(hashing, 100_000, 1) < 10);
+    assert!(spent(hashing, 100_000, 300) > 200_000);
+    assert_eq!(
+        spent(ordinary, 1_000, 300),
+        300 * spent(ordinary, 1_000, 1),
+        "what costs cover needs no free steps"
+    );
+}
+
+#[test]
 fn rules_are_refused_that_do_not_compile_or_cost_too_much() {
     let unbounded = json!({"type": "array", "items": {"type": "array", "items": {"type": "string"}},
         "x-kubernetes-validations": [{"rule": "self.all(a, self.all(b, a == b))"}]});

@@ -5,6 +5,7 @@ use std::ops::ControlFlow::{self, Continue};
 use portico_machinery::field::Path;
 use serde_json::{Map, Value};
 
+use super::context::Context;
 use super::evaluation::Evaluation;
 use super::findings::Findings;
 use super::limits::MAX_PER_OBJECT;
@@ -24,7 +25,8 @@ pub(in crate::structural) fn object(
 ) -> Findings {
     let root = old.map(|old| Correlated::new(Pair::of_objects(new, old, &tree.node)));
     let (ratchet, at) = (Ratchet::of(root.as_ref()), At::root(""));
-    let mut evaluation = Evaluation::new(MAX_PER_OBJECT, interrupted);
+    let context = Context::new(interrupted);
+    let mut evaluation = Evaluation::new(MAX_PER_OBJECT, &context);
     let (new, old) = (Held::Fields(new), old.map(Held::Fields));
     // Stopped or not, what was found is returned.
     let _ = place(Place { tree, new, old, ratchet, at: &at }, &mut evaluation);
@@ -35,13 +37,13 @@ pub(in crate::structural) fn object(
 /// budget comes back, less than nothing when it is used up.
 pub(in crate::structural) fn value(
     tree: &Tree,
-    new: &Value,
-    old: Option<&Value>,
+    (new, old): (&Value, Option<&Value>),
     path: &Path,
     budget: i64,
+    context: &Context<'_>,
 ) -> (Findings, i64) {
     let (ratchet, at) = (Ratchet::default(), At::root(path.as_str()));
-    let mut evaluation = Evaluation::new(budget, &|| false);
+    let mut evaluation = Evaluation::new(budget, context);
     let (new, old) = (Held::Value(new), old.map(Held::Value));
     let _ = place(Place { tree, new, old, ratchet, at: &at }, &mut evaluation);
     (evaluation.validated, evaluation.left)
