@@ -6,6 +6,7 @@ use crate::constants;
 use crate::diagnostics::Diagnostics;
 use crate::environment::Environment;
 use crate::identifier;
+use crate::meter::Meter;
 use crate::parse;
 use crate::plan;
 use crate::program::Program;
@@ -42,18 +43,27 @@ impl Environment {
     /// # Errors
     /// All that is wrong with it, as cel-go prints it.
     pub fn compile(&self, text: &str) -> Result<Program, CompileError> {
+        self.compile_within(text, &Meter::of_compilation())
+    }
+
+    /// The same, with a meter that several expressions share. Constants and regular expressions that it cannot pay for are computed
+    /// and built when the program runs.
+    ///
+    /// # Errors
+    /// See [`Environment::compile`].
+    pub fn compile_within(&self, text: &str, meter: &Meter) -> Result<Program, CompileError> {
         let refuse = |issues| CompileError::Compilation(Diagnostics::new(text, issues));
         let mut parsed = parse::parse(text, self.language.macros()).map_err(refuse)?;
         if self.unescaping {
             walk::each_mut(&mut parsed.expr, &mut unescape);
         }
         let checked = check::check(self, parsed).map_err(refuse)?;
-        let issues = validate::validate(&checked);
+        let issues = validate::validate(&checked, meter);
         if !issues.is_empty() {
             return Err(refuse(issues));
         }
-        let mut plan = plan::plan(&self.variables, &checked).map_err(CompileError::Instantiation)?;
-        constants::fold(&mut plan.root);
+        let mut plan = plan::plan(&self.variables, &checked, meter).map_err(CompileError::Instantiation)?;
+        constants::fold(&mut plan.root, meter);
         let names = self.variables.iter().map(|variable| variable.name.clone()).collect();
         Ok(Program::new(names, checked, plan))
     }
@@ -123,6 +133,21 @@ mod tests {
             (3, 4, 4),
             "what depends on a variable is not"
         );
+    }
+
+    #[test]
+    fn what_a_meter_cannot_pay_for_is_computed_when_the_program_runs() {
+        let (environment, calls) = counting(true);
+        let meter = Meter::new(10);
+        for _ in 0..100 {
+            let program = environment.compile_within("counted(1) + counted(2) + n", &meter).unwrap();
+            let (value, cost) = program.evaluate(&[("n", Value::Int(2))], 1_000, &|| false);
+            assert_eq!((value.unwrap().as_int().unwrap(), cost), (5, 5));
+        }
+        assert_eq!((meter.left(), calls.load(Ordering::Relaxed)), (0, 200));
+        let before = calls.load(Ordering::Relaxed);
+        environment.compile_within("counted(1) + counted(2) + n", &meter).unwrap();
+        assert_eq!(calls.load(Ordering::Relaxed), before);
     }
 
     #[test]

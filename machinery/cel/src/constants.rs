@@ -11,66 +11,71 @@ const MAX_COST: u64 = 1_000;
 /// The largest result that a program keeps, as costs count its size.
 const MAX_SIZE: u64 = 4_096;
 
-/// Replaces calls of pure functions with constant arguments by their results; those that fail stay calls.
-pub(crate) fn fold(node: &mut Node) {
+/// Replaces calls of pure functions with constant arguments by their results; those that fail, or that the meter cannot pay for, stay
+/// calls.
+pub(crate) fn fold(node: &mut Node, meter: &Meter) {
     match node {
         Node::Constant(_) | Node::Computed(_) => {}
-        Node::Attribute(attribute) => of_attribute(attribute),
+        Node::Attribute(attribute) => of_attribute(attribute, meter),
         Node::Logic(_, pair) | Node::OptionalOr(_, pair) | Node::Equality(_, pair) => {
-            pair.iter_mut().for_each(fold);
+            pair.iter_mut().for_each(|part| fold(part, meter));
         }
-        Node::NotStrictlyFalse(inner) | Node::InSet(inner, _) | Node::Append(_, inner) => fold(inner),
+        Node::NotStrictlyFalse(inner) | Node::InSet(inner, _) | Node::Append(_, inner) => {
+            fold(inner, meter);
+        }
         Node::Call(call) => {
-            call.arguments.iter_mut().for_each(fold);
+            call.arguments.iter_mut().for_each(|argument| fold(argument, meter));
             if call.is_constant()
-                && let Some(computed) = computed(node)
+                && let Some(computed) = computed(node, meter)
             {
                 *node = Node::Computed(Box::new(computed));
             }
         }
-        Node::List(items) => items.iter_mut().for_each(|(item, _)| fold(item)),
+        Node::List(items) => items.iter_mut().for_each(|(item, _)| fold(item, meter)),
         Node::Map(entries) | Node::Object(_, entries) => entries.iter_mut().for_each(|(key, value, _)| {
-            fold(key);
-            fold(value);
+            fold(key, meter);
+            fold(value, meter);
         }),
-        Node::Fold(comprehension) => of_comprehension(comprehension),
+        Node::Fold(comprehension) => of_comprehension(comprehension, meter),
         Node::Insert(_, entry) => {
-            fold(&mut entry.0);
-            entry.1.iter_mut().for_each(fold);
+            fold(&mut entry.0, meter);
+            entry.1.iter_mut().for_each(|value| fold(value, meter));
         }
     }
 }
 
-fn of_attribute(attribute: &mut Attribute) {
+fn of_attribute(attribute: &mut Attribute, meter: &Meter) {
     match &mut attribute.base {
         Base::Variable(_) | Base::Local(_) => {}
-        Base::Computed(node) => fold(node),
+        Base::Computed(node) => fold(node, meter),
         Base::Either(parts) => {
             let (condition, then, other) = &mut **parts;
-            fold(condition);
-            of_attribute(then);
-            of_attribute(other);
+            fold(condition, meter);
+            of_attribute(then, meter);
+            of_attribute(other, meter);
         }
     }
     for step in &mut attribute.steps {
         if let By::Attribute(index) = &mut step.by {
-            of_attribute(index);
+            of_attribute(index, meter);
         }
     }
 }
 
-fn of_comprehension(fold_node: &mut Fold) {
+fn of_comprehension(fold_node: &mut Fold, meter: &Meter) {
     let Fold { range, start, condition, step, result, .. } = fold_node;
     for part in [range, start, condition, step, result] {
-        fold(part);
+        fold(part, meter);
     }
 }
 
 /// What a call returns that needs no variable, and what it costs.
-fn computed(node: &Node) -> Option<Computed> {
-    let meter = Meter::new(MAX_COST);
+fn computed(node: &Node, meter: &Meter) -> Option<Computed> {
+    if meter.left() == 0 {
+        return None;
+    }
     let mut evaluator: Evaluator<'_, 'static> =
-        Evaluator::new(&|_| None, &[], &|_, _| None, MAX_COST, &meter, &|| false);
+        Evaluator::new(&|_| None, &[], &|_, _| None, MAX_COST, meter, &|| false);
     let value: Value<'static> = evaluator.evaluate(node).ok()?;
     (value.cost_size() <= MAX_SIZE).then(|| Computed { value, cost: evaluator.cost() })
 }

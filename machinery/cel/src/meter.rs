@@ -2,7 +2,13 @@
 
 use std::cell::Cell;
 
+#[cfg(feature = "regex")]
+use crate::error::EvalError;
 use crate::value::Steps;
+
+/// Most that computing the constants and compiling the patterns of a schema or policy may cost: 64 of the largest patterns, or about 5,000
+/// small ones.
+const COMPILATION_LIMIT: u64 = 1_200_000;
 
 /// Counts what several evaluations cost together. Some work that upstream's costs leave out is free: once for each meter, however
 /// many evaluations share it.
@@ -17,6 +23,12 @@ impl Meter {
     #[must_use]
     pub fn new(left: u64) -> Self {
         Self { left: Cell::new(left), steps: Steps::new(left) }
+    }
+
+    /// A meter for compiling the expressions of a schema or policy: for computing constants and building regular expressions.
+    #[must_use]
+    pub fn of_compilation() -> Self {
+        Self::new(COMPILATION_LIMIT)
     }
 
     /// Returns the cost that is left.
@@ -34,5 +46,18 @@ impl Meter {
     /// Changes the cost that is left.
     pub fn set_left(&self, left: u64) {
         self.left.set(left);
+    }
+
+    /// Charges steps before they are taken.
+    ///
+    /// # Errors
+    /// [`EvalError::Budget`] if less is left.
+    #[cfg(feature = "regex")]
+    pub(crate) fn take(&self, steps: usize) -> Result<(), EvalError> {
+        let left = self.left();
+        self.steps.set_limit(left);
+        let taken = self.steps.take(steps);
+        self.set_left(left.saturating_sub(self.steps.charge()));
+        taken
     }
 }

@@ -7,6 +7,7 @@ mod fold;
 mod node;
 
 use crate::check::Checked;
+use crate::meter::Meter;
 use crate::variable::Variable;
 pub(crate) use call::IN_ERROR;
 pub(crate) use node::{Attribute, Base, By, CallNode, Computed, Fold, Node, Step};
@@ -19,13 +20,20 @@ pub(crate) struct Plan {
     pub uses: Vec<bool>,
 }
 
-/// Plans a checked tree.
+/// Plans a checked tree; the meter pays for regular expressions.
 ///
 /// # Errors
 /// A constant part can never work: `int('x')`, a regular expression that is none.
-pub(crate) fn plan(variables: &[Variable], checked: &Checked) -> Result<Plan, String> {
-    let mut planner =
-        build::Planner { checked, variables, uses: vec![false; variables.len()], locals: Vec::new() };
+#[cfg_attr(not(feature = "regex"), expect(unused_variables, reason = "there are no patterns"))]
+pub(crate) fn plan(variables: &[Variable], checked: &Checked, meter: &Meter) -> Result<Plan, String> {
+    let mut planner = build::Planner {
+        checked,
+        variables,
+        #[cfg(feature = "regex")]
+        meter,
+        uses: vec![false; variables.len()],
+        locals: Vec::new(),
+    };
     let root = planner.node(&checked.expr)?;
     Ok(Plan { root, uses: planner.uses })
 }

@@ -11,6 +11,7 @@ use portico_gostd::regexp::{self as re2, Code};
 use regex::Regex;
 
 use crate::error::EvalError;
+use crate::meter::Meter;
 
 /// Most bytes of patterns that are kept. When there are more, those that were not used for longest are forgotten.
 const MAX_KEPT: usize = 32 * 1024 * 1024;
@@ -70,12 +71,14 @@ pub fn compile(pattern: &str) -> Result<Arc<Regex>, String> {
     kept(pattern).map(|(made, _)| made)
 }
 
-/// How many bytes a compiled pattern counts as.
+/// How many bytes a compiled pattern counts as. One that is refused for its size counts as much as the largest.
 ///
 /// # Errors
-/// What is wrong with the pattern: its syntax, or its size.
+/// What is wrong with the syntax of the pattern.
 pub fn compiled_bytes(pattern: &str) -> Result<usize, String> {
-    kept(pattern).map(|(_, bytes)| bytes)
+    kept(pattern)
+        .map(|(_, bytes)| bytes)
+        .or_else(|why| re2::translate(pattern).map_or(Err(why), |_| Ok(MAX_COMPILED_BYTES)))
 }
 
 fn kept(pattern: &str) -> Result<(Arc<Regex>, usize), String> {
@@ -105,6 +108,24 @@ pub(crate) fn compile_within(
     made.map_err(|error| EvalError::new(String::from(error)))
 }
 
+/// True if a pattern is one, as far as the meter pays for compiling it: beyond that only its syntax is checked.
+pub(crate) fn is_pattern(pattern: &str, meter: &Meter) -> bool {
+    compile_metered(pattern, meter).is_ok()
+}
+
+/// A compiled pattern; None when the meter cannot pay for it.
+fn compile_metered(pattern: &str, meter: &Meter) -> Result<Option<(Arc<Regex>, usize)>, String> {
+    match compile_within(pattern, &|steps| meter.take(steps)) {
+        Err(EvalError::Budget) => translated(pattern),
+        made => made.map(Some).map_err(|error| error.to_string()),
+    }
+}
+
+/// Checks the syntax of a pattern alone.
+fn translated<T>(pattern: &str) -> Result<Option<T>, String> {
+    re2::translate(pattern).map(|_| None).map_err(|error| error.to_string())
+}
+
 /// Steps of searching a text of this length for a pattern that counts as so many bytes.
 pub(crate) fn search_steps(text: usize, compiled: usize) -> usize {
     (text / STEP_SEARCHED_BYTES).saturating_mul(compiled / SIZES[0])
@@ -121,15 +142,16 @@ pub(crate) struct Planned {
 }
 
 impl Planned {
-    /// Compiles a pattern for a program; None when all programs keep enough already: only its syntax is checked then.
+    /// Compiles a pattern for a program; None when all programs keep enough already, or the meter cannot pay for it: only its syntax
+    /// is checked then.
     ///
     /// # Errors
     /// What is wrong with the pattern: its syntax, or its size.
-    pub(crate) fn compile(pattern: &str) -> Result<Option<Self>, String> {
+    pub(crate) fn compile(pattern: &str, meter: &Meter) -> Result<Option<Self>, String> {
         if PLANNED_BYTES.load(Ordering::Relaxed) >= MAX_PLANNED_BYTES {
-            return re2::translate(pattern).map(|_| None).map_err(|error| error.to_string());
+            return translated(pattern);
         }
-        let (regex, bytes) = kept(pattern)?;
+        let Some((regex, bytes)) = compile_metered(pattern, meter)? else { return Ok(None) };
         let planned = Self { regex, bytes };
         // Counted first: what is not kept is given back when it is dropped.
         let before = PLANNED_BYTES.fetch_add(bytes, Ordering::Relaxed);
@@ -197,11 +219,21 @@ mod tests {
     #[test]
     fn programs_give_back_what_they_kept() {
         let before = PLANNED_BYTES.load(Ordering::Relaxed);
-        let planned = Planned::compile("^given back$").unwrap().unwrap();
+        let planned = Planned::compile("^given back$", &Meter::of_compilation()).unwrap().unwrap();
         assert!(planned.get().0.is_match("given back"));
         drop(planned);
         assert!(PLANNED_BYTES.load(Ordering::Relaxed) <= before + SIZES[0]);
-        assert!(Planned::compile("(a").is_err());
+        assert!(Planned::compile("(a", &Meter::of_compilation()).is_err());
+    }
+
+    #[test]
+    fn patterns_that_a_meter_cannot_pay_for_are_only_read() {
+        let meter = Meter::new(20_000);
+        let large = |number: usize| Planned::compile(&format!(r"((\pL|\pN){{30}}){{30}}{number}"), &meter);
+        let refused = (0..100).filter(|number| large(*number).is_err()).count();
+        assert!((1..5).contains(&refused), "{refused}");
+        assert!(matches!(Planned::compile("^small$", &meter), Ok(None)));
+        assert!(Planned::compile("(a", &meter).is_err(), "its syntax is still checked");
     }
 
     #[test]

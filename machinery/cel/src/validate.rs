@@ -5,6 +5,7 @@ mod formats;
 use crate::ast::{Expr, ExprKind};
 use crate::check::Checked;
 use crate::diagnostics::Issue;
+use crate::meter::Meter;
 #[cfg(feature = "regex")]
 use crate::re2;
 use crate::types::Type;
@@ -15,14 +16,15 @@ use formats::literal_formats;
 /// Function whose arguments may be of different types.
 const MIXED: &str = "format";
 
-/// Checks literals of durations, timestamps and regular expressions, and that list and map literals hold one type.
-pub(crate) fn validate(checked: &Checked) -> Vec<Issue> {
+/// Checks literals of durations, timestamps and regular expressions, and that list and map literals hold one type. The meter pays for
+/// compiling the regular expressions.
+pub(crate) fn validate(checked: &Checked, meter: &Meter) -> Vec<Issue> {
     let mut issues = Vec::new();
     walk::each(&checked.expr, &mut |expr| {
         if let ExprKind::Call { function, arguments, .. } = &expr.kind
             && let Some(argument) = arguments.first()
             && let ExprKind::Literal(literal) = &argument.kind
-            && !literal_works(function, literal)
+            && !literal_works(function, literal, meter)
         {
             issues.push(Issue::at(checked.places[argument.id], format!("invalid {function} argument")));
         }
@@ -34,7 +36,8 @@ pub(crate) fn validate(checked: &Checked) -> Vec<Issue> {
     issues
 }
 
-fn literal_works(function: &str, literal: &Value<'_>) -> bool {
+#[cfg_attr(not(feature = "regex"), expect(unused_variables, reason = "there are no patterns"))]
+fn literal_works(function: &str, literal: &Value<'_>, meter: &Meter) -> bool {
     match (function, literal) {
         ("duration", Value::String(text)) => Duration::parse(text).is_some(),
         ("duration", Value::Int(_)) => false,
@@ -43,7 +46,7 @@ fn literal_works(function: &str, literal: &Value<'_>) -> bool {
         }
         ("timestamp", Value::Int(seconds)) => Timestamp::at(*seconds, 0).is_ok(),
         #[cfg(feature = "regex")]
-        ("matches", Value::String(pattern)) => re2::compile(pattern).is_ok(),
+        ("matches", Value::String(pattern)) => re2::is_pattern(pattern, meter),
         _ => true,
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 use portico_cel::decl::FieldTypes;
-use portico_cel::{Environment, Type};
+use portico_cel::{Environment, Meter, Type};
 
 use crate::changing;
 use crate::declarations::{Declarations, Release};
@@ -40,6 +40,8 @@ pub struct Compiler {
     params: bool,
     /// Nothing where expressions may not name `variables` at all.
     variables: Option<Arc<Variables>>,
+    /// Pays for the constants and patterns of all expressions.
+    meter: Meter,
 }
 
 /// The types of the variables that there are so far.
@@ -76,7 +78,7 @@ impl Compiler {
     /// For expressions without `variables`.
     #[must_use]
     pub fn new(release: Release, params: bool) -> Self {
-        Self { release, params, variables: None }
+        Self { release, params, variables: None, meter: Meter::of_compilation() }
     }
 
     /// For expressions that may name variables, of which there are none yet.
@@ -90,14 +92,14 @@ impl Compiler {
     /// # Errors
     /// What is wrong, in upstream's words.
     pub fn check(&self, purpose: Purpose, text: &str) -> Result<Type, String> {
-        let program = expression::checked(&self.environment(purpose), text, purpose.returns())?;
+        let program = expression::checked(&self.environment(purpose), text, purpose.returns(), &self.meter)?;
         Ok(program.result_type().clone())
     }
 
     /// Compiles an expression that is evaluated later; what is wrong with it is reported then.
     #[must_use]
     pub fn compile(&self, purpose: Purpose, text: &str) -> Expression {
-        Expression::compile(&self.environment(purpose), text, purpose.returns())
+        Expression::compile(&self.environment(purpose), text, purpose.returns(), &self.meter)
     }
 
     /// Makes a variable known to what is compiled from now on. One that does not compile may be anything.

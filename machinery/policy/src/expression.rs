@@ -81,8 +81,8 @@ impl Returns {
 impl Expression {
     /// Compiles; what is wrong is kept, and is the problem of each evaluation.
     #[must_use]
-    pub(crate) fn compile(environment: &Environment, text: &str, returns: Returns) -> Self {
-        let program = checked(environment, text, returns).map(Program::without_tree);
+    pub(crate) fn compile(environment: &Environment, text: &str, returns: Returns, meter: &Meter) -> Self {
+        let program = checked(environment, text, returns, meter).map(Program::without_tree);
         Self { text: text.into(), program: program.map_err(String::into_boxed_str) }
     }
 
@@ -164,8 +164,13 @@ fn is_object(ty: &Type, name: &str) -> bool {
 }
 
 /// The program, or what is wrong in upstream's words.
-pub(crate) fn checked(environment: &Environment, text: &str, returns: Returns) -> Result<Program, String> {
-    let program = environment.compile(text).map_err(|error: CompileError| error.to_string())?;
+pub(crate) fn checked(
+    environment: &Environment,
+    text: &str,
+    returns: Returns,
+    meter: &Meter,
+) -> Result<Program, String> {
+    let program = environment.compile_within(text, meter).map_err(|error: CompileError| error.to_string())?;
     if !returns.takes(program.result_type()) {
         return Err(returns.refusal(program.result_type()));
     }

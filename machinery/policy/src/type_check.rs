@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use portico_cel::decl::FieldTypes;
 use portico_cel::library::authorization::AUTHORIZER;
-use portico_cel::{CompileError, Environment, Type};
+use portico_cel::{CompileError, Environment, Meter, Type};
 use portico_machinery::GroupVersionKind;
 
 use crate::compiler::{VARIABLES, Variables};
@@ -35,7 +35,7 @@ impl TypeCheck {
     pub fn warning(&self, expression: &str) -> Option<String> {
         let wrong = self.kinds.iter().filter_map(|(kind, environment)| {
             let GroupVersionKind { group, version, kind } = kind;
-            let error = environment.compile(expression).err()?;
+            let error = environment.compile_within(expression, &Meter::new(0)).err()?;
             Some(format!("{group}/{version}, Kind={kind}: {}\n", issues(&error)))
         });
         let wrong: Vec<String> = wrong.collect();
@@ -64,7 +64,7 @@ fn environment(object: Type, params: Option<Type>, variables: &[(&str, &str)]) -
     let fields: Arc<dyn FieldTypes> = Arc::<Variables>::clone(&known);
     environment = environment.with("variables", Type::open_object(VARIABLES, fields));
     for (name, text) in variables {
-        let compiled = environment.compile(text);
+        let compiled = environment.compile_within(text, &Meter::new(0));
         known.declare(name, compiled.map_or(Type::Dyn, |program| program.result_type().clone()));
     }
     environment

@@ -99,6 +99,7 @@ pub use options::{
     CreateOptions, DeleteOptions, FieldValidation, ListOptions, PatchOptions, Preconditions, Propagation,
     UpdateOptions, VersionMatch,
 };
+pub use portico_kit::offload::is_abandoned;
 pub use portico_store::AgeClock;
 pub use recorded::{Record, Recorded};
 pub use registry::Registry;

@@ -91,7 +91,7 @@ pub fn custom_resources() -> impl Fn(&[u8]) {
         let wrapped = [br#"{"s":"#, schema, b"}"].concat();
         if let Ok(definition) = Object::from_json(&wrapped) {
             let metadata = Metadata { types: &types, rules: &|_, _| Vec::new() };
-            let _ = validate(&definition.at(&["s"]), &Terms::NEW, metadata);
+            let _ = validate(&definition.at(&["s"]), &Terms::NEW, metadata, &|| false);
         }
         let Ok(compiled) = Structural::from_json(schema) else { return };
         let schema = Schema::structural(compiled, types.clone());

@@ -7,6 +7,8 @@ use crate::ast::{Entry, Expr, ExprKind, FieldValue, Item, operator};
 use crate::check::{Checked, Reference};
 use crate::function::{Call, Overload};
 #[cfg(feature = "regex")]
+use crate::meter::Meter;
+#[cfg(feature = "regex")]
 use crate::re2::Planned;
 use crate::types::Type;
 use crate::value::{Key, MapBuilder, Value};
@@ -19,6 +21,8 @@ const CONVERSIONS: [&str; 10] =
 pub(super) struct Planner<'c> {
     pub checked: &'c Checked,
     pub variables: &'c [Variable],
+    #[cfg(feature = "regex")]
+    pub meter: &'c Meter,
     pub uses: Vec<bool>,
     /// Names of comprehensions' variables that are alive.
     pub locals: Vec<Arc<str>>,
@@ -87,7 +91,7 @@ impl Planner<'_> {
         };
         let call = self.resolved(expr, function, nodes)?;
         #[cfg(feature = "regex")]
-        let call = with_pattern(call)?;
+        let call = with_pattern(call, self.meter)?;
         one_of(folded(call)?)
     }
 
@@ -240,9 +244,9 @@ fn indexed(nodes: Vec<Node>, optional: bool) -> Result<Node, String> {
 
 /// A regular expression that is written out must be one, and is compiled once, with the program.
 #[cfg(feature = "regex")]
-fn with_pattern(mut call: CallNode) -> Result<CallNode, String> {
+fn with_pattern(mut call: CallNode, meter: &Meter) -> Result<CallNode, String> {
     if let Some(pattern) = call.pattern() {
-        call.regex = Planned::compile(pattern)?;
+        call.regex = Planned::compile(pattern, meter)?;
         call.stops = true;
     }
     Ok(call)

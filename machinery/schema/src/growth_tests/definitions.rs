@@ -12,7 +12,7 @@ fn check(schema: &Value) -> Vec<portico_machinery::field::Error> {
     let object = Object::from_map([("s".to_owned(), schema.clone())].into_iter().collect());
     let types = object_meta_for_tests();
     let at: Cursor<'_> = object.at(&["s"]);
-    validate(&at, &Terms::NEW, Metadata { types: &types, rules: &|_, _| Vec::new() })
+    validate(&at, &Terms::NEW, Metadata { types: &types, rules: &|_, _| Vec::new() }, &|| false)
 }
 
 /// Each with as many names, so that what asks one for each of the other is seen.

@@ -48,13 +48,20 @@ use self::props::Props;
 use self::survey::Survey;
 use super::at::At;
 use super::compile_error::CompileError;
+use super::rules::Context;
 use super::rules::definition::validate as rules_of;
 
 /// Validates a schema; the cursor knows where upstream sees it. Structural errors come first; only without them defaults are
-/// validated; then each node.
+/// validated; then each node. Once `interrupted` returns true, it ends with an error.
 #[must_use]
-pub fn validate(schema: &Cursor<'_>, terms: &Terms, metadata: Metadata<'_>) -> Vec<Error> {
+pub fn validate(
+    schema: &Cursor<'_>,
+    terms: &Terms,
+    metadata: Metadata<'_>,
+    interrupted: &dyn Fn() -> bool,
+) -> Vec<Error> {
     let Some(value) = schema.value() else { return Vec::new() };
+    let context = Context::new(interrupted);
     let path = schema.path();
     let (at, props, mut errors) = (At::root(path.as_str()), Props::of(value), Errors::default());
     limits::validate(value, &at, &mut errors);
@@ -69,7 +76,7 @@ pub fn validate(schema: &Cursor<'_>, terms: &Terms, metadata: Metadata<'_>) -> V
     if sound {
         let structural = structural(value, &at);
         if structural.is_empty() && survey.defaults {
-            defaults::validate(value, &at, terms.pruned_defaults, metadata, &mut errors);
+            defaults::validate(value, &at, terms.pruned_defaults, (metadata, &context), &mut errors);
         }
         sound = structural.is_empty() && errors.len() == validated;
         errors.0.extend(structural);
@@ -77,7 +84,7 @@ pub fn validate(schema: &Cursor<'_>, terms: &Terms, metadata: Metadata<'_>) -> V
     let before = errors.len();
     nodes::validate(value, &at, terms, &mut errors);
     if sound {
-        let found = rules_of(value, &path, &errors.0.items()[before..], terms);
+        let found = rules_of(value, &path, &errors.0.items()[before..], terms, &context);
         errors.0.extend(found);
     }
     if let (true, true, Some(why)) = (terms.structural, errors.is_empty(), survey.refused) {

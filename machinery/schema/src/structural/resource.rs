@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 
-use portico_cel::DeclType;
+use portico_cel::{DeclType, Meter};
 use portico_machinery::Object;
 use portico_machinery::field::{Error, ErrorType, Path};
 use serde_json::Value;
@@ -196,7 +196,8 @@ impl CustomResource {
         old: Option<&Object>,
         interrupted: &dyn Fn() -> bool,
     ) -> Findings {
-        let compile = || rules::Tree::compile(self.schema().root(), true).map(Box::new);
+        let compile =
+            || rules::Tree::compile(self.schema().root(), true, &Meter::of_compilation()).map(Box::new);
         match self.rules.get_or_init(compile) {
             Some(tree) => rules::validate(tree, new.map(), old.map(Object::map), interrupted),
             None => Findings::default(),

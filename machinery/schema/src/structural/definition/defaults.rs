@@ -5,6 +5,7 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
+use portico_cel::Meter;
 use portico_machinery::field::{Error, Path};
 use portico_machinery::{Bounded, Object, aggregate};
 use serde_json::{Map, Value};
@@ -36,12 +37,12 @@ pub(super) fn validate(
     schema: &Value,
     at: &At<'_>,
     pruned: bool,
-    metadata: Metadata<'_>,
+    (metadata, context): (Metadata<'_>, &Context<'_>),
     errors: &mut Errors,
 ) {
     let Ok(compiled) = Structural::compile(schema) else { return };
     let root = compiled.root();
-    let (budget, context) = (rules::MAX_PER_OBJECT, Context::new(&|| false));
+    let budget = rules::MAX_PER_OBJECT;
     let mut walk = Walk { pruned, types: metadata.types, rules: metadata.rules, budget, context, errors };
     walk.node(root, at, Around { root, is_root: true, in_meta: false, rules: None, steps: &Steps::Root });
 }
@@ -62,11 +63,11 @@ struct Around<'a> {
 
 impl<'a> Around<'a> {
     /// The rules of a node that has a default, compiled where those around it are not. `kept` keeps them.
-    fn with_rules(self, node: &Node, is_object: bool, kept: &'a OnceCell<Tree>) -> Self {
+    fn with_rules(self, node: &Node, is_object: bool, (kept, meter): (&'a OnceCell<Tree>, &Meter)) -> Self {
         if self.rules.is_some() || node.default.is_none() || !node.marks.rules {
             return self;
         }
-        let rules = Tree::compile(&Arc::new(node.clone()), is_object);
+        let rules = Tree::compile(&Arc::new(node.clone()), is_object, meter);
         Self { rules: rules.map(|tree| kept.get_or_init(|| tree)), ..self }
     }
 }
@@ -105,7 +106,7 @@ struct Walk<'w> {
     rules: &'w dyn Fn(&Place<'_>, &Object) -> Vec<Error>,
     /// What expressions may still cost.
     budget: i64,
-    context: Context<'w>,
+    context: &'w Context<'w>,
     errors: &'w mut Errors,
 }
 
@@ -121,7 +122,7 @@ impl Walk<'_> {
             around
         };
         let kept = OnceCell::new();
-        let around = around.with_rules(node, is_object, &kept);
+        let around = around.with_rules(node, is_object, (&kept, &self.context.compilation));
         if let Some(default) = &node.default {
             let path = at.field("default").path();
             let found = if around.in_meta {
@@ -188,7 +189,7 @@ impl Walk<'_> {
     fn along(&mut self, default: &Value, node: &Node, tree: Option<&Tree>, path: &Path) -> Vec<Error> {
         let errors = along(default, node, path);
         let Some(tree) = tree.filter(|_| errors.is_empty()) else { return errors };
-        let (errors, left) = rules::validate_default(tree, default, path, self.budget, &self.context);
+        let (errors, left) = rules::validate_default(tree, default, path, self.budget, self.context);
         self.budget = left;
         errors
     }

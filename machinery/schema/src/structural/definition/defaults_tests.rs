@@ -34,7 +34,7 @@ fn with<T>(properties: Value, validate: impl FnOnce(&portico_machinery::Cursor<'
 
 fn errors_of(properties: Value) -> Vec<String> {
     with(properties, |schema, metadata| {
-        validate(schema, &Terms::NEW, metadata)
+        validate(schema, &Terms::NEW, metadata, &|| false)
             .iter()
             .map(|e| e.to_string().replace("s.properties[a]", "a"))
             .collect()

@@ -11,7 +11,7 @@ fn errors_of(schema: Value, terms: &Terms) -> Vec<String> {
     let object = Object::from_map(Map::from_iter([("s".to_owned(), schema)]));
     let types = defaults::tests::object_meta();
     let metadata = Metadata { types: &types, rules: &|_, _| Vec::new() };
-    validate(&object.at(&["s"]), terms, metadata).iter().map(ToString::to_string).collect()
+    validate(&object.at(&["s"]), terms, metadata, &|| false).iter().map(ToString::to_string).collect()
 }
 
 /// As [`errors_of`], for `spec` of an object.

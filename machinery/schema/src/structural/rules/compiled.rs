@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portico_cel::{CompileError, DeclType, DeclaredSizes, Environment, Language, Program, Type};
+use portico_cel::{CompileError, DeclType, DeclaredSizes, Environment, Language, Meter, Program, Type};
 
 use super::path;
 use crate::structural::model::{Node, Rule};
@@ -52,15 +52,20 @@ impl Environments {
     }
 }
 
-/// Compiles a rule of a place.
-pub(super) fn compile(rule: &Rule, node: &Node, declared: &DeclType, environments: &Environments) -> Outcome {
+/// Compiles a rule of a place. The meter pays for its constants and patterns.
+pub(super) fn compile(
+    rule: &Rule,
+    node: &Node,
+    declared: &DeclType,
+    (environments, meter): (&Environments, &Meter),
+) -> Outcome {
     let mut outcome = Outcome::default();
     if rule.rule.trim().is_empty() {
         return outcome;
     }
     let optional = rule.optional_old_self == Some(true);
     let environment = if optional { &environments.optional } else { &environments.plain };
-    let program = match environment.compile(&rule.rule) {
+    let program = match environment.compile_within(&rule.rule, meter) {
         Ok(program) if *program.result_type() == Type::Bool => program,
         Ok(_) => {
             outcome.error = Some("cel expression must evaluate to a bool".to_owned());
@@ -73,7 +78,7 @@ pub(super) fn compile(rule: &Rule, node: &Node, declared: &DeclType, environment
     };
     let sizes = DeclaredSizes(declared);
     outcome.cost = program.estimate(&sizes).max;
-    let message = match message(rule, environment) {
+    let message = match message(rule, environment, meter) {
         None => None,
         Some(Ok(program)) => {
             outcome.message_cost = program.estimate(&sizes).max;
@@ -90,11 +95,11 @@ pub(super) fn compile(rule: &Rule, node: &Node, declared: &DeclType, environment
     outcome
 }
 
-fn message(rule: &Rule, environment: &Environment) -> Option<Result<Program, String>> {
+fn message(rule: &Rule, environment: &Environment, meter: &Meter) -> Option<Result<Program, String>> {
     if rule.message_expression.is_empty() {
         return None;
     }
-    Some(match environment.compile(&rule.message_expression) {
+    Some(match environment.compile_within(&rule.message_expression, meter) {
         Ok(program) if *program.result_type() == Type::String => Ok(program),
         Ok(_) => Err("messageExpression must evaluate to a string".to_owned()),
         Err(CompileError::Compilation(why)) => Err(format!("messageExpression compilation failed: {why}")),

@@ -1,14 +1,16 @@
 //! Rules as they are written in a definition: they must compile to the right type, be followed along to old values, and
 //! not cost too much (3.1, 3.3, 3.6).
 
+use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
 
-use portico_cel::Language;
 use portico_cel::kubernetes::NEW_EXPRESSIONS;
+use portico_cel::{EvalError, Language};
 use portico_machinery::field::{Error, Path};
 use serde_json::Value;
 
 use super::compiled::{Environments, Outcome, compile};
+use super::context::Context;
 use super::cost::{MAX_PER_EXPRESSION, Total, exceeds};
 use super::limits::MAX_REQUEST_BYTES;
 use super::types;
@@ -22,18 +24,28 @@ use crate::structural::model::{Additional, JsonType, Node};
 const MEMBER: &str = "x-kubernetes-validations";
 
 /// Validates the rules of a schema that is structural. `wrong` is what else is wrong with it: rules at and above such places
-/// are not looked at. Where the schema stays as it was, what a single rule costs is not validated again.
+/// are not looked at. Where the schema stays as it was, what a single rule costs is not validated again. An interruption is an error.
 #[must_use]
-pub fn validate(schema: &Value, path: &Path, wrong: &[Error], terms: &Terms) -> Vec<Error> {
+pub(in crate::structural) fn validate(
+    schema: &Value,
+    path: &Path,
+    wrong: &[Error],
+    terms: &Terms,
+    context: &Context<'_>,
+) -> Vec<Error> {
     let Ok(compiled) = Structural::compile(schema) else { return Vec::new() };
     if !compiled.root().marks.rules {
         return Vec::new();
     }
     let language = Language::of_release(NEW_EXPRESSIONS);
-    let mut pass = Pass { language, wrong, stays: terms.stays, errors: Vec::new(), total: Total::default() };
+    let (errors, total) = Default::default();
+    let mut pass = Pass { language, wrong, stays: terms.stays, context, errors, total };
     let around = Around { often: Some(1), no_old: None, resource: true };
-    pass.node(compiled.root(), schema, path, around);
+    let ended = pass.node(compiled.root(), schema, path, around);
     let mut errors = pass.errors;
+    if ended.is_break() {
+        errors.push(Error::internal(path, &EvalError::Interrupted.to_string()));
+    }
     errors.extend(pass.total.errors(path));
     errors
 }
@@ -53,37 +65,39 @@ struct Pass<'e> {
     language: Arc<Language>,
     wrong: &'e [Error],
     stays: bool,
+    context: &'e Context<'e>,
     errors: Vec<Error>,
     total: Total,
 }
 
 impl Pass<'_> {
     /// Validates what is below a place first, then the place itself, as upstream does.
-    fn node(&mut self, node: &Node, json: &Value, path: &Path, around: Around<'_>) {
+    fn node(&mut self, node: &Node, json: &Value, path: &Path, around: Around<'_>) -> ControlFlow<()> {
         if !node.marks.rules {
-            return;
+            return Continue(());
         }
         let inside = Around { often: multiplied(around.often, how_many(node)), resource: false, ..around };
         if let (Additional::Schema(values), Some(json)) = (&node.additional, json.get("additionalProperties"))
         {
-            self.node(values, json, &path.child("additionalProperties"), inside);
+            self.node(values, json, &path.child("additionalProperties"), inside)?;
         }
         if let Some(properties) = json.get("properties").and_then(Value::as_object) {
             let here = path.child("properties");
             for (name, json) in properties {
                 if let Some(below) = node.property(name) {
-                    self.node(below, json, &here.key(name), inside);
+                    self.node(below, json, &here.key(name), inside)?;
                 }
             }
         }
         if let (Some(items), Some(json)) = (&node.items, json.get("items")) {
             let keyed = node.list_type == Some(ListType::Map);
             let no_old = around.no_old.or((!keyed).then_some(path));
-            self.node(items, json, &path.child("items"), Around { no_old, ..inside });
+            self.node(items, json, &path.child("items"), Around { no_old, ..inside })?;
         }
         if !node.rules.is_empty() && !self.is_wrong(path) {
-            self.rules(node, json, &path.child(MEMBER), around);
+            return self.rules(node, json, &path.child(MEMBER), around);
         }
+        Continue(())
     }
 
     /// Whether anything else is wrong with a place or below it.
@@ -94,16 +108,19 @@ impl Pass<'_> {
         })
     }
 
-    fn rules(&mut self, node: &Node, json: &Value, path: &Path, around: Around<'_>) {
+    fn rules(&mut self, node: &Node, json: &Value, path: &Path, around: Around<'_>) -> ControlFlow<()> {
         let Some(declared) = types::declare(node, around.resource) else {
             let why = "internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations";
             self.errors.push(Error::internal(path, why));
-            return;
+            return Continue(());
         };
         let environments = Environments::of(&declared, &self.language);
         let often = around.often.unwrap_or(MAX_REQUEST_BYTES / (declared.min_serialized_size + 1));
         for (index, rule) in node.rules.iter().enumerate() {
-            let outcome = compile(rule, node, &declared, &environments);
+            if (self.context.interrupted)() {
+                return Break(());
+            }
+            let outcome = compile(rule, node, &declared, (&environments, &self.context.compilation));
             let (path, json) = (path.index(index), json.get(MEMBER).and_then(|rules| rules.get(index)));
             let json = json.unwrap_or(&Value::Null);
             self.costs(&outcome, &path, often);
@@ -122,6 +139,7 @@ impl Pass<'_> {
                 self.errors.push(Error::invalid(&path.child("optionalOldSelf"), optional, why));
             }
         }
+        Continue(())
     }
 
     fn costs(&mut self, outcome: &Outcome, path: &Path, often: u64) {

@@ -1,5 +1,6 @@
 //! Rules of definitions and of objects, as upstream validates them.
 
+use portico_cel::Meter;
 use portico_machinery::Object;
 use serde_json::{Value, json};
 
@@ -8,7 +9,7 @@ use crate::structural::Structural;
 use crate::structural::definition::Terms;
 
 fn written(schema: &Value) -> Vec<String> {
-    let errors = definition::validate(schema, &Path::new("s"), &[], &Terms::NEW);
+    let errors = definition::validate(schema, &Path::new("s"), &[], &Terms::NEW, &Context::new(&|| false));
     errors.iter().map(ToString::to_string).collect()
 }
 
@@ -23,7 +24,7 @@ fn validated_until(
     old: Option<&Value>,
 ) -> (Vec<String>, Vec<String>) {
     let structural = Structural::compile(schema).unwrap();
-    let tree = Tree::compile(structural.root(), true).unwrap();
+    let tree = Tree::compile(structural.root(), true, &Meter::of_compilation()).unwrap();
     let object = |value: &Value| Object::from_json(value.to_string().as_bytes()).unwrap();
     let (new, old) = (object(new), old.map(object));
     let validated = validate(&tree, new.map(), old.as_ref().map(Object::map), interrupted);
@@ -56,8 +57,9 @@ fn rules_of_an_object_share_its_free_steps() {
         let value = json!("a".repeat(length));
         let rules = vec![json!({"rule": rule}); count];
         let schema = json!({"type": "string", "x-kubernetes-validations": rules});
-        let tree = Tree::compile(Structural::compile(&schema).unwrap().root(), true).unwrap();
         let context = Context::new(&|| false);
+        let structural = Structural::compile(&schema).unwrap();
+        let tree = Tree::compile(structural.root(), true, &context.compilation).unwrap();
         let (found, left) = walk::value(&tree, (&value, None), &Path::new("s"), MAX_PER_OBJECT, &context);
         assert!(found.errors.is_empty(), "{:?}", found.errors);
         MAX_PER_OBJECT - left
@@ -69,6 +71,35 @@ fn rules_of_an_object_share_its_free_steps() {
         spent(ordinary, 1_000, 300),
         300 * spent(ordinary, 1_000, 1),
         "what costs cover needs no free steps"
+    );
+}
+
+#[test]
+fn an_interruption_ends_the_validation_of_a_definition() {
+    let rules = vec![json!({"rule": "self.size() > 'a'"}); 10];
+    let schema = json!({"type": "string", "x-kubernetes-validations": rules});
+    let checks = std::cell::Cell::new(0);
+    let interrupted = || {
+        checks.set(checks.get() + 1);
+        checks.get() > 2
+    };
+    let context = Context::new(&interrupted);
+    let errors = definition::validate(&schema, &Path::new("s"), &[], &Terms::NEW, &context);
+    assert_eq!((errors.len(), checks.get()), (3, 3));
+    assert_eq!(errors[2].to_string(), "s: Internal error: operation interrupted");
+}
+
+#[test]
+fn rules_of_a_definition_share_what_building_their_patterns_may_cost() {
+    let rule = |number: usize| json!({"rule": format!(r"self.matches('((\\pL|\\pN){{30}}){{30}}{number}')")});
+    let rules: Vec<Value> = (0..100).map(rule).collect();
+    let schema = json!({"type": "string", "maxLength": 9, "x-kubernetes-validations": rules});
+    let context = Context::new(&|| false);
+    context.compilation.set_left(20_000);
+    let errors = definition::validate(&schema, &Path::new("s"), &[], &Terms::NEW, &context);
+    assert!(
+        (1..5).contains(&errors.len()),
+        "only patterns that were built are known to be too large: {errors:?}"
     );
 }
 

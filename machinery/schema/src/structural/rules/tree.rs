@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use portico_cel::kubernetes::STORED_EXPRESSIONS;
-use portico_cel::{DeclType, Language};
+use portico_cel::{DeclType, Language, Meter};
 
 use super::compiled::{Compiled, Environments, compile};
 use super::types;
@@ -30,13 +30,13 @@ pub(in crate::structural) struct Ready {
 }
 
 impl Tree {
-    /// The rules below a place; None when there are none.
-    pub fn compile(node: &Arc<Node>, resource: bool) -> Option<Self> {
+    /// The rules below a place; None when there are none. The meter pays for their constants and patterns.
+    pub fn compile(node: &Arc<Node>, resource: bool, meter: &Meter) -> Option<Self> {
         if !node.marks.rules {
             return None;
         }
-        let below = |node: &Arc<Node>| Self::compile(node, false);
-        let (declared, rules) = ready(node, resource);
+        let below = |node: &Arc<Node>| Self::compile(node, false, meter);
+        let (declared, rules) = ready(node, resource, meter);
         let named = node.properties.iter().filter(|(_, node)| sees(node));
         Some(Self {
             properties: named.filter_map(|(name, node)| Some((name.clone(), below(node)?))).collect(),
@@ -60,7 +60,7 @@ fn sees(node: &Node) -> bool {
     node.ty.is_some() || node.int_or_string
 }
 
-fn ready(node: &Node, resource: bool) -> (Option<Arc<DeclType>>, Box<[Ready]>) {
+fn ready(node: &Node, resource: bool, meter: &Meter) -> (Option<Arc<DeclType>>, Box<[Ready]>) {
     if node.rules.is_empty() {
         return (None, Box::default());
     }
@@ -73,7 +73,7 @@ fn ready(node: &Node, resource: bool) -> (Option<Arc<DeclType>>, Box<[Ready]>) {
     };
     let environments = Environments::of(&declared, &Language::of_release(STORED_EXPRESSIONS));
     let rules = node.rules.iter().map(|rule| {
-        let outcome = compile(rule, node, &declared, &environments);
+        let outcome = compile(rule, node, &declared, (&environments, meter));
         let compiled = outcome.error.map_or(Ok(outcome.compiled), Err);
         Ready { rule: rule.clone(), compiled }
     });

@@ -7,6 +7,7 @@ use portico_schema::structural::definition::{self, Terms};
 
 use super::layout::Layout;
 use super::ratchet::Demands;
+use portico_registry::is_abandoned;
 use portico_validation::Errors;
 
 /// Every version has one; where an old definition lacked some, only what is served and pruned needs one.
@@ -41,6 +42,7 @@ pub(super) fn validate(
             &schema,
             &Terms { status, stays, ..demands.terms },
             demands.metadata,
+            &is_abandoned,
         ));
     }
 }
