@@ -1,6 +1,6 @@
 //! DefaultStorageClass and DefaultIngressClass: who names no class gets the default one.
 
-use portico_machinery::Object;
+use portico_machinery::{GroupResource, Object};
 
 use crate::listing::all;
 use crate::plugin::{Mutating, MutationRequest, Plugin, Target};
@@ -51,7 +51,7 @@ impl Plugin for DefaultClass {
             if change.old.is_some() || has_class {
                 return Ok(());
             }
-            let classes = all(objects, self.classes.0, self.classes.1).await?;
+            let classes = all(objects, None, &GroupResource::new(self.classes.0, self.classes.1)).await?;
             let classes = classes.complete(&change.attributes)?;
             if let Some(class) = marked(&classes, self.marks) {
                 change.new.set(&path, class.name());

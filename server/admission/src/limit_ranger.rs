@@ -8,7 +8,7 @@ mod constraints;
 use portico_machinery::rbac::aggregate;
 use portico_machinery::{Cursor, GroupResource, Object};
 
-use crate::listing::all_in;
+use crate::listing::all;
 use crate::plugin::{Mutating, MutationRequest, Plugin, Target, Validating, ValidationRequest};
 use constraints::{Constrained, check};
 use portico_registry::{Attributes, Objects, Part, Result};
@@ -62,7 +62,7 @@ fn concerns(is_pod: bool, part: Part<'_>, old: Option<&Object>) -> bool {
 }
 
 async fn ranges(objects: &Objects, attributes: &Attributes<'_>, new: &Object) -> Result<Vec<Object>> {
-    let ranges = all_in(objects, new.namespace(), &GroupResource::new("", "limitranges")).await?;
+    let ranges = all(objects, Some(new.namespace()), &GroupResource::new("", "limitranges")).await?;
     ranges.complete(attributes)
 }
 

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use portico_machinery::{GroupResource, Object, Status};
-use portico_registry::options::ListOptions;
 use portico_registry::{Attributes, Objects, Result, stored};
 use portico_store::{Record, Snapshot, Store, Unreadable};
 
@@ -46,9 +45,9 @@ impl<T> Listing<T> {
 }
 
 impl Listing<Arc<Record>> {
-    /// The objects of a namespace. One whose key is damaged may belong to any namespace.
-    pub(crate) fn of_namespace(store: &dyn Store, snapshot: &Snapshot, namespace: &str) -> Self {
-        let objects = snapshot.range(Some(namespace), None).cloned().collect();
+    /// The objects of a namespace, or all. One whose key is damaged may belong to any namespace.
+    pub(crate) fn of_snapshot(store: &dyn Store, snapshot: &Snapshot, namespace: Option<&str>) -> Self {
+        let objects = snapshot.range(namespace, None).cloned().collect();
         let missing = store.why_incomplete(snapshot.resource());
         let unreadable = unreadable_in(snapshot, namespace);
         Self { objects, problem: problem(snapshot.resource(), missing.as_deref(), unreadable) }
@@ -60,38 +59,26 @@ impl Listing<Arc<Record>> {
     }
 }
 
-/// Objects that cannot be read and may belong to a namespace.
+/// Objects that cannot be read and may belong to a namespace, or all.
 pub(crate) fn unreadable_in<'s>(
     snapshot: &'s Snapshot,
-    namespace: &'s str,
+    namespace: Option<&'s str>,
 ) -> impl Iterator<Item = &'s Unreadable> {
     let all = snapshot.unreadable_in(None);
-    all.filter(move |object| object.may_be_in(namespace))
+    all.filter(move |object| namespace.is_none_or(|namespace| object.may_be_in(namespace)))
 }
 
-/// All objects of a resource in a namespace, decoded; none if the resource is not served.
-pub(crate) async fn all_in(
+/// Objects of a resource in a namespace, or all, decoded; none if the resource is not served.
+pub(crate) async fn all(
     objects: &Objects,
-    namespace: &str,
+    namespace: Option<&str>,
     resource: &GroupResource,
 ) -> Result<Listing<Object>> {
     let Ok(served) = objects.served(resource) else {
         return Ok(Listing::default());
     };
     let snapshot = objects.snapshot(&served).await?;
-    Ok(Listing::of_namespace(&*objects.store, &snapshot, namespace).decoded())
-}
-
-/// All objects of a resource of the cluster, decoded; none if the resource is not served.
-pub(crate) async fn all(objects: &Objects, group: &str, resource: &str) -> Result<Listing<Object>> {
-    let resource = GroupResource::new(group, resource);
-    let Ok(served) = objects.served(&resource) else {
-        return Ok(Listing::default());
-    };
-    let page = objects.list(&served, "", &ListOptions::default()).await?;
-    let missing = objects.store.why_incomplete(&served.storage);
-    let problem = problem(&resource, missing.as_deref(), page.unreadable.iter());
-    Ok(Listing { objects: page.records.iter().map(|record| stored::decode(record)).collect(), problem })
+    Ok(Listing::of_snapshot(&*objects.store, &snapshot, namespace).decoded())
 }
 
 /// Names objects that cannot be read, or reports why some may be missing, and how to repair that; `None` if there is no problem.

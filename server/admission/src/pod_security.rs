@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashSet};
 use portico_kit::metrics::Registry;
 use portico_machinery::{Cursor, GroupResource, Object, Status, aggregate, field};
 
-use crate::listing::all_in;
+use crate::listing::all;
 use crate::plugin::{Plugin, Target, Validating, ValidationRequest};
 use checks::violations;
 pub(crate) use configuration::PodSecurityConfiguration;
@@ -100,7 +100,7 @@ impl PodSecurity {
         if exempt || old.is_none() || !stricter {
             return Ok(Vec::new());
         }
-        let pods = all_in(objects, new.name(), &GroupResource::new("", "pods")).await?.objects;
+        let pods = all(objects, Some(new.name()), &GroupResource::new("", "pods")).await?.objects;
         let looked_at: Vec<&Object> =
             pods.iter().filter(|pod| !self.exempts_class(&pod.at(&["spec"]))).collect();
         Ok(existing(new.name(), now, &looked_at))

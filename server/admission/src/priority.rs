@@ -1,6 +1,6 @@
 //! Priority: a pod's number comes from its class; there is one default class at most.
 
-use portico_machinery::Object;
+use portico_machinery::{GroupResource, Object};
 
 use crate::listing::all;
 use crate::plugin::{Mutating, MutationRequest, Plugin, Target, Validating, ValidationRequest};
@@ -48,7 +48,8 @@ impl Plugin for Priority {
 async fn create(objects: &Objects, change: MutationRequest<'_>) -> Result<()> {
     let name = change.new.str_at("spec.priorityClassName").to_owned();
     let class = if name.is_empty() {
-        let classes = all(objects, GROUP, CLASSES).await?.complete(&change.attributes)?;
+        let classes =
+            all(objects, None, &GroupResource::new(GROUP, CLASSES)).await?.complete(&change.attributes)?;
         let defaults = classes.into_iter().filter(|class| class.at(&["globalDefault"]).bool());
         defaults.min_by_key(|class| class.at(&["value"]).i64().unwrap_or(0))
     } else {
@@ -92,7 +93,8 @@ async fn only_default(objects: &Objects, change: &ValidationRequest<'_>) -> Resu
     if !change.new.at(&["globalDefault"]).bool() {
         return Ok(());
     }
-    let classes = all(objects, GROUP, CLASSES).await?.complete(&change.attributes)?;
+    let classes =
+        all(objects, None, &GroupResource::new(GROUP, CLASSES)).await?.complete(&change.attributes)?;
     let other = |class: &&Object| class.at(&["globalDefault"]).bool() && class.name() != change.new.name();
     match classes.iter().find(other) {
         Some(other) => Err(change.forbidden(&format!(

@@ -124,7 +124,7 @@ impl Quotas<'_> {
         let Ok(kind) = self.objects.served(&quotas()) else { return Ok(Listing::default()) };
         self.shared.keeps_quotas.get_or_init(|| self.objects.store.keep(&kind.storage));
         let snapshot = self.objects.snapshot(&kind).await?;
-        Ok(Listing::of_namespace(&*self.objects.store, &snapshot, self.write.new.namespace()))
+        Ok(Listing::of_snapshot(&*self.objects.store, &snapshot, Some(self.write.new.namespace())))
     }
 }
 

@@ -23,7 +23,7 @@ impl Counting<'_> {
     pub(crate) fn quotas(&self, namespace: &str) -> Option<Vec<Arc<Record>>> {
         let quotas = self.store.cached(&self.encoder.kind.storage)?;
         let is_complete = self.store.why_incomplete(quotas.resource()).is_none()
-            && unreadable_in(&quotas, namespace).next().is_none();
+            && unreadable_in(&quotas, Some(namespace)).next().is_none();
         is_complete.then(|| quotas.range(Some(namespace), None).cloned().collect())
     }
 
