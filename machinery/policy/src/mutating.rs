@@ -12,7 +12,7 @@ use crate::compiler::{Compiler, Purpose};
 use crate::composition::{Composition, Evaluation};
 use crate::conditions::{Conditions, Matched};
 use crate::declarations::Release;
-use crate::expression::Expression;
+use crate::expression::{Expression, Problem};
 use crate::subject::Subject;
 
 /// Most wrong names of types that one message lists.
@@ -124,20 +124,21 @@ impl MutatingPolicy {
     /// What a change comes to for a request, within the budget of a policy.
     ///
     /// # Errors
-    /// Why it comes to nothing, in upstream's words.
-    pub fn change(&self, index: usize, subject: &Subject<'_>) -> Result<Change, String> {
+    /// Why it comes to nothing.
+    pub fn change(&self, index: usize, subject: &Subject<'_>) -> Result<Change, Problem> {
         let mut evaluation = Evaluation::new(&self.composition, subject, POLICY_BUDGET);
         let Some(mutation) = self.mutations.get(index) else {
-            return Err(format!("there is no mutation {index}"));
+            return Err(Problem::Failed(format!("there is no mutation {index}")));
         };
         let mut evaluate = |expression: &Expression| {
-            expression.compiled().map_err(str::to_owned)?;
-            evaluation.evaluate(expression).map_err(|problem| problem.message().to_owned())
+            expression.compiled().map_err(|error| Problem::Failed(error.to_owned()))?;
+            evaluation.evaluate(expression)
         };
-        match mutation {
+        let change = match mutation {
             Mutation::Configuration(expression) => configuration(&evaluate(expression)?),
             Mutation::Patch(expression) => patch(&evaluate(expression)?),
-        }
+        };
+        change.map_err(Problem::Failed)
     }
 }
 

@@ -152,7 +152,8 @@ fn changes_that_contain_values_many_times_are_refused() {
             MutatingPolicy::compile(&MutatingSource { mutations: vec![mutation], ..Default::default() });
         let work = ExpressionBudget::new(DEFAULT_COST_LIMIT);
         let change = with_subject(&work, |subject| policy.change(0, subject).map(drop));
-        let why = change.unwrap_err();
+        let problem = change.unwrap_err();
+        let why = problem.message();
         assert!(why.ends_with("actual cost limit exceeded"), "{why}");
     }
 }
@@ -165,7 +166,8 @@ fn a_message_lists_few_of_many_wrong_names() {
     let mutations = vec![MutationSource::Configuration(&configuration)];
     let policy = MutatingPolicy::compile(&MutatingSource { mutations, ..Default::default() });
     let work = ExpressionBudget::new(DEFAULT_COST_LIMIT);
-    let why = with_subject(&work, |subject| policy.change(0, subject).map(drop)).unwrap_err();
+    let problem = with_subject(&work, |subject| policy.change(0, subject).map(drop)).unwrap_err();
+    let why = problem.message();
     assert!(why.starts_with("type mismatch: unexpected type name"), "{why:.100}");
     assert_eq!((why.lines().count(), why.len() < 20_000), (10, true));
 }

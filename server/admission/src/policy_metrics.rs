@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use portico_kit::metrics::{Histogram, HistogramVec, Registry};
+use portico_policy::Problem;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
@@ -52,6 +53,14 @@ impl ErrorType {
             Self::OutOfBudget
         } else {
             Self::Invalid
+        }
+    }
+
+    /// Of a mutation that compiles.
+    pub(crate) fn of_problem(problem: &Problem) -> Self {
+        match problem {
+            Problem::OutOfBudget => Self::OutOfBudget,
+            Problem::Failed(_) => Self::Invalid,
         }
     }
 

@@ -16,6 +16,7 @@ use crate::objects::Objects;
 use crate::write::Write;
 
 pub use attributes::{Attributes, Operation, Options};
+pub use versions::VersionError;
 
 /// How a commit that was counted has ended; nothing when there was nothing to count, and nothing was written.
 pub type Charged = Option<Result<Arc<Record>, TxnError>>;

@@ -75,7 +75,9 @@ mod webhooks;
 pub mod write;
 
 pub use action::{Acting, Action, ActionRequest, Outcome};
-pub use admission::{Admission, AdmitAll, Attributes, Charged, NamespaceRules, Operation, Options};
+pub use admission::{
+    Admission, AdmitAll, Attributes, Charged, NamespaceRules, Operation, Options, VersionError,
+};
 pub use answer::{Answer, Body, ListStream, Watch, WatchFrame, WatchStream};
 pub use builtin::{KindIndexer, ResourceIndex};
 pub use call::{BODY_LIMIT, Call, Target};

@@ -64,8 +64,8 @@ pub enum DecodeError {
         error: String,
     },
     /// Another kind than the one asked for. Whether there is such a kind is not known here.
-    #[error("{} in version {} cannot be handled as a {expected}: no kind {} is registered for version {}",
-        .found.kind, quoted(&.found.version), quoted(&.found.kind), quoted(&.found.group_version().to_string()))]
+    #[error("{} in version {} cannot be handled as a {expected}: {}",
+        .found.kind, quoted(&.found.version), unregistered(.found))]
     WrongKind {
         /// What the body says it is.
         found: GroupVersionKind,
@@ -95,6 +95,18 @@ impl DecodeError {
         Status::bad_request(self.to_string())
     }
 
+    /// What is wrong, without the words about what was asked for.
+    #[must_use]
+    pub fn cause(&self) -> String {
+        match self {
+            Self::Syntax { error, head, .. } => format!("couldn't get version/kind; {error} ({head})"),
+            Self::Unrecognized { error, head, .. } => format!("{error} ({head})"),
+            Self::CannotBeHandled { error, .. } => error.clone(),
+            Self::WrongKind { found, .. } => unregistered(found),
+            Self::Configuration(_) | Self::Unconvertible(_) | Self::Version { .. } => self.to_string(),
+        }
+    }
+
     /// The same for the result of a patch: 422 on the field `patch`.
     #[must_use]
     pub fn patch_status(&self, patch: &str) -> Status {
@@ -104,20 +116,15 @@ impl DecodeError {
             | Self::Unrecognized { error, .. }
             | Self::Configuration(error)
             | Self::Unconvertible(error) => patch_status(patch, error),
-            Self::WrongKind { found, .. } => {
-                let version = found.group_version().to_string();
-                patch_status(
-                    patch,
-                    &format!(
-                        "no kind {} is registered for version {}",
-                        quoted(&found.kind),
-                        quoted(&version)
-                    ),
-                )
-            }
+            Self::WrongKind { found, .. } => patch_status(patch, &unregistered(found)),
             Self::Version { .. } => patch_status(patch, &self.to_string()),
         }
     }
+}
+
+fn unregistered(kind: &GroupVersionKind) -> String {
+    let version = kind.group_version().to_string();
+    format!("no kind {} is registered for version {}", quoted(&kind.kind), quoted(&version))
 }
 
 pub(super) fn cannot_be_handled(found: &GroupVersionKind, expected: &str, error: &str) -> Status {
@@ -147,5 +154,31 @@ pub(crate) fn head(body: &[u8]) -> String {
             let hex: String = head.iter().map(|byte| format!("{byte:02x}")).collect();
             format!("{hex}{more}")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_machinery::GroupVersion;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_leaves_out_what_was_asked_for() {
+        let found = GroupVersion::new("", "v1").kind("Bogus");
+        let wrong = DecodeError::WrongKind { found, expected: "ConfigMap".to_owned() };
+        let cause = r#"no kind "Bogus" is registered for version "v1""#;
+        assert_eq!(wrong.cause(), cause);
+        assert_eq!(
+            wrong.to_string(),
+            format!(r#"Bogus in version "v1" cannot be handled as a ConfigMap: {cause}"#)
+        );
+        let missing = DecodeError::Unrecognized {
+            expected: "Thing".to_owned(),
+            error: "Object 'Kind' is missing".to_owned(),
+            head: "{}".to_owned(),
+        };
+        assert_eq!(missing.cause(), "Object 'Kind' is missing ({})");
+        assert_eq!(DecodeError::Unconvertible("other".to_owned()).cause(), "other");
     }
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use portico_machinery::{Cursor, Object, Status};
 use portico_policy::{
-    Change, Expression, LazyObject, Matched, MutatingPolicy, MutatingSource, MutationSource, Subject,
+    Change, Expression, LazyObject, Matched, MutatingPolicy, MutatingSource, MutationSource, Problem, Subject,
 };
-use portico_registry::{Objects, Result, ServedResource};
+use portico_registry::{Objects, Result, ServedResource, VersionError};
 use portico_schema::Schema;
 use portico_schema::merge::{self, PatchError};
 
@@ -126,7 +126,7 @@ impl Round<'_> {
             };
             let checked = Checked { policy: &invocation.policy.name, binding: &invocation.binding.name };
             let error = applied.as_ref().err().map_or(ErrorType::None, |why| match policy.compiles(index) {
-                true => ErrorType::of(why),
+                true => ErrorType::of_problem(why),
                 false => ErrorType::Compile,
             });
             self.metrics.policies.mutated(checked, error, took);
@@ -135,7 +135,7 @@ impl Round<'_> {
                     changed = true;
                     *new = next;
                 }
-                Err(why) => failed.push(why),
+                Err(problem) => failed.push(problem.message().to_owned()),
             }
         }
         if changed {
@@ -210,9 +210,9 @@ async fn carry_out(
     target: &MatchTarget<'_>,
     shown: &Shown<'_>,
     change: Change,
-) -> Result<Result<Object, String>> {
+) -> Result<Result<Object, Problem>> {
     let Some(object) = shown.new.as_deref() else {
-        return Ok(Err("there is no object to change".to_owned()));
+        return Ok(Err(Problem::Failed("there is no object to change".to_owned())));
     };
     let served = shown.version.served(target);
     let (is_patch, is_typed) = (matches!(change, Change::Patch(_)), !served.is_custom());
@@ -222,10 +222,12 @@ async fn carry_out(
     };
     let changed = match changed {
         Ok(changed) => changed,
-        Err(why) => return Ok(Err(why)),
+        Err(why) => return Ok(Err(Problem::Failed(why))),
     };
     let (next, dropped) = match target.attributes.from_version(objects, served, &changed).await {
-        Err(status) if is_typed && !is_patch => return Ok(Err(inconvertible(served, &status))),
+        Err(VersionError::Undecodable(why)) if is_typed && !is_patch => {
+            return Ok(Err(Problem::Failed(inconvertible(served, &why))));
+        }
         read => read?,
     };
     // Unknown fields of custom resources are pruned.
@@ -237,8 +239,7 @@ async fn carry_out(
 }
 
 /// Message about an applied configuration whose result cannot be decoded as the kind of the object.
-fn inconvertible(served: &ServedResource, status: &Status) -> String {
-    let why = status.message.trim_start_matches("Internal error occurred: ");
+fn inconvertible(served: &ServedResource, why: &str) -> String {
     let (version, kind) = (served.info.gvk.group_version(), &served.info.gvk.kind);
     let slash = if version.group.is_empty() { "/" } else { "" };
     format!("unable to convert unstructured object to {slash}{version}, Kind={kind}: {why}")

@@ -150,6 +150,6 @@ async fn carry_out(
     let attributes = &cx.target.attributes;
     let served = shown.version.served(cx.target);
     let read = attributes.from_version(cx.objects, served, &patched).await;
-    let (changed, _) = read.map_err(Failure::Refused)?;
+    let (changed, _) = read.map_err(|error| Failure::Refused(error.into()))?;
     Ok(Mutated { changed: Some(changed), warnings })
 }

@@ -13,6 +13,31 @@ use crate::objects::Objects;
 use crate::served::ServedResource;
 use crate::typed::Part;
 
+/// Reason for which a changed object cannot be read.
+#[derive(Debug)]
+pub enum VersionError {
+    /// It is not of its kind: why.
+    Undecodable(String),
+    /// The resource has no types, or a conversion webhook failed.
+    Failed(Box<Status>),
+}
+
+impl From<Box<Status>> for VersionError {
+    fn from(status: Box<Status>) -> Self {
+        Self::Failed(status)
+    }
+}
+
+/// 500 for an object that is not of its kind.
+impl From<VersionError> for Box<Status> {
+    fn from(error: VersionError) -> Self {
+        match error {
+            VersionError::Undecodable(why) => Self::new(Status::internal(why)),
+            VersionError::Failed(status) => status,
+        }
+    }
+}
+
 impl Attributes<'_> {
     /// The resource of the request.
     #[must_use]
@@ -96,13 +121,13 @@ impl Attributes<'_> {
     /// request has it. Fields that the kind does not have are dropped, and named beside it.
     ///
     /// # Errors
-    /// 500 for what is not of the kind, or from a conversion webhook.
+    /// [`VersionError`].
     pub async fn from_version(
         &self,
         objects: &Objects,
         served: &ServedResource,
         changed: &Object,
-    ) -> Result<(Object, Vec<String>)> {
+    ) -> std::result::Result<(Object, Vec<String>), VersionError> {
         let of_resource = self.is_of_resource();
         let part = if of_resource { Part::Main } else { self.part };
         if self.operation == Operation::Connect {
@@ -110,9 +135,8 @@ impl Attributes<'_> {
             return Ok((changed.clone(), Vec::new()));
         }
         let (gvk, schema) = served.kind_of(part)?;
-        let decoded = schema
-            .retype(changed, gvk)
-            .map_err(|error| Status::internal(cause(&error.status().message, &gvk.kind)))?;
+        let decoded =
+            schema.retype(changed, gvk).map_err(|error| VersionError::Undecodable(error.cause()))?;
         let (mut object, dropped) = (decoded.object, decoded.strict);
         if !of_resource {
             return Ok((object, dropped));
@@ -134,13 +158,6 @@ impl Attributes<'_> {
     }
 }
 
-/// Cause of a decoding error, without the prefix that messages about request bodies have.
-fn cause<'m>(message: &'m str, kind: &str) -> &'m str {
-    let prefixes = [format!("cannot be handled as a {kind}: "), format!("(must be of type {kind}): ")];
-    let found = prefixes.iter().find_map(|prefix| message.split_once(prefix.as_str()));
-    found.map_or(message, |(_, cause)| cause)
-}
-
 async fn converted(
     objects: &Objects,
     custom: &crate::custom::Custom,
@@ -153,18 +170,4 @@ async fn converted(
     let mut object = objects.convert_one(custom, api_version, object).await?;
     object.set(&["apiVersion"], api_version);
     Ok(object)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_none_of_its_kind_is_described_as_upstream_does() {
-        let body = r#"Bogus in version "v1" cannot be handled as a ConfigMap: no kind "Bogus" is registered"#;
-        assert_eq!(cause(body, "ConfigMap"), r#"no kind "Bogus" is registered"#);
-        let missing = "the object provided is unrecognized (must be of type Thing): Object 'Kind' is missing";
-        assert_eq!(cause(missing, "Thing"), "Object 'Kind' is missing");
-        assert_eq!(cause("other", "Thing"), "other");
-    }
 }
