@@ -125,10 +125,12 @@ impl Remote {
         let found = discovery::fetch(&*self.inner.fetch, &job).await;
         let documents = self.inner.entries.documents();
         let mut services = self.inner.services.lock();
+        let has_answered = found.is_ok();
         let result = match found {
             Ok(found) => {
+                let result = found.result();
                 services.discovered(key, &job, found, documents);
-                Ok(())
+                result
             }
             Err(error) => {
                 services.failed(key, &job);
@@ -138,7 +140,7 @@ impl Remote {
         let touched = services.members(key);
         self.publish(&services, touched);
         drop(services);
-        if result.is_ok() {
+        if has_answered {
             self.inner.openapi.soon(key.clone());
         }
         result

@@ -1,9 +1,11 @@
 //! Fetching a service's discovery: the aggregated document, or the legacy lists of its group versions.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt;
+use futures::stream;
 use portico_gostd::json::{self, Readable};
 use portico_gostd::mime::parse_media_type;
 use portico_machinery::GroupVersion;
@@ -20,6 +22,8 @@ const ACCEPT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDis
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// A discovery document of a backend may have so many bytes.
 const MAX_BODY: usize = 4 << 20;
+/// Maximum number of lists that are fetched from one service at a time.
+const LISTS_AT_A_TIME: usize = 4;
 
 /// One round. Errors say what went wrong, for the log.
 pub(super) async fn fetch(fetch: &dyn Fetch, job: &Job) -> Result<Arc<Found>, String> {
@@ -40,7 +44,7 @@ pub(super) async fn fetch(fetch: &dyn Fetch, job: &Job) -> Result<Arc<Found>, St
         (304, Some(known)) if !etag.is_empty() => Ok(known.clone()),
         (503, _) => Err("GET /apis answered 503".to_owned()),
         (200, _) if is_aggregated(&answer.content_type) => parse(&answer).map(Arc::new),
-        _ => legacy_lists(fetch, job).await,
+        _ => Ok(Arc::new(legacy_lists(fetch, job).await)),
     }
 }
 
@@ -110,7 +114,7 @@ fn parse(answer: &Answer) -> Result<Found, String> {
             versions.insert(gv, version.into());
         }
     }
-    Ok(Found { etag: answer.etag.clone(), versions })
+    Ok(Found { etag: answer.etag.clone(), versions, is_whole: true, failures: BTreeMap::new() })
 }
 
 impl From<Version> for VersionDiscovery {
@@ -138,29 +142,40 @@ impl From<Version> for VersionDiscovery {
     }
 }
 
-/// The lists of all members, one by one; one that fails, fails the round.
-async fn legacy_lists(fetch: &dyn Fetch, job: &Job) -> Result<Arc<Found>, String> {
+/// The lists of the available members, each on its own: one that fails does not affect the others.
+async fn legacy_lists(fetch: &dyn Fetch, job: &Job) -> Found {
+    let lists = job.available.iter().cloned().map(|gv| async move {
+        let list = legacy_list(fetch, job, &gv).await;
+        (gv, list)
+    });
+    let mut lists = stream::iter(lists).buffer_unordered(LISTS_AT_A_TIME);
     let mut found = Found::default();
-    for gv in &job.members {
-        let path = gv.root();
-        let get = Get {
-            backend: &job.backend,
-            path: &path,
-            accept: "application/json",
-            if_none_match: "",
-            user: AGGREGATOR,
-            groups: &[],
-            timeout: TIMEOUT,
-            max_body: MAX_BODY,
-        };
-        let answer = fetch.get(get).await.map_err(|e| e.to_string())?;
-        if answer.status != 200 {
-            return Err(format!("GET {path} answered {}", answer.status));
+    while let Some((gv, list)) = lists.next().await {
+        match list {
+            Ok(version) => drop(found.versions.insert(gv, version)),
+            Err(reason) => drop(found.failures.insert(gv, reason)),
         }
-        let version = legacy::convert(gv, &answer.body).map_err(|e| format!("GET {path}: {e}"))?;
-        found.versions.insert(gv.clone(), version);
     }
-    Ok(Arc::new(found))
+    found
+}
+
+async fn legacy_list(fetch: &dyn Fetch, job: &Job, gv: &GroupVersion) -> Result<VersionDiscovery, String> {
+    let path = gv.root();
+    let get = Get {
+        backend: &job.backend,
+        path: &path,
+        accept: "application/json",
+        if_none_match: "",
+        user: AGGREGATOR,
+        groups: &[],
+        timeout: TIMEOUT,
+        max_body: MAX_BODY,
+    };
+    let answer = fetch.get(get).await.map_err(|e| format!("GET {path}: {e}"))?;
+    if answer.status != 200 {
+        return Err(format!("GET {path} answered {}", answer.status));
+    }
+    legacy::convert(gv, &answer.body).map_err(|e| format!("GET {path}: {e}"))
 }
 
 #[cfg(test)]

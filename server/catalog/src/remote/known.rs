@@ -1,6 +1,6 @@
 //! What is known of a service, and what to ask it for.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use portico_machinery::GroupVersion;
@@ -13,6 +13,17 @@ pub(super) struct Found {
     /// The tag of the aggregated document; empty for legacy answers, which are asked for anew each time.
     pub etag: String,
     pub versions: HashMap<GroupVersion, VersionDiscovery>,
+    /// True if one document describes the whole service: a group version that it does not name has no resources.
+    pub is_whole: bool,
+    /// Group versions whose own lists could not be fetched, with the reasons.
+    pub failures: BTreeMap<GroupVersion, String>,
+}
+
+impl Found {
+    /// The first failure, for the log, if any list could not be fetched.
+    pub fn result(&self) -> Result<(), String> {
+        self.failures.values().next().map_or(Ok(()), |reason| Err(reason.clone()))
+    }
 }
 
 /// One version 3 document.
@@ -53,6 +64,8 @@ pub(super) struct Job {
     pub backend: Arc<Backend>,
     /// Its group versions, in order.
     pub members: Vec<GroupVersion>,
+    /// Those of them whose routes are available.
+    pub available: Vec<GroupVersion>,
     /// The last good discovery of the whole service.
     pub known: Option<Arc<Found>>,
     /// The last good OpenAPI.

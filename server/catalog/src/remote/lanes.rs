@@ -42,9 +42,10 @@ impl Lanes {
         }
     }
 
-    /// Fetches as soon as there is a hand: in the lane that the service has earned.
+    /// Fetches at once from a service that is new, moved or available again: it does not wait behind services that failed.
     pub fn now(&self, key: ServiceKey) {
-        if self.suspect.retries(&key) > 0 { self.suspect.add(key) } else { self.healthy.add(key) }
+        self.suspect.forget(&key);
+        self.healthy.add(key);
     }
 
     /// Fetches shortly, so that what belongs together is done once.

@@ -1,6 +1,6 @@
 //! The services behind APIServices, their members, and the last good answers. Pure: no network, no clock.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -48,7 +48,8 @@ struct Service {
     /// Hashes of the members' discovery documents.
     discovery: HashMap<GroupVersion, String>,
     described: Arc<Described>,
-    failed: bool,
+    /// Members whose last fetch failed.
+    failed: HashSet<GroupVersion>,
     generation: u64,
 }
 
@@ -99,12 +100,14 @@ impl Services {
             service.backend = backend;
         }
         if moved || was != Some(route.available.ok) {
-            service.generation += 1;
             effect.touched.push(gv);
         }
-        // Only who can be reached is asked; who came, came back or moved is asked at once.
-        let worth = !known || moved || was != Some(true);
-        effect.fetch = (route.available.ok && worth).then_some(key);
+        // A backend that moved is asked at once if any of its routes is available: the others moved with this one.
+        let came = route.available.ok && (!known || was != Some(true));
+        if came || moved {
+            service.generation += 1;
+            effect.fetch = service.members.values().any(|available| *available).then_some(key);
+        }
         effect
     }
 
@@ -122,6 +125,7 @@ impl Services {
         if let Some(service) = self.services.get_mut(key) {
             service.members.remove(gv);
             service.discovery.remove(gv);
+            service.failed.remove(gv);
             if service.members.is_empty() {
                 self.services.remove(key);
             }
@@ -134,6 +138,7 @@ impl Services {
         service.members.values().any(|available| *available).then(|| Job {
             backend: service.backend.clone(),
             members: service.members.keys().cloned().collect(),
+            available: service.members.iter().filter(|(_, ok)| **ok).map(|(gv, _)| gv.clone()).collect(),
             known: service.known.clone(),
             described: service.described.clone(),
             generation: service.generation,
@@ -145,17 +150,30 @@ impl Services {
         self.services.get(key).map(|s| s.members.keys().cloned().collect()).unwrap_or_default()
     }
 
-    /// Takes a good answer.
+    /// Takes an answer, unless the service has moved since it was asked. A member without a list of its own keeps its last one, and is
+    /// stale if the list could not be fetched.
     pub fn discovered(&mut self, key: &ServiceKey, job: &Job, found: Arc<Found>, documents: &Documents) {
-        let Some(service) = self.services.get_mut(key) else { return };
-        service.failed = service.generation != job.generation && service.failed;
+        let service = self.services.get_mut(key);
+        let Some(service) = service.filter(|service| Arc::ptr_eq(&service.backend, &job.backend)) else {
+            return;
+        };
+        let is_latest = service.generation == job.generation;
         for gv in service.members.keys() {
             let empty = || VersionDiscovery {
                 version: gv.version.clone(),
                 freshness: "Current".to_owned(),
                 ..VersionDiscovery::default()
             };
-            let document = found.versions.get(gv).cloned().unwrap_or_else(empty);
+            let version = found.versions.get(gv).cloned();
+            let Some(document) = version.or_else(|| found.is_whole.then(empty)) else {
+                if is_latest && found.failures.contains_key(gv) {
+                    service.failed.insert(gv.clone());
+                }
+                continue;
+            };
+            if is_latest {
+                service.failed.remove(gv);
+            }
             // Structs of strings always encode.
             let json = serde_json::to_vec(&document).unwrap_or_default();
             service.discovery.insert(gv.clone(), documents.put(&json));
@@ -168,7 +186,7 @@ impl Services {
         if let Some(service) = self.services.get_mut(key)
             && service.generation == job.generation
         {
-            service.failed = true;
+            service.failed = service.members.keys().cloned().collect();
         }
     }
 
@@ -198,7 +216,7 @@ impl Services {
             group: gv.group.clone(),
             version: gv.version.clone(),
             source: Source::Aggregator,
-            stale: service.failed || !available,
+            stale: service.failed.contains(gv) || !available,
             discovery,
             resource_list: String::new(),
             openapi_v3: v3.map(|d| d.hash.clone()).unwrap_or_default(),

@@ -254,6 +254,99 @@ async fn other_answers_lead_to_the_legacy_lists_and_503_does_not() {
     w.tasks.cancel();
 }
 
+fn list(service: &str, version: &str, resource: &str) -> String {
+    format!(
+        r#"{{"kind":"APIResourceList","groupVersion":"{service}.example.com/{version}","resources":[{{"name":"{resource}","kind":"K","verbs":["get"]}}]}}"#
+    )
+}
+
+const A2: &str = "aggregator/a.example.com/v2";
+
+#[tokio::test(start_paused = true)]
+async fn a_version_whose_list_fails_leaves_the_other_versions_of_its_service_current() {
+    let w = world();
+    w.script.set_response("a", "/apis", 404, "text/plain", "", "none");
+    let (v1, v2) = ("/apis/a.example.com/v1", "/apis/a.example.com/v2");
+    w.script.set_response("a", v1, 500, "text/plain", "", "oops");
+    w.script.set_response("a", v2, 200, "application/json", "", &list("a", "v2", "things"));
+    w.remote.routes([route("a", "v1", 1, true), route("a", "v2", 1, true)]);
+    w.until("the version that answers", |all| current(all, A2)).await;
+    assert!(!current(&w.entries.all(), A));
+    w.script.set_response("a", v1, 200, "application/json", "", &list("a", "v1", "others"));
+    w.until("both versions", |all| current(all, A) && current(all, A2)).await;
+    assert_eq!(w.resources(A).await, ["others"]);
+    w.tasks.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_of_unavailable_versions_are_not_fetched_and_their_last_ones_stay() {
+    let w = world();
+    w.script.set_response("a", "/apis", 404, "text/plain", "", "none");
+    let (v1, v2) = ("/apis/a.example.com/v1", "/apis/a.example.com/v2");
+    w.script.set_response("a", v1, 200, "application/json", "", &list("a", "v1", "things"));
+    w.script.set_response("a", v2, 200, "application/json", "", &list("a", "v2", "others"));
+    w.remote.routes([route("a", "v1", 1, true), route("a", "v2", 1, false)]);
+    w.until("the available version", |all| current(all, A)).await;
+    assert_eq!(w.script.asked("a /apis/a.example.com/v2"), 0);
+    assert!(!w.entries.all().contains_key(A2));
+    w.remote.routes([route("a", "v2", 1, true)]);
+    w.until("both versions", |all| current(all, A) && current(all, A2)).await;
+    w.remote.routes([route("a", "v1", 1, false)]);
+    w.script.set_response("a", v2, 200, "application/json", "", &list("a", "v2", "newer"));
+    let other = w.entries.all()[A2].discovery.clone();
+    w.until("a refresh", |all| all[A2].discovery != other).await;
+    assert!(w.entries.all()[A].stale);
+    assert_eq!(w.resources(A).await, ["things"]);
+    w.tasks.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backend_that_is_back_does_not_wait_behind_those_that_hang() {
+    let w = world();
+    w.remote.routes([route("a", "v1", 1, true)]);
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    w.remote.routes([route("a", "v1", 1, false)]);
+    let hanging: Vec<_> = (0..100).map(|i| route(&format!("hang{i}"), "v1", 1, true)).collect();
+    w.remote.routes(hanging);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    w.serve("a", &["v1"], "things", "");
+    let before = tokio::time::Instant::now();
+    w.remote.routes([route("a", "v1", 1, true)]);
+    w.until("the one that is back", |all| current(all, A)).await;
+    assert!(before.elapsed() < Duration::from_millis(100), "{:?}", before.elapsed());
+    w.tasks.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_moved_backend_is_asked_at_once_if_any_of_its_versions_is_available() {
+    let w = world();
+    w.serve("a", &["v1", "v2"], "things", "");
+    w.remote.routes([route("a", "v1", 1, false), route("a", "v2", 1, true)]);
+    w.until("the first answer", |all| current(all, A2)).await;
+    w.serve("a", &["v1", "v2"], "moved", "");
+    w.remote.routes([route("a", "v1", 2, false), route("a", "v2", 2, true)]);
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert_eq!(w.resources(A2).await, ["moved"]);
+    w.tasks.cancel();
+}
+
+#[test]
+fn a_version_that_goes_away_while_a_fetch_runs_does_not_keep_the_others_stale() {
+    let (mut services, documents) = (Services::default(), Documents::default());
+    let mut set = |(name, route): (String, Option<Arc<Route>>)| services.set_route(&name, route).fetch;
+    let key = set(route("a", "v1", 1, true)).unwrap();
+    set(route("a", "v2", 1, true));
+    let failed = services.job(&key).unwrap();
+    services.failed(&key, &failed);
+    let job = services.job(&key).unwrap();
+    let (name, away) = route("a", "v2", 1, false);
+    services.set_route(&name, away);
+    let found = known::Found { is_whole: true, ..known::Found::default() };
+    services.discovered(&key, &job, Arc::new(found), &documents);
+    let stale = |version: &str| services.served(&GroupVersion::new("a.example.com", version)).unwrap().stale;
+    assert!(!stale("v1") && stale("v2"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn documents_of_version_3_are_fetched_by_their_address_and_version_2_is_cut() {
     let w = world();
