@@ -113,14 +113,17 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// Looks a plan up. A probe of an older plan is called off. What facades reached with other trust does not count, nor does
-    /// which addresses they could not reach when there are others.
+    /// Looks a plan up. A probe of an older plan is called off. What facades reached with other trust, or before the APIService was
+    /// moved to other addresses, does not count, nor does which addresses they could not reach when there are others.
     pub fn next(&mut self, plan: ProbePlan, now: Instant) -> Next {
         let name = plan.name.clone();
-        if let (Some(last), Some(hints)) = (self.outcomes.get(&name), self.hints.get_mut(&name)) {
-            let (trusts_like, same_targets) =
-                (last.plan.trusts_like(&plan), last.plan.targets == plan.targets);
-            hints.retain(|(_, hint)| trusts_like && (same_targets || hint.failed_at.is_none()));
+        // The plan before this one: once it is looked up, what facades report is about it.
+        let running = self.running.get(&name).map(|running| &running.plan);
+        let last = running.or_else(|| self.outcomes.get(&name).map(|outcome| &outcome.plan));
+        if let (Some(last), Some(hints)) = (last, self.hints.get_mut(&name)) {
+            let (trusts_like, same_targets) = (last.trusts_like(&plan), last.targets == plan.targets);
+            let still_counts = trusts_like && !plan.is_moved_from(last);
+            hints.retain(|(_, hint)| still_counts && (same_targets || hint.failed_at.is_none()));
         }
         if let Some(outcome) = self.outcomes.get(&name)
             && *outcome.plan == plan
@@ -345,6 +348,27 @@ mod tests {
         assert!(!cache.reached_by_facade(&canary, later), "that was before");
         assert!(matches!(cache.next(named(&other, 1), later), Next::Start { .. }));
         assert!(matches!(cache.next(named("c", 2), later), Next::Known(..)));
+    }
+
+    #[test]
+    fn what_a_facade_reached_does_not_count_once_the_apiservice_is_moved_to_another_backend() {
+        let (mut cache, now) = (Cache::default(), Instant::now());
+        let old = named("a", 1);
+        probed(&mut cache, old.clone(), true, now);
+        cache.hint("f", &old.name, None, "", now, String::new());
+        // The addresses behind the same Service changed: what facades reach is likely to be reached still.
+        probed(&mut cache, named("a", 2), false, now);
+        assert!(cache.reached_by_facade(&old.name, now));
+        let moved = ProbePlan { fingerprint: old.fingerprint + 1, ..named("a", 3) };
+        probed(&mut cache, moved.clone(), false, now);
+        assert!(!cache.reached_by_facade(&old.name, now));
+        // A facade reaches the next backend before the probe of it has ended.
+        let next = ProbePlan { fingerprint: old.fingerprint + 2, ..named("a", 4) };
+        let probe = cache.next(next.clone(), now);
+        assert!(matches!(probe, Next::Start { .. }));
+        cache.hint("f", &old.name, None, "", now, String::new());
+        assert!(matches!(cache.next(next, now), Next::Running));
+        assert!(cache.reached_by_facade(&old.name, now));
     }
 
     #[test]

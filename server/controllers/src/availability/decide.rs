@@ -96,6 +96,13 @@ impl ProbePlan {
         format!("https://{}{}", self.shown, self.path)
     }
 
+    /// Returns true if the APIService has been changed and leads to none of the addresses of an earlier plan.
+    #[must_use]
+    pub fn is_moved_from(&self, earlier: &Self) -> bool {
+        let shares = self.targets.iter().any(|target| earlier.targets.contains(target));
+        self.fingerprint != earlier.fingerprint && !shares
+    }
+
     /// Whether both accept the same certificates.
     #[must_use]
     pub fn trusts_like(&self, other: &Self) -> bool {
