@@ -1,7 +1,7 @@
 //! Patch (upstream's `patcher`): applied to the served version of the current object, again after each lost race.
 
 use portico_machinery::{GroupVersion, Object, Status};
-use portico_schema::{DecodeError, merge, patch_status};
+use portico_schema::{DecodeError, Decoded, merge, patch_status};
 
 use crate::Result;
 use crate::admission::{Attributes, Options};
@@ -37,9 +37,13 @@ impl Verbs {
             let current = self.objects.recent.stored(current);
             let mut object = current.object().clone();
             served.to_version(&mut object);
-            let (mut new, warnings) = apply(&self.objects.scheme, served, &object, patch, options)?;
-            settle_namespace(&mut new, served.info.namespaced, place.namespace)?;
-            check_identity(served, &new, place)?;
+            let has_internal = served.custom.is_none();
+            let (mut new, warnings) =
+                apply(&self.objects.scheme, served, &object, patch, options, has_internal)?;
+            let settled = settle_namespace(&mut new, served.info.namespaced, place.namespace);
+            if let Err(status) = settled.and_then(|()| check_identity(served, &new, place)) {
+                return Err(status.with_warnings(warnings));
+            }
             if let Some(error) = served.strategies.decode.unreadable(&new) {
                 return Err(Box::new(patch_status(&shown(served, &object, patch, &new), &error)));
             }
@@ -68,12 +72,14 @@ impl Verbs {
     }
 }
 
+/// Applies a patch to an object. `has_internal` is true for kinds that have an internal version upstream.
 pub(crate) fn apply(
     scheme: &Scheme,
     served: &ServedResource,
     current: &Object,
     patch: &Patch,
     options: &PatchOptions,
+    has_internal: bool,
 ) -> Result<(Object, Vec<String>)> {
     let (schema, kind) = (&served.info.schema, &served.info.gvk);
     let merged = match patch {
@@ -85,6 +91,9 @@ pub(crate) fn apply(
     settle_version(served, &mut merged);
     let (decoded, merged) = match patch {
         Patch::Strategic(_) => (schema.convert(merged, kind), None),
+        _ if has_internal && has_lost_version(current, &merged, &kind.kind) => {
+            (Ok(read_as_internal(&written(served, current, patch, &merged))), Some(merged))
+        }
         Patch::Json(_) | Patch::Merge(_) => match schema.retype(&merged, kind) {
             Ok(decoded) if decoded.strict.is_empty() => (Ok(decoded), Some(merged)),
             // Errors are reported in the order in which upstream has written the result.
@@ -105,6 +114,24 @@ pub(crate) fn apply(
         FieldValidation::Warn => Ok((decoded.object, decoded.strict)),
         FieldValidation::Ignore => Ok((decoded.object, Vec::new())),
     }
+}
+
+/// Returns true if a patch has taken away the version of an object, and not made it another kind.
+fn has_lost_version(current: &Object, merged: &Object, kind: &str) -> bool {
+    let is_unset = |field: &str| match merged.at(&[field]) {
+        at if at.is_present() => at.opt_str() == Some(""),
+        _ => true,
+    };
+    !current.api_version().is_empty() && is_unset("apiVersion") && (is_unset("kind") || merged.kind() == kind)
+}
+
+/// Decodes an object without a version as upstream does: by the Go type of its internal version, to which none of the fields of JSON
+/// belongs.
+fn read_as_internal(written: &Object) -> Decoded {
+    let fields = written.cursor().entries().map(|(field, _)| field);
+    let unknown = fields.filter(|field| !matches!(*field, "apiVersion" | "kind"));
+    let strict = unknown.map(|field| format!("unknown field {field:?}")).collect();
+    Decoded { object: Object::default(), strict }
 }
 
 /// Reads a version that is registered, but not served, as the one of the request. Versions with other fields are refused:

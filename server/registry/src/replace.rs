@@ -287,6 +287,10 @@ fn keep_all_but_status(served: &ServedResource, new: &mut Object, old: &Object) 
         kept.copy_from(new, &[field]);
     }
     kept.copy_from(new, &["metadata"]);
+    if served.custom.is_some() && new.api_version().is_empty() {
+        // Validation reports it.
+        kept.remove(&["apiVersion"]);
+    }
     for field in &rule.keeps_metadata {
         kept.copy_from(old, &["metadata", field]);
     }

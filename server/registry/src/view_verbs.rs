@@ -61,9 +61,16 @@ impl Verbs {
         for _ in 0..MAX_WRITE_ATTEMPTS {
             let current = self.parent_from(target, newer).await?;
             let shown = shown_to_writer(target, current.object())?;
-            let (view, warnings) =
-                patch::apply(&self.objects.scheme, &target.viewed.served, &shown, patch, options)?;
-            let view = identified(target, without_wish(target, view, &shown), &shown)?;
+            let (scheme, served) = (&self.objects.scheme, &target.viewed.served);
+            let has_internal = target.parent.custom.is_none();
+            let (view, warnings) = patch::apply(scheme, served, &shown, patch, options, has_internal)?;
+            let mut view = without_wish(target, view, &shown);
+            let settled =
+                system::settle_namespace(&mut view, target.parent.info.namespaced, target.place.namespace);
+            let view = match settled.and_then(|()| identified(target, view, &shown)) {
+                Ok(view) => view,
+                Err(status) => return Err(status.with_warnings(warnings)),
+            };
             newer = match self.write_view(target, &current, view, terms).await? {
                 Attempt::Done(written) => return Ok(written.with_first(warnings)),
                 Attempt::Again(newer) => newer,
@@ -91,8 +98,12 @@ impl Verbs {
             Shared::of(target).show(current.object(), &mut shown);
             let (mut view, warnings) =
                 self.merge_applied(served, target.place.part, &shown, &config, &manager, options).await?;
-            system::settle_namespace(&mut view, target.parent.info.namespaced, target.place.namespace)?;
-            let view = identified(target, view, &shown)?;
+            let settled =
+                system::settle_namespace(&mut view, target.parent.info.namespaced, target.place.namespace);
+            let view = match settled.and_then(|()| identified(target, view, &shown)) {
+                Ok(view) => view,
+                Err(status) => return Err(status.with_warnings(warnings)),
+            };
             newer = match self.write_view(target, &current, view, terms).await? {
                 Attempt::Done(written) => return Ok(written.with_first(warnings)),
                 Attempt::Again(newer) => newer,

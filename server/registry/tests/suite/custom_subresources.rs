@@ -168,6 +168,27 @@ async fn a_write_of_the_status_takes_nothing_but_the_status() {
 }
 
 #[tokio::test]
+async fn a_patch_that_takes_away_the_version_is_refused_for_the_object_and_for_its_status() {
+    let harness = with_tab().await;
+    for url in [format!("{TABS}/t"), format!("{TABS}/t/status")] {
+        for (kind, patch) in [
+            (JSON_PATCH, r#"[{"op":"remove","path":"/apiVersion"}]"#),
+            (MERGE, r#"{"apiVersion":null}"#),
+            (MERGE, r#"{"apiVersion":""}"#),
+        ] {
+            let patched = harness.patch(&url, kind, patch).await;
+            assert_eq!(patched.code, 422, "{url} {patch}: {}", patched.text);
+            assert_eq!(patched.at("details.causes.0.field"), "apiVersion", "{url} {patch}");
+        }
+    }
+    // A scale has a version of its own, which is not stored.
+    let scaled = harness.patch(&format!("{TABS}/t/scale"), MERGE, r#"{"apiVersion":null}"#).await;
+    assert_eq!(scaled.code, 200, "{}", scaled.text);
+    let scaled = harness.patch(&format!("{TABS}/t/scale"), MERGE, r#"{"metadata":{"namespace":null}}"#).await;
+    assert_eq!(scaled.code, 200, "{}", scaled.text);
+}
+
+#[tokio::test]
 async fn nothing_is_created_of_a_definition_on_its_way_out() {
     let harness = with_tab().await;
     harness.patch(&format!("{TABS}/t"), MERGE, r#"{"metadata":{"finalizers":["x.io/y"]}}"#).await;

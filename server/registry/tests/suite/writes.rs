@@ -216,6 +216,31 @@ async fn names_in_body_and_path_must_agree() {
 }
 
 #[tokio::test]
+async fn a_patch_that_takes_away_the_version_leaves_no_name() {
+    const JSON: &str = "application/json-patch+json";
+    let harness = Harness::open().await;
+    harness.post(MAPS, &object("ConfigMap", "a", r#","data":{"k":"v"}"#)).await;
+    let url = format!("{MAPS}/a");
+    let undeterminable = "the name of the object (a based on URL) was undeterminable: name must be provided";
+    for (kind, patch) in [
+        (JSON, r#"[{"op":"remove","path":"/apiVersion"}]"#),
+        (JSON, r#"[{"op":"replace","path":"/apiVersion","value":""}]"#),
+        (JSON, r#"[{"op":"remove","path":"/apiVersion"},{"op":"remove","path":"/kind"}]"#),
+        (MERGE, r#"{"apiVersion":null}"#),
+        (MERGE, r#"{"apiVersion":null,"data":5}"#),
+    ] {
+        let patched = harness.patch(&url, kind, patch).await;
+        assert_eq!((patched.code, patched.at("message").as_str()), (400, undeterminable), "{patch}");
+        let strict = harness.patch(&format!("{url}?fieldValidation=Strict"), kind, patch).await;
+        assert_eq!(strict.code, 422, "{patch}: {}", strict.text);
+        let unknown = r#"strict decoding error: unknown field "data", unknown field "metadata""#;
+        assert!(strict.at("message").ends_with(unknown), "{}", strict.text);
+    }
+    let kind = harness.patch(&url, MERGE, r#"{"kind":null}"#).await;
+    assert_eq!((kind.code, kind.at("kind").as_str()), (200, "ConfigMap"));
+}
+
+#[tokio::test]
 async fn put_creates_where_the_kind_allows_it() {
     let harness = Harness::open().await;
     assert_eq!(harness.put(&format!("{MAPS}/a"), &object("ConfigMap", "a", "")).await.code, 404);
