@@ -215,6 +215,26 @@ async fn watches_of_one_version_share_conversions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_definition_whose_ca_bundle_is_invalid_serves_nothing_until_it_is_repaired() {
+    let backend = hooks().await;
+    let portico = Portico::start().await;
+    let admin = portico.admin();
+    let sound = at(&backend, "/convert");
+    let mut broken = sound.clone();
+    broken["caBundle"] = STANDARD.encode("placeholder").into();
+    assert_eq!(admin.post(DEFINITIONS, &definition(&broken, &["v1"])).await.status, 201);
+    until("the names are accepted", || async { admin.get(&objects("v1")).await.status != 404 }).await;
+    for version in ["v1", "v2"] {
+        let list = admin.get(&objects(version)).await;
+        assert_eq!(list.status, 500, "{}", list.text());
+        assert_eq!(list.json()["reason"], "InternalError");
+    }
+    assert_eq!(create(&admin, "v1", "a", json!({"size": "3"})).await.status, 500);
+    patch(&admin, &json!({"spec": {"conversion": {"webhook": {"clientConfig": sound}}}})).await;
+    until("it is served", || async { admin.get(&objects("v1")).await.status == 200 }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_is_found_by_its_service_and_asked_in_its_own_words() {
     let backend = Backend::with_names("hooks", &[SERVER_NAME]).await;
     let portico = Portico::start().await;

@@ -67,6 +67,8 @@ pub(crate) struct Custom {
     schemas: Arc<Schemas>,
     /// Cached endpoint of the conversion webhook, from the first call on.
     endpoint: OnceLock<WebhookEndpoint>,
+    /// True if the CA bundle of the conversion webhook can be read, or there is no such webhook.
+    pub(crate) has_sound_ca_bundle: bool,
     /// How the last conversion by its webhook went.
     health: Arc<Health>,
     /// Objects written up to this revision may have been validated by an older schema.

@@ -17,6 +17,7 @@ use super::Custom;
 use super::facts::{Facts, Version, Webhook};
 use super::serving::Shared;
 use crate::Result;
+use crate::definition::is_ca_bundle;
 use crate::encoding;
 use crate::failure;
 use crate::objects::Objects;
@@ -40,7 +41,22 @@ impl Custom {
         let head = head(&format!("{group}/{}", version.name));
         let scale = version.subresources.scale.clone();
         let (facts, endpoint) = (Arc::clone(facts), OnceLock::new());
-        Some(Self { facts, stored_as, head, own, schemas, endpoint, health, since, scale, over })
+        let webhook = webhook_of(&facts);
+        let has_sound_ca_bundle =
+            webhook.is_none_or(|webhook| is_ca_bundle(&webhook.client_config.ca_bundle));
+        Some(Self {
+            facts,
+            stored_as,
+            head,
+            own,
+            schemas,
+            endpoint,
+            has_sound_ca_bundle,
+            health,
+            since,
+            scale,
+            over,
+        })
     }
 
     /// Why nobody may watch from a revision: before the definition, or before it served what it serves now, objects looked
@@ -58,8 +74,7 @@ impl Custom {
 
     /// Who converts, when it is not done by changing `apiVersion`.
     pub(crate) fn webhook(&self) -> Option<&Webhook> {
-        let conversion = self.facts.conversion();
-        conversion.webhook.as_ref().filter(|_| conversion.strategy == "Webhook")
+        webhook_of(&self.facts)
     }
 
     /// A stored object as the version that it was stored in has it now.
@@ -277,6 +292,11 @@ impl Objects {
             None => Ok(objects),
         }
     }
+}
+
+fn webhook_of(facts: &Facts) -> Option<&Webhook> {
+    let conversion = facts.conversion();
+    conversion.webhook.as_ref().filter(|_| conversion.strategy == "Webhook")
 }
 
 /// How the JSON of an object begins that is stored in this version.

@@ -16,6 +16,7 @@ const HEAD: &str = "HEAD";
 
 /// The way of a call whose path leads to a custom resource.
 pub(super) fn find<'a>(served: &Arc<ServedResource>, call: &'a Call) -> Result<Route<'a>> {
+    check_ca_bundle(served)?;
     let target = &call.target;
     let part = part(served, target)?;
     let action = verb_of(call, part)
@@ -34,6 +35,16 @@ pub(super) fn leads(served: &ServedResource, call: &Call) -> bool {
         (true, true) => matches!(call.verb.as_str(), "list" | "watch") && call.target.name.is_empty(),
         (false, false) => false,
         _ => true,
+    }
+}
+
+/// 500 while the CA bundle of the conversion webhook cannot be read: upstream cannot make the converter of the definition.
+fn check_ca_bundle(served: &ServedResource) -> Result<()> {
+    match served.custom.as_ref().is_none_or(|custom| custom.has_sound_ca_bundle) {
+        true => Ok(()),
+        false => Err(Box::new(Status::internal(
+            "error resolving resource: the CA bundle of the conversion webhook is invalid",
+        ))),
     }
 }
 
