@@ -215,6 +215,34 @@ async fn watches_of_one_version_share_conversions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn conversions_of_states_that_were_replaced_are_not_kept() {
+    let backend = hooks().await;
+    let (_portico, admin) = swapping(&backend).await;
+    let revision = |object: &Value| object["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+    let begin = revision(&admin.get(&objects("v1")).await.json());
+    let change = async |size: &str| {
+        let url = format!("{}/a", objects("v1"));
+        revision(&admin.merge(&url, &json!({"spec": {"size": size}})).await.json())
+    };
+    let (replaced, _) = (change("4").await, change("5").await);
+    let path = format!("{}?watch=true&resourceVersion={begin}", objects("v2"));
+    let mut replay =
+        Lines::new(admin.send(Request::get(path).body(Full::default()).unwrap()).await.unwrap().into_body());
+    for replicas in [4, 5] {
+        assert_eq!(replay.next().await.unwrap()["object"]["spec"], json!({"replicas": replicas}));
+    }
+    let before = reviews(&backend).len();
+    let list = admin.get(&objects("v2")).await.json();
+    assert_eq!(list["items"][0]["spec"], json!({"replicas": 5}));
+    assert_eq!(reviews(&backend).len(), before, "the watch has converted the present state");
+    let past = format!("{}?resourceVersion={replaced}&resourceVersionMatch=Exact", objects("v2"));
+    for asked in 1..3 {
+        assert_eq!(admin.get(&past).await.json()["items"][0]["spec"], json!({"replicas": 4}));
+        assert_eq!(reviews(&backend).len(), before + asked, "neither the watch nor a list has kept it");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_definition_whose_ca_bundle_is_invalid_serves_nothing_until_it_is_repaired() {
     let backend = hooks().await;
     let portico = Portico::start().await;

@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use portico_kit::lifecycle::Signal;
 use portico_machinery::status::Reason;
 use portico_machinery::{Object, Status};
-use portico_store::{Event, EventType, Record, Value};
+use portico_store::{Event, EventType, Record, Snapshot, Value};
 
 use super::Custom;
 use super::facts::{Facts, Version, Webhook};
@@ -150,8 +150,11 @@ impl Objects {
             return Ok(records);
         }
         let stored = late.iter().map(|at| Arc::clone(&records[*at])).collect();
-        for (at, converted) in late.into_iter().zip(self.convert_all(served, custom, stored).await?) {
-            if is_kept {
+        let converted = self.convert_all(served, custom, stored).await?;
+        // After the call of the webhook, during which states may have been replaced.
+        let present = is_kept.then(|| Present::of(self, served));
+        for (at, converted) in late.into_iter().zip(converted) {
+            if present.as_ref().is_some_and(|present| present.has(&converted)) {
                 self.forms.keep_converted(served.id, &converted);
             }
             records[at] = converted;
@@ -187,8 +190,9 @@ impl Objects {
         }
         let mut converted = Event::clone(&event);
         converted.record = self.incoming_shared(served, custom, &event.record).await?;
-        // Lists show it until the next event.
-        if custom.webhook().is_some() && event.event_type != EventType::Deleted {
+        // Lists show it until the next event. A watch that replays history has states that lists do not show any more.
+        let may_be_kept = custom.webhook().is_some() && event.event_type != EventType::Deleted;
+        if may_be_kept && Present::of(self, served).has(&event.record) {
             self.forms.keep_converted(served.id, &converted.record);
         }
         if let Some(before) = before {
@@ -291,6 +295,21 @@ impl Objects {
             }
             None => Ok(objects),
         }
+    }
+}
+
+/// The present states of a resource, as far as they are in memory.
+struct Present(Option<Snapshot>);
+
+impl Present {
+    fn of(objects: &Objects, served: &ServedResource) -> Self {
+        Self(objects.store.cached(&served.storage))
+    }
+
+    /// Returns false if a state is known to have been replaced: nothing made of it is worth keeping.
+    fn has(&self, record: &Record) -> bool {
+        let Some(snapshot) = &self.0 else { return true };
+        snapshot.get(&record.key).is_some_and(|present| present.revision == record.revision)
     }
 }
 

@@ -1,9 +1,11 @@
 //! What was converted for one watch, for the others of the same version that get the same event: a webhook is asked
 //! once, and all who wait for it get its failure.
 //!
-//! A bounded table by revision in which newer states push out older ones. It must not know how objects are converted.
+//! A table by revision, bounded in states and bytes, in which newer states push out older ones. It must not know how objects are
+//! converted.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use portico_store::Record;
@@ -13,21 +15,34 @@ use crate::Result;
 
 /// How many states are remembered: watches that are further apart than this convert on their own.
 const STATES: usize = 256;
+/// Maximum size of the remembered states as JSON. Larger ones are shared only with watches that wait for them.
+const BYTES: usize = 4 << 20;
 
 /// A served version and a revision.
 type Key = (u32, i64);
 type Cell = Arc<OnceCell<Result<Arc<Record>>>>;
+
 /// The last state that had this place.
-type Slot = Mutex<Option<(Key, Cell)>>;
+struct Held {
+    key: Key,
+    cell: Cell,
+    /// Size of the state; 0 while it is being converted.
+    bytes: usize,
+}
 
 /// See the module.
 pub(crate) struct Converted {
-    slots: Box<[Slot]>,
+    slots: Box<[Mutex<Option<Held>>]>,
+    /// Size of all states that are held.
+    bytes: AtomicUsize,
+    /// Slot to free next: behind the newest state, as revisions only grow.
+    oldest: AtomicUsize,
 }
 
 impl Converted {
     pub(crate) fn new() -> Self {
-        Self { slots: (0..STATES).map(|_| Mutex::default()).collect() }
+        let slots = (0..STATES).map(|_| Mutex::default()).collect();
+        Self { slots, bytes: AtomicUsize::new(0), oldest: AtomicUsize::new(0) }
     }
 
     /// The state that somebody has converted or is converting, or else what `make` gives. Failures are not kept.
@@ -36,15 +51,46 @@ impl Converted {
         F: Future<Output = Result<Arc<Record>>>,
     {
         let slot = &self.slots[(key.1.unsigned_abs() as usize).wrapping_add(key.0 as usize) % STATES];
-        let cell = match &mut *slot.lock() {
-            Some((known, cell)) if *known == key => Arc::clone(cell),
-            other => Arc::clone(&other.insert((key, Cell::default())).1),
-        };
+        let cell = self.cell(slot, key);
+        let is_made = cell.initialized();
         let made = cell.get_or_init(make).await.clone();
-        if made.is_err() {
-            slot.lock().take_if(|(_, held)| Arc::ptr_eq(held, &cell));
+        match &made {
+            Ok(_) if is_made => {}
+            Ok(record) => self.weigh(slot, &cell, record.value.json().len()),
+            Err(_) => drop(slot.lock().take_if(|held| Arc::ptr_eq(&held.cell, &cell))),
         }
         made
+    }
+
+    fn cell(&self, slot: &Mutex<Option<Held>>, key: Key) -> Cell {
+        let mut slot = slot.lock();
+        if let Some(held) = slot.as_ref().filter(|held| held.key == key) {
+            return Arc::clone(&held.cell);
+        }
+        let cell = Cell::default();
+        let before = slot.replace(Held { key, cell: Arc::clone(&cell), bytes: 0 });
+        self.release(before);
+        cell
+    }
+
+    /// Counts a state that has just been made, then frees the oldest ones that are too much.
+    fn weigh(&self, slot: &Mutex<Option<Held>>, cell: &Cell, bytes: usize) {
+        if let Some(held) =
+            slot.lock().as_mut().filter(|held| Arc::ptr_eq(&held.cell, cell) && held.bytes == 0)
+        {
+            held.bytes = bytes;
+            self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+        while self.bytes.load(Ordering::Relaxed) > BYTES {
+            let at = self.oldest.fetch_add(1, Ordering::Relaxed) % STATES;
+            // What is being converted has no size yet, and others wait for it.
+            let oldest = self.slots[at].lock().take_if(|held| held.bytes > 0);
+            self.release(oldest);
+        }
+    }
+
+    fn release(&self, held: Option<Held>) {
+        self.bytes.fetch_sub(held.map_or(0, |held| held.bytes), Ordering::Relaxed);
     }
 }
 
@@ -56,8 +102,17 @@ mod tests {
     use super::*;
 
     fn record() -> Arc<Record> {
-        let value = Value::new(b"{}".as_slice(), Indexed::default());
+        sized(2)
+    }
+
+    fn sized(bytes: usize) -> Arc<Record> {
+        let value = Value::new("x".repeat(bytes).into_bytes(), Indexed::default());
         Arc::new(Record { key: Key::new(&Resource::new("g", "r"), "", "n"), revision: 7, value })
+    }
+
+    fn remembered(converted: &Converted) -> Vec<i64> {
+        let revision = |slot: &Mutex<Option<Held>>| slot.lock().as_ref().map(|held| held.key.1);
+        converted.slots.iter().filter_map(revision).collect()
     }
 
     #[tokio::test]
@@ -81,5 +136,19 @@ mod tests {
         let (first, second, ()) =
             tokio::join!(biased; first, second, async { answer.send(record()).unwrap() });
         assert!(Arc::ptr_eq(&first.unwrap(), &second.unwrap()));
+        assert_eq!(converted.bytes.load(Ordering::Relaxed), 2, "counted once");
+    }
+
+    #[tokio::test]
+    async fn states_of_a_long_replay_leave_with_the_oldest_first_and_none_stays_that_is_too_large() {
+        let converted = Converted::new();
+        for revision in 0..2 * STATES as i64 {
+            converted.get_or_make((0, revision), || async { Ok(sized(BYTES / 8)) }).await.unwrap();
+            assert!(converted.bytes.load(Ordering::Relaxed) <= BYTES);
+        }
+        let last = 2 * STATES as i64 - 1;
+        assert_eq!(remembered(&converted), (last - 7..=last).collect::<Vec<_>>());
+        converted.get_or_make((0, last + 1), || async { Ok(sized(BYTES + 1)) }).await.unwrap();
+        assert_eq!((remembered(&converted), converted.bytes.load(Ordering::Relaxed)), (Vec::new(), 0));
     }
 }
