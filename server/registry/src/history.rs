@@ -12,13 +12,14 @@ use futures::future::join_all;
 use portico_kit::spans;
 use portico_machinery::{GroupVersionKind, Object, Status, time};
 use portico_schema::managed::{Managed, Manager};
-use portico_store::{Key, ListAt, PastQuery, PastState, Record, Scope, ask_once};
+use portico_store::{Key, ListAt, PastQuery, PastState, PastStates, Record, Scope, ask_once};
 use serde::Deserialize;
 
 use crate::Result;
 use crate::admission::{Attributes, Options};
 use crate::create::Origin;
 use crate::failure;
+use crate::long_work::MAX_INLINE_BYTES;
 use crate::managed_fields::Tracked;
 use crate::options::UpdateOptions;
 use crate::registry::Registry;
@@ -58,6 +59,8 @@ pub struct PastObject {
     pub more: bool,
     /// From which revision on no state is missing.
     pub complete_from: i64,
+    /// True if work on all states has to leave the thread that serves a connection.
+    pub is_large: bool,
 }
 
 /// A page of what there was.
@@ -113,16 +116,41 @@ struct Owner {
 }
 
 impl Registry {
-    /// The states that an object has had.
+    /// The states that an object has had, decoded on the threads for long work if they are large.
     ///
     /// # Errors
     /// 503 when the store cannot be read.
     pub async fn past(
         &self,
+        served: &Arc<ServedResource>,
+        place: (&str, &str),
+        range: PastRange,
+    ) -> Result<PastObject> {
+        let found = self.find_past(served, place, range).await?;
+        let is_large = is_large(&found.states);
+        let (registry, served) = (self.clone(), Arc::clone(served));
+        let work = async move { registry.decode_past(&served, found, range.since).await };
+        self.objects().compute(is_large, spans::current().around(ask_once(work))).await
+    }
+
+    /// The states that an object has had, decoded on this thread.
+    async fn past_here(
+        &self,
+        served: &ServedResource,
+        place: (&str, &str),
+        range: PastRange,
+    ) -> Result<PastObject> {
+        let found = self.find_past(served, place, range).await?;
+        Ok(self.decode_past(served, found, range.since).await)
+    }
+
+    /// The states that an object has had, as they are kept.
+    async fn find_past(
+        &self,
         served: &ServedResource,
         (namespace, name): (&str, &str),
         range: PastRange,
-    ) -> Result<PastObject> {
+    ) -> Result<PastStates> {
         let PastRange { since, before, limit } = range;
         let query = PastQuery { key: Key::new(&served.storage, namespace, name), before, limit };
         let mut found = self.store().past(query).await.map_err(|error| failure::of_read(error, 0))?;
@@ -130,8 +158,13 @@ impl Registry {
             found.states.truncate(end);
             found.more = false;
         }
+        Ok(found)
+    }
+
+    async fn decode_past(&self, served: &ServedResource, found: PastStates, since: i64) -> PastObject {
         let records = found.states.iter().filter_map(|state| state.state.as_ref().ok().cloned());
         let mut shown = self.past_objects(served, records.collect()).await.into_iter();
+        let is_large = is_large(&found.states);
         let states = found.states.into_iter().map(|state| {
             let object = match &state.state {
                 Ok(_) => shown.next().unwrap_or_else(|| Err("it was not converted".to_owned())),
@@ -139,11 +172,12 @@ impl Registry {
             };
             Past { state, object }
         });
-        Ok(PastObject {
+        PastObject {
             states: states.collect(),
             more: found.more,
             complete_from: found.complete_from.max(since),
-        })
+            is_large,
+        }
     }
 
     /// Converts past states to the version of the request by one review; if it fails, by one review for each, concurrently.
@@ -263,7 +297,7 @@ impl Registry {
         let mut looked_at = 0;
         while looked_at < MAX_LOOKED_AT {
             let range = PastRange { since: wanted.since, before, limit: LOOKED_AT_ONCE };
-            let past = self.past(served, (place.namespace, place.name), range).await?;
+            let past = self.past_here(served, (place.namespace, place.name), range).await?;
             looked_at += past.states.len();
             before = past.states.last().map(|past| past.state.revision());
             for past in past.states {
@@ -372,6 +406,12 @@ impl Registry {
         let found = self.objects().read(&served, namespace, &owner.name).await?;
         Ok(found.is_none_or(|record| record.value.uid() != owner.uid))
     }
+}
+
+/// Returns true if decoding these states takes longer than a serving thread may.
+fn is_large(states: &[PastState]) -> bool {
+    let records = states.iter().filter_map(|state| state.state.as_ref().ok());
+    records.map(|record| record.value.json().len()).sum::<usize>() > MAX_INLINE_BYTES
 }
 
 /// A stored object in the version of the request.

@@ -6,14 +6,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{Stream, TryStreamExt, stream};
+use portico_kit::spans;
 use portico_machinery::{GroupVersionResource, Object, RequestInfo, Status};
 use portico_proto::history as pb;
 use portico_proto::history::history_server::History;
 use portico_proto::history::list_request::At;
 use portico_registry::{
-    Context, Past, PastRange, Registry, Restoration, ServedResource, Target, last_change, last_manager,
+    Context, Past, PastObject, PastRange, Registry, Restoration, ServedResource, Target, last_change,
+    last_manager,
 };
-use portico_store::EventType;
+use portico_store::{EventType, ask_once};
 use tonic::{Request, Response};
 
 use super::{Hold, RpcResult, authorize_message, caller, recorded, refused};
@@ -143,23 +145,9 @@ impl History for HistoryService {
         let revision = latest.map_err(|error| refused(Status::unavailable(error.to_string())))?;
         let range = PastRange { since: allowed.since, before, limit };
         let past = self.registry.past(&allowed.served, place, range).await.map_err(refused)?;
-        let mut answer = pb::StatesResponse {
-            states: Vec::new(),
-            more: past.more,
-            complete_from: past.complete_from,
-            revision,
-        };
-        let mut bytes = 0;
-        for (at, state_at) in past.states.iter().enumerate() {
-            let before = past.states.get(at + 1).and_then(|before| before.object.as_ref().ok());
-            let state = state(state_at, before, objects);
-            bytes += state.object.len();
-            if bytes > MAX_OBJECT_BYTES && at > 0 {
-                answer.more = true;
-                break;
-            }
-            answer.states.push(state);
-        }
+        let is_large = past.is_large;
+        let answered = async move { states_response(&past, revision, objects) };
+        let answer = self.registry.objects().compute(is_large, answered).await.map_err(refused)?;
         Ok(Response::new(answer))
     }
 
@@ -213,12 +201,18 @@ fn listed(
         let (namespace, name) = (allowed.namespace.clone(), allowed.target.name.clone());
         async move {
             let Some(after) = next else { return Ok(None) };
-            let page =
-                registry.list_past(&served, (&namespace, &name), revision, (after, LISTED_AT_ONCE)).await;
-            let page = page.map_err(refused)?;
-            let objects = page.objects.iter().map(|object| Bytes::from(object.to_json())).collect();
-            let parts = parts(revision, objects, page.unreadable);
-            RpcResult::Ok(Some((stream::iter(parts.into_iter().map(RpcResult::Ok)), page.next.map(Some))))
+            let threads = registry.clone();
+            let work = async move {
+                let place = (&*namespace, &*name);
+                let page = registry.list_past(&served, place, revision, (after, LISTED_AT_ONCE)).await?;
+                let objects = page.objects.iter().map(|object| Bytes::from(object.to_json())).collect();
+                Ok((parts(revision, objects, page.unreadable), page.next))
+            };
+            // Decoding a page takes long.
+            let work = spans::current().around(ask_once(work));
+            let page = threads.objects().compute(true, work).await.and_then(|page| page);
+            let (parts, next) = page.map_err(refused)?;
+            RpcResult::Ok(Some((stream::iter(parts.into_iter().map(RpcResult::Ok)), next.map(Some))))
         }
     });
     parts.try_flatten()
@@ -239,6 +233,28 @@ fn parts(revision: i64, mut objects: VecDeque<Bytes>, unreadable: Vec<String>) -
         }
     }
     parts
+}
+
+/// The states of an object in one message that is not too large.
+fn states_response(past: &PastObject, revision: i64, objects: bool) -> pb::StatesResponse {
+    let mut answer = pb::StatesResponse {
+        states: Vec::new(),
+        more: past.more,
+        complete_from: past.complete_from,
+        revision,
+    };
+    let mut bytes = 0;
+    for (at, state_at) in past.states.iter().enumerate() {
+        let before = past.states.get(at + 1).and_then(|before| before.object.as_ref().ok());
+        let state = state(state_at, before, objects);
+        bytes += state.object.len();
+        if bytes > MAX_OBJECT_BYTES && at > 0 {
+            answer.more = true;
+            break;
+        }
+        answer.states.push(state);
+    }
+    answer
 }
 
 fn state(past: &Past, before: Option<&Object>, objects: bool) -> pb::State {

@@ -9,7 +9,7 @@ use futures::StreamExt;
 use portico_kit::offload::Offload;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::GroupResource;
-use portico_registry::{Body, Context, MAX_INLINE_BYTES, Restoration};
+use portico_registry::{Body, Context, MAX_INLINE_BYTES, PastRange, Restoration};
 use tokio::sync::oneshot;
 
 use crate::custom_resources::defined;
@@ -201,6 +201,25 @@ async fn a_past_state_is_restored_on_the_threads_for_long_work() {
     drop(thread);
     assert_eq!(restored.await.unwrap().revision, revision);
     assert_eq!(harness.get(&url).await.at("spec.first"), "ok");
+}
+
+#[tokio::test]
+async fn past_states_are_decoded_on_the_threads_for_long_work_if_they_are_large() {
+    let harness = Harness::open().await;
+    let registry = &harness.registry;
+    assert_eq!(harness.post(CONFIG_MAPS, &object("ConfigMap", "small", "")).await.code, 201);
+    assert_eq!(harness.post(CONFIG_MAPS, &large("large")).await.code, 201);
+    let served = registry.objects().served(&GroupResource::new("", "configmaps")).unwrap();
+    let range = PastRange { since: 0, before: None, limit: 100 };
+    let thread = BusyThread::start().await;
+    registry.offload_to(Arc::clone(&thread.offload));
+    let small = registry.past(&served, ("default", "small"), range).await.unwrap();
+    assert_eq!((small.states.len(), small.is_large), (1, false));
+    let mut decoded = Box::pin(registry.past(&served, ("default", "large"), range));
+    thread.gets("a large state", &mut decoded).await;
+    drop(thread);
+    let large = decoded.await.unwrap();
+    assert!(large.is_large && large.states[0].object.is_ok());
 }
 
 /// Lists of lists of aliases, almost as many as a text of this size may expand to, with a comment of so many bytes.
