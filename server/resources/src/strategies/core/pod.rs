@@ -3,6 +3,7 @@
 mod create;
 mod defaults;
 mod ephemeral;
+mod metadata;
 mod resize;
 mod selectable;
 mod status;
@@ -89,14 +90,22 @@ impl SubresourceStrategy for Pod {
 
     fn validate_subresource(&self, subresource: &str, new: &Object, old: &Object, errors: &mut Errors) {
         match subresource {
-            "ephemeralcontainers" => {
-                validate_content(new, errors);
-                ephemeral::validate(new, old, errors);
-            }
-            "resize" => {
-                validate_content(new, errors);
-                resize::validate(new, old, errors);
-            }
+            "ephemeralcontainers" => match ephemeral::refusal(old) {
+                Some(refusal) => errors.push(refusal),
+                None => {
+                    validate_content(new, errors);
+                    ephemeral::validate(new, old, errors);
+                }
+            },
+            "resize" => match resize::refusal(old) {
+                Some(refusal) => errors.push(refusal),
+                None => {
+                    let mut found = Errors::new();
+                    validate_content(new, &mut found);
+                    resize::validate(new, old, &mut found);
+                    errors.append(&mut found);
+                }
+            },
             _ => {}
         }
     }

@@ -1,25 +1,30 @@
 //! The subresource `ephemeralcontainers`: containers that are added to a running pod for a look inside.
 
 use portico_machinery::Object;
+use portico_machinery::field::Error;
 
+use super::metadata;
 use portico_validation::Errors;
 use portico_validation::pod_spec::MIRROR;
 
-/// Only the ephemeral containers are taken.
+/// Takes only the ephemeral containers.
 pub(super) fn prepare(new: &mut Object, old: &Object) {
     let mut kept = old.clone();
     kept.copy_from(new, &["spec", "ephemeralContainers"]);
-    kept.copy_from(new, &["metadata", "resourceVersion"]);
+    metadata::keep(&mut kept, new, old);
     *new = kept;
 }
 
-/// What is there stays as it is.
+/// The reason why a pod takes no ephemeral containers, which replaces everything else that is wrong.
+pub(super) fn refusal(old: &Object) -> Option<Error> {
+    old.annotation(MIRROR)
+        .map(|_| Error::forbidden(&"[]".into(), "static pods do not support ephemeral containers"))
+}
+
+/// Existing ephemeral containers stay as they are.
 pub(super) fn validate(new: &Object, old: &Object, errors: &mut Errors) {
     let path = ["spec", "ephemeralContainers"];
     let (now, then) = (new.at(&path), old.at(&path));
-    if old.annotation(MIRROR).is_some() {
-        errors.push(now.forbidden("static pods do not support ephemeral containers"));
-    }
     for before in then.items() {
         let name = before.field("name").str();
         match now.items().find(|container| container.field("name").str() == name) {

@@ -3,17 +3,23 @@
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object};
 
-use portico_validation::Errors;
-use portico_validation::pod_spec::quality;
-use portico_validation::pod_spec::{MIRROR, is_sidecar};
+use super::metadata;
+use portico_validation::pod_spec::{MIRROR, is_sidecar, quality};
+use portico_validation::{Errors, checks};
 
-/// Only resources and their policies are taken.
+const LISTS: [&str; 2] = ["initContainers", "containers"];
+const ONLY_CPU_AND_MEMORY: &str = "only cpu and memory resources are mutable";
+
+/// Takes only resources and their policies.
 pub(super) fn prepare(new: &mut Object, old: &Object) {
+    let count = |object: &Object, list| object.at(&["spec", list]).len();
+    if LISTS.iter().any(|list| count(new, list) != count(old, list)) {
+        // Validation reports that containers may not be added or removed.
+        return;
+    }
     let mut kept = old.clone();
-    for list in ["containers", "initContainers"] {
-        let same_shape = new.at(&["spec", list]).len() == old.at(&["spec", list]).len();
-        if !same_shape {
-            // Validated later: containers may not come and go.
+    for list in LISTS {
+        if names(new, list) != names(old, list) {
             kept.copy_from(new, &["spec", list]);
             continue;
         }
@@ -25,50 +31,59 @@ pub(super) fn prepare(new: &mut Object, old: &Object) {
         let mut wanted = wanted.iter();
         kept.edit_each(&["spec", list], |container| {
             if let Some(wanted) = wanted.next() {
-                for field in ["name", "resources", "resizePolicy"] {
+                for field in ["resources", "resizePolicy"] {
                     container.copy_from(wanted, &[field]);
                 }
             }
         });
     }
     kept.copy_from(new, &["spec", "resources"]);
-    kept.copy_from(new, &["metadata", "resourceVersion"]);
+    metadata::keep(&mut kept, new, old);
     *new = kept;
 }
 
-/// Validates a resize.
+fn names<'a>(pod: &'a Object, list: &'a str) -> Vec<&'a str> {
+    pod.at(&["spec", list]).items().map(|container| container.field("name").str()).collect()
+}
+
+/// The reason why a pod cannot be resized at all, which replaces everything else that is wrong.
+pub(super) fn refusal(old: &Object) -> Option<Error> {
+    let text = match old.annotation(MIRROR) {
+        Some(_) => "static pods cannot be resized",
+        None if old.str_at("spec.os.name") == "windows" => "windows pods cannot be resized",
+        None => return None,
+    };
+    Some(Error::forbidden(&"[]".into(), text))
+}
+
+/// Validates a resize; `errors` are those of the pod itself.
 pub(super) fn validate(new: &Object, old: &Object, errors: &mut Errors) {
     let (new_spec, old_spec) = (new.at(&["spec"]), old.at(&["spec"]));
-    if old.annotation(MIRROR).is_some() {
-        errors.push(Error::forbidden(&"[]".into(), "static pods cannot be resized"));
-        return;
-    }
-    if old.str_at("spec.os.name") == "windows" {
-        errors.push(Error::forbidden(&"[]".into(), "windows pods cannot be resized"));
-        return;
-    }
-    if lacks_support(old) {
-        errors.push(new_spec.forbidden("Pod running on node without support for resize"));
-    }
     if quality::class(&new_spec) != quality::class(&old_spec) {
         // The class in the status, which is the one that must stay.
         let printed = format!("{:?}", new.str_at("status.qosClass"));
         let text = "Pod QOS Class may not change as a result of resizing";
         errors.push(Error::invalid_printed(&new_spec.path(), &printed, text));
     }
-    let mut others_changed = pod_level(&new_spec, &old_spec, errors);
-    for list in ["containers", "initContainers"] {
+    if lacks_support(old) {
+        errors.push(new_spec.forbidden("Pod running on node without support for resize"));
+    }
+    pod_level(&new_spec, &old_spec, errors);
+    if !same_order(&new_spec, &old_spec, errors) {
+        return;
+    }
+    for list in LISTS {
         let (now, then) = (new_spec.field(list), old_spec.field(list));
-        if now.len() != then.len() {
-            errors.push(now.forbidden(&format!("{list} may not be added or removed on resize")));
-            return;
-        }
         for (now, then) in now.items().zip(then.items()) {
-            others_changed |= container(&now, &then, list, errors);
+            match list {
+                "containers" => container(&now, &then, &new_spec, errors),
+                _ => init_container(&now, &then, errors),
+            }
         }
     }
-    if others_changed {
-        errors.push(new_spec.forbidden("only cpu and memory resources are mutable"));
+    let (now, then) = (new_spec.field("resources"), old_spec.field("resources"));
+    if errors.is_empty() && !is_set(&now) && !is_set(&then) && !now.same_as(&then) {
+        errors.push(new_spec.forbidden(ONLY_CPU_AND_MEMORY));
     }
 }
 
@@ -80,43 +95,67 @@ fn lacks_support(pod: &Object) -> bool {
         .is_some_and(|status| !status.field("resources").is_present())
 }
 
-/// Whether anything else than cpu and memory changed.
-fn container(now: &Cursor<'_>, then: &Cursor<'_>, list: &str, errors: &mut Errors) -> bool {
-    if now.field("name").str() != then.field("name").str() {
-        let text = format!("{list} may not be renamed or reordered on resize");
-        errors.push(now.field("name").forbidden(&text));
-        return false;
-    }
-    let (new, old) = (now.field("resources"), then.field("resources"));
-    for (field, text) in
-        [("requests", "resource requests cannot be removed"), ("limits", "resource limits cannot be removed")]
-    {
-        if removed(&new.field(field), &old.field(field)) {
-            errors.push(new.field(field).forbidden(text));
+/// Reports containers that come, go, move or have another name. Returns true if there are none.
+fn same_order(new: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) -> bool {
+    let before = errors.len();
+    for list in LISTS {
+        let (now, then) = (new.field(list), old.field(list));
+        if now.len() != then.len() {
+            errors.push(now.forbidden(&format!("{list} may not be added or removed on resize")));
+            continue;
+        }
+        for (now, then) in now.items().zip(then.items()) {
+            if now.field("name").str() != then.field("name").str() {
+                let text = format!("{list} may not be renamed or reordered on resize");
+                errors.push(now.field("name").forbidden(&text));
+            }
         }
     }
+    errors.len() == before
+}
+
+fn container(now: &Cursor<'_>, then: &Cursor<'_>, spec: &Cursor<'_>, errors: &mut Errors) {
+    removals(now, then, "resource", errors);
+    if changes_others(now, then) {
+        errors.push(spec.forbidden(ONLY_CPU_AND_MEMORY));
+    }
+}
+
+fn init_container(now: &Cursor<'_>, then: &Cursor<'_>, errors: &mut Errors) {
+    removals(now, then, "resource", errors);
+    if changes_others(now, then) {
+        errors
+            .push(now.forbidden("only cpu and memory resources for init or sidecar containers are mutable"));
+    }
     let restarts =
-        now.field("resizePolicy").items().any(|p| p.field("restartPolicy").str() == "RestartContainer");
-    if list == "initContainers" && !is_sidecar(now) && restarts {
-        let text = "must not be set to 'RestartContainer' for non-sidecar initContainers";
-        errors.push(now.field("resizePolicy").forbidden(text));
+        now.field("resizePolicy").items().filter(|p| p.field("restartPolicy").str() == "RestartContainer");
+    if !is_sidecar(now) && !now.same_as(then) {
+        let text = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized";
+        restarts.for_each(|_| errors.push(now.forbidden(text)));
     }
-    let others = other_resources(&new, &old)
+}
+
+/// Reports amounts that were there and are no longer.
+fn removals(now: &Cursor<'_>, then: &Cursor<'_>, of: &str, errors: &mut Errors) {
+    let (new, old) = (now.field("resources"), then.field("resources"));
+    for field in ["requests", "limits"] {
+        let (now, then) = (new.field(field), old.field(field));
+        if then.entries().any(|(name, _)| now.entry_str(name).is_none()) {
+            errors.push(now.forbidden(&format!("{of} {field} cannot be removed")));
+        }
+    }
+}
+
+/// True if anything but amounts of cpu and memory changed. A container that has claims always counts as changed: the
+/// comparison takes them away from the new one.
+fn changes_others(now: &Cursor<'_>, then: &Cursor<'_>) -> bool {
+    let (new, old) = (now.field("resources"), then.field("resources"));
+    other_amounts(&new, &old)
         || !now.field("resizePolicy").same_as(&then.field("resizePolicy"))
-        || !new.field("claims").is_empty();
-    if others && list == "initContainers" {
-        let text = "only cpu and memory resources for init or sidecar containers are mutable";
-        errors.push(Error::forbidden(&"spec".into(), text));
-        return false;
-    }
-    others
+        || !old.field("claims").is_empty()
 }
 
-fn removed(new: &Cursor<'_>, old: &Cursor<'_>) -> bool {
-    ["cpu", "memory"].iter().any(|name| old.entry_str(name).is_some() && new.entry_str(name).is_none())
-}
-
-fn other_resources(new: &Cursor<'_>, old: &Cursor<'_>) -> bool {
+fn other_amounts(new: &Cursor<'_>, old: &Cursor<'_>) -> bool {
     ["limits", "requests"].iter().any(|field| {
         let (now, then) = (new.field(field), old.field(field));
         let differs = |a: &Cursor<'_>, b: &Cursor<'_>| {
@@ -128,25 +167,21 @@ fn other_resources(new: &Cursor<'_>, old: &Cursor<'_>) -> bool {
     })
 }
 
-fn pod_level(new: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) -> bool {
+fn is_set(resources: &Cursor<'_>) -> bool {
+    ["requests", "limits"].iter().any(|field| !resources.field(field).is_empty())
+}
+
+fn pod_level(new: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     let (now, then) = (new.field("resources"), old.field("resources"));
-    if !then.is_present() {
-        return false;
+    if !is_set(&now) && !is_set(&then) {
+        return;
     }
-    if !now.is_present() {
+    if then.is_present() && !now.is_present() {
         errors.push(now.forbidden("pod-level resources cannot be removed"));
-        return false;
+        return;
     }
-    for (field, text) in [
-        ("requests", "pod-level resource requests cannot be removed"),
-        ("limits", "pod-level resource limits cannot be removed"),
-    ] {
-        if removed(&now.field(field), &then.field(field)) {
-            errors.push(now.field(field).forbidden(text));
-        }
+    removals(new, old, "pod-level resource", errors);
+    if other_amounts(&now, &then) || !checks::same(&now.field("claims"), &then.field("claims")) {
+        errors.push(new.forbidden("only cpu and memory resources are mutable at pod-level"));
     }
-    if other_resources(&now, &then) {
-        errors.push(now.forbidden("only cpu and memory resources are mutable at pod-level"));
-    }
-    false
 }
