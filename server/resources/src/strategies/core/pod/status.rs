@@ -1,6 +1,10 @@
 //! Writes of a pod's status: what stays, and what may not be set.
 
+mod claims;
+mod containers;
+
 use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
 
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object, names};
@@ -33,6 +37,8 @@ pub(super) fn prepare(new: &mut Object, old: &Object) {
         }
         seen.push(kind);
     });
+    claims::drop_disabled(new, old);
+    containers::drop_disabled(new, old);
 }
 
 /// Validates a status.
@@ -52,21 +58,18 @@ pub(super) fn validate(new: &Object, old: &Object, errors: &mut Errors) {
         }
     }
     nominated_node(new, old, errors);
-    for (list, one) in [("podIPs", "podIP"), ("hostIPs", "hostIP")] {
+    for list in ["podIPs", "hostIPs"] {
         addresses(&now.field(list), &then.field(list), errors);
-        let first = now.field(list).items().next();
-        if let Some(first) =
-            first.filter(|first| list == "hostIPs" && first.field("ip").str() != now.field(one).str())
-        {
-            errors.push(Error::invalid(
-                &first.path().child("ip"),
-                first.field("ip").str(),
-                "must be equal to `hostIP`",
-            ));
-        }
+    }
+    if let Some(first) = now.field("hostIPs").items().next().map(|first| first.field("ip").str().to_owned())
+        && first != now.field("hostIP").str()
+    {
+        let path = now.field("hostIPs").path().index(0).child("ip");
+        errors.push(Error::invalid(&path, first.as_str(), "must be equal to `hostIP`"));
     }
     restarted(new, old, errors);
-    claims(new, errors);
+    claims::validate(new, errors);
+    containers::validate(new, errors);
 }
 
 fn not_negative(at: &Cursor<'_>, errors: &mut Errors) {
@@ -89,14 +92,8 @@ fn nominated_node(new: &Object, old: &Object, errors: &mut Errors) {
 /// One of each family; what was there before is excused.
 fn addresses(now: &Cursor<'_>, then: &Cursor<'_>, errors: &mut Errors) {
     let known: HashSet<&str> = then.items().map(|ip| ip.field("ip").str()).collect();
-    let (mut four, mut six) = (0, 0);
     for address in now.items() {
         let ip = address.field("ip");
-        if ip.str().contains(':') {
-            six += 1;
-        } else {
-            four += 1;
-        }
         if !known.contains(ip.str()) {
             let mut found = Errors::new();
             values::ip(&ip, &mut found);
@@ -106,7 +103,22 @@ fn addresses(now: &Cursor<'_>, then: &Cursor<'_>, errors: &mut Errors) {
             }
         }
     }
-    if now.len() > 1 && (four > 1 || six > 1) {
+    if now.len() > 1 {
+        one_of_each_family(now, errors);
+    }
+}
+
+fn one_of_each_family(now: &Cursor<'_>, errors: &mut Errors) {
+    let texts: Vec<&str> = now.items().map(|address| address.field("ip").str()).collect();
+    let parsed: Vec<Option<IpAddr>> = texts.iter().map(|text| text.parse().ok()).collect();
+    let invalid =
+        texts.iter().zip(&parsed).position(|(text, ip)| ip.is_none() && !values::is_padded_ip(text));
+    if let Some(index) = invalid {
+        let text = format!("failed to check for dual stack with error:invalid IP[{index}]: {}", texts[index]);
+        errors.push(Error::internal(&now.path(), &text));
+    }
+    let of_six = parsed.iter().filter(|ip| ip.is_some_and(|ip| ip.to_canonical().is_ipv6())).count();
+    if invalid.is_some() || of_six != 1 || parsed.len() != 2 {
         errors.push(now.invalid("may specify no more than one IP for each IP family"));
     }
 }
@@ -175,24 +187,6 @@ fn restarts(container: &Cursor<'_>, spec: &Cursor<'_>, list: &str, ended: &Curso
         "Never" => false,
         "OnFailure" => code != 0,
         _ => true,
-    }
-}
-
-fn claims(new: &Object, errors: &mut Errors) {
-    let known: HashSet<&str> =
-        new.at(&["spec", "resourceClaims"]).items().map(|claim| claim.field("name").str()).collect();
-    let mut seen = HashSet::new();
-    for status in new.at(&["status", "resourceClaimStatuses"]).items() {
-        let name = status.field("name");
-        if !known.contains(name.str()) {
-            errors.push(name.invalid("must match the name of an entry in `spec.resourceClaims`"));
-        }
-        if !seen.insert(name.str()) {
-            errors.push(name.duplicate());
-        }
-        if status.field("resourceClaimName").is_present() {
-            checks::follows(&status.field("resourceClaimName"), names::dns1123_subdomain, errors);
-        }
     }
 }
 
