@@ -23,7 +23,9 @@ pub(super) fn validate(new: &Object, old: &Object, errors: &mut Errors) {
         }
         now.items().for_each(|container| image(&container.field("image"), errors));
     }
-    deadline(&new_spec, &old_spec, errors);
+    if !deadline(&new_spec, &old_spec, errors) {
+        return;
+    }
     tolerations(&new_spec.field("tolerations"), &old_spec.field("tolerations"), errors);
     gates(&new_spec.field("schedulingGates"), &old_spec.field("schedulingGates"), errors);
     let gated = !old_spec.field("schedulingGates").is_empty();
@@ -73,11 +75,17 @@ fn annotations(new: &Object, old: &Object, errors: &mut Errors) {
     }
 }
 
-fn deadline(new: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
+/// Validates the deadline. Returns false if the new one is refused: upstream validates nothing further then.
+fn deadline(new: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) -> bool {
     let (now, then) = (new.field("activeDeadlineSeconds"), old.field("activeDeadlineSeconds"));
     match (now.i64(), then.i64()) {
+        (Some(seconds), _) if !(0..=i64::from(i32::MAX)).contains(&seconds) => {
+            errors.push(now.invalid("must be between 0 and 2147483647, inclusive"));
+            return false;
+        }
         (Some(new), Some(old)) if new > old => {
             errors.push(now.invalid("must be less than or equal to previous value"));
+            return false;
         }
         (None, Some(_)) => {
             let text = "must not update from a positive integer to nil value";
@@ -85,6 +93,7 @@ fn deadline(new: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
         }
         _ => {}
     }
+    true
 }
 
 /// Tolerations may be added, and theirs may change how long they last.
@@ -95,8 +104,10 @@ fn tolerations(new: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
     let now: HashSet<_> = new.items().map(|toleration| identity(&toleration)).collect();
     if !old.items().all(|then| now.contains(&identity(&then))) {
         let text = "existing toleration can not be modified except its tolerationSeconds";
-        errors.push(new.forbidden(text));
+        return errors.push(new.forbidden(text));
     }
+    // Upstream validates them again, and reports each cause twice.
+    portico_validation::tolerations::tolerations(new, errors);
 }
 
 fn gates(new: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
