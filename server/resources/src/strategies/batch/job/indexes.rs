@@ -1,19 +1,18 @@
 //! Lists of indexes as text, `1,3-5,7`: strictly increasing, below the number of completions.
 
-/// The intervals of a list, or upstream's first diagnostic.
-pub(super) fn parse(text: &str, completions: i64) -> Result<Vec<(i64, i64)>, String> {
-    let mut intervals: Vec<(i64, i64)> = Vec::new();
-    if text.is_empty() {
-        return Ok(intervals);
-    }
-    for fragment in text.split(',') {
+/// Number of indexes in a list, or upstream's first diagnostic.
+pub(super) fn count(text: &str, completions: i64) -> Result<i64, String> {
+    let mut previous: Option<i64> = None;
+    let mut total = 0;
+    for fragment in text.split(',').filter(|_| !text.is_empty()) {
         let (from, to) = interval(fragment, completions)?;
-        if let Some((_, last)) = intervals.last().filter(|(_, last)| *last >= from) {
+        if let Some(last) = previous.filter(|last| *last >= from) {
             return Err(format!("non-increasing order, previous: {last}, current: {from}"));
         }
-        intervals.push((from, to));
+        previous = Some(to);
+        total += to - from + 1;
     }
-    Ok(intervals)
+    Ok(total)
 }
 
 fn interval(fragment: &str, completions: i64) -> Result<(i64, i64), String> {
@@ -42,15 +41,18 @@ fn index(text: &str, completions: i64) -> Result<i64, String> {
     Ok(number)
 }
 
-/// The first index that is in both lists.
-pub(super) fn overlap(one: &[(i64, i64)], other: &[(i64, i64)]) -> Option<i64> {
-    let (mut a, mut b) = (one.iter().peekable(), other.iter().peekable());
+/// The first index that is in both lists; parts that cannot be read are left out.
+pub(super) fn overlap(completed: &str, failed: &str, completions: i64) -> Option<i64> {
+    let intervals = |text: &str| -> Vec<(i64, i64)> {
+        text.split(',').filter_map(|fragment| interval(fragment, completions).ok()).collect()
+    };
+    let (completed, failed) = (intervals(completed), intervals(failed));
+    let (mut a, mut b) = (completed.iter().peekable(), failed.iter().peekable());
     while let (Some((a_from, a_to)), Some((b_from, b_to))) = (a.peek(), b.peek()) {
-        let common = *a_from.max(b_from);
-        if common <= *a_to.min(b_to) {
-            return Some(common);
+        if a_from <= b_to && b_from <= a_to {
+            return Some(*a_from.max(b_from));
         }
-        if a_to < b_to {
+        if a_from <= b_from {
             a.next()
         } else {
             b.next()
@@ -65,22 +67,25 @@ mod tests {
 
     #[test]
     fn lists_of_indexes_grow_and_end_below_the_completions() {
-        assert_eq!(parse("", 3), Ok(vec![]));
-        assert_eq!(parse("0,2-4,7", 8), Ok(vec![(0, 0), (2, 4), (7, 7)]));
+        assert_eq!(count("", 3), Ok(0));
+        assert_eq!(count("0,2-4,7", 8), Ok(5));
         for (text, error) in [
             ("1,1", "non-increasing order, previous: 1, current: 1"),
             ("3-2", "non-increasing order, previous: 3, current: 2"),
             ("8", "too large index: \"8\""),
             ("a", "cannot convert string to integer for index: \"a\""),
         ] {
-            assert_eq!(parse(text, 8), Err(error.to_owned()), "{text}");
+            assert_eq!(count(text, 8), Err(error.to_owned()), "{text}");
         }
-        assert!(parse("1-2-3", 8).unwrap_err().starts_with("the fragment \"1-2-3\" violates"));
+        assert!(count("1-2-3", 8).unwrap_err().starts_with("the fragment \"1-2-3\" violates"));
     }
 
     #[test]
     fn lists_overlap_where_both_have_an_index() {
-        assert_eq!(overlap(&[(0, 2), (5, 9)], &[(3, 3), (7, 7)]), Some(7));
-        assert_eq!(overlap(&[(0, 2)], &[(3, 3)]), None);
+        assert_eq!(overlap("0-2,5-9", "3,7", 10), Some(7));
+        assert_eq!(overlap("0-2", "3", 10), None);
+        assert_eq!(overlap("1,0", "1", 10), Some(1), "not in order");
+        assert_eq!(overlap("a,4", "3-4", 10), Some(4), "with a part that cannot be read");
+        assert_eq!(overlap("", "3", 10), None);
     }
 }

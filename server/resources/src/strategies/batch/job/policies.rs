@@ -137,8 +137,8 @@ fn success_rule(rule: &Cursor<'_>, completions: i64, errors: &mut Errors) {
     let mut listed = 0;
     if list.is_present() {
         no_longer(&list, SUCCEEDED_INDEXES_MAX, errors);
-        match indexes::parse(list.str(), completions) {
-            Ok(intervals) => listed = intervals.iter().map(|(from, to)| to - from + 1).sum(),
+        match indexes::count(list.str(), completions) {
+            Ok(count) => listed = count,
             Err(error) => errors.push(list.invalid(&format!("error parsing succeededIndexes: {error}"))),
         }
     }

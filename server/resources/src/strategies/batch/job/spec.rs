@@ -45,10 +45,7 @@ fn labels_and_selector(new: &Object, expected: &[(&str, &str)], errors: &mut Err
     for (key, value) in expected {
         let (label, must) = (labels.key(key), format!("must be '{value}'"));
         match labels.entry_str(key) {
-            None => {
-                errors.push(label.required(&must));
-                errors.push(Error { path: label.path(), ..invalid_or_null(&labels, &must) });
-            }
+            None => errors.push(label.required(&must)),
             Some(found) if found != *value => {
                 errors.push(Error { path: label.path(), ..invalid_or_null(&labels, &must) });
             }

@@ -9,6 +9,7 @@ use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object, time};
 
 use super::indexes;
+use crate::strategies::workload::invalid_or_null;
 use portico_validation::Errors;
 use portico_validation::checks::IMMUTABLE;
 use portico_validation::counts::none_negative;
@@ -22,21 +23,24 @@ struct State<'a> {
     failing: bool,
     succeeding: bool,
     suspended: bool,
+    resumed: bool,
 }
 
 impl<'a> State<'a> {
     fn of(object: &'a Object) -> Self {
         let status = object.at(&["status"]);
         let conditions = status.field("conditions");
-        let is = |kind: &str| {
-            conditions.items().any(|c| c.field("type").str() == kind && c.field("status").str() == "True")
+        let has = |kind: &str, status: &str| {
+            conditions.items().any(|c| c.field("type").str() == kind && c.field("status").str() == status)
         };
+        let is = |kind: &str| has(kind, "True");
         Self {
             complete: is("Complete"),
             failed: is("Failed"),
             failing: is("FailureTarget"),
             succeeding: is("SuccessCriteriaMet"),
             suspended: is("Suspended"),
+            resumed: has("Suspended", "False"),
             spec: object.at(&["spec"]),
             status,
         }
@@ -184,25 +188,26 @@ impl<'a> StatusValidator<'a, '_> {
         }
     }
 
-    /// The intervals of a list that was changed and can be read.
-    fn list(&mut self, field: &'static str) -> Vec<(i64, i64)> {
-        let completions = self.new.spec.field("completions").i64().unwrap_or(0);
-        match indexes::parse(self.new.at(field).str(), completions) {
-            Ok(intervals) => intervals,
-            Err(error) => {
-                if self.changed(field) {
-                    self.invalid(field, &format!("error parsing {field}: {error}"));
-                }
-                Vec::new()
-            }
+    /// Reports a list of indexes that was changed and cannot be read.
+    fn index_format(&mut self, field: &'static str, completions: i64) {
+        if !self.changed(field) {
+            return;
+        }
+        if let Err(error) = indexes::count(self.new.at(field).str(), completions) {
+            self.invalid(field, &format!("error parsing {field}: {error}"));
         }
     }
 
     fn index_lists(&mut self) {
         let indexed = self.new.indexed();
         let per_index = self.new.spec.field("backoffLimitPerIndex").is_present();
-        let completed = if indexed { self.list("completedIndexes") } else { Vec::new() };
-        let failed = if indexed && per_index { self.list("failedIndexes") } else { Vec::new() };
+        let completions = self.new.spec.field("completions").i64();
+        if let Some(completions) = completions {
+            self.index_format("completedIndexes", completions);
+            if per_index {
+                self.index_format("failedIndexes", completions);
+            }
+        }
         let listed = !self.new.at("completedIndexes").str().is_empty();
         if self.changed("completedIndexes") && !indexed && listed {
             self.invalid(
@@ -217,7 +222,12 @@ impl<'a> StatusValidator<'a, '_> {
             );
         }
         if (self.changed("failedIndexes") || self.changed("completedIndexes"))
-            && let Some(index) = indexes::overlap(&completed, &failed)
+            && let Some(completions) = completions
+            && let Some(index) = indexes::overlap(
+                self.new.at("completedIndexes").str(),
+                self.new.at("failedIndexes").str(),
+                completions,
+            )
         {
             let text = format!("failedIndexes and completedIndexes overlap at index: {index}");
             self.invalid("failedIndexes", &text);
@@ -231,6 +241,7 @@ impl<'a> StatusValidator<'a, '_> {
             self.invalid("terminating", "terminating>0 is invalid for finished job");
         }
         if (self.changed("ready") || self.changed("active"))
+            && self.new.at("ready").is_present()
             && self.new.count("ready") > self.new.count("active")
         {
             self.invalid("ready", "cannot set more ready pods than active");
@@ -302,13 +313,14 @@ impl<'a> StatusValidator<'a, '_> {
         if completed.is_present() && was_completed.is_present() && !completed.same_as(&was_completed) {
             self.invalid("completionTime", IMMUTABLE);
         }
-        let resumes = self.old.suspended && !self.new.suspended;
+        let resumes = self.old.suspended && self.new.resumed;
         if self.changed("startTime")
             && self.old.at("startTime").is_present()
             && !self.new.spec.field("suspend").bool()
             && !resumes
         {
-            self.invalid("startTime", "field is immutable for unsuspended job once set");
+            let text = "field is immutable for unsuspended job once set";
+            self.errors.push(invalid_or_null(&self.new.at("startTime"), text));
         }
     }
 }

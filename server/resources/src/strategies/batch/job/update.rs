@@ -3,7 +3,7 @@
 use portico_machinery::{Cursor, Object};
 
 use portico_validation::Errors;
-use portico_validation::checks::unchanged;
+use portico_validation::checks::{unchanged, unchanged_or_null};
 
 pub(super) fn validate(new: &Object, old: &Object, errors: &mut Errors) {
     let (spec, before) = (new.at(&["spec"]), old.at(&["spec"]));
@@ -12,7 +12,7 @@ pub(super) fn validate(new: &Object, old: &Object, errors: &mut Errors) {
     template(new, old, errors);
     for field in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"]
     {
-        unchanged(&spec.field(field), &before.field(field), errors);
+        unchanged_or_null(&spec.field(field), &before.field(field), errors);
     }
 }
 
@@ -21,28 +21,28 @@ fn completions(spec: &Cursor<'_>, before: &Cursor<'_>, errors: &mut Errors) {
     if spec.field("completionMode").str() != "Indexed" {
         return unchanged(&new, &old, errors);
     }
-    if !new.same_as(&old) && new.i64() != spec.field("parallelism").i64() {
+    if new.is_present() && !new.same_as(&old) && new.i64() != spec.field("parallelism").i64() {
         errors.push(new.invalid("can only be modified in tandem with spec.parallelism"));
     }
 }
 
-/// A template is fixed unless the job is suspended and nothing of it runs; even then only where its pods may go, what
-/// they may use and what they are called may change.
+/// A template is fixed unless the job is suspended and nothing of it runs; even then only its metadata, where its pods
+/// may go and what they may use may change.
 fn template(new: &Object, old: &Object, errors: &mut Errors) {
     const TEMPLATE: [&str; 2] = ["spec", "template"];
     if !is_idle(old) {
         return unchanged(&new.at(&TEMPLATE), &old.at(&TEMPLATE), errors);
     }
+    const POD: [&str; 3] = ["spec", "template", "spec"];
     let fixed = |object: &Object| {
         let mut rest = Object::default();
-        rest.copy_from(object, &TEMPLATE);
-        rest.edit(&TEMPLATE, strip_mutable);
+        rest.copy_from(object, &POD);
+        rest.edit(&POD, strip_mutable);
         rest
     };
     let (kept, had) = (fixed(new), fixed(old));
-    if !kept.at(&TEMPLATE).same_as(&had.at(&TEMPLATE)) || !same_containers(new, old) {
-        let spec = new.at(&["spec", "template", "spec"]);
-        errors.push(spec.invalid(portico_validation::checks::IMMUTABLE));
+    if !kept.at(&POD).same_as(&had.at(&POD)) || !same_containers(new, old) {
+        errors.push(new.at(&POD).invalid(portico_validation::checks::IMMUTABLE));
     }
 }
 
@@ -53,19 +53,16 @@ fn is_idle(old: &Object) -> bool {
         && (!status.field("startTime").is_present() || super::status::holds(old, "Suspended"))
 }
 
-fn strip_mutable(template: &mut Object) {
-    for path in [["metadata", "labels"], ["metadata", "annotations"]] {
-        template.remove(&path);
-    }
+fn strip_mutable(pod: &mut Object) {
     for field in ["nodeSelector", "tolerations", "schedulingGates"] {
-        template.remove(&["spec", field]);
+        pod.remove(&[field]);
     }
-    template.remove(&["spec", "affinity", "nodeAffinity"]);
-    if template.at(&["spec", "affinity"]).is_empty() {
-        template.remove(&["spec", "affinity"]);
+    pod.remove(&["affinity", "nodeAffinity"]);
+    if pod.at(&["affinity"]).is_empty() {
+        pod.remove(&["affinity"]);
     }
     for list in ["containers", "initContainers"] {
-        template.edit_each(&["spec", list], |container| {
+        pod.edit_each(&[list], |container| {
             container.remove(&["resources"]);
         });
     }
