@@ -109,10 +109,15 @@ fn sources(spec: &Cursor<'_>, errors: &mut Errors) {
     }
     let (source, reference) = (spec.field("dataSource"), spec.field("dataSourceRef"));
     let differs = |field: &str| !source.field(field).same_as(&reference.field(field));
-    let are_same = reference.field("namespace").str().is_empty()
-        && !["apiGroup", "kind", "name"].iter().any(|field| differs(field));
-    if source.is_present() && reference.is_present() && !are_same {
+    let text = if !reference.field("namespace").str().is_empty() {
+        "may not be specified when dataSourceRef.namespace is specified"
+    } else if ["apiGroup", "kind", "name"].iter().any(|field| differs(field)) {
+        "must match dataSourceRef"
+    } else {
+        return;
+    };
+    if source.is_present() && reference.is_present() {
         // Upstream prints the path where it means the value.
-        errors.push(spec.invalid_as("{}", "must match dataSourceRef"));
+        errors.push(spec.invalid_as("{}", text));
     }
 }

@@ -89,10 +89,13 @@ fn sources(claim: &mut Object, old: Option<&Object>) {
     const SOURCE: [&str; 2] = ["spec", "dataSource"];
     const REFERENCE: [&str; 2] = ["spec", "dataSourceRef"];
     let across = |object: &Object| !object.at(&["spec", "dataSourceRef", "namespace"]).str().is_empty();
-    if across(claim) && !old.is_some_and(across) {
+    let had = |path: &[&str]| old.is_some_and(|old| old.get(path).is_some());
+    if across(claim) && !had(&REFERENCE) {
         claim.remove(&REFERENCE);
     }
-    if !claim.at(&REFERENCE).is_present() && !is_known_source(&claim.at(&SOURCE)) {
+    // A client that does not know the newer field sends the older one as it was filled in.
+    let is_kept = had(&SOURCE) || had(&REFERENCE) || claim.at(&REFERENCE).is_present();
+    if !is_kept && !is_known_source(&claim.at(&SOURCE)) {
         claim.remove(&SOURCE);
     }
     // A reference across namespaces has no counterpart.
