@@ -88,7 +88,7 @@ fn shrink(new: &mut Object, old: &Object, errors: &mut Errors) {
     }
     let fewer = |list: &[&str]| {
         let (now, then) = (new.at(list), old.at(list));
-        !now.is_empty() && now.len() < then.len() && first(&now) == first(&then)
+        !now.is_empty() && now.len() < then.len()
     };
     let policy = new.at(&POLICY);
     if fewer(&ADDRESSES) {
@@ -97,10 +97,6 @@ fn shrink(new: &mut Object, old: &Object, errors: &mut Errors) {
     if fewer(&FAMILIES) {
         errors.push(policy.invalid("must be 'SingleStack' to release the secondary IP family"));
     }
-}
-
-fn first<'a>(list: &portico_machinery::Cursor<'a>) -> &'a str {
-    list.items().next().map(|item| item.str()).unwrap_or_default()
 }
 
 fn check_counts(new: &Object, errors: &mut Errors) {
