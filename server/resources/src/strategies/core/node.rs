@@ -22,7 +22,7 @@ impl DecodeStrategy for Node {
         for list in ["capacity", "allocatable"] {
             round_to_milli(object, &["status", list]);
         }
-        if !object.at(&["status", "allocatable"]).is_present()
+        if object.at(&["status", "allocatable"]).is_empty()
             && let Some(capacity) = object.get(&["status", "capacity"])
         {
             object.put(&["status", "allocatable"], capacity);
