@@ -396,7 +396,10 @@ impl Parts {
             configuration: configuration.clone(),
             proxy: proxy.clone(),
             tasks: self.watches.clone(),
-            buffers: WatchBuffers::new(BufferLimits { each, total }, &process.registry),
+            buffers: WatchBuffers::new(
+                BufferLimits { each, total, wait: settings.stalled_write_timeout },
+                &process.registry,
+            ),
             renderer: self.renderer.clone(),
             metrics: self.local_metrics.clone(),
         };

@@ -47,6 +47,7 @@ use crate::unavailable::unavailable;
 use answer::Head;
 use asked::{Asked, client};
 pub use metrics::LocalMetrics;
+use watch_buffers::WatchEvent;
 pub use watch_buffers::{BufferLimits, WatchBuffers};
 
 /// How long the answer to a write waits for the configuration to show it.
@@ -287,7 +288,7 @@ impl Local {
         answer::whole(&self.renderer, request, head, body).await
     }
 
-    /// The events, taken off the control service's hands as they come, whether or not the client reads.
+    /// The events, taken from the control service as the client reads, and a bounded number of them before it does.
     fn pumped<S>(
         &self,
         request: &Parts,
@@ -299,9 +300,9 @@ impl Local {
     {
         let events = self.metrics.watch(request.info());
         let frames = tokio_stream::StreamExt::filter_map(steps, move |step| match step {
-            Ok(WatchResponse { step: Some(watch_response::Step::Frames(bytes)), .. }) => {
+            Ok(WatchResponse { step: Some(watch_response::Step::Frames(bytes)), more, .. }) => {
                 events.sent(bytes.len());
-                Some(Ok(bytes))
+                Some(Ok(WatchEvent { bytes, more }))
             }
             Ok(_) => None,
             Err(status) => Some(Err(status.to_string())),

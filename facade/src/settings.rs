@@ -79,7 +79,7 @@ pub struct FacadeSettings {
     pub idle_timeout: Duration,
     /// `--tls-handshake-timeout`, 10 s.
     pub tls_handshake_timeout: Duration,
-    /// Bytes of events that wait for a client that does not read, 4 MiB; beyond that its watch ends.
+    /// Bytes of events that may wait for the client of a watch, 1 MiB; further ones wait in the control service.
     pub watch_buffer_bytes: usize,
     /// `--max-watch-buffer-bytes`, 256 MiB: the same of all clients together.
     pub max_watch_buffer_bytes: usize,
@@ -286,7 +286,7 @@ impl FacadeSettings {
             request_header_timeout: Duration::from_secs(32),
             idle_timeout: Duration::from_secs(90),
             tls_handshake_timeout: Duration::from_secs(10),
-            watch_buffer_bytes: 4 << 20,
+            watch_buffer_bytes: 1 << 20,
             max_watch_buffer_bytes: 256 << 20,
             cors_allowed_origins: Vec::new(),
             strict_transport_security_directives: Vec::new(),

@@ -61,6 +61,21 @@ async fn a_deleted_collection_is_answered_whole_in_every_form() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_shows_more_objects_than_may_wait_for_its_client() {
+    let portico = Portico::start().await;
+    let admin = portico.admin();
+    create_maps(&admin).await;
+    let query = "watch=true&labelSelector=large&sendInitialEvents=true&allowWatchBookmarks=true\
+        &resourceVersionMatch=NotOlderThan";
+    let request = Request::get(format!("{MAPS}?{query}")).body(Full::default()).unwrap();
+    let mut events = Lines::new(admin.send(request).await.unwrap().into_body());
+    for n in 0..20 {
+        assert_eq!(events.next().await.unwrap()["type"], "ADDED", "{n}");
+    }
+    assert_eq!(events.next().await.unwrap()["type"], "BOOKMARK");
+}
+
 /// A definition whose Table shows a text four times.
 fn notes() -> Value {
     let column = |n: u8| json!({"name": format!("Text{n}"), "type": "string", "jsonPath": ".spec.text"});

@@ -1,7 +1,8 @@
-//! Between a watch of the control service and a client: never stops reading the one because the other is slow.
+//! Between a watch of the control service and a client.
 //!
-//! Events wait in a queue of bounded bytes. When it is full, too much waits for all clients together, or the server drains, the HTTP
-//! watch ends, as if its timeout had come; the client resumes from the last revision that it saw.
+//! Events wait in a queue of bounded bytes; while it is full no more are taken from the control service. When too much waits for all
+//! clients together, or the server drains, the HTTP watch ends, as if its timeout had come, though not between two events of a revision;
+//! the client resumes from the last revision that it saw.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use http_body_util::StreamBody;
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
 
-use super::watch_buffers::{Sender, WatchBuffers};
+use super::watch_buffers::{Sender, WatchBuffers, WatchEvent};
 use crate::body::{Body, BoxError};
 
 /// Starts the pump; the events end when the watch does, in whatever way, and the watch when they are dropped.
@@ -23,7 +24,7 @@ pub(super) fn start<S>(
     buffers: &Arc<WatchBuffers>,
 ) -> impl Stream<Item = Bytes> + Send + Unpin + use<S>
 where
-    S: Stream<Item = Result<Bytes, String>> + Send + Unpin + 'static,
+    S: Stream<Item = Result<WatchEvent, String>> + Send + Unpin + 'static,
 {
     let (sender, events) = buffers.begin();
     tasks.spawn_until_cancelled("watch-pump", async move {
@@ -36,8 +37,7 @@ where
             }
         };
         tokio::select! {
-            () = pump(frames, &sender) => {}
-            () = draining => {}
+            () = pump(frames, &sender, draining) => {}
             () = sender.closed() => {}
         }
     });
@@ -49,23 +49,35 @@ pub(super) fn body(events: impl Stream<Item = Bytes> + Send + 'static) -> Body {
     Body::streamed(StreamBody::new(events.map(|bytes| Ok::<_, BoxError>(Frame::data(bytes)))))
 }
 
-async fn pump<S>(frames: &mut S, sender: &Sender)
+async fn pump<S>(frames: &mut S, sender: &Sender, draining: impl Future<Output = ()>)
 where
-    S: Stream<Item = Result<Bytes, String>> + Unpin,
+    S: Stream<Item = Result<WatchEvent, String>> + Unpin,
 {
-    while let Some(frame) = frames.next().await {
-        let is_taken = match frame {
-            Ok(bytes) => sender.send(bytes),
-            Err(error) => return tracing::debug!(error, "a watch ended"),
+    let mut draining = std::pin::pin!(draining);
+    let mut is_within = false;
+    loop {
+        let frame = tokio::select! {
+            biased;
+            () = &mut draining, if !is_within => return,
+            frame = frames.next() => frame,
         };
-        if !is_taken {
-            return;
+        let event = match frame {
+            Some(Ok(event)) => event,
+            Some(Err(error)) => return tracing::debug!(error, "a watch ended"),
+            None => return,
+        };
+        let (was_within, more) = (is_within, event.more);
+        tokio::select! {
+            is_taken = sender.send(event) => if !is_taken { return },
+            () = &mut draining, if !was_within => return,
         }
+        is_within = more;
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
     use super::*;
@@ -77,18 +89,60 @@ mod tests {
 
     fn buffers(each: usize, total: usize) -> (Arc<WatchBuffers>, Registry) {
         let registry = Registry::new();
-        (WatchBuffers::new(BufferLimits { each, total }, &registry), registry)
+        (WatchBuffers::new(BufferLimits { each, total, wait: Duration::from_secs(60) }, &registry), registry)
+    }
+
+    /// An event that is the only one, or the last one, of its revision.
+    fn event(bytes: &'static [u8]) -> WatchEvent {
+        WatchEvent { bytes: Bytes::from_static(bytes), more: false }
     }
 
     #[tokio::test]
-    async fn a_client_that_does_not_read_loses_its_watch_and_keeps_what_waited() {
-        let tasks = TaskSet::new();
-        let endless = stream::repeat_with(|| Ok(Bytes::from_static(b"0123456789"))).chain(stream::pending());
-        let body = body(start(&tasks, endless, None, &buffers(100, 1_000).0));
-        // Resolves although the source never ends: the queue was full.
-        let read = body.collect().await.unwrap().to_bytes();
-        assert!(!read.is_empty() && read.len() < 1000, "{}", read.len());
+    async fn no_more_is_taken_than_may_wait_for_a_client_and_all_of_it_arrives() {
+        let (tasks, (buffers, registry)) = (TaskSet::new(), buffers(100, 1_000));
+        let taken = Arc::new(AtomicUsize::new(0));
+        let counted = taken.clone();
+        let source = stream::iter(0..5_000).map(move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Ok(event(b"0123456789"))
+        });
+        let events = start(&tasks, source, None, &buffers);
+        while waiting(&registry) < 100 {
+            tokio::task::yield_now().await;
+        }
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(taken.load(Ordering::Relaxed), 11, "ten wait, and the next one is held");
+        assert_eq!(body(events).collect().await.unwrap().to_bytes().len(), 50_000);
         assert!(tasks.shutdown(std::time::Duration::from_secs(5)).await.is_empty());
+    }
+
+    fn part(more: bool) -> WatchEvent {
+        WatchEvent { more, ..event(b"0123456789") }
+    }
+
+    #[tokio::test]
+    async fn a_watch_does_not_end_between_two_events_of_a_revision() {
+        let (tasks, (buffers, registry)) = (TaskSet::new(), buffers(100, 30));
+        let (sender, mut cut) = buffers.begin();
+        for more in [true, true, false, false] {
+            assert!(sender.send(part(more)).await);
+        }
+        assert!(cut.next().await.is_some());
+        assert!(buffers.begin().0.send(event(&[b'x'; 65])).await);
+        assert_eq!(cut.count().await, 2, "the rest of the revision is kept: {}", waiting(&registry));
+
+        let (feed, source) = futures::channel::mpsc::unbounded();
+        let signal = Signal::new("drain");
+        let mut drained = start(&tasks, source, Some(signal.clone()), &buffers);
+        feed.unbounded_send(Ok(part(true))).unwrap();
+        assert!(drained.next().await.is_some());
+        signal.signal();
+        for more in [true, false, false] {
+            feed.unbounded_send(Ok(part(more))).unwrap();
+        }
+        assert_eq!(drained.count().await, 2);
     }
 
     #[tokio::test]
@@ -113,12 +167,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn beyond_the_sum_of_all_watches_those_end_that_took_nothing_for_longest() {
         let (buffers, registry) = buffers(1_000, 250);
-        let event = Bytes::from_static(&[b'x'; 20]);
+        let event = || event(&[b'x'; 20]);
         let (reading, mut events) = buffers.begin();
         let mut stalled = Vec::new();
         for _ in 0..10 {
             let watch = buffers.begin();
-            assert!(watch.0.send(event.clone()));
+            assert!(watch.0.send(event()).await);
             stalled.push(watch);
             tokio::time::advance(Duration::from_secs(2)).await;
         }
@@ -126,16 +180,19 @@ mod tests {
         for _ in 0..20 {
             for _ in 0..4 {
                 tokio::time::advance(Duration::from_millis(10)).await;
-                assert!(reading.send(event.clone()));
+                assert!(reading.send(event()).await);
             }
             assert!(waiting(&registry) <= 250, "{}", waiting(&registry));
             for _ in 0..4 {
-                assert_eq!(events.next().await, Some(event.clone()));
+                assert_eq!(events.next().await, Some(event().bytes));
             }
             tokio::time::advance(Duration::from_secs(1)).await;
         }
         assert!(registry.encode(Format::Text).contains("portico_slow_watches_ended_total 2\n"));
-        let ended: Vec<bool> = stalled.iter().map(|(sender, _)| !sender.send(event.clone())).collect();
+        let mut ended = Vec::new();
+        for (sender, _) in &stalled {
+            ended.push(!sender.send(event()).await);
+        }
         assert_eq!(ended, [[true; 2].as_slice(), &[false; 8]].concat());
         // A client whose watch was ended gets no event behind those that were dropped.
         let (sender, mut first) = stalled.into_iter().next().unwrap();
@@ -144,30 +201,46 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_watch_ends_whose_client_makes_no_room_in_time_and_an_event_that_waits_for_it_counts() {
+        let (buffers, registry) = buffers(100, 1_000);
+        let (sender, mut events) = buffers.begin();
+        for _ in 0..10 {
+            assert!(sender.send(event(b"0123456789")).await);
+        }
+        let mut large = std::pin::pin!(sender.send(event(&[b'x'; 500])));
+        assert!(futures::poll!(large.as_mut()).is_pending());
+        assert_eq!(waiting(&registry), 600);
+        assert!(!large.await, "nobody reads");
+        assert_eq!((events.next().await, waiting(&registry)), (None, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn watches_of_clients_that_read_end_beyond_twice_the_sum_alone() {
         let (buffers, registry) = buffers(1_000, 50);
-        let event = Bytes::from_static(&[b'x'; 20]);
+        let event = || event(&[b'x'; 20]);
         let watches: Vec<_> = (0..10).map(|_| buffers.begin()).collect();
         for (sender, _) in &watches[..5] {
-            assert!(sender.send(event.clone()));
+            assert!(sender.send(event()).await);
         }
         assert_eq!(waiting(&registry), 100);
         for (sender, _) in &watches[5..] {
-            assert!(sender.send(event.clone()));
+            assert!(sender.send(event()).await);
             assert!(waiting(&registry) <= 100, "{}", waiting(&registry));
         }
         let (sender, mut events) = watches.into_iter().next_back().unwrap();
         drop(sender);
-        assert_eq!(events.next().await, Some(event));
+        assert_eq!(events.next().await, Some(event().bytes));
     }
 
     #[tokio::test]
     async fn what_waits_for_a_client_that_leaves_is_not_counted_any_more() {
         let (buffers, registry) = buffers(100, 250);
         let (sender, events) = buffers.begin();
-        assert!((0..4).all(|_| sender.send(Bytes::from_static(b"0123456789"))));
+        for _ in 0..4 {
+            assert!(sender.send(event(b"0123456789")).await);
+        }
         drop(events);
-        assert!(!sender.send(Bytes::from_static(b"0123456789")));
+        assert!(!sender.send(event(b"0123456789")).await);
         assert!(registry.encode(Format::Text).contains("portico_watch_buffer_bytes 0\n"));
     }
 }

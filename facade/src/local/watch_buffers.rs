@@ -1,8 +1,8 @@
 //! Events that wait for clients that watch, with a bound for the sum of all watches of a facade.
 //!
-//! A client that does not read holds as much as one watch may hold until its connection is aborted. Beyond the bound the watches whose
-//! clients have taken no event for longest end, and the events that wait for them are dropped: their clients resume from the last
-//! revision that they saw.
+//! While the queue of a watch is full its further events wait in the control service, for as long as a response may stall; then the
+//! watch ends. Beyond the bound the watches whose clients have taken no event for longest end, and
+//! the events that wait for them are dropped: their clients resume from the last revision that they saw.
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::Stream;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use portico_kit::metrics::Registry;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
@@ -35,6 +35,8 @@ pub struct BufferLimits {
     pub each: usize,
     /// `--max-watch-buffer-bytes`: for all watches together.
     pub total: usize,
+    /// `--stalled-write-timeout`: the longest time for which an event waits for room.
+    pub wait: Duration,
 }
 
 /// Queues of all watches.
@@ -51,11 +53,24 @@ struct Watch {
     queue: Mutex<Queue>,
     /// Notified when no more events are taken.
     closed: Notify,
+    /// Notified when a full queue has room again.
+    room: Notify,
+}
+
+/// An event as it is sent to the client.
+pub(super) struct WatchEvent {
+    pub(super) bytes: Bytes,
+    /// True if another event of the same revision follows.
+    pub(super) more: bool,
 }
 
 struct Queue {
-    events: VecDeque<Bytes>,
+    events: VecDeque<WatchEvent>,
     bytes: usize,
+    /// The producer waits for room.
+    is_full: bool,
+    /// The client has taken a part of the events of a revision.
+    is_within: bool,
     /// Time at which the client took an event, or at which the first one arrived that it can take.
     taken_at: Instant,
     /// No more events arrive.
@@ -108,7 +123,7 @@ impl WatchBuffers {
             if self.bytes.get() <= limit || (reads && !is_far_beyond) {
                 return;
             }
-            if self.close(&watch) {
+            if self.cut(&watch) {
                 self.ended.inc();
                 tracing::debug!(limit, "a watch ended: its client reads slower than all others");
             }
@@ -137,13 +152,26 @@ impl WatchBuffers {
         slow
     }
 
-    /// Ends a watch and drops the events that wait for it. Returns false if it had ended.
-    fn close(&self, watch: &Watch) -> bool {
-        let mut queue = watch.queue.lock();
-        self.bytes.dec_by(signed(queue.bytes));
+    /// Ends a watch and drops the events that wait for it, but for the rest of a revision that the client has begun to take: clients
+    /// resume behind it. Returns false if the watch had ended, or goes on because that rest is not here yet.
+    fn cut(&self, watch: &Watch) -> bool {
+        let queue = watch.queue.lock();
+        let rest = match queue.events.iter().position(|event| !event.more) {
+            _ if !queue.is_within => 0,
+            Some(last) => last + 1,
+            None => return false,
+        };
+        self.end(watch, queue, rest)
+    }
+
+    /// Ends a watch that keeps so many of its events. Returns false if it had ended.
+    fn end(&self, watch: &Watch, mut queue: MutexGuard<'_, Queue>, kept: usize) -> bool {
+        let dropped = queue.events.split_off(kept);
+        let bytes = dropped.iter().map(|event| event.bytes.len()).sum();
+        queue.bytes -= bytes;
+        self.bytes.dec_by(signed(bytes));
         let reader = queue.reader.take();
-        let had_ended = queue.ended;
-        *queue = Queue { ended: true, ..Queue::new() };
+        let had_ended = std::mem::replace(&mut queue.ended, true);
         drop(queue);
         watch.closed.notify_one();
         reader.into_iter().for_each(Waker::wake);
@@ -153,39 +181,71 @@ impl WatchBuffers {
 
 impl Watch {
     fn new() -> Self {
-        Self { queue: Mutex::new(Queue::new()), closed: Notify::new() }
+        Self { queue: Mutex::new(Queue::new()), closed: Notify::new(), room: Notify::new() }
     }
 }
 
 impl Queue {
     fn new() -> Self {
-        Self { events: VecDeque::new(), bytes: 0, taken_at: Instant::now(), ended: false, reader: None }
+        Self {
+            events: VecDeque::new(),
+            bytes: 0,
+            is_full: false,
+            is_within: false,
+            taken_at: Instant::now(),
+            ended: false,
+            reader: None,
+        }
+    }
+
+    /// Returns true if another event may be added.
+    fn has_room(&self, limit: usize) -> bool {
+        self.bytes < limit && self.events.len() < EVENTS
+    }
+
+    fn push(&mut self, event: WatchEvent) {
+        if self.events.is_empty() {
+            self.taken_at = Instant::now();
+        }
+        self.bytes += event.bytes.len();
+        self.events.push_back(event);
+    }
+
+    fn pop(&mut self) -> Option<Bytes> {
+        let event = self.events.pop_front()?;
+        self.bytes -= event.bytes.len();
+        self.is_within = event.more;
+        self.taken_at = Instant::now();
+        Some(event.bytes)
     }
 }
 
 impl Sender {
-    /// Puts an event into the queue; returns false if the watch has to end.
-    pub(super) fn send(&self, event: Bytes) -> bool {
-        let (size, limits) = (event.len(), self.buffers.limits);
-        let mut queue = self.watch.queue.lock();
-        if queue.ended {
-            return false;
-        }
-        // A single event may be larger than the bound; it is let through when no other one waits.
-        let is_first = queue.events.is_empty();
-        if !is_first && (queue.bytes + size > limits.each || queue.events.len() >= EVENTS) {
-            self.buffers.ended.inc();
-            tracing::debug!(limit = limits.each, "a watch ended: its client does not read");
-            return false;
-        }
-        if is_first {
-            queue.taken_at = Instant::now();
-        }
-        queue.events.push_back(event);
-        queue.bytes += size;
-        self.buffers.bytes.inc_by(signed(size));
-        let reader = queue.reader.take();
-        drop(queue);
+    /// Puts an event into the queue as soon as there is room; returns false if the watch has ended. It ends if there is no room in time.
+    pub(super) async fn send(&self, event: WatchEvent) -> bool {
+        let size = event.bytes.len();
+        let mut counted = Counted::new(&self.buffers.bytes, size);
+        let reader = loop {
+            {
+                let mut queue = self.watch.queue.lock();
+                if queue.ended {
+                    return false;
+                }
+                if queue.has_room(self.buffers.limits.each) {
+                    queue.push(event);
+                    // From here on the queue counts it.
+                    counted.size = 0;
+                    break queue.reader.take();
+                }
+                queue.is_full = true;
+            }
+            let room = tokio::time::timeout(self.buffers.limits.wait, self.watch.room.notified()).await;
+            if room.is_err() && self.buffers.cut(&self.watch) {
+                self.buffers.ended.inc();
+                tracing::debug!("a watch ended: its client reads too slowly");
+                return false;
+            }
+        };
         reader.into_iter().for_each(Waker::wake);
         self.buffers.shed(&self.watch);
         true
@@ -194,6 +254,25 @@ impl Sender {
     /// Resolves when the client is gone, or the watch was ended for others.
     pub(super) async fn closed(&self) {
         self.watch.closed.notified().await;
+    }
+}
+
+/// Bytes of an event that waits for room; counted until it is dropped.
+struct Counted<'b> {
+    bytes: &'b Gauge,
+    size: usize,
+}
+
+impl<'b> Counted<'b> {
+    fn new(bytes: &'b Gauge, size: usize) -> Self {
+        bytes.inc_by(signed(size));
+        Self { bytes, size }
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.bytes.dec_by(signed(self.size));
     }
 }
 
@@ -212,16 +291,20 @@ impl Stream for Events {
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let mut queue = self.watch.queue.lock();
-        let Some(event) = queue.events.pop_front() else {
+        let Some(event) = queue.pop() else {
             if queue.ended {
                 return Poll::Ready(None);
             }
             queue.reader = Some(context.waker().clone());
             return Poll::Pending;
         };
-        queue.bytes -= event.len();
-        queue.taken_at = Instant::now();
         self.buffers.bytes.dec_by(signed(event.len()));
+        // At half, so that the producer is not woken for each event.
+        let has_room = queue.events.len() <= EVENTS / 2 && queue.bytes <= self.buffers.limits.each / 2;
+        if queue.is_full && has_room {
+            queue.is_full = false;
+            self.watch.room.notify_one();
+        }
         Poll::Ready(Some(event))
     }
 }
@@ -229,7 +312,7 @@ impl Stream for Events {
 impl Drop for Events {
     fn drop(&mut self) {
         self.buffers.watches.lock().remove(&self.id);
-        self.buffers.close(&self.watch);
+        self.buffers.end(&self.watch, self.watch.queue.lock(), 0);
     }
 }
 
