@@ -25,6 +25,7 @@ use quick_cache::unsync::Cache;
 
 use super::error::AuthnError;
 use super::service_account::{Refused, TokenKeys};
+use crate::jwt::{Compact, TimeError};
 use unknown::UnknownReviews;
 
 /// A user whose token was good is trusted for this long: deletions are seen after it.
@@ -279,7 +280,8 @@ impl Reviews {
         let begin = Instant::now();
         let was_good = self.answers.lock().of(trust).is_some_and(|answers| answers.was_good(&key, begin));
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let is_unknown = !was_good && trust.is_anybodys(token, i64::try_from(seconds).unwrap_or(i64::MAX));
+        let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+        let is_unknown = !was_good && trust.is_anybodys(token, seconds);
         let _under_way = is_unknown.then(|| self.unknown.begin(client, begin)).transpose()?;
         let in_flight = self.metrics.as_ref().map(TokenCacheMetrics::in_flight);
         let answer = reviewer.review(token).await;
@@ -293,8 +295,8 @@ impl Reviews {
         match answer {
             Ok(Ok(user)) => answers.keep_good(key, user, at),
             Ok(Err(why)) => answers.keep_bad(key, why, at),
-            Err(NoReview::Unreachable) => answers.keep_on(&key, at),
-            Err(NoReview::Failed) => {}
+            Err(NoReview::Unreachable) if !has_expired(token, seconds) => answers.keep_on(&key, at),
+            Err(NoReview::Unreachable | NoReview::Failed) => {}
         }
         Ok(())
     }
@@ -314,6 +316,11 @@ pub fn bootstrap_token(token: &str) -> Option<(&str, &str)> {
     token
         .split_once('.')
         .filter(|(id, secret)| id.len() == 6 && secret.len() == 16 && plain(id) && plain(secret))
+}
+
+/// Returns true for a JWT, of whatever issuer, whose time is over.
+fn has_expired(token: &str, now: i64) -> bool {
+    Compact::parse(token).is_ok_and(|token| token.claims().check_time(now) == Err(TimeError::Expired))
 }
 
 fn is_bootstrap(token: &str) -> bool {
@@ -420,6 +427,21 @@ mod tests {
         assert!(matches!(look(), Known::User(_)), "nobody can be asked");
         now(reviews.ask(&trust, token, CLIENT, &Keeper::default())).unwrap();
         assert!(matches!(look(), Known::User(_)));
+    }
+
+    #[test]
+    fn a_token_that_has_expired_is_not_good_for_longer_while_nobody_can_be_asked() {
+        let (reviews, trust, key) = trusting();
+        let trust = trust.with_others(true);
+        // In 1970 and in 2096.
+        for (exp, counts) in [(1, false), (4_000_000_000, true)] {
+            let claims = Claims { iss: "another".into(), exp: Some(exp), ..Claims::default() };
+            let token = key.sign(&claims).unwrap();
+            now(reviews.ask(&trust, &token, CLIENT, &Keeper::default())).unwrap();
+            reviews.answers.lock().good.get_mut(&reviews.key(&token)).unwrap().until = Instant::now();
+            now(reviews.ask(&trust, &token, CLIENT, &Keeper::away(NoReview::Unreachable))).unwrap();
+            assert_eq!(matches!(reviews.look(&trust, &token, 1_000), Known::User(_)), counts, "{exp}");
+        }
     }
 
     #[test]
