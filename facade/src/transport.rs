@@ -25,6 +25,12 @@ use crate::body::BoxError;
 /// take `--control-max-streams-per-connection` (1,024), and one beyond that would wait for another's end.
 const CALLS_OF_A_CONNECTION: usize = 500;
 
+/// Bytes that may wait in a connection for one call whose answer is not read. The connection has room for as many of each of its calls,
+/// so that an unread answer does not hold up the others.
+const CALL_WINDOW: u32 = 1 << 20;
+/// The same for a watch.
+const WATCH_WINDOW: u32 = 256 << 10;
+
 /// What generated clients call.
 pub type GrpcService =
     BoxCloneSyncService<Request<tonic::body::Body>, Response<tonic::body::Body>, ControlError>;
@@ -59,10 +65,14 @@ impl Channels {
     }
 
     fn to(endpoint: Endpoint, runtimes: usize) -> Self {
+        let with_window = |window: u32| {
+            let endpoint = endpoint.clone().initial_stream_window_size(window);
+            endpoint.initial_connection_window_size(window * CALLS_OF_A_CONNECTION as u32)
+        };
         Self {
             config: endpoint.connect_lazy(),
-            calls: RuntimeChannels::new(&endpoint, runtimes, CountedChannels::new),
-            streams: RuntimeChannels::new(&endpoint, runtimes, CountedChannels::new),
+            calls: RuntimeChannels::new(&with_window(CALL_WINDOW), runtimes, CountedChannels::new),
+            streams: RuntimeChannels::new(&with_window(WATCH_WINDOW), runtimes, CountedChannels::new),
             endpoint,
         }
     }

@@ -216,3 +216,22 @@ async fn users_of_a_facade_are_themselves_at_the_control_service() {
     let refused = server.control_as("alice").api_services().list(list).await.unwrap_err();
     assert_eq!(refused.code(), tonic::Code::PermissionDenied);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_do_not_read_their_lists_leave_the_connection_to_the_control_service_to_others() {
+    let server = Launch::server().start().await;
+    let facade = Launch::facade(&server).arg("--stalled-write-timeout=1h").start().await;
+    let admin = facade.admin();
+    let maps = "/api/v1/namespaces/default/configmaps";
+    for n in 0..60 {
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("large-{n}")},
+            "data": {"k": "x".repeat(500_000)}});
+        assert_eq!(admin.post(maps, &map).await.status, 201);
+    }
+    let mut unread = Vec::new();
+    for _ in 0..8 {
+        let request = http::Request::get(maps).body(http_body_util::Full::default()).unwrap();
+        unread.push(admin.send(request).await.unwrap());
+    }
+    assert_eq!(admin.get(&format!("{maps}/large-0")).await.status, 200);
+}
