@@ -143,6 +143,7 @@ topics! {
     builtin_rules: "builtin-rules";
     builtin_services: "builtin-services";
     builtin_storage: "builtin-storage";
+    builtin_updates: "builtin-updates";
     builtin_validation: "builtin-validation";
     mended_after_a_campaign: "campaign";
     certificate_requests: "certificate-requests";
