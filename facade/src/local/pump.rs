@@ -1,4 +1,4 @@
-//! Between a watch of the control service and a client.
+//! The pump moves events of a watch from the control service to a client.
 //!
 //! Events wait in a queue of bounded bytes; while it is full no more are taken from the control service. When too much waits for all
 //! clients together, or the server drains, the HTTP watch ends, as if its timeout had come, though not between two events of a revision;

@@ -46,7 +46,7 @@ impl Environment {
         self.compile_within(text, &Meter::of_compilation())
     }
 
-    /// The same, with a meter that several expressions share. Constants and regular expressions that it cannot pay for are computed
+    /// Compiles like [`Environment::compile`], with a meter that several expressions share. Constants and regular expressions that it cannot pay for are computed
     /// and built when the program runs.
     ///
     /// # Errors

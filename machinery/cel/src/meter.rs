@@ -1,4 +1,4 @@
-//! What several evaluations share: the cost that is left, and the steps that cost nothing.
+//! Meters count the cost that is left for several evaluations, and the steps that are free for them.
 
 use std::cell::Cell;
 

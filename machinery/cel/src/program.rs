@@ -86,7 +86,7 @@ impl Program {
         self.evaluate_metered(variables, (budget, &Meter::new(u64::MAX)), interrupted)
     }
 
-    /// The same at most for a budget and for what a meter has left, which several evaluations share. It counts all costs but those
+    /// Evaluates within a budget and within the rest of a meter that several evaluations share. The meter counts all costs but those
     /// of overloads that ask ([`crate::Overload::asks`]).
     pub fn evaluate_metered<'v>(
         &self,

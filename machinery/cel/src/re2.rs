@@ -71,10 +71,10 @@ pub fn compile(pattern: &str) -> Result<Arc<Regex>, String> {
     kept(pattern).map(|(made, _)| made)
 }
 
-/// How many bytes a compiled pattern counts as. One that is refused for its size counts as much as the largest.
+/// Returns the bytes that a compiled pattern counts as. One that is refused for its size counts as much as the largest.
 ///
 /// # Errors
-/// What is wrong with the syntax of the pattern.
+/// The syntax error of the pattern.
 pub fn compiled_bytes(pattern: &str) -> Result<usize, String> {
     kept(pattern)
         .map(|(_, bytes)| bytes)

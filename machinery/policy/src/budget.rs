@@ -46,7 +46,7 @@ struct Running {
     check_after: Instant,
     /// The thread's processor time at the first look.
     first_seen: Option<Duration>,
-    /// Whether the evaluation was interrupted: then it has no outcome.
+    /// True if the evaluation was interrupted: then it has no outcome.
     interrupted: bool,
 }
 

@@ -124,7 +124,7 @@ impl MutatingPolicy {
     /// What a change comes to for a request, within the budget of a policy.
     ///
     /// # Errors
-    /// Why it comes to nothing.
+    /// The mutation cannot be computed.
     pub fn change(&self, index: usize, subject: &Subject<'_>) -> Result<Change, Problem> {
         let mut evaluation = Evaluation::new(&self.composition, subject, POLICY_BUDGET);
         let Some(mutation) = self.mutations.get(index) else {

@@ -56,7 +56,7 @@ impl ErrorType {
         }
     }
 
-    /// Of a mutation that compiles.
+    /// The error type of a mutation that compiled and could not be computed.
     pub(crate) fn of_problem(problem: &Problem) -> Self {
         match problem {
             Problem::OutOfBudget => Self::OutOfBudget,

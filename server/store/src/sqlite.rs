@@ -185,7 +185,7 @@ impl SqliteStore {
             path: settings.path.clone(),
             identity: opened.identity.clone(),
             marked: opened.revision,
-            second: None,
+            marked_second: None,
             archive: settings.archive.clone(),
             space: space.clone(),
             group_operations: settings.group_operations.max(1),

@@ -318,7 +318,7 @@ pub fn bootstrap_token(token: &str) -> Option<(&str, &str)> {
         .filter(|(id, secret)| id.len() == 6 && secret.len() == 16 && plain(id) && plain(secret))
 }
 
-/// Returns true for a JWT, of whatever issuer, whose time is over.
+/// Returns true for a JWT of any issuer that has expired.
 fn has_expired(token: &str, now: i64) -> bool {
     Compact::parse(token).is_ok_and(|token| token.claims().check_time(now) == Err(TimeError::Expired))
 }

@@ -81,7 +81,7 @@ pub(crate) struct Step {
     pub optional: bool,
     /// Whether it is only asked whether it leads anywhere: `has()`.
     pub test: bool,
-    /// Costs nothing: the test of what was chosen, `has((c ? a : b).z)`.
+    /// Costs nothing: the test of the result of a choice, `has((c ? a : b).z)`.
     pub free: bool,
 }
 

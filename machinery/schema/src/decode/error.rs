@@ -95,7 +95,7 @@ impl DecodeError {
         Status::bad_request(self.to_string())
     }
 
-    /// What is wrong, without the words about what was asked for.
+    /// Returns the cause alone, without naming the kind that was expected.
     #[must_use]
     pub fn cause(&self) -> String {
         match self {

@@ -64,7 +64,7 @@ pub(super) struct Job {
     pub backend: Arc<Backend>,
     /// Its group versions, in order.
     pub members: Vec<GroupVersion>,
-    /// Those of them whose routes are available.
+    /// The members whose routes are available.
     pub available: Vec<GroupVersion>,
     /// The last good discovery of the whole service.
     pub known: Option<Arc<Found>>,

@@ -16,7 +16,7 @@ use crate::typed::Part;
 /// Reason for which a changed object cannot be read.
 #[derive(Debug)]
 pub enum VersionError {
-    /// It is not of its kind: why.
+    /// The object is not of its kind, for this reason.
     Undecodable(String),
     /// The resource has no types, or a conversion webhook failed.
     Failed(Box<Status>),

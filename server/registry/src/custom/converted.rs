@@ -83,7 +83,7 @@ impl Converted {
         }
         while self.bytes.load(Ordering::Relaxed) > BYTES {
             let at = self.oldest.fetch_add(1, Ordering::Relaxed) % STATES;
-            // What is being converted has no size yet, and others wait for it.
+            // A state that is being converted has no size yet, and others wait for it.
             let oldest = self.slots[at].lock().take_if(|held| held.bytes > 0);
             self.release(oldest);
         }

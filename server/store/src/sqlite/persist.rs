@@ -74,8 +74,8 @@ pub(crate) enum History {
 pub(crate) struct Tick {
     /// The second, in Unix time.
     pub(crate) at: i64,
-    /// The last revision before the group.
-    pub(crate) before: i64,
+    /// The last revision before this group.
+    pub(crate) previous: i64,
 }
 
 impl Tick {
@@ -84,13 +84,13 @@ impl Tick {
         batch.statement(
             "INSERT OR IGNORE INTO mark (revision, at) SELECT ?, at FROM mark ORDER BY revision DESC LIMIT 1",
         );
-        batch.bind(self.before)?;
+        batch.bind(self.previous)?;
         batch.statement("INSERT OR REPLACE INTO mark (revision, at) VALUES (?, ?)");
         batch.bind(revision)?;
         batch.bind(self.at)
     }
 
-    /// Replaces the last mark by one for this group, which needs no space: nobody can ask for states before it any more.
+    /// Replaces the last mark by one for this group, which needs no space. The states before it are forgotten.
     fn replace(self, batch: &mut Batch, revision: i64) -> Result<(), Error> {
         batch.statement(
             "UPDATE mark SET revision = ?, at = ? WHERE revision = (SELECT max(revision) FROM mark)",

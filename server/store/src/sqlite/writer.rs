@@ -76,7 +76,7 @@ pub(crate) struct Writer {
     pub(crate) marked: i64,
     pub(crate) space: Arc<Space>,
     /// The second of the last group that this process wrote, in Unix time.
-    pub(crate) second: Option<i64>,
+    pub(crate) marked_second: Option<i64>,
     /// Resources whose history is kept longer.
     pub(crate) archive: ArchiveRules,
     pub(crate) group_operations: usize,
@@ -359,10 +359,10 @@ impl Writer {
             return Ok(());
         }
         let at = unix_time::now();
-        let tick = (self.second != Some(at)).then_some(Tick { at, before: self.revision });
+        let tick = (self.marked_second != Some(at)).then_some(Tick { at, previous: self.revision });
         persist::commit(&mut self.connection, &self.publisher.cache, group, tick, history).await?;
         if tick.is_some() {
-            self.second = Some(at);
+            self.marked_second = Some(at);
         }
         Ok(())
     }

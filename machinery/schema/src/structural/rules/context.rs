@@ -1,4 +1,4 @@
-//! What all evaluations over one object, or all of validating one schema, share.
+//! The context that all evaluations of rules over one object share, or all that validate one schema.
 
 use portico_cel::Meter;
 
