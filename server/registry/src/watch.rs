@@ -182,7 +182,9 @@ impl Objects {
 
 impl Watcher {
     async fn next(&mut self) -> Option<Arc<Frame>> {
-        if self.ended {
+        // Also with events left to be shown: a client that reads slowly has no more time than others.
+        let is_over = Instant::now() >= self.deadline.deadline() && !self.subscription.is_within_revision();
+        if self.ended || is_over {
             return None;
         }
         if let Some(record) = self.initial.pop_front() {
