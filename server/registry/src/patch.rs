@@ -40,10 +40,9 @@ impl Verbs {
             let has_internal = served.custom.is_none();
             let (mut new, warnings) =
                 apply(&self.objects.scheme, served, &object, patch, options, has_internal)?;
-            let settled = settle_namespace(&mut new, served.info.namespaced, place.namespace);
-            if let Err(status) = settled.and_then(|()| check_identity(served, &new, place)) {
-                return Err(status.with_warnings(warnings));
-            }
+            settle_namespace(&mut new, served.info.namespaced, place.namespace)
+                .and_then(|()| check_identity(served, &new, place))
+                .map_err(|status| status.with_warnings(warnings.clone()))?;
             if let Some(error) = served.strategies.decode.unreadable(&new) {
                 return Err(Box::new(patch_status(&shown(served, &object, patch, &new), &error)));
             }
@@ -59,11 +58,8 @@ impl Verbs {
                 tracked: Tracked::By(&manager),
                 others: &[],
             };
-            let attempt = match self.replace(served, place, &current, new, terms).await {
-                Ok(attempt) => attempt,
-                Err(status) => return Err(status.with_warnings(warnings)),
-            };
-            newer = match attempt {
+            let attempt = self.replace(served, place, &current, new, terms).await;
+            newer = match attempt.map_err(|status| status.with_warnings(warnings.clone()))? {
                 Attempt::Done(written) => return Ok(written.with_first(warnings)),
                 Attempt::Again(newer) => newer,
             };
@@ -125,8 +121,8 @@ fn has_lost_version(current: &Object, merged: &Object, kind: &str) -> bool {
     !current.api_version().is_empty() && is_unset("apiVersion") && (is_unset("kind") || merged.kind() == kind)
 }
 
-/// Decodes an object without a version as upstream does: by the Go type of its internal version, to which none of the fields of JSON
-/// belongs.
+/// Decodes an object without a version as upstream does: by the Go type of its internal version, which has none of the fields that
+/// JSON has.
 fn read_as_internal(written: &Object) -> Decoded {
     let fields = written.cursor().entries().map(|(field, _)| field);
     let unknown = fields.filter(|field| !matches!(*field, "apiVersion" | "kind"));

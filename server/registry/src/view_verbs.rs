@@ -64,13 +64,8 @@ impl Verbs {
             let (scheme, served) = (&self.objects.scheme, &target.viewed.served);
             let has_internal = target.parent.custom.is_none();
             let (view, warnings) = patch::apply(scheme, served, &shown, patch, options, has_internal)?;
-            let mut view = without_wish(target, view, &shown);
-            let settled =
-                system::settle_namespace(&mut view, target.parent.info.namespaced, target.place.namespace);
-            let view = match settled.and_then(|()| identified(target, view, &shown)) {
-                Ok(view) => view,
-                Err(status) => return Err(status.with_warnings(warnings)),
-            };
+            let view = identified(target, without_wish(target, view, &shown), &shown);
+            let view = view.map_err(|status| status.with_warnings(warnings.clone()))?;
             newer = match self.write_view(target, &current, view, terms).await? {
                 Attempt::Done(written) => return Ok(written.with_first(warnings)),
                 Attempt::Again(newer) => newer,
@@ -96,14 +91,10 @@ impl Verbs {
             let current = self.parent_from(target, newer).await?;
             let mut shown = shown_to_writer(target, current.object())?;
             Shared::of(target).show(current.object(), &mut shown);
-            let (mut view, warnings) =
+            let (view, warnings) =
                 self.merge_applied(served, target.place.part, &shown, &config, &manager, options).await?;
-            let settled =
-                system::settle_namespace(&mut view, target.parent.info.namespaced, target.place.namespace);
-            let view = match settled.and_then(|()| identified(target, view, &shown)) {
-                Ok(view) => view,
-                Err(status) => return Err(status.with_warnings(warnings)),
-            };
+            let view =
+                identified(target, view, &shown).map_err(|status| status.with_warnings(warnings.clone()))?;
             newer = match self.write_view(target, &current, view, terms).await? {
                 Attempt::Done(written) => return Ok(written.with_first(warnings)),
                 Attempt::Again(newer) => newer,
@@ -221,8 +212,9 @@ fn without_wish(target: ViewTarget<'_>, mut view: Object, shown: &Object) -> Obj
     view
 }
 
-/// A patched view must still be that of the path, and of the object that was there.
+/// A patched view must still be that of the path, whose namespace it may leave out, and of the object that was there.
 fn identified(target: ViewTarget<'_>, mut view: Object, shown: &Object) -> Result<Object> {
+    system::settle_namespace(&mut view, target.parent.info.namespaced, target.place.namespace)?;
     patch::check_identity(target.parent, &view, target.place)?;
     forget_zero_version(&mut view);
     if view.uid().is_empty() || view.uid() == shown.uid() {

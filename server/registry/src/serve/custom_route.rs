@@ -40,12 +40,11 @@ pub(super) fn leads(served: &ServedResource, call: &Call) -> bool {
 
 /// 500 while the CA bundle of the conversion webhook cannot be read: upstream cannot make the converter of the definition.
 fn check_ca_bundle(served: &ServedResource) -> Result<()> {
-    match served.custom.as_ref().is_none_or(|custom| custom.has_sound_ca_bundle) {
-        true => Ok(()),
-        false => Err(Box::new(Status::internal(
-            "error resolving resource: the CA bundle of the conversion webhook is invalid",
-        ))),
+    if served.custom.as_ref().is_none_or(|custom| custom.has_sound_ca_bundle) {
+        return Ok(());
     }
+    let why = "error resolving resource: the CA bundle of the conversion webhook is invalid";
+    Err(Box::new(Status::internal(why)))
 }
 
 fn part<'a>(served: &ServedResource, target: &'a Target) -> Result<Part<'a>> {
