@@ -59,8 +59,6 @@ pub struct PastObject {
     pub more: bool,
     /// From which revision on no state is missing.
     pub complete_from: i64,
-    /// True if work on all states has to leave the thread that serves a connection.
-    pub is_large: bool,
 }
 
 /// A page of what there was.
@@ -116,20 +114,22 @@ struct Owner {
 }
 
 impl Registry {
-    /// The states that an object has had, decoded on the threads for long work if they are large.
+    /// Decodes the states that an object has had, and returns what `read` makes of them. Both run on the threads for long work if
+    /// the states are large.
     ///
     /// # Errors
     /// 503 when the store cannot be read.
-    pub async fn past(
+    pub async fn past<T: Send + 'static>(
         &self,
         served: &Arc<ServedResource>,
         place: (&str, &str),
         range: PastRange,
-    ) -> Result<PastObject> {
+        read: impl FnOnce(PastObject) -> T + Send + 'static,
+    ) -> Result<T> {
         let found = self.find_past(served, place, range).await?;
         let is_large = is_large(&found.states);
         let (registry, served) = (self.clone(), Arc::clone(served));
-        let work = async move { registry.decode_past(&served, found, range.since).await };
+        let work = async move { read(registry.decode_past(&served, found, range.since).await) };
         self.objects().compute(is_large, spans::current().around(ask_once(work))).await
     }
 
@@ -164,7 +164,6 @@ impl Registry {
     async fn decode_past(&self, served: &ServedResource, found: PastStates, since: i64) -> PastObject {
         let records = found.states.iter().filter_map(|state| state.state.as_ref().ok().cloned());
         let mut shown = self.past_objects(served, records.collect()).await.into_iter();
-        let is_large = is_large(&found.states);
         let states = found.states.into_iter().map(|state| {
             let object = match &state.state {
                 Ok(_) => shown.next().unwrap_or_else(|| Err("it was not converted".to_owned())),
@@ -176,7 +175,6 @@ impl Registry {
             states: states.collect(),
             more: found.more,
             complete_from: found.complete_from.max(since),
-            is_large,
         }
     }
 

@@ -144,11 +144,9 @@ impl History for HistoryService {
         let latest = self.registry.store().latest_revision().await;
         let revision = latest.map_err(|error| refused(Status::unavailable(error.to_string())))?;
         let range = PastRange { since: allowed.since, before, limit };
-        let past = self.registry.past(&allowed.served, place, range).await.map_err(refused)?;
-        let is_large = past.is_large;
-        let answered = async move { states_response(&past, revision, objects) };
-        let answer = self.registry.objects().compute(is_large, answered).await.map_err(refused)?;
-        Ok(Response::new(answer))
+        let read = move |past: PastObject| states_response(&past, revision, objects);
+        let answer = self.registry.past(&allowed.served, place, range, read).await;
+        answer.map(Response::new).map_err(refused)
     }
 
     async fn list(&self, request: Request<pb::ListRequest>) -> RpcResult<Response<Self::ListStream>> {
