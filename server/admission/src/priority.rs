@@ -4,8 +4,7 @@ use portico_machinery::{GroupResource, Object};
 
 use crate::listing::all;
 use crate::plugin::{Mutating, MutationRequest, Plugin, Target, Validating, ValidationRequest};
-use portico_registry::Objects;
-use portico_registry::Result;
+use portico_registry::{Attributes, Objects, Result};
 
 const GROUP: &str = "scheduling.k8s.io";
 const CLASSES: &str = "priorityclasses";
@@ -48,9 +47,10 @@ impl Plugin for Priority {
 async fn create(objects: &Objects, change: MutationRequest<'_>) -> Result<()> {
     let name = change.new.str_at("spec.priorityClassName").to_owned();
     let class = if name.is_empty() {
-        let classes =
-            all(objects, None, &GroupResource::new(GROUP, CLASSES)).await?.complete(&change.attributes)?;
-        let defaults = classes.into_iter().filter(|class| class.at(&["globalDefault"]).bool());
+        let defaults = classes(objects, &change.attributes)
+            .await?
+            .into_iter()
+            .filter(|class| class.at(&["globalDefault"]).bool());
         defaults.min_by_key(|class| class.at(&["value"]).i64().unwrap_or(0))
     } else {
         let found = objects.object_of(GROUP, CLASSES, "", &name).await?;
@@ -89,12 +89,15 @@ fn agrees(change: &MutationRequest<'_>, priority: i64, policy: &str) -> Result<(
     Ok(())
 }
 
+async fn classes(objects: &Objects, attributes: &Attributes<'_>) -> Result<Vec<Object>> {
+    all(objects, None, &GroupResource::new(GROUP, CLASSES)).await?.complete(attributes)
+}
+
 async fn only_default(objects: &Objects, change: &ValidationRequest<'_>) -> Result<()> {
     if !change.new.at(&["globalDefault"]).bool() {
         return Ok(());
     }
-    let classes =
-        all(objects, None, &GroupResource::new(GROUP, CLASSES)).await?.complete(&change.attributes)?;
+    let classes = classes(objects, &change.attributes).await?;
     let other = |class: &&Object| class.at(&["globalDefault"]).bool() && class.name() != change.new.name();
     match classes.iter().find(other) {
         Some(other) => Err(change.forbidden(&format!(
