@@ -36,8 +36,7 @@ impl Setup {
 
     /// A policy about ConfigMaps, laid over by `policy`, and its binding, laid over by `binding`.
     async fn enforce(&self, policy: Value, binding: Value) {
-        let rules = json!([{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}]);
-        let policy = laid_over(json!({"matchConstraints": {"resourceRules": rules}}), policy);
+        let policy = laid_over(json!({"matchConstraints": {"resourceRules": of_maps()}}), policy);
         let written = self.put(POLICIES, "ValidatingAdmissionPolicy", policy).await;
         assert_eq!(written.status, 201, "{}", written.text());
         let binding = laid_over(json!({"policyName": "p", "validationActions": ["Deny"]}), binding);
@@ -69,6 +68,11 @@ fn laid_over(mut base: Value, over: Value) -> Value {
         base[key] = value.clone();
     }
     base
+}
+
+/// Rules of a policy about ConfigMaps.
+fn of_maps() -> Value {
+    json!([{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}])
 }
 
 fn map() -> Value {
@@ -351,9 +355,7 @@ async fn checks_are_counted_under_the_names_of_upstream() {
     }
     setup.admin.delete(&format!("{GROUP}/{BINDINGS}/p")).await;
     let wrong = applied("Object{data: {'a': object.nothing}}");
-    let rules =
-        json!([{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}]);
-    let labelled = json!({"resourceRules": rules, "objectSelector": {"matchLabels": {"l": "x"}}});
+    let labelled = json!({"resourceRules": of_maps(), "objectSelector": {"matchLabels": {"l": "x"}}});
     let own = json!({"matchConstraints": labelled});
     setup.change(json!([applied("Object{data: {'a': 'b'}}"), wrong]), own).await;
     assert_eq!(setup.create().await.status, 403);

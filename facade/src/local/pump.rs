@@ -66,10 +66,10 @@ where
             Some(Err(error)) => return tracing::debug!(error, "a watch ended"),
             None => return,
         };
-        let (was_within, more) = (is_within, event.more);
+        let more = event.more;
         tokio::select! {
             is_taken = sender.send(event) => if !is_taken { return },
-            () = &mut draining, if !was_within => return,
+            () = &mut draining, if !is_within => return,
         }
         is_within = more;
     }

@@ -61,11 +61,10 @@ pub(super) fn validate(new: &Object, old: &Object, errors: &mut Errors) {
     for list in ["podIPs", "hostIPs"] {
         addresses(&now.field(list), &then.field(list), errors);
     }
-    if let Some(first) = now.field("hostIPs").items().next().map(|first| first.field("ip").str().to_owned())
-        && first != now.field("hostIP").str()
+    if let Some(ip) = now.field("hostIPs").items().next().map(|first| first.field("ip"))
+        && ip.str() != now.field("hostIP").str()
     {
-        let path = now.field("hostIPs").path().index(0).child("ip");
-        errors.push(Error::invalid(&path, first.as_str(), "must be equal to `hostIP`"));
+        errors.push(Error::invalid(&ip.path(), ip.str(), "must be equal to `hostIP`"));
     }
     restarted(new, old, errors);
     claims::validate(new, errors);
