@@ -28,7 +28,7 @@ const CALLS_OF_A_CONNECTION: usize = 500;
 /// Bytes that may wait in a connection for one call whose answer is not read. The connection has room for as many of each of its calls,
 /// so that an unread answer does not hold up the others.
 const CALL_WINDOW: u32 = 1 << 20;
-/// The same for a watch.
+/// Bytes that may wait in a connection for one watch whose events are not read.
 const WATCH_WINDOW: u32 = 256 << 10;
 
 /// What generated clients call.

@@ -1,8 +1,8 @@
 //! Events that wait for clients that watch, with a bound for the sum of all watches of a facade.
 //!
 //! While the queue of a watch is full its further events wait in the control service, for as long as a response may stall; then the
-//! watch ends. Beyond the bound the watches whose clients have taken no event for longest end, and
-//! the events that wait for them are dropped: their clients resume from the last revision that they saw.
+//! watch ends. Beyond the bound the watches end whose clients have taken no event for longest. The events that wait for such a watch
+//! are dropped: its client resumes from the last revision that it saw.
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;

@@ -46,8 +46,8 @@ impl Environment {
         self.compile_within(text, &Meter::of_compilation())
     }
 
-    /// Compiles like [`Environment::compile`], with a meter that several expressions share. Constants and regular expressions that it cannot pay for are computed
-    /// and built when the program runs.
+    /// Compiles like [`Environment::compile`], with a meter that several expressions share. Constants and regular expressions that it
+    /// cannot pay for are computed and built when the program runs.
     ///
     /// # Errors
     /// See [`Environment::compile`].

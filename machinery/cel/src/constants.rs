@@ -11,8 +11,8 @@ const MAX_COST: u64 = 1_000;
 /// The largest result that a program keeps, as costs count its size.
 const MAX_SIZE: u64 = 4_096;
 
-/// Replaces calls of pure functions with constant arguments by their results; those that fail, or that the meter cannot pay for, stay
-/// calls.
+/// Replaces calls of pure functions with constant arguments by their results. Calls that fail, or that the meter cannot pay for,
+/// stay as they are.
 pub(crate) fn fold(node: &mut Node, meter: &Meter) {
     match node {
         Node::Constant(_) | Node::Computed(_) => {}

@@ -35,7 +35,7 @@ pub(crate) struct Converted {
     slots: Box<[Mutex<Option<Held>>]>,
     /// Size of all states that are held.
     bytes: AtomicUsize,
-    /// Slot to free next: behind the newest state, as revisions only grow.
+    /// Slot to free next when the states are too large together; slots are freed in turn.
     oldest: AtomicUsize,
 }
 

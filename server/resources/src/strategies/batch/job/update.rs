@@ -26,8 +26,8 @@ fn completions(spec: &Cursor<'_>, before: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// A template is fixed unless the job is suspended and none of its pods runs. Even then only metadata, scheduling and resources may
-/// change.
+/// A template is fixed unless the job is suspended and none of its pods runs. Even then only metadata, scheduling and
+/// resources may change.
 fn template(new: &Object, old: &Object, errors: &mut Errors) {
     const TEMPLATE: [&str; 2] = ["spec", "template"];
     if !is_idle(old) {
