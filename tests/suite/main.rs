@@ -30,6 +30,7 @@ mod copies;
 mod copies_sealed;
 mod definitions;
 mod depth;
+mod documentation;
 mod durability;
 mod emulated_versions;
 mod encryption;

@@ -13,6 +13,8 @@ const TESTING: &str = include_str!("../../docs/TESTING.md");
 const MANIFESTS: &str = include_str!("../../docs/MANIFESTS.md");
 const CLIENT: &str = include_str!("../../docs/CLIENT.md");
 
+crate::documentation::pages! {}
+
 /// How the blocks begin, in their order. A block that is not here is run by nobody.
 const BLOCKS: [&str; 8] = [
     "cargo build --release        #",
