@@ -24,7 +24,7 @@ use std::time::Instant;
 use ending::{fail_with, print_text};
 use settings::{Parsed, SettingError};
 
-/// Why not the system's: docs/adr/0005.
+/// mimalloc instead of the system allocator: docs/internals/adr/0005.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

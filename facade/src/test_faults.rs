@@ -1,7 +1,7 @@
 //! Faults that a test asks for (`--test-faults`): which requests they meet, what happens to those, and which are in force.
 //!
 //! [`crate::layers::test_faults`] carries them out, [`crate::endpoints`] sets and removes them. Rules, statuses, revisions and the
-//! cutting of streams are pure; only [`FaultsInForce`] is shared. It must not know who answers a request (docs/adr/0034).
+//! cutting of streams are pure; only [`FaultsInForce`] is shared. It must not know who answers a request (docs/internals/adr/0034).
 
 mod body_name;
 mod events;

@@ -1,4 +1,4 @@
-//! Steps whose answer differs from the recorded one, each with the reason why that is right.
+//! Steps whose answer intentionally differs from the recorded one, with the reason.
 
 /// Topic, step, reason.
 pub const KNOWN: &[(&str, &str, &str)] = &[
@@ -61,7 +61,7 @@ pub const KNOWN: &[(&str, &str, &str)] = &[
     ("edges", "a kind that is unknown", SCHEME),
     ("edges", "the backend's document as protobuf", DOCUMENT),
     ("edges", "the backend's document in YAML", DOCUMENT),
-    ("edges", "a watch in YAML", "long lines of YAML are not folded (docs/adr/0013)"),
+    ("edges", "a watch in YAML", FOLDING),
     ("edges", "numbers of a revision", RAW),
     ("edges", "numbers of a revision as they are read", RAW),
     ("policies-evaluated", "a variable that costs too much", LIMIT),
@@ -69,23 +69,23 @@ pub const KNOWN: &[(&str, &str, &str)] = &[
     ("policies-evaluated", "an object of another version is patched", VERSION),
 ];
 
-const LIMIT: &str = "what all expressions about a request may cost is used up, so that the expression which names the variable fails, too";
+// docs/internals/adr/0013 describes each of these, docs/internals/adr/0002 the first.
+const STATUS: &str = "a Status with a cause instead of plain text";
+const SCHEME: &str = "the message does not name a line of upstream's source";
+const GO_TYPES: &str = "the message does not name Go types";
+const STRUCT: &str = "the message prints values with JSON names instead of Go fields";
+const EMPTY: &str = "a missing list is printed as an empty one";
+const PATCH: &str = "a failed operation has the message for patches of users";
+const WORDS: &str = "a missing value is null, as in all other messages";
+const CONTROL: &str = "a warning is shown without its control characters instead of omitted";
+const DOCUMENT: &str = "documents of backends are cached and served in every form";
+const RAW: &str = "numbers in raw data are parsed";
+const FOLDING: &str = "long lines of YAML are not folded";
+const LIMIT: &str = "the common budget is used up, so the expression that names the variable fails as well";
 const VERSION: &str =
-    "an object is changed in the version that a policy names, which upstream cannot convert back";
-const STATUS: &str = "a Status that names the cause, instead of plain text (docs/adr/0002)";
+    "an object is changed in the version that the policy names, which upstream cannot convert back";
 
-const SCHEME: &str = "the message does not name a line of upstream's source (docs/adr/0013)";
-const GO_TYPES: &str = "the message does not name types of Go (docs/adr/0013)";
-const EMPTY: &str = "a list that is not there is printed as an empty one";
-const STRUCT: &str =
-    "the message prints the value with the names of JSON, not of Go's fields (docs/adr/0013)";
-const PATCH: &str = "the words for an operation that cannot be carried out are those for patches of users";
-const WORDS: &str = "what is missing is null, as in every other message";
-const CONTROL: &str = "a warning with control characters is shown without them, not left out";
-const DOCUMENT: &str = "documents of backends are kept, and served in each form (docs/adr/0013)";
-const RAW: &str = "numbers in raw data are numbers, not texts (docs/adr/0013)";
-
-/// The steps of a topic that are known to differ.
+/// Steps of a topic that differ.
 pub fn of(topic: &str) -> Vec<&'static str> {
     KNOWN.iter().filter(|(known, _, _)| *known == topic).map(|(_, step, _)| *step).collect()
 }

@@ -1,7 +1,7 @@
 //! `/console/`: a page for browsers that shows what the API says, and what only this facade knows.
 //!
 //! The page is static and the same for everybody; it gets all it shows by requests of its own, with the credentials of whoever
-//! looks. What is below `/console/data/` is the facade's own state, each path with a permission of its own (adr/0032).
+//! looks. What is below `/console/data/` is the facade's own state, each path with a permission of its own (docs/internals/adr/0032).
 
 mod audit_tail;
 mod backends;

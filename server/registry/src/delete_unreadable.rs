@@ -1,4 +1,4 @@
-//! Deleting objects that cannot be read, which only those may who are allowed to lose them (docs/adr/0011).
+//! Deleting objects that cannot be read, which only those may who are allowed to lose them (docs/internals/adr/0011).
 
 use portico_machinery::{Attributes, Object, RequestInfo, Status, field};
 use portico_store::Txn;

@@ -1,7 +1,7 @@
 //! Objects whose stored bytes cannot be read: what readers of them are answered.
 //!
 //! A list leaves them out and warns; everything about one of them alone answers 500 `StorageReadError`, as upstream does
-//! (docs/adr/0011).
+//! (docs/internals/adr/0011).
 
 use portico_machinery::status::{Cause, Details, Reason};
 use portico_machinery::{GroupResource, Status};

@@ -2,7 +2,7 @@
 //! stopped, the rest.
 //!
 //! The new database is the same store: its id, its epoch, its revisions. Where it cannot keep the revisions (etcd numbers by
-//! itself, and gives one revision to several objects, which others cannot) it is a new epoch of the store. See docs/adr/0030.
+//! itself, and gives one revision to several objects, which others cannot) it is a new epoch of the store (docs/internals/adr/0030).
 
 use std::time::{Duration, Instant};
 
