@@ -41,7 +41,7 @@ invariants! {
     every_row_of_the_imports_names_a_package: "Each row of the table of imports is a package", imports::rows_without_packages;
     server_manifests_name_no_axum: "No server crate depends on axum", imports::axum;
     files_of_a_crate_stand_in_no_circle: "Files of a crate import each other in one direction", modules::circles;
-    crates_import_only_downwards: "Who may import whom (docs/ARCHITECTURE.md)", imports::directions;
+    crates_import_only_downwards: "Who may import whom (docs/internals/architecture.md)", imports::directions;
     every_dependency_is_used: "A dependency is named where its table says", imports::unused;
     every_shared_version_is_taken: "Each of [workspace.dependencies] is some package's", imports::untaken;
     packages_are_named_after_their_folders: "Packages are named portico-<folder>", imports::package_names;
@@ -52,7 +52,7 @@ invariants! {
     functions_stay_below_a_hundred_lines: "clippy holds functions below 100 lines", files::function_limit;
     names_say_something: "No utils, helpers, common, manager, mod.rs", files::bad_names;
     nothing_knows_this_machine: "No path of a developer's machine in the tree", files::machine;
-    every_known_weakness_has_a_test: "Weaknesses of others are tested (docs/SECURITY.md)", weaknesses::tests;
+    every_known_weakness_has_a_test: "Weaknesses of others are tested (docs/internals/security.md)", weaknesses::tests;
     the_top_level_is_fixed: "The top level holds what the design lists", layout::top_level;
     nothing_is_missing_at_the_top: "The top level holds all that the design lists", layout::missing_at_the_top;
     folders_nest_one_level: "Crates nest one level", layout::nesting;

@@ -8,7 +8,7 @@ use crate::tree::Tree;
 
 /// A rule about lines of the program.
 pub struct Rule {
-    /// The invariant, as docs/ARCHITECTURE.md has it.
+    /// The invariant, as docs/internals/architecture.md has it.
     pub invariant: &'static str,
     /// Where it applies: beginnings of paths, `**` for anything between a beginning and an end, `""` for all.
     pub places: &'static [&'static str],

@@ -1,8 +1,8 @@
-//! Weaknesses of others: docs/SECURITY.md names each with the test that would find it here.
+//! Weaknesses of others: docs/internals/security.md names each with the test that would find it here.
 
 use crate::tree::Tree;
 
-const PAGE: &str = "docs/SECURITY.md";
+const PAGE: &str = "docs/internals/security.md";
 
 /// All that upstream's history and that of its libraries holds for a server of this kind.
 const KNOWN: &[&str] = &[
