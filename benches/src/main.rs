@@ -1,4 +1,4 @@
-//! The figures of docs/PERFORMANCE.md: `cargo run --release -p portico-benches -- <name>`.
+//! The figures of docs/internals/benchmarks.md: `cargo run --release -p portico-benches -- <name>`.
 //!
 //! Each bench starts the release binary and, where there is one, a peer set up alike, drives both through their real
 //! endpoints from this process, and says what was wanted and what came out. It ends only what it started. It must not
@@ -71,7 +71,7 @@ struct Options {
     json: Option<PathBuf>,
 }
 
-/// What has no figures but an outcome: docs/PROOFS.md.
+/// Runs that pass or fail instead of producing figures (docs/internals/torture.md).
 #[derive(Clone, Debug, Subcommand)]
 enum Proof {
     /// Clients and watchers while things go wrong: nothing may be lost, doubled, reordered or made up.

@@ -1,5 +1,5 @@
 //! `portico-benches soak`: objects, definitions, APIServices, tokens and watches come and go, always under new names, while the
-//! resident memory of the process is sampled: what is kept of what is gone shows as a slope (docs/PROOFS.md).
+//! resident memory of the process is sampled: what is kept of what is gone shows as a slope (docs/internals/torture.md).
 
 use std::io::Write;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
 //! `portico-benches torture`: concurrent clients and watchers against real processes while things go wrong, and a proof that
-//! nothing was lost, doubled, reordered or made up (docs/PROOFS.md).
+//! nothing was lost, doubled, reordered or made up (docs/internals/torture.md).
 //!
 //! The order of a run: start a cluster, let clients, watchers and faults (`faults.rs`) go on for the time given, heal, let every
 //! watcher catch up, start everything again, read it all, and check the whole history (`linear.rs`, `watched.rs`).

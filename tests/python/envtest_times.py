@@ -1,7 +1,7 @@
 """How long envtest's two programs take to start and to end, with the arguments that envtest gives them.
 
 Usage: envtest_times.py FOLDER [ROUNDS]. FOLDER holds `etcd` and `kube-apiserver`. Prints medians and the longest, in milliseconds.
-Nothing is asserted: .ci/testenv prints it for docs/PERFORMANCE.md.
+Nothing is asserted: .ci/testenv prints the times for docs/internals/benchmarks.md.
 """
 
 import pathlib

@@ -1,4 +1,4 @@
-//! What grows with what: the same figures at sizes that double, for docs/SCALE.md.
+//! Growth: the same figures at sizes that double, for docs/internals/benchmarks.md.
 
 pub(crate) mod apis;
 pub(crate) mod stored;

@@ -1,5 +1,5 @@
 //! What two right servers may answer differently in a campaign: each is replaced by a word on both sides. What is named here is
-//! not looked for; docs/CAMPAIGN.md says why.
+//! not looked for; docs/internals/conformance.md says why.
 
 use std::sync::LazyLock;
 
@@ -43,7 +43,7 @@ static WORDS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
 /// Structs of Go as values of a message.
 static STRUCT: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"(Invalid|Unsupported|Duplicate) value: (?:[{\[]|null)"#).unwrap());
-/// What a patch made of an object: the order of its fields is not that of Go's structs (docs/CAMPAIGN.md).
+/// What a patch made of an object: the order of its fields is not that of Go's structs (docs/internals/conformance.md).
 static PATCHED: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"Invalid value: ("\{\\"(?:[^"\\]|\\.)*\}")"#).unwrap());
 /// Errors of a typed configuration, which stand in the order of a map of Go.
