@@ -155,7 +155,7 @@ def one_process(machine, archive, image):
 
 
 def apart(machine, archive, image):
-    """Control service and facade as pods of their own, with the Secret that docs/INSTALL.md makes."""
+    """Control service and facade as pods of their own, with the Secret that docs/operate/install.md creates."""
     chart = Chart(archive, image, "facade.enabled=true", "facade.controlKubeconfigSecret=control")
     server = chart.pod("StatefulSet")
     container = machine.play(server)

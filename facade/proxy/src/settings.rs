@@ -44,7 +44,7 @@ impl Default for Kubelets {
     }
 }
 
-/// The proxy's limits. The defaults are what `docs/OPERATIONS.md` states.
+/// The proxy's limits. The defaults are those of the `--backend-*` flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Idle HTTP/1.1 connections kept for each target, by all serving threads together; when one more comes back, an old one is closed.

@@ -1,7 +1,7 @@
-//! The controllers of kube-controller-manager, by the names that its `--controllers` takes: one table, which the command line is
-//! parsed with, assembly starts controllers by and docs/OPERATIONS.md lists.
+//! Controllers of kube-controller-manager by the names that `--controllers` accepts: one table for parsing the command line,
+//! for starting controllers, and for docs/reference/controllers.md.
 //!
-//! It knows no controller's code.
+//! Does not depend on the code of any controller.
 
 use std::collections::BTreeSet;
 
