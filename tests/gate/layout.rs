@@ -1,10 +1,10 @@
-//! Where things stand.
+//! Layout of the repository.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::tree::Tree;
 
-/// What the design lists, and the usual files.
+/// Entries of the top level.
 const TOP: &[&str] = &[
     "Cargo.toml",
     "Cargo.lock",
@@ -25,6 +25,9 @@ const TOP: &[&str] = &[
     "README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "CODE_OF_CONDUCT.md",
+    "SECURITY.md",
+    "book.toml",
     "LICENSE",
     "clippy.toml",
     "rustfmt.toml",
@@ -35,7 +38,7 @@ pub fn top_level(tree: &Tree) -> Vec<String> {
     tree.top.iter().filter(|name| !name.starts_with('.') && !TOP.contains(&name.as_str())).cloned().collect()
 }
 
-/// Names of the list that are not there.
+/// Listed entries that do not exist.
 pub fn missing_at_the_top(tree: &Tree) -> Vec<String> {
     TOP.iter().filter(|name| !tree.top.iter().any(|top| top == *name)).map(ToString::to_string).collect()
 }

@@ -7,6 +7,8 @@
 mod files;
 mod imports;
 mod layout;
+mod links;
+mod markdown;
 mod modules;
 mod rules;
 mod source;
@@ -53,8 +55,11 @@ invariants! {
     names_say_something: "No utils, helpers, common, manager, mod.rs", files::bad_names;
     nothing_knows_this_machine: "No path of a developer's machine in the tree", files::machine;
     every_known_weakness_has_a_test: "Weaknesses of others are tested (docs/internals/security.md)", weaknesses::tests;
-    the_top_level_is_fixed: "The top level holds what the design lists", layout::top_level;
-    nothing_is_missing_at_the_top: "The top level holds all that the design lists", layout::missing_at_the_top;
+    links_of_pages_resolve: "Relative links and anchors in Markdown files resolve", links::broken;
+    every_page_is_in_the_table_of_contents: "docs/SUMMARY.md lists every page of docs", links::unlisted;
+    pages_stay_short: "Pages of docs have at most 400 lines, and table cells at most 160 characters", links::long;
+    the_top_level_is_fixed: "The top level contains only listed entries", layout::top_level;
+    nothing_is_missing_at_the_top: "The top level contains all listed entries", layout::missing_at_the_top;
     folders_nest_one_level: "Crates nest one level", layout::nesting;
     migrations_have_the_same_numbers: "Every database has the same migrations, numbered from 0001", layout::migrations;
 }

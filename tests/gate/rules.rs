@@ -113,9 +113,12 @@ rules! {
         example: ("facade/proxy/src/a.rs", "use portico_kinds::Kinds;", "server/src/a.rs"),
     };
     generated_types_stay_at_the_edges: Rule {
-        invariant: "Generated types appear only in proto, server/src/grpc and facade/src/{control,local}, and verbs of the client",
+        invariant: "Generated types appear only where gRPC is spoken",
         places: &[""],
-        except: &["proto/", "server/src/grpc", "facade/src/control", "facade/src/local", "src/client_verbs", "src/secrets", "src/data/remote"],
+        except: &[
+            "proto/", "server/src/grpc", "server/src/encryption/kms.rs", "server/src/token_signer", "facade/src/control",
+            "facade/src/local", "src/client_verbs", "src/crds", "src/secrets", "src/data/remote",
+        ],
         forbids: names_a_message,
         example: ("facade/src/director.rs", "use portico_proto::{config, client};", "facade/src/control/a.rs"),
     };
@@ -181,7 +184,18 @@ rules! {
 
 /// Whether a line names a generated message. Assembly mounts the generated servers; it names no message.
 fn names_a_message(line: &str) -> bool {
-    let packages = ["admin", "apiregistration", "catalog", "config", "objects", "routes", "identity_v1"];
+    let packages = [
+        "admin",
+        "apiextensions",
+        "apiregistration",
+        "catalog",
+        "config",
+        "externaljwt",
+        "history",
+        "kms",
+        "objects",
+        "routes",
+    ];
     packages.iter().any(|package| {
         let path = format!("portico_proto::{package}");
         line.match_indices(&path).any(|(at, _)| {

@@ -12,6 +12,8 @@ const NOT_OURS: &[&str] = &["target", "portico-data", ".git"];
 #[derive(Default)]
 pub struct Tree {
     pub files: BTreeMap<String, String>,
+    /// Paths of all files, those that are no text included.
+    pub paths: BTreeSet<String>,
     pub top: Vec<String>,
 }
 
@@ -39,7 +41,7 @@ impl Tree {
         let mut top: Vec<String> =
             files.keys().map(|p| p.split('/').next().unwrap_or(p).to_owned()).collect();
         top.dedup();
-        Self { files, top }
+        Self { paths: files.keys().cloned().collect(), files, top }
     }
 
     fn read(&mut self, root: &Path, name: &str) {
@@ -51,8 +53,11 @@ impl Tree {
                     self.read(root, &format!("{name}/{child}"));
                 }
             }
-        } else if let Ok(text) = std::fs::read_to_string(&path) {
-            self.files.insert(name.to_owned(), text);
+        } else {
+            self.paths.insert(name.to_owned());
+            if let Ok(text) = std::fs::read_to_string(&path) {
+                self.files.insert(name.to_owned(), text);
+            }
         }
     }
 
