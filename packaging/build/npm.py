@@ -8,7 +8,9 @@ CPUS = ("x64", "arm64")
 
 
 def package(folder, file, about, entries):
-    about = {"license": "Apache-2.0", "homepage": "https://github.com/portico-dev/portico", "description": "The Kubernetes API without a Kubernetes cluster", **about}
+    home = "https://github.com/portico-dev/portico"
+    description = "The Kubernetes API without a Kubernetes cluster"
+    about = {"license": "Apache-2.0", "homepage": home, "description": description, **about}
     text = json.dumps(about, indent=2).encode()
     entries = [("package/package.json", text, 0o644), ("package/LICENSE", read("LICENSE"), 0o644), *entries]
     with open(f"{folder}/{file}", "wb") as out:

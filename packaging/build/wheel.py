@@ -16,6 +16,7 @@ def main(version, arch, binary, folder):
     wheel += "".join(f"Tag: py3-none-{tag}\n" for tag in tags)
     about = f"Metadata-Version: 2.1\nName: portico\nVersion: {version}\nLicense: Apache-2.0\nRequires-Python: >=3.8\n"
     about += "Summary: The Kubernetes API without a Kubernetes cluster\n"
+    about += "Project-URL: Repository, https://github.com/portico-dev/portico\n"
     files = [
         (f"{name}.data/scripts/portico", read(binary), 0o755),
         (f"{info}/METADATA", about.encode(), 0o644),
