@@ -18,7 +18,7 @@
 //! - In a block fenced as `sh terminal`, each command runs in a terminal of its own until the end of the page. The page goes on when
 //!   the command has printed its first line or has exited with 0.
 //! - The working directory is empty but for `target/release/portico` and `target/release/examples/backend`. `portico` is also on the
-//!   `PATH`; `cargo` is a stub (see [`cargo`]).
+//!   `PATH`; `cargo` is a stub (see [`cargo`]). `examples` is the folder of the repository, to read from.
 //! - [`PORTS`] are replaced by free ones, in the text of the page and as defaults of both programs.
 //! - A block that uses one of [`OPTIONAL`] is skipped, and reported, where that program is not installed.
 //! - Commands that cannot run in a test are not fenced as `sh`; use `text` for output and for commands of other machines.
@@ -35,6 +35,7 @@ use std::path::Path;
 use portico_tests::binary::repository;
 use portico_tests::tools::there_is;
 
+pub(crate) use checkout::write_program;
 use session::Session;
 
 /// Ports that pages use.
@@ -44,14 +45,18 @@ const PORTS: [&str; 6] = ["6443", "6444", "7443", "7444", "7543", "8443"];
 const OPTIONAL: [&str; 4] = ["grpcurl", "docker", "jq", "go"];
 
 /// Files of the modules that use [`pages!`].
-const LISTED: [&[&str]; 1] = [crate::readme::FILES];
+const LISTED: [&[&str]; 3] = [crate::readme::FILES, crate::guides::FILES, crate::guides::OTHER_FILES];
 
 /// Pages whose blocks all run: files, and folders with all their pages.
-const COVERED: [&str; 1] = ["docs/quickstart.md"];
+const COVERED: [&str; 4] = ["README.md", "docs/quickstart.md", "docs/guides", "examples/README.md"];
 
 /// Defines a test for each page, and `FILES`, their names.
 macro_rules! pages {
-    ($($name:ident { file: $file:literal, needs: [$($tool:literal),* $(,)?], prints: [$($text:expr),* $(,)?] $(,)? })*) => {
+    ($($name:ident {
+        file: $file:literal,
+        needs: [$($tool:literal),* $(,)?],
+        prints: [$($text:expr),* $(,)?] $(,)?
+    })*) => {
         pub(crate) const FILES: &[&str] = &[$($file),*];
         $(
             #[test]
@@ -88,6 +93,11 @@ pub(crate) fn run(file: &str, needs: &[&str]) -> Option<String> {
         }
     }
     Some(session.finish())
+}
+
+/// All commands of a page, for a test that runs them with programs of its own.
+pub(crate) fn script(file: &str) -> String {
+    blocks(&read(file)).into_iter().map(|block| block.text).collect()
 }
 
 #[track_caller]

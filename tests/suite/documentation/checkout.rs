@@ -6,6 +6,8 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use portico_tests::binary::repository;
+
 use super::{PORTS, cargo};
 
 /// A folder that looks like a built checkout.
@@ -24,6 +26,7 @@ impl Checkout {
         checkout.write_portico();
         checkout.write_backend();
         symlink(checkout.path("target/release/portico"), checkout.path("bin/portico")).unwrap();
+        symlink(repository().join("examples"), checkout.path("examples")).unwrap();
         write_program(&checkout.path("bin/cargo"), cargo::STUB);
         checkout
     }
@@ -73,7 +76,8 @@ impl Checkout {
     }
 }
 
-fn write_program(path: &Path, script: &str) {
+/// Writes an executable script.
+pub(crate) fn write_program(path: &Path, script: &str) {
     std::fs::write(path, script).unwrap();
     std::fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
 }

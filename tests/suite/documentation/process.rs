@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use portico_tests::PATIENCE;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -43,12 +43,12 @@ impl Process {
         (Self { group: Pid::from_child(&child), child: Some(child), lines }, stdin)
     }
 
-    /// The next line of output. Panics with `context` if none comes in time.
-    pub(super) fn line(&self, context: impl FnOnce() -> String) -> Output {
-        match self.lines.recv_timeout(PATIENCE) {
+    /// The next line of output. Panics with `context` if none comes before the deadline.
+    pub(super) fn line(&self, deadline: Instant, context: impl FnOnce() -> String) -> Output {
+        match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(line) => Output::Line(line),
             Err(RecvTimeoutError::Disconnected) => Output::End,
-            Err(RecvTimeoutError::Timeout) => panic!("no output within {PATIENCE:?}: {}", context()),
+            Err(RecvTimeoutError::Timeout) => panic!("not within {PATIENCE:?}: {}", context()),
         }
     }
 

@@ -3,6 +3,9 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::process::ChildStdin;
+use std::time::Instant;
+
+use portico_tests::PATIENCE;
 
 use super::cargo;
 use super::checkout::Checkout;
@@ -48,11 +51,18 @@ impl Session {
         std::fs::write(self.checkout.path(&script), self.checkout.with_free_ports(block)).unwrap();
         writeln!(self.stdin, "source ./{script} </dev/null; rm {script}; echo '{end}'").unwrap();
         let context = |printed: &str| format!("{}:\n{block}\nprinted:\n{printed}", self.file);
+        let deadline = Instant::now() + PATIENCE;
         let mut printed = String::new();
         loop {
-            match self.bash.line(|| context(&printed)) {
-                Output::Line(line) if line == end => break,
-                Output::Line(line) => printed += &format!("{line}\n"),
+            match self.bash.line(deadline, || context(&printed)) {
+                Output::Line(line) => {
+                    // The last command may have printed no line feed.
+                    let last = line.strip_suffix(&end);
+                    printed += &format!("{}\n", last.unwrap_or(&line));
+                    if last.is_some() {
+                        break;
+                    }
+                }
                 Output::End => panic!("a command fails in {}", context(&printed)),
             }
         }
@@ -69,7 +79,7 @@ impl Session {
             let (mut terminal, _) = Process::start(&mut bash);
             let context =
                 || format!("{}:\n{command}\n{}", self.file, std::fs::read_to_string(&errors).unwrap());
-            match terminal.line(context) {
+            match terminal.line(Instant::now() + PATIENCE, context) {
                 Output::Line(line) => {
                     self.printed += &format!("{line}\n");
                     self.terminals.push(terminal);
