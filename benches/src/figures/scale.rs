@@ -1,4 +1,4 @@
-//! Growth: the same figures at sizes that double, for docs/internals/benchmarks.md.
+//! Growth: the same figures at sizes that double, for docs/operate/sizing.md.
 
 pub(crate) mod apis;
 pub(crate) mod stored;
