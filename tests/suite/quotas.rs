@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 const NAMESPACE: &str = "/api/v1/namespaces/default";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-/// What the issue asks for, with time for a machine that does other things, too.
+/// Time limit for expected changes, with a margin for a busy machine.
 const PROMPT: Duration = Duration::from_secs(5);
 
 fn named(name: &str) -> Value {
