@@ -1,9 +1,9 @@
-//! Who may import whom: the manifests' normal dependencies against the design's table.
+//! Import rules between crates: normal dependencies of each manifest, compared with a table.
 
 use crate::source;
 use crate::tree::Tree;
 
-/// What each package may depend on, of ours. `tests`, `benches` and examples may use everything.
+/// Packages of the workspace that each package may depend on. `tests`, `benches` and examples may use all.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "portico",
@@ -150,7 +150,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("portico-cel", &["portico-gostd"]),
     ("portico-proto", &["portico-gostd", "portico-machinery"]),
     ("portico-machinery", &["portico-gostd"]),
-    // What tests of other people use knows the program alone.
+    // Helpers for users' tests start the program and use no crate of it.
     ("portico-testing", &[]),
     ("portico-spdy", &[]),
     ("portico-gostd", &[]),

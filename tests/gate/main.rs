@@ -1,7 +1,7 @@
-//! The gate: invariants of the repository, checked on its whole text, one test for each.
+//! The gate: invariants of the repository, checked on its complete text, one test for each.
 //!
-//! Every check is a function from a [`tree::Tree`] to the list of what breaks it, so that it is itself tested on small
-//! made-up trees. Rules about names are rows of [`rules::ALL`]. It must not know what the code does.
+//! Every check is a function from a [`tree::Tree`] to the list of violations, so it can be tested on small synthetic trees.
+//! Rules about names are rows of [`rules::ALL`].
 #![expect(clippy::expect_used, reason = "a gate that cannot read the tree fails")]
 
 mod files;
@@ -22,7 +22,7 @@ use tree::Tree;
 /// Read once for all tests.
 static REPOSITORY: LazyLock<Tree> = LazyLock::new(Tree::of_the_repository);
 
-/// Fails with one line for each thing that breaks the invariant.
+/// Fails with one line for each violation.
 fn hold(invariant: &str, check: impl Fn(&Tree) -> Vec<String>) {
     let broken = check(&REPOSITORY);
     assert!(broken.is_empty(), "{invariant}\n  {}\n", broken.join("\n  "));
@@ -39,13 +39,13 @@ macro_rules! invariants {
 }
 
 invariants! {
-    every_rule_matches_a_file: "Each place that a rule names holds a file", rules::without_files;
+    every_rule_matches_a_file: "Each path named by a rule matches a file", rules::without_files;
     every_row_of_the_imports_names_a_package: "Each row of the table of imports is a package", imports::rows_without_packages;
     server_manifests_name_no_axum: "No server crate depends on axum", imports::axum;
     files_of_a_crate_stand_in_no_circle: "Files of a crate import each other in one direction", modules::circles;
-    crates_import_only_downwards: "Who may import whom (docs/internals/architecture.md)", imports::directions;
-    every_dependency_is_used: "A dependency is named where its table says", imports::unused;
-    every_shared_version_is_taken: "Each of [workspace.dependencies] is some package's", imports::untaken;
+    crates_import_only_downwards: "Crates import each other as docs/internals/architecture.md lists", imports::directions;
+    every_dependency_is_used: "Each dependency is used by its package", imports::unused;
+    every_shared_version_is_taken: "Each of [workspace.dependencies] is used by a package", imports::untaken;
     packages_are_named_after_their_folders: "Packages are named portico-<folder>", imports::package_names;
     every_crate_takes_the_shared_lints: "Every crate has [lints] workspace = true", imports::shared_lints;
     no_lint_is_silenced_without_a_reason: "Lints are expected with a reason, never just allowed", files::silenced;
@@ -54,7 +54,7 @@ invariants! {
     functions_stay_below_a_hundred_lines: "clippy holds functions below 100 lines", files::function_limit;
     names_say_something: "No utils, helpers, common, manager, mod.rs", files::bad_names;
     nothing_knows_this_machine: "No path of a developer's machine in the tree", files::machine;
-    every_known_weakness_has_a_test: "Weaknesses of others are tested (docs/internals/security.md)", weaknesses::tests;
+    every_known_weakness_has_a_test: "Each known vulnerability has a test (docs/internals/security.md)", weaknesses::tests;
     links_of_pages_resolve: "Relative links and anchors in Markdown files resolve", links::broken;
     every_page_is_in_the_table_of_contents: "docs/SUMMARY.md lists every page of docs", links::unlisted;
     pages_stay_short: "Pages of docs have at most 400 lines, and table cells at most 160 characters", links::long;

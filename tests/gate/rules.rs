@@ -1,4 +1,4 @@
-//! Names that may not stand in some files: one row for each rule, with an example that it finds.
+//! Names that are forbidden in some files: one row for each rule, with an example that it finds.
 //!
 //! A rule whose files are gone guards nothing, so each place and each exception must match a file of the program.
 

@@ -1,10 +1,10 @@
-//! Weaknesses of others: docs/internals/security.md names each with the test that would find it here.
+//! Known vulnerabilities of Kubernetes and its libraries: docs/internals/security.md names a test for each.
 
 use crate::tree::Tree;
 
 const PAGE: &str = "docs/internals/security.md";
 
-/// All that upstream's history and that of its libraries holds for a server of this kind.
+/// Vulnerabilities of kube-apiserver and its libraries that can concern a server of this kind.
 const KNOWN: &[&str] = &[
     "CVE-2018-1002102",
     "CVE-2018-1002105",
@@ -43,7 +43,7 @@ const KNOWN: &[&str] = &[
     "CVE-2025-5187",
 ];
 
-/// Each has a row, and each row's tests are there.
+/// Numbers without a row, and rows without an existing test.
 pub fn tests(tree: &Tree) -> Vec<String> {
     let rows: Vec<&str> = tree
         .files
