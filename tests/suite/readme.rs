@@ -27,4 +27,9 @@ crate::documentation::pages! {
             "unavailable",
         ],
     }
+    the_examples_work_when_copied {
+        file: "examples/README.md",
+        needs: ["kubectl"],
+        prints: ["6 documents in 4 files: 0 errors", "uplink   1500", "condition met", "No resources found"],
+    }
 }
