@@ -1,5 +1,5 @@
 //! Portico in the place of the programs that controller-runtime's envtest starts: `portico testenv install` makes them, and under
-//! their names this program is them (docs/TESTENV.md).
+//! their names this program is them (docs/guides/operator-tests.md).
 
 mod api_server;
 mod arguments;

@@ -59,7 +59,7 @@ func ExpireWatch() Fault { return Fault{"expireWatch", map[string]any{}} }
 // StaleReads lets gets and lists answer as of the moment in which it is set, and watches stand still.
 func StaleReads() Fault { return Fault{"staleReads", map[string]any{}} }
 
-// With sets a value by its name in docs/TESTING.md: reason, message, retryAfterSeconds, afterEvents, clean and so on.
+// With sets a value by its name in docs/guides/testing-with-faults.md: reason, message, retryAfterSeconds, afterEvents, clean and so on.
 func (f Fault) With(name string, value any) Fault {
 	values := map[string]any{name: value}
 	for other, value := range f.values {

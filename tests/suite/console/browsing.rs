@@ -374,7 +374,7 @@ async fn every_page_shows_what_it_is_for_without_a_complaint() {
     browser.quit().await;
 }
 
-/// Keeps what the window shows as a picture of docs/CONSOLE.md, where `$PORTICO_SCREENSHOTS` names the folder for it.
+/// Keeps what the window shows as a picture of docs/guides/console.md, where `$PORTICO_SCREENSHOTS` names the folder for it.
 pub(super) async fn picture(browser: &Browser, name: &str) {
     if let Some(folder) = std::env::var_os("PORTICO_SCREENSHOTS") {
         let file = std::path::Path::new(&folder).join(format!("{name}.png"));

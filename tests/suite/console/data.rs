@@ -136,7 +136,7 @@ async fn each_of_them_needs_a_permission_of_its_own() {
         assert_eq!(anyone.post(path, &json!({})).await.status, 403, "{path}");
         alice.post(path, &json!({})).await.status_body(403, "Forbidden");
     }
-    // As docs/CONSOLE.md has it.
+    // As docs/guides/console.md has it.
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "console-viewer"},
         "rules": [{"verbs": ["get"], "nonResourceURLs": ["/console/data/backends", "/console/data/last-hour"]},
             {"verbs": ["post"], "nonResourceURLs": [WATCH_FACADES, EXPLAIN, ROUTES]}]});

@@ -49,7 +49,7 @@ public record Fault(String kind, Map<String, Object> values, Map<String, Object>
     return of("staleReads", Map.of());
   }
 
-  /** Sets a value by its name in docs/TESTING.md: reason, message, retryAfterSeconds, afterEvents, clean and so on. */
+  /** Sets a value by its name in docs/guides/testing-with-faults.md: reason, message, retryAfterSeconds, afterEvents, clean and so on. */
   public Fault with(String name, Object value) {
     return new Fault(kind, added(values, name, value), match, times);
   }
@@ -64,7 +64,7 @@ public record Fault(String kind, Map<String, Object> values, Map<String, Object>
     return match("verbs", List.of(verbs));
   }
 
-  /** To requests of which this is so, by its name in docs/TESTING.md: namespace, name, subresource, user, userAgent. */
+  /** To requests of which this is so, by its name in docs/guides/testing-with-faults.md: namespace, name, subresource, user, userAgent. */
   public Fault match(String name, Object value) {
     return new Fault(kind, values, added(match, name, value), times);
   }
