@@ -1,6 +1,6 @@
 //! The stub of cargo on the `PATH` of pages.
 //!
-//! It records its arguments; `cargo run` starts the program that is already built. When the page has ended, the real cargo parses the
+//! The stub records its arguments; `cargo run` starts the program that is already built. When the page has ended, the real cargo parses the
 //! recorded arguments, and the workspace's metadata show whether the command does what the page says.
 
 use std::path::Path;
@@ -14,14 +14,14 @@ pub(super) const CALLS: &str = "cargo-calls";
 
 /// The stub.
 pub(super) const STUB: &str = r#"#!/bin/sh
-echo "$*" >>cargo-calls
+echo "$*" >>"$HOME/cargo-calls"
 command=$1 example=
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
   [ "$1" != --example ] || example=examples/$2
   shift
 done
 [ $# = 0 ] || shift
-[ "$command" != run ] || exec "target/release/${example:-portico}" "$@"
+[ "$command" != run ] || exec "$HOME/target/release/${example:-portico}" "$@"
 "#;
 
 /// Checks every recorded call.

@@ -19,7 +19,7 @@ pub(super) struct Process {
     lines: Receiver<String>,
 }
 
-/// How reading output ended.
+/// Result of reading output.
 pub(super) enum Output {
     /// The line that was awaited.
     Line(String),

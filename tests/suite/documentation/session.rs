@@ -11,7 +11,7 @@ use super::cargo;
 use super::checkout::Checkout;
 use super::process::{Output, Process};
 
-/// What bash does first: one stream of output, and background jobs end with it.
+/// First commands of bash: one stream of output, and background jobs that end with it.
 const PREAMBLE: &str =
     "set -euo pipefail; exec 2>&1; trap 'left=$(jobs -p); [ -z \"$left\" ] || kill $left; wait' EXIT\n";
 
@@ -89,7 +89,7 @@ impl Session {
         }
     }
 
-    /// Ends everything, checks the calls of cargo, and returns what was printed.
+    /// Ends all processes, checks the calls of cargo, and returns the output.
     pub(super) fn finish(self) -> String {
         cargo::check(&self.checkout.path(cargo::CALLS));
         self.printed
