@@ -45,10 +45,12 @@ const PORTS: [&str; 6] = ["6443", "6444", "7443", "7444", "7543", "8443"];
 const OPTIONAL: [&str; 4] = ["grpcurl", "docker", "jq", "go"];
 
 /// Files of the modules that use [`pages!`].
-const LISTED: [&[&str]; 3] = [crate::readme::FILES, crate::guides::FILES, crate::guides::OTHER_FILES];
+const LISTED: [&[&str]; 4] =
+    [crate::readme::FILES, crate::guides::FILES, crate::guides::OTHER_FILES, crate::operate::FILES];
 
 /// Pages whose blocks all run: files, and folders with all their pages.
-const COVERED: [&str; 4] = ["README.md", "docs/quickstart.md", "docs/guides", "examples/README.md"];
+const COVERED: [&str; 5] =
+    ["README.md", "docs/quickstart.md", "docs/guides", "docs/operate", "examples/README.md"];
 
 /// Defines a test for each page, and `FILES`, their names.
 macro_rules! pages {

@@ -11,7 +11,7 @@ documentation::pages! {
     settings_come_from_a_file {
         file: "docs/operate/configuration.md",
         needs: ["kubectl"],
-        prints: ["authorization-mode [Node,RBAC]"],
+        prints: ["[Node,RBAC]"],
     }
     a_command_runs_against_a_temporary_server {
         file: "docs/operate/ephemeral.md",
