@@ -129,12 +129,13 @@ fn blocks(page: &str) -> Vec<Block> {
         let Some(language) = line.trim_start().strip_prefix("```") else { continue };
         let text: String =
             lines.by_ref().take_while(|line| line.trim() != "```").flat_map(|line| [line, "\n"]).collect();
-        assert!(
-            !["bash", "shell", "console", "shell-session"].contains(&language),
-            "fence it as sh:\n{text}"
-        );
-        if matches!(language, "sh" | "sh terminal") {
-            blocks.push(Block { terminals: language != "sh", text });
+        match language.trim() {
+            "sh" => blocks.push(Block { terminals: false, text }),
+            "sh terminal" => blocks.push(Block { terminals: true, text }),
+            other => {
+                let is_shell = ["sh", "bash", "console"].iter().any(|name| other.starts_with(name));
+                assert!(!is_shell, "{other}: fence commands as sh or sh terminal:\n{text}");
+            }
         }
     }
     blocks
