@@ -123,3 +123,10 @@ fn the_workflow_runs_commands_that_exist() {
     let assets = printed.trim().strip_prefix("KUBEBUILDER_ASSETS=").unwrap();
     assert!(PathBuf::from(assets).join("kube-apiserver").is_file(), "{printed}");
 }
+
+#[test]
+fn the_systemd_unit_uses_flags_that_exist() {
+    let unit = std::fs::read_to_string(repository().join("packaging/systemd/portico.service")).unwrap();
+    let command = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/portico ")).unwrap();
+    assert_accepted(&command.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+}
