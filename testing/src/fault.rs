@@ -1,20 +1,21 @@
-//! Faults: what happens, to which requests, and how often.
+//! Faults: their effect, the requests they match, and how often they occur.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::asking::{FAULTS, ask};
+use crate::requests::{FAULTS, send};
 
-/// What is to happen: by default to all requests for resources, and until it is removed.
+/// A fault to set with [`TestServer::fault`](crate::TestServer::fault). By default it affects every request for a resource, until it is
+/// removed.
 ///
 /// ```
 /// use portico_testing::Fault;
 ///
-/// // The third event of each watch of pods is its last.
+/// // Each watch of pods ends after its third event.
 /// let cut = Fault::cut_watch().after_events(3).resource("", "pods");
-/// // A controller's next status update is written, and it never learns of it.
+/// // The next status update of a controller is written, but the controller gets no response.
 /// let lost = Fault::drop_answer().resource("apps", "deployments").subresource("status").user_agent("my-controller").times(1);
 /// ```
 #[derive(Clone, Debug, Serialize)]
@@ -98,80 +99,80 @@ impl Fault {
         Self { requests: Requests::default(), times: None, fault }
     }
 
-    /// Requests are handled later.
+    /// Delays requests.
     #[must_use]
     pub fn latency(by: Duration) -> Self {
         Self::new(Kind::Latency { milliseconds: milliseconds(by) })
     }
 
-    /// Requests are refused with this HTTP code: 409 is a conflict, 410 expired, 429, 500, 503 and so on.
+    /// Refuses requests with this HTTP status code: 409 is a conflict, 410 expired, also 429, 500, 503 and others.
     #[must_use]
     pub fn status(code: u16) -> Self {
         Self::new(Kind::Status(Refusal { code, ..Refusal::default() }))
     }
 
-    /// 409: somebody else was faster.
+    /// Refuses requests with 409, as if another client had written first.
     #[must_use]
     pub fn conflict() -> Self {
         Self::status(409)
     }
 
-    /// 410: the revision or the continue token is too old.
+    /// Refuses requests with 410, as if the revision or continue token were too old.
     #[must_use]
     pub fn expired() -> Self {
         Self::status(410)
     }
 
-    /// 429, and when to come back.
+    /// Refuses requests with 429 and a `Retry-After` header.
     #[must_use]
     pub fn too_many_requests(retry_after_seconds: u32) -> Self {
         let retry_after_seconds = Some(retry_after_seconds);
         Self::new(Kind::Status(Refusal { code: 429, retry_after_seconds, ..Refusal::default() }))
     }
 
-    /// 503.
+    /// Refuses requests with 503.
     #[must_use]
     pub fn unavailable() -> Self {
         Self::status(503)
     }
 
-    /// The connection breaks, and nothing was done.
+    /// Closes the connection before the request is handled.
     #[must_use]
     pub fn drop_request() -> Self {
         Self::new(Kind::DropRequest {})
     }
 
-    /// What is asked for is done, and the connection breaks in the place of the answer.
+    /// Handles the request, then closes the connection instead of responding.
     #[must_use]
     pub fn drop_answer() -> Self {
         Self::new(Kind::DropAnswer {})
     }
 
-    /// Watches break off, open ones, too: at once by default.
+    /// Ends watches, including open ones: at once, unless [`Fault::after_events`] or [`Fault::after`] is set.
     #[must_use]
     pub fn cut_watch() -> Self {
         Self::new(Kind::CutWatch(End::default()))
     }
 
-    /// Watches, open ones, too, end with an event that says 410, so that clients list again.
+    /// Ends watches, including open ones, with an ERROR event of 410, so that clients list again.
     #[must_use]
     pub fn expire_watch() -> Self {
         Self::new(Kind::ExpireWatch(End::default()))
     }
 
-    /// Gets and lists answer as of the moment in which this is set, and watches stand still.
+    /// Serves gets and lists at the revision at which the fault is set, and pauses watches.
     #[must_use]
     pub fn stale_reads() -> Self {
         Self::new(Kind::StaleReads(Earlier::default()))
     }
 
-    /// Gets and lists answer as of this revision, and watches stand still.
+    /// Serves gets and lists at this revision, and pauses watches.
     #[must_use]
     pub fn stale_reads_at(resource_version: impl Into<String>) -> Self {
         Self::new(Kind::StaleReads(Earlier { resource_version: Some(resource_version.into()) }))
     }
 
-    /// Of a refusal: its reason, where the code has several.
+    /// Reason of a refusal, for codes that have several.
     #[must_use]
     pub fn reason(mut self, reason: impl Into<String>) -> Self {
         if let Kind::Status(refusal) = &mut self.fault {
@@ -180,7 +181,7 @@ impl Fault {
         self
     }
 
-    /// Of a refusal: its words.
+    /// Message of a refusal.
     #[must_use]
     pub fn message(mut self, message: impl Into<String>) -> Self {
         if let Kind::Status(refusal) = &mut self.fault {
@@ -196,74 +197,74 @@ impl Fault {
         self
     }
 
-    /// Of a watch that ends: after so many events, bookmarks among them.
+    /// Ends watches after this number of events, bookmarks included.
     #[must_use]
     pub fn after_events(self, events: u64) -> Self {
         self.end(|end| end.after_events = Some(events))
     }
 
-    /// Of a watch that ends: after so long.
+    /// Ends watches after this time.
     #[must_use]
     pub fn after(self, time: Duration) -> Self {
         self.end(|end| end.after_milliseconds = Some(milliseconds(time)))
     }
 
-    /// Of a watch that is cut: it ends as at its timeout, rather than with its connection.
+    /// Ends watches as a timeout does, instead of breaking the connection.
     #[must_use]
     pub fn clean(self) -> Self {
         self.end(|end| end.clean = true)
     }
 
-    /// To requests for this resource, by group (empty for core) and plural.
+    /// Matches requests for this resource: API group (empty for the core group) and plural.
     #[must_use]
     pub fn resource(mut self, api_group: impl Into<String>, plural: impl Into<String>) -> Self {
         (self.requests.api_group, self.requests.resource) = (Some(api_group.into()), Some(plural.into()));
         self
     }
 
-    /// To requests for this subresource; empty for the object itself alone.
+    /// Matches requests for this subresource; empty matches the object itself only.
     #[must_use]
     pub fn subresource(mut self, subresource: impl Into<String>) -> Self {
         self.requests.subresource = Some(subresource.into());
         self
     }
 
-    /// To requests with these verbs: get, list, watch, create, update, patch, delete, deletecollection.
+    /// Matches requests with these verbs: get, list, watch, create, update, patch, delete, deletecollection.
     #[must_use]
     pub fn verbs<V: Into<String>>(mut self, verbs: impl IntoIterator<Item = V>) -> Self {
         self.requests.verbs = verbs.into_iter().map(Into::into).collect();
         self
     }
 
-    /// To requests in this namespace.
+    /// Matches requests in this namespace.
     #[must_use]
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.requests.namespace = Some(namespace.into());
         self
     }
 
-    /// To requests for the object of this name. Requests to create have none.
+    /// Matches requests for the object with this name. Create requests have none.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.requests.name = Some(name.into());
         self
     }
 
-    /// To requests of this user.
+    /// Matches requests of this user.
     #[must_use]
     pub fn user(mut self, user: impl Into<String>) -> Self {
         self.requests.user = Some(user.into());
         self
     }
 
-    /// To requests of clients whose user agent begins so.
+    /// Matches requests whose user agent starts with this prefix.
     #[must_use]
-    pub fn user_agent(mut self, beginning: impl Into<String>) -> Self {
-        self.requests.user_agent = Some(beginning.into());
+    pub fn user_agent(mut self, prefix: impl Into<String>) -> Self {
+        self.requests.user_agent = Some(prefix.into());
         self
     }
 
-    /// So often.
+    /// Limits the number of requests that the fault affects.
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
         self.times = Some(times);
@@ -271,7 +272,7 @@ impl Fault {
     }
 }
 
-/// A fault that is set. Dropping it changes nothing: it ends with its server, or when it is removed.
+/// A fault that is set on the server. It stays until it is removed or the server stops, also if this handle is dropped.
 pub struct SetFault {
     client: kube::Client,
     path: String,
@@ -288,19 +289,19 @@ impl SetFault {
         Self { client, path: format!("{FAULTS}/{}", listed.id) }
     }
 
-    /// To how many requests it has happened.
+    /// Returns the number of requests that the fault has affected.
     ///
     /// # Errors
-    /// [`Error::Client`]
+    /// Returns [`Error::Client`] if the request fails.
     pub async fn hits(&self) -> Result<u32, Error> {
-        ask(&self.client, "GET", &self.path, Vec::new()).await.map(|listed: Listed| listed.hits)
+        send(&self.client, "GET", &self.path, Vec::new()).await.map(|listed: Listed| listed.hits)
     }
 
-    /// Removes it; gives back to how many requests it has happened.
+    /// Removes the fault. Returns the number of requests that it has affected.
     ///
     /// # Errors
-    /// [`Error::Client`]
+    /// Returns [`Error::Client`] if the request fails.
     pub async fn remove(self) -> Result<u32, Error> {
-        ask(&self.client, "DELETE", &self.path, Vec::new()).await.map(|listed: Listed| listed.hits)
+        send(&self.client, "DELETE", &self.path, Vec::new()).await.map(|listed: Listed| listed.hits)
     }
 }

@@ -1,36 +1,36 @@
-//! A Kubernetes API for tests, without a cluster, that fails on request.
+//! A Kubernetes API server for tests, with faults on request.
 //!
-//! The server is a child process that lives as long as the other end of its standard input: nothing is left when a test is killed.
+//! The server is a child process that exits when its standard input closes, so it does not outlive a test that is killed.
 #![doc = include_str!("../README.md")]
 
-mod asking;
 mod fault;
+mod requests;
 mod server;
 
 pub use fault::{Fault, SetFault};
 pub use server::{Options, TestServer};
 
-/// Why there is no server, or no fault.
+/// Reason why a server was not started or a fault was not set.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The program cannot be started.
+    /// The program could not be started.
     #[error("{program}: {source}: put portico on the PATH, or name it in PORTICO_BIN")]
     Program {
-        /// Which one.
+        /// Name or path of the program.
         program: String,
-        /// Why.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// It has ended, or printed something else, before it was ready; standard error has the reason.
+    /// The server exited or printed unexpected output before it was ready. Its standard error has the reason.
     #[error("the server did not become ready: {0}")]
     NotReady(String),
-    /// Its kubeconfig is of no use.
+    /// The server's kubeconfig could not be used.
     #[error("the server's kubeconfig: {0}")]
     Kubeconfig(#[from] kube::config::KubeconfigError),
-    /// A request for a fault failed, or was refused.
+    /// A request to set, read or remove a fault failed.
     #[error(transparent)]
     Client(#[from] kube::Error),
-    /// A request for a fault cannot be written.
-    #[error("a fault cannot be written: {0}")]
+    /// A fault could not be encoded.
+    #[error("cannot encode the fault: {0}")]
     Fault(#[from] serde_json::Error),
 }

@@ -1,4 +1,4 @@
-//! A server of a test's own: started, waited for, and ended with the test.
+//! Starts a server for a test and stops it with the test.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -10,24 +10,24 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, ChildStdout, Command};
 
 use crate::Error;
-use crate::asking::{Anything, FAULTS, ask};
 use crate::fault::{Fault, SetFault};
+use crate::requests::{FAULTS, Ignored, send};
 
-/// What every server is started with.
+/// Arguments of every server.
 const ARGUMENTS: [&str; 8] =
     ["run", "--ephemeral", "--test-faults", "--exit-with-stdin", "--ready-format", "json", "-v", "error"];
 
-/// How long a start may take: far beyond what it takes, for machines that builds keep busy.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout for the start. Generous, because test machines can be busy.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How a server is started.
+/// Settings of a server.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     program: Option<PathBuf>,
     arguments: Vec<String>,
 }
 
-/// What a server says when it is ready.
+/// The line that the server prints when it is ready.
 #[derive(Deserialize)]
 struct Ready {
     url: String,
@@ -35,35 +35,35 @@ struct Ready {
     certs: PathBuf,
 }
 
-/// A running server. It ends, and its data go, when this is dropped or the process of the test ends.
+/// A running server. It stops, and its data are removed, when this is dropped or the test process ends.
 pub struct TestServer {
-    /// Its standard input is open as long as this is.
+    /// Holds the server's standard input open.
     _child: Child,
-    /// Closed, nobody would read what the server says later.
+    /// Kept open, so that the server can write to its standard output.
     _output: BufReader<ChildStdout>,
     ready: Ready,
     client: kube::Client,
 }
 
 impl Options {
-    /// This program, rather than `PORTICO_BIN` or the one on the `PATH`.
+    /// Runs this program instead of `PORTICO_BIN` or the `portico` on the `PATH`.
     #[must_use]
     pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
         self.program = Some(program.into());
         self
     }
 
-    /// With this flag of Portico, too, such as `--controllers=-garbage-collector-controller`.
+    /// Adds a flag of Portico, such as `--controllers=-garbage-collector-controller`.
     #[must_use]
     pub fn argument(mut self, argument: impl Into<String>) -> Self {
         self.arguments.push(argument.into());
         self
     }
 
-    /// Starts it, and waits until it serves. Must run inside a tokio runtime.
+    /// Starts the server and waits until it is ready. Must be called inside a tokio runtime.
     ///
     /// # Errors
-    /// [`Error`]
+    /// Returns an [`Error`] if the server does not become ready.
     pub async fn start(self) -> Result<TestServer, Error> {
         let program = self.program.or_else(|| std::env::var_os("PORTICO_BIN").map(PathBuf::from));
         let program = program.unwrap_or_else(|| PathBuf::from("portico"));
@@ -84,10 +84,10 @@ impl Options {
 
 async fn ready(output: &mut BufReader<ChildStdout>) -> Result<Ready, Error> {
     let mut line = String::new();
-    match tokio::time::timeout(PATIENCE, output.read_line(&mut line)).await {
-        Err(_) => Err(Error::NotReady(format!("not within {PATIENCE:?}"))),
+    match tokio::time::timeout(START_TIMEOUT, output.read_line(&mut line)).await {
+        Err(_) => Err(Error::NotReady(format!("not within {START_TIMEOUT:?}"))),
         Ok(Err(error)) => Err(Error::NotReady(error.to_string())),
-        Ok(Ok(0)) => Err(Error::NotReady("it has ended, and says why on standard error".to_owned())),
+        Ok(Ok(0)) => Err(Error::NotReady("it has exited; its standard error has the reason".to_owned())),
         Ok(Ok(_)) => {
             serde_json::from_str(&line).map_err(|error| Error::NotReady(format!("{line:?}: {error}")))
         }
@@ -95,60 +95,60 @@ async fn ready(output: &mut BufReader<ChildStdout>) -> Result<Ready, Error> {
 }
 
 impl TestServer {
-    /// Starts one, and waits until it serves. Must run inside a tokio runtime.
+    /// Starts a server with default settings and waits until it is ready. Must be called inside a tokio runtime.
     ///
     /// # Errors
-    /// [`Error`]
+    /// Returns an [`Error`] if the server does not become ready.
     pub async fn start() -> Result<Self, Error> {
         Options::default().start().await
     }
 
-    /// To start one otherwise.
+    /// Settings for a server that is not started with defaults.
     #[must_use]
     pub fn options() -> Options {
         Options::default()
     }
 
-    /// A client of an administrator.
+    /// Client with an administrator's credentials.
     #[must_use]
     pub fn client(&self) -> kube::Client {
         self.client.clone()
     }
 
-    /// The administrator's kubeconfig, for other programs.
+    /// Path of an administrator's kubeconfig, for other programs.
     #[must_use]
     pub fn kubeconfig(&self) -> &Path {
         &self.ready.kubeconfig
     }
 
-    /// `https://HOST:PORT`
+    /// URL of the server: `https://HOST:PORT`.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.ready.url
     }
 
-    /// The folder of `internal-ca.crt`, `admin.crt` and `admin.key`.
+    /// Folder with `internal-ca.crt`, `admin.crt` and `admin.key`.
     #[must_use]
     pub fn certs(&self) -> &Path {
         &self.ready.certs
     }
 
-    /// Lets a fault happen from now on, until it was as often as it says, or is removed.
+    /// Sets a fault. It stays until its number of times is reached or it is removed.
     ///
     /// # Errors
-    /// [`Error::Client`], with the server's words, for a fault that makes no sense.
+    /// Returns [`Error::Client`] with the server's message if the fault is invalid.
     pub async fn fault(&self, fault: Fault) -> Result<SetFault, Error> {
         let body = serde_json::to_vec(&fault)?;
-        let listed = ask(&self.client, "POST", FAULTS, body).await?;
+        let listed = send(&self.client, "POST", FAULTS, body).await?;
         Ok(SetFault::of(self.client(), &listed))
     }
 
     /// Removes all faults.
     ///
     /// # Errors
-    /// [`Error::Client`]
+    /// Returns [`Error::Client`] if the request fails.
     pub async fn clear_faults(&self) -> Result<(), Error> {
-        let _: Anything = ask(&self.client, "DELETE", FAULTS, Vec::new()).await?;
+        let _: Ignored = send(&self.client, "DELETE", FAULTS, Vec::new()).await?;
         Ok(())
     }
 }

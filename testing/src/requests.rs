@@ -1,19 +1,19 @@
-//! Requests for faults.
+//! Requests to the server's interface for faults.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::Error;
 
-/// Where faults are asked for.
+/// Path at which faults are set, listed and removed.
 pub(crate) const FAULTS: &str = "/portico/test-faults";
 
-/// An answer of which nothing is needed.
+/// Response whose content is ignored.
 #[derive(Deserialize)]
-pub(crate) struct Anything {}
+pub(crate) struct Ignored {}
 
-/// Asks for faults.
-pub(crate) async fn ask<T: DeserializeOwned>(
+/// Sends a request and decodes the response.
+pub(crate) async fn send<T: DeserializeOwned>(
     client: &kube::Client,
     method: &str,
     path: &str,
