@@ -64,7 +64,7 @@ invariants! {
     migrations_have_the_same_numbers: "Every database has the same migrations, numbered from 0001", layout::migrations;
 }
 
-/// Prints the drawing of all crates (`.ci/graph`).
+/// Prints the drawing of all crates.
 #[test]
 #[ignore = "prints; the invariants are tests of their own"]
 fn the_graph_is_printed() {

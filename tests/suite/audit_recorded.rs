@@ -1,4 +1,4 @@
-//! The audit log of about seventy kinds of requests, compared with kube-apiserver's (`.ci/record-audit` records it).
+//! The audit log of about seventy kinds of requests, compared with kube-apiserver's (`.ci/record/audit` records it).
 
 use http_body_util::Full;
 use hyper::Request;

@@ -1,4 +1,4 @@
-//! What kube-apiserver says of tokens, row by row (`.ci/record-oidc`), and this server after it.
+//! What kube-apiserver says of tokens, row by row (`.ci/record/oidc`), and this server after it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -1,5 +1,5 @@
 //! What controllers make of Services, pods, Endpoints and budgets, as kube-controller-manager 1.36.3 did in the same
-//! situations (`.ci/record-controllers` writes the table).
+//! situations (`.ci/record/controllers` writes the table).
 
 use portico_tests::http::Http;
 use portico_tests::{Portico, eventually};
