@@ -11,6 +11,7 @@ mod ending;
 mod etcd_flags;
 mod kubeconfig_flag;
 mod leading_flags;
+mod reference;
 mod run;
 mod secrets;
 mod settings;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
     match arguments.get(1).and_then(|verb| verb.to_str()) {
         Some("crds") => return crds::main(behind(arguments)),
         Some("config") => return config::main(behind(arguments)),
+        Some(reference::VERB) => return reference::main(),
         Some(testenv::VERB) => return testenv::main(behind(arguments)),
         Some("secrets") => return secrets::main(behind(arguments)),
         Some(verb) if client_verbs::VERBS.contains(&verb) => {

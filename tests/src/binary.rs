@@ -31,13 +31,14 @@ pub fn example_backend() -> PathBuf {
     build().with_file_name("examples").join("backend")
 }
 
-/// `target/<profile>/portico`, of the profile and target folder of the running test.
+/// `target/<profile>/portico`, of the profile and target folder of the running test or binary.
 ///
 /// The same selection as `cargo test --workspace`, so that dependencies have the same features and nothing is compiled a
 /// second time.
 fn build() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let folder = test.parent().and_then(Path::parent).unwrap();
+    let running = std::env::current_exe().unwrap();
+    let is_profile = |folder: &&Path| folder.file_name().is_some_and(|name| name != "deps");
+    let folder = running.ancestors().skip(1).find(is_profile).unwrap();
     let (target, profile) = (folder.parent().unwrap(), folder.file_name().unwrap());
     let profile = if profile == "debug" { "dev".as_ref() } else { profile };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

@@ -26,6 +26,7 @@ pub mod objects;
 pub mod pki;
 mod postgres;
 pub mod process;
+pub mod reference;
 mod swept;
 pub mod token_issuer;
 pub mod token_signer;

@@ -78,6 +78,7 @@ mod quotas;
 mod readme;
 mod real_definitions;
 mod recorded_controllers;
+mod reference;
 mod remote_commands;
 mod request_metrics;
 mod rolling_restarts;

@@ -1,0 +1,104 @@
+//! `portico reference`: facts for the pages of docs/reference, as JSON. A hidden command.
+
+use std::process::ExitCode;
+
+use clap::{Arg, Command};
+use serde::Serialize;
+
+use crate::command_tree;
+use crate::ending::{fail_with, print_text};
+
+/// Name of the command.
+pub(crate) const VERB: &str = "reference";
+
+#[derive(Serialize)]
+struct Facts {
+    command: CommandFacts,
+}
+
+#[derive(Serialize)]
+struct CommandFacts {
+    name: String,
+    about: Option<String>,
+    long_about: Option<String>,
+    usage: String,
+    hidden: bool,
+    arguments: Vec<ArgumentFacts>,
+    commands: Vec<CommandFacts>,
+}
+
+#[derive(Serialize)]
+struct ArgumentFacts {
+    long: Option<String>,
+    short: Option<char>,
+    env: Option<String>,
+    value_name: Option<String>,
+    defaults: Vec<String>,
+    possible_values: Vec<ValueFacts>,
+    heading: Option<String>,
+    help: Option<String>,
+    long_help: Option<String>,
+    takes_value: bool,
+    repeatable: bool,
+    required: bool,
+    global: bool,
+    hidden: bool,
+}
+
+#[derive(Serialize)]
+struct ValueFacts {
+    name: String,
+    help: Option<String>,
+}
+
+/// Prints the facts.
+pub(crate) fn main() -> ExitCode {
+    let mut root = command_tree::portico();
+    root.build();
+    match serde_json::to_string_pretty(&Facts { command: command_facts(&root) }) {
+        Ok(text) => print_text(&text),
+        Err(error) => fail_with(&error.to_string(), 1),
+    }
+}
+
+fn command_facts(command: &Command) -> CommandFacts {
+    CommandFacts {
+        name: command.get_name().to_owned(),
+        about: command.get_about().map(ToString::to_string),
+        long_about: command.get_long_about().map(ToString::to_string),
+        usage: command.clone().render_usage().to_string(),
+        hidden: command.is_hide_set(),
+        arguments: command.get_arguments().map(argument_facts).collect(),
+        commands: command.get_subcommands().filter(|c| c.get_name() != "help").map(command_facts).collect(),
+    }
+}
+
+fn argument_facts(argument: &Arg) -> ArgumentFacts {
+    let takes_value = argument.get_num_args().is_some_and(|range| range.takes_values());
+    let value_name = argument.get_value_names().map(|names| names.join(" "));
+    ArgumentFacts {
+        long: argument.get_long().map(str::to_owned),
+        short: argument.get_short(),
+        env: argument.get_env().map(|name| name.to_string_lossy().into_owned()),
+        value_name: value_name.filter(|_| takes_value),
+        defaults: argument.get_default_values().iter().map(|v| v.to_string_lossy().into_owned()).collect(),
+        possible_values: if takes_value { possible_values(argument) } else { Vec::new() },
+        heading: argument.get_help_heading().map(str::to_owned),
+        help: argument.get_help().map(ToString::to_string),
+        long_help: argument.get_long_help().map(ToString::to_string),
+        takes_value,
+        repeatable: matches!(argument.get_action(), clap::ArgAction::Append),
+        required: argument.is_required_set(),
+        global: argument.is_global_set(),
+        hidden: argument.is_hide_set(),
+    }
+}
+
+fn possible_values(argument: &Arg) -> Vec<ValueFacts> {
+    let values = argument.get_possible_values().into_iter().filter(|value| !value.is_hide_set());
+    let facts = values.map(|value| ValueFacts {
+        name: value.get_name().to_owned(),
+        help: value.get_help().map(ToString::to_string),
+    });
+    facts.collect()
+}
