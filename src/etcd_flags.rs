@@ -1,20 +1,22 @@
-//! Where an etcd is and how it is reached: flags that servers and verbs about data have in common.
+//! Flags that select an etcd, shared by the server and the data verbs.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use portico_server::EtcdSettings;
 
-/// The scheme of URLs of an etcd without TLS, ...
+/// URL scheme of an etcd without TLS.
 const PLAIN: &str = "etcd://";
-/// ... and with it.
+/// URL scheme of an etcd with TLS.
 const TLS: &str = "etcds://";
 
-/// Which etcd, and what in it.
+/// Flags that select an etcd and the keys in it.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct EtcdFlags {
-    /// Keep everything in this etcd, 3.5.13 or newer, as kube-apiserver does, which may be another server of it: URLs of its
-    /// members.
+    /// URLs of an etcd cluster (3.5.13 or newer) to use as the store, separated by commas.
+    ///
+    /// Data is stored as kube-apiserver stores it, so kube-apiservers can use the same cluster. If a member fails,
+    /// another one is used.
     #[arg(
         long,
         value_name = "URL,...",
@@ -23,23 +25,25 @@ pub(crate) struct EtcdFlags {
         hide_env_values = true
     )]
     pub(crate) etcd_servers: Vec<String>,
-    /// What all keys in etcd begin with.
+    /// Prefix of all keys in etcd.
     #[arg(long, value_name = "PREFIX", default_value = "/registry", env = "PORTICO_ETCD_PREFIX")]
     pub(crate) etcd_prefix: String,
     #[command(flatten)]
     pub(crate) files: EtcdFiles,
 }
 
-/// What an etcd and this process show each other.
+/// Certificates for connections to etcd.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct EtcdFiles {
-    /// CAs of etcd's certificates, PEM.
+    /// CA certificates that verify etcd's certificates (PEM); the system's are used by default.
     #[arg(long, value_name = "FILE", env = "PORTICO_ETCD_CAFILE")]
     pub(crate) etcd_cafile: Option<PathBuf>,
-    /// The certificate that etcd is shown, PEM.
+    /// Client certificate for etcd (PEM).
+    ///
+    /// Requires --etcd-keyfile.
     #[arg(long, value_name = "FILE", requires = "etcd_keyfile", env = "PORTICO_ETCD_CERTFILE")]
     pub(crate) etcd_certfile: Option<PathBuf>,
-    /// Its key, PEM.
+    /// Private key of --etcd-certfile (PEM).
     #[arg(long, value_name = "FILE", requires = "etcd_certfile", env = "PORTICO_ETCD_KEYFILE")]
     pub(crate) etcd_keyfile: Option<PathBuf>,
 }
@@ -48,15 +52,15 @@ impl EtcdFlags {
     /// Checks the URLs of the members.
     ///
     /// # Errors
-    /// A URL has a user, a password or a parameter; the message does not repeat it.
+    /// If a URL contains a user, a password or a parameter; the message does not repeat it.
     pub(crate) fn check(&self) -> Result<(), String> {
         check_members(self.etcd_servers.iter().map(String::as_str))
     }
 
-    /// The etcd, if there is to be one; `read` reads the file of a flag.
+    /// Settings of the etcd, if one is selected; `read` reads the file of a flag.
     ///
     /// # Errors
-    /// Those of `read`.
+    /// Errors of `read`.
     pub(crate) fn settings<E>(
         &self,
         read: impl Fn(&'static str, &Path) -> Result<Vec<u8>, E>,
@@ -71,10 +75,10 @@ impl EtcdFlags {
 }
 
 impl EtcdFiles {
-    /// Settings with what these files hold.
+    /// Adds the content of the files to the settings.
     ///
     /// # Errors
-    /// Those of `read`.
+    /// Errors of `read`.
     pub(crate) fn add_to<E>(
         &self,
         mut settings: EtcdSettings,
@@ -88,10 +92,10 @@ impl EtcdFiles {
     }
 }
 
-/// The etcd of a URL, `etcd://HOST:PORT,HOST:PORT/PREFIX`, or `etcds://` where TLS is spoken; none if it is another kind of URL.
+/// Settings of the etcd in a URL `etcd://HOST:PORT,HOST:PORT/PREFIX`, or `etcds://` for TLS; `None` for other URLs.
 ///
 /// # Errors
-/// What is wrong with it.
+/// If the URL is invalid.
 pub(crate) fn of_url(url: &str) -> Result<Option<EtcdSettings>, String> {
     let (scheme, rest) = match (url.strip_prefix(PLAIN), url.strip_prefix(TLS)) {
         (Some(rest), _) => ("http", rest),
@@ -111,10 +115,11 @@ pub(crate) fn of_url(url: &str) -> Result<Option<EtcdSettings>, String> {
     Ok(Some(settings))
 }
 
-/// Refuses users, passwords and parameters: members are not shown any, and logs would show them.
+/// Rejects users, passwords and parameters: they have no effect and would appear in logs.
 fn check_members<'m>(mut members: impl Iterator<Item = &'m str>) -> Result<(), String> {
     if members.any(|member| member.contains(['@', '?'])) {
-        let why = "URLs of etcd have no user, password or parameter: use --etcd-certfile and --etcd-keyfile";
+        let why =
+            "etcd URLs cannot contain a user, password or parameter; use --etcd-certfile and --etcd-keyfile";
         return Err(why.to_owned());
     }
     Ok(())
@@ -129,7 +134,7 @@ mod tests {
         for url in ["etcd://u:s3cret@a:1", "etcd://a:1,u:s3cret@b:2/p", "etcds://a:1/p?password=s3cret"] {
             let why = of_url(url).unwrap_err();
             assert!(
-                why.contains("no user, password or parameter") && !why.contains("s3cret"),
+                why.contains("cannot contain a user, password or parameter") && !why.contains("s3cret"),
                 "{url}: {why}"
             );
         }

@@ -42,7 +42,7 @@ pub(crate) use controllers::Controllers;
 pub(crate) use core_api::CoreApi;
 pub(crate) use encryption::Encryption;
 pub(crate) use error::SettingError;
-use foreign_flags::ForeignFlag;
+pub(crate) use foreign_flags::{FOREIGN_FLAGS, ForeignFlag};
 pub(crate) use kubelets::Kubelets;
 pub(crate) use manifests::Manifests;
 pub(crate) use metrics::Metrics;

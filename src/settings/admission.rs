@@ -1,4 +1,4 @@
-//! Which admission plugins are on, by upstream's names, and what they are configured with.
+//! Flags of admission: enabled plugins and their configuration.
 
 use std::path::PathBuf;
 
@@ -14,36 +14,44 @@ const ENABLE: &str = "--enable-admission-plugins";
 const DISABLE: &str = "--disable-admission-plugins";
 const ONLY: &str = "--admission-control";
 
-/// Admission plugins to turn on and off.
+/// Flags of admission.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = super::heading("Admission"))]
 pub(crate) struct Admission {
-    /// Admission plugins to turn on besides those that are on by default.
+    /// Admission plugins to enable in addition to the default ones, separated by commas.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) enable_admission_plugins: Vec<String>,
-    /// Admission plugins to turn off although they are on by default.
+    /// Admission plugins to disable although they are enabled by default, separated by commas.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) disable_admission_plugins: Vec<String>,
-    /// All admission plugins that are on, in any order. Deprecated: use --enable-admission-plugins and --disable-admission-plugins.
+    /// Complete list of enabled admission plugins; deprecated.
+    ///
+    /// Use --enable-admission-plugins and --disable-admission-plugins instead. The order has no effect.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) admission_control: Vec<String>,
-    /// What admission plugins are configured with: an AdmissionConfiguration, YAML or JSON.
+    /// AdmissionConfiguration file (YAML or JSON) with the configuration of admission plugins.
     #[arg(long, value_name = "FILE")]
     pub(crate) admission_control_config_file: Option<PathBuf>,
-    /// Seconds that pods stay on a node that is not ready, where they say nothing of it (DefaultTolerationSeconds).
+    /// Default tolerationSeconds of pods for the taint node.kubernetes.io/not-ready.
+    ///
+    /// Added by the plugin DefaultTolerationSeconds to pods that have no such toleration.
     #[arg(long, value_name = "SECONDS", default_value_t = 300, allow_negative_numbers = true)]
     pub(crate) default_not_ready_toleration_seconds: i64,
-    /// Seconds that pods stay on a node that cannot be reached, where they say nothing of it (DefaultTolerationSeconds).
+    /// Default tolerationSeconds of pods for the taint node.kubernetes.io/unreachable.
+    ///
+    /// Added by the plugin DefaultTolerationSeconds to pods that have no such toleration.
     #[arg(long, value_name = "SECONDS", default_value_t = 300, allow_negative_numbers = true)]
     pub(crate) default_unreachable_toleration_seconds: i64,
-    /// What the expressions of all policies and webhooks may cost together while a request is changed, and once more while it is
-    /// validated, in the units of upstream's budgets; questions to the authorizer do not count. Upstream bounds each policy alone.
+    /// Maximum CEL cost of all policies and webhooks together in one phase of a request.
+    ///
+    /// The limit applies once to mutation and once to validation, in the units of upstream's cost budgets. Calls to the
+    /// authorizer do not count. Upstream limits each policy separately.
     #[arg(long, value_name = "UNITS", default_value_t = AdmissionSettings::default().expression_cost_limit, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub(crate) admission_expression_cost_limit: u64,
 }
 
 impl Admission {
-    /// What admission is configured with; reads the files that are named.
+    /// Settings of admission; reads the configuration files.
     pub(crate) fn settings(&self, features: FeatureGates) -> Result<AdmissionSettings, SettingError> {
         let (plugins, path) = (self.plugins()?, self.admission_control_config_file.as_deref());
         let configuration = AdmissionConfiguration::read(path, &plugins, &features)
@@ -56,7 +64,7 @@ impl Admission {
         Ok(AdmissionSettings { plugins, configuration, features, tolerations, expression_cost_limit })
     }
 
-    /// Which plugins are on.
+    /// Enabled plugins.
     fn plugins(&self) -> Result<EnabledPlugins, SettingError> {
         let (enable, disable) = (&self.enable_admission_plugins, &self.disable_admission_plugins);
         if !self.admission_control.is_empty() {

@@ -1,4 +1,4 @@
-//! What is recorded of requests, and where it goes; the flags are kube-apiserver's.
+//! Flags of audit, which are kube-apiserver's.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use portico_kit::rotating_file::Rotation;
 use super::SettingError;
 use super::values::duration;
 
-/// The only version of events.
+/// The only supported version of events.
 const VERSION: &str = "audit.k8s.io/v1";
 const MODES: [(&str, AuditMode); 3] = [
     ("batch", AuditMode::Batch),
@@ -23,112 +23,133 @@ const MODES: [(&str, AuditMode); 3] = [
 const FORMATS: [(&str, AuditFormat); 2] = [("legacy", AuditFormat::Legacy), ("json", AuditFormat::Json)];
 const MEGABYTE: u64 = 1024 * 1024;
 
-/// Settings of audit.
+/// Flags of audit.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = super::heading("Audit"))]
 pub(crate) struct Audit {
-    /// The policy (audit.k8s.io/v1) that says what is recorded of which requests; without one nothing is. Read again on SIGHUP.
+    /// Audit policy (audit.k8s.io/v1) that selects the requests to record.
+    ///
+    /// Reloaded on SIGHUP. Without a policy nothing is recorded.
     #[arg(long, value_name = "FILE")]
     audit_policy_file: Option<PathBuf>,
-    /// How long the end of the process waits for the last events of requests that have not ended; those that come later are
-    /// lost, and logged.
+    /// Time that shutdown waits for the final events of requests in flight.
+    ///
+    /// Later events are lost, and the loss is logged.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5s")]
     audit_shutdown_timeout: Duration,
-    /// The file to which events are written; - is standard output.
+    /// File to which audit events are written; "-" = standard output.
     #[arg(long, value_name = "FILE")]
     audit_log_path: Option<PathBuf>,
-    /// The format of the log: json (an event in each line) or legacy (text).
+    /// Format of the audit log: json (one event per line) or legacy (text).
     #[arg(long, value_name = "FORMAT", default_value = "json")]
     audit_log_format: String,
-    /// How large the log becomes, in megabytes, before it is put aside; 0 = never.
+    /// Maximum size of the audit log in megabytes before it is rotated; 0 = no rotation.
     #[arg(long, value_name = "MB", default_value_t = 100, allow_negative_numbers = true)]
     audit_log_maxsize: i64,
-    /// How many days logs are kept that were put aside; 0 = for ever.
+    /// Maximum number of days to keep rotated audit logs; 0 = no limit.
     #[arg(long, value_name = "DAYS", default_value_t = 366, allow_negative_numbers = true)]
     audit_log_maxage: i64,
-    /// How many logs are kept that were put aside; 0 = all.
+    /// Maximum number of rotated audit logs to keep; 0 = no limit.
     #[arg(long, value_name = "N", default_value_t = 100, allow_negative_numbers = true)]
     audit_log_maxbackup: i64,
-    /// Compress logs that were put aside with gzip.
+    /// Compress rotated audit logs with gzip.
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     audit_log_compress: bool,
-    /// The version of events in the log.
+    /// API version of events in the audit log.
     #[arg(long, value_name = "VERSION", default_value = VERSION)]
     audit_log_version: String,
-    /// Whether requests wait for the log: batch (no), blocking (responses do), blocking-strict (a request that cannot be
-    /// recorded is refused).
+    /// Delivery mode of the audit log: batch, blocking or blocking-strict.
+    ///
+    /// With batch, events are buffered and requests do not wait. With blocking, responses wait until their events are
+    /// delivered. With blocking-strict, a request whose first event cannot be delivered is rejected.
     #[arg(long, value_name = "MODE", default_value = "blocking")]
     audit_log_mode: String,
-    /// Events that may wait for the log in batch mode; further ones are dropped.
+    /// Maximum number of events buffered for the audit log.
+    ///
+    /// Applies to batch mode; events that exceed the buffer are dropped.
     #[arg(long, value_name = "N", default_value_t = 10_000, allow_negative_numbers = true)]
     audit_log_batch_buffer_size: i64,
-    /// The most events in a batch, in batch mode.
+    /// Maximum number of events in a batch written to the audit log, in batch mode.
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     audit_log_batch_max_size: i64,
-    /// How long a batch waits that is not full, in batch mode.
+    /// Maximum time before a partial batch is written to the audit log, in batch mode.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "0s")]
     audit_log_batch_max_wait: Duration,
-    /// Limit how many batches are written a second, in batch mode.
+    /// Limit the rate of batches written to the audit log, in batch mode.
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     audit_log_batch_throttle_enable: bool,
-    /// The most batches a second, on average.
+    /// Maximum average number of batches written per second, if throttling is enabled.
     #[arg(long, value_name = "N", default_value_t = 0.0, allow_negative_numbers = true)]
     audit_log_batch_throttle_qps: f32,
-    /// The most batches at once after a pause.
+    /// Maximum number of batches written at once after an idle period, if throttling is enabled.
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
     audit_log_batch_throttle_burst: i64,
-    /// Take objects out of events that are too large for the log.
+    /// Truncate events and batches that exceed the size limits of the audit log.
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     audit_log_truncate_enabled: bool,
-    /// The largest event, in bytes: a larger one loses its objects, and is dropped if it is still larger.
+    /// Maximum size of an event in bytes.
+    ///
+    /// The request and response objects are removed from a larger event; if it still exceeds the limit, it is dropped.
+    /// Requires --audit-log-truncate-enabled.
     #[arg(long, value_name = "BYTES", default_value_t = 102_400, allow_negative_numbers = true)]
     audit_log_truncate_max_event_size: i64,
-    /// The largest batch, in bytes.
+    /// Maximum size of a batch in bytes.
+    ///
+    /// Larger batches are split. Requires --audit-log-truncate-enabled.
     #[arg(long, value_name = "BYTES", default_value_t = 10_485_760, allow_negative_numbers = true)]
     audit_log_truncate_max_batch_size: i64,
-    /// A kubeconfig whose current context says which server takes events.
+    /// Kubeconfig file of the webhook that receives audit events, named by the current context.
     #[arg(long, value_name = "FILE")]
     audit_webhook_config_file: Option<PathBuf>,
-    /// How long the first wait is before a batch is sent again.
+    /// Time before the first retry of a batch that could not be sent.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s", alias = "audit-webhook-batch-initial-backoff")]
     audit_webhook_initial_backoff: Duration,
-    /// The version of events for the webhook.
+    /// API version of events sent to the webhook.
     #[arg(long, value_name = "VERSION", default_value = VERSION)]
     audit_webhook_version: String,
-    /// Whether requests wait for the webhook: batch (no), blocking (responses do), blocking-strict (a request that cannot be
-    /// recorded is refused).
+    /// Delivery mode of the webhook: batch, blocking or blocking-strict.
+    ///
+    /// With batch, events are buffered and requests do not wait. With blocking, responses wait until their events are
+    /// delivered. With blocking-strict, a request whose first event cannot be delivered is rejected.
     #[arg(long, value_name = "MODE", default_value = "batch")]
     audit_webhook_mode: String,
-    /// Events that may wait for the webhook in batch mode; further ones are dropped.
+    /// Maximum number of events buffered for the webhook.
+    ///
+    /// Applies to batch mode; events that exceed the buffer are dropped.
     #[arg(long, value_name = "N", default_value_t = 10_000, allow_negative_numbers = true)]
     audit_webhook_batch_buffer_size: i64,
-    /// The most events in a batch, in batch mode.
+    /// Maximum number of events in a batch sent to the webhook, in batch mode.
     #[arg(long, value_name = "N", default_value_t = 400, allow_negative_numbers = true)]
     audit_webhook_batch_max_size: i64,
-    /// How long a batch waits that is not full, in batch mode.
+    /// Maximum time before a partial batch is sent to the webhook, in batch mode.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "30s")]
     audit_webhook_batch_max_wait: Duration,
-    /// Limit how many batches are sent a second, in batch mode.
+    /// Limit the rate of batches sent to the webhook, in batch mode.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     audit_webhook_batch_throttle_enable: bool,
-    /// The most batches a second, on average.
+    /// Maximum average number of batches sent per second, if throttling is enabled.
     #[arg(long, value_name = "N", default_value_t = 10.0, allow_negative_numbers = true)]
     audit_webhook_batch_throttle_qps: f32,
-    /// The most batches at once after a pause.
+    /// Maximum number of batches sent at once after an idle period, if throttling is enabled.
     #[arg(long, value_name = "N", default_value_t = 15, allow_negative_numbers = true)]
     audit_webhook_batch_throttle_burst: i64,
-    /// Take objects out of events that are too large for the webhook.
+    /// Truncate events and batches that exceed the size limits of the webhook.
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     audit_webhook_truncate_enabled: bool,
-    /// The largest event, in bytes: a larger one loses its objects, and is dropped if it is still larger.
+    /// Maximum size of an event in bytes.
+    ///
+    /// The request and response objects are removed from a larger event; if it still exceeds the limit, it is dropped.
+    /// Requires --audit-webhook-truncate-enabled.
     #[arg(long, value_name = "BYTES", default_value_t = 102_400, allow_negative_numbers = true)]
     audit_webhook_truncate_max_event_size: i64,
-    /// The largest batch, in bytes; larger ones are split.
+    /// Maximum size of a batch in bytes.
+    ///
+    /// Larger batches are split. Requires --audit-webhook-truncate-enabled.
     #[arg(long, value_name = "BYTES", default_value_t = 10_485_760, allow_negative_numbers = true)]
     audit_webhook_truncate_max_batch_size: i64,
 }
 
-/// What the flags of both backends say alike.
+/// Flags that the log and the webhook have in common.
 struct Flags<'a> {
     /// `log` or `webhook`.
     plugin: &'static str,
@@ -144,7 +165,7 @@ struct Flags<'a> {
 }
 
 impl Audit {
-    /// What is recorded.
+    /// Settings of the auditor.
     ///
     /// # Errors
     /// Upstream's (`AuditOptions.Validate`).
@@ -232,7 +253,7 @@ impl Flags<'_> {
         };
         let batches = match mode {
             AuditMode::Batch => self.batches()?,
-            // What is not used is not looked at.
+            // Flags of batches are not validated in other modes, as upstream.
             _ => AuditBatches { buffer: 1, max_size: 1, max_wait: Duration::ZERO, throttle: None },
         };
         let truncation = self.truncation()?;
@@ -263,7 +284,7 @@ impl Flags<'_> {
             Some((qps, burst)) => Some((qps, positive("batch-throttle-burst", "throttle burst", burst)?)),
             None => None,
         };
-        // Tokio's queues have a bound of their own.
+        // Upper bound of Tokio's channels.
         let buffer = buffer.min(tokio::sync::Semaphore::MAX_PERMITS);
         Ok(AuditBatches { buffer, max_size, max_wait: self.max_wait, throttle })
     }

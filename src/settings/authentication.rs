@@ -1,4 +1,4 @@
-//! Who is trusted: client certificates, tokens, front proxies, anonymous callers.
+//! Flags of authentication: client certificates, tokens, front proxies, anonymous requests.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,52 +11,60 @@ use super::SettingError;
 use super::oidc::Oidc;
 use super::values::duration;
 
-/// Settings of authentication.
+/// Flags of authentication.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = super::heading("Authentication"))]
 pub(crate) struct Authentication {
-    /// CAs whose client certificates name users (CN) and groups (O). The internal CA is always trusted besides.
+    /// CA certificates that authenticate client certificates (PEM).
+    ///
+    /// The common name is the user, organizations are groups. Certificates of the internal CA are always accepted.
     #[arg(long, value_name = "FILE")]
     pub(crate) client_ca_file: Option<PathBuf>,
-    /// A CSV file of bearer tokens: token,user,uid[,"group1,group2"].
+    /// CSV file of static bearer tokens: token,user,uid[,"group1,group2"].
     #[arg(long, value_name = "FILE")]
     pub(crate) token_auth_file: Option<PathBuf>,
-    /// A kubeconfig whose current context is a service that knows bearer tokens, by TokenReviews.
+    /// Kubeconfig file of a webhook that authenticates bearer tokens with TokenReviews.
+    ///
+    /// The current context names the webhook, which must be served over https.
     #[arg(long, value_name = "FILE")]
     pub(crate) authentication_token_webhook_config_file: Option<PathBuf>,
-    /// The version of TokenReviews that the webhook speaks: v1 or v1beta1.
+    /// Version of TokenReview sent to the webhook: v1 or v1beta1.
     #[arg(long, value_name = "VERSION", default_value = "v1beta1")]
     pub(crate) authentication_token_webhook_version: String,
-    /// How long the webhook's answers are remembered.
+    /// Time to cache responses of the token webhook; failures are not cached.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "2m")]
     pub(crate) authentication_token_webhook_cache_ttl: Duration,
-    /// Let callers without credentials in as system:anonymous. Off when everything is allowed anyway.
+    /// Allow requests without credentials, as user system:anonymous and group system:unauthenticated.
+    ///
+    /// Defaults to `true`, and to `false` when --authorization-mode is AlwaysAllow.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) anonymous_auth: Option<bool>,
     #[command(flatten)]
     pub(crate) oidc: Oidc,
-    /// CAs of front proxies, which name users in headers.
+    /// CA certificates of front proxies that are trusted to name users in headers (PEM).
+    ///
+    /// Requires --requestheader-username-headers.
     #[arg(long, value_name = "FILE")]
     pub(crate) requestheader_client_ca_file: Option<PathBuf>,
-    /// Common names that a front proxy's certificate may have; empty = any.
+    /// Common names accepted in certificates of front proxies; empty = any.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) requestheader_allowed_names: Vec<String>,
-    /// Headers with the user's name, in order of preference.
+    /// Headers that contain the user name, in order of preference.
     #[arg(long, value_name = "HEADERS", value_delimiter = ',')]
     pub(crate) requestheader_username_headers: Vec<String>,
-    /// Headers with the user's uid.
+    /// Headers that contain the user's UID, in order of preference.
     #[arg(long, value_name = "HEADERS", value_delimiter = ',')]
     pub(crate) requestheader_uid_headers: Vec<String>,
-    /// Headers with the user's groups.
+    /// Headers that contain the user's groups.
     #[arg(long, value_name = "HEADERS", value_delimiter = ',')]
     pub(crate) requestheader_group_headers: Vec<String>,
-    /// Prefixes of headers with extra facts.
+    /// Prefixes of headers that contain extra attributes of the user.
     #[arg(long, value_name = "PREFIXES", value_delimiter = ',')]
     pub(crate) requestheader_extra_headers_prefix: Vec<String>,
 }
 
 impl Authentication {
-    /// Front proxies, when there may be any.
+    /// Front proxies to trust, if configured.
     pub(crate) fn front_proxy(&self) -> Option<FrontProxy> {
         Some(FrontProxy {
             client_ca_file: self.requestheader_client_ca_file.clone()?,
@@ -68,7 +76,7 @@ impl Authentication {
         })
     }
 
-    /// Whether any flag says who front proxies are.
+    /// True if any flag configures front proxies.
     pub(super) fn names_front_proxies(&self) -> bool {
         let lists = [
             &self.requestheader_allowed_names,
@@ -80,7 +88,7 @@ impl Authentication {
         self.requestheader_client_ca_file.is_some() || lists.iter().any(|names| !names.is_empty())
     }
 
-    /// The webhook that knows tokens, when there is one.
+    /// The token webhook, if configured.
     pub(crate) fn token_webhook(&self) -> Result<Option<TokenWebhookSettings>, SettingError> {
         let name = &self.authentication_token_webhook_version;
         let version = ReviewVersion::of_name(name).ok_or_else(|| {
@@ -94,7 +102,7 @@ impl Authentication {
         Ok(file.map(|config_file| TokenWebhookSettings { config_file, version, cache_ttl }))
     }
 
-    /// Who else issues tokens.
+    /// Issuers of JSON Web Tokens.
     pub(crate) fn issuers(&self) -> AuthenticationSettings {
         self.oidc.settings(self.anonymous_auth.is_some())
     }
@@ -111,12 +119,12 @@ impl Authentication {
         for (setting, names) in lists {
             for name in names {
                 if http::HeaderName::from_bytes(name.as_bytes()).is_err() {
-                    return Err(SettingError::new(setting, format!("{name:?} is no header name")));
+                    return Err(SettingError::new(setting, format!("{name:?} is not a valid header name")));
                 }
             }
         }
         if self.requestheader_client_ca_file.is_some() && self.requestheader_username_headers.is_empty() {
-            let message = "is required with --requestheader-client-ca-file";
+            let message = "required by --requestheader-client-ca-file; for example X-Remote-User";
             return Err(SettingError::new("--requestheader-username-headers", message));
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What callers may do.
+//! Flags of authorization.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,55 +15,62 @@ const MODE: &str = "--authorization-mode";
 const POLICY_FILE: &str = "--authorization-policy-file";
 const WEBHOOK_FILE: &str = "--authorization-webhook-config-file";
 
-/// Settings of authorization.
+/// Flags of authorization.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = super::heading("Authorization"))]
 pub(crate) struct Authorization {
-    /// Who decides, in order: Node (kubelets, by what their nodes run), RBAC, ABAC (--authorization-policy-file), Webhook
-    /// (--authorization-webhook-config-file), AlwaysAllow (turns anonymous callers off unless --anonymous-auth says otherwise),
-    /// AlwaysDeny. The first with an opinion wins; system:masters may do everything in any case [default: RBAC].
+    /// Authorizers in order: Node, RBAC, ABAC, Webhook, AlwaysAllow, AlwaysDeny [default: RBAC].
+    ///
+    /// The first authorizer that allows or denies a request decides; members of system:masters are always allowed. ABAC
+    /// requires --authorization-policy-file, Webhook requires --authorization-webhook-config-file. AlwaysAllow disables
+    /// anonymous requests unless --anonymous-auth is set. A facade uses its own value until it has received the control
+    /// service's.
     #[arg(long, value_name = "MODES", value_enum, value_delimiter = ',')]
     pub(crate) authorization_mode: Vec<Mode>,
-    /// An AuthorizationConfiguration that says who decides, in the place of --authorization-mode and --authorization-webhook-*;
-    /// read again when it changes.
+    /// AuthorizationConfiguration file that defines the chain of authorizers.
+    ///
+    /// Replaces --authorization-mode and --authorization-webhook-*. Reloaded when it changes (checked every 10 seconds,
+    /// and on SIGHUP); an invalid file is logged and counted, and the previous one stays in use.
     #[arg(long, value_name = "FILE")]
     pub(crate) authorization_config: Option<PathBuf>,
-    /// ABAC: policies, one JSON object a line.
+    /// ABAC policies, one JSON object per line.
     #[arg(long, value_name = "FILE")]
     pub(crate) authorization_policy_file: Option<PathBuf>,
-    /// Webhook: a kubeconfig whose current context is the service to ask.
+    /// Kubeconfig file of the authorization webhook.
+    ///
+    /// The current context names the webhook, which must be served over https.
     #[arg(long, value_name = "FILE")]
     pub(crate) authorization_webhook_config_file: Option<PathBuf>,
-    /// The version of SubjectAccessReviews that the webhook speaks: v1 or v1beta1 [default: v1beta1].
+    /// Version of SubjectAccessReview sent to the webhook: v1 or v1beta1 [default: v1beta1].
     #[arg(long, value_name = "VERSION")]
     pub(crate) authorization_webhook_version: Option<String>,
-    /// How long a webhook's yes is remembered [default: 5m].
+    /// Time to cache "allowed" responses of the webhook [default: 5m].
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) authorization_webhook_cache_authorized_ttl: Option<Duration>,
-    /// How long any other answer of a webhook is remembered [default: 30s].
+    /// Time to cache other responses of the webhook [default: 30s].
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) authorization_webhook_cache_unauthorized_ttl: Option<Duration>,
 }
 
-/// How requests are decided.
+/// An authorizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mode {
-    /// Everybody may do everything.
+    /// Allows all requests.
     #[value(name = "AlwaysAllow")]
     AlwaysAllow,
-    /// Nobody may do anything.
+    /// Denies all requests.
     #[value(name = "AlwaysDeny")]
     AlwaysDeny,
-    /// By policies of a file.
+    /// Attribute-based policies of a file.
     #[value(name = "ABAC")]
     Abac,
-    /// As a webhook says.
+    /// Decisions of a webhook.
     #[value(name = "Webhook")]
     Webhook,
-    /// By role.
+    /// Role-based access control.
     #[value(name = "RBAC")]
     Rbac,
-    /// By what the caller's node runs.
+    /// Requests of kubelets, limited to objects of their node.
     #[value(name = "Node")]
     Node,
 }
@@ -82,7 +89,7 @@ impl From<Mode> for AuthorizationMode {
 }
 
 impl Authorization {
-    /// Nobody is asked twice, everybody who is asked can be, and what says so is one of two.
+    /// Rejects duplicate modes, modes without their file, and a file together with flags.
     pub(super) fn check(&self) -> Result<(), SettingError> {
         self.version()?;
         if self.authorization_config.is_some() {
@@ -115,7 +122,7 @@ impl Authorization {
         }
     }
 
-    /// The modes, as those who decide know them. A file says them later.
+    /// Modes in order; empty if a file defines them.
     pub(crate) fn modes(&self) -> Vec<AuthorizationMode> {
         if self.authorization_config.is_none() && self.authorization_mode.is_empty() {
             return vec![AuthorizationMode::Rbac];
@@ -123,7 +130,7 @@ impl Authorization {
         self.authorization_mode.iter().copied().map(AuthorizationMode::from).collect()
     }
 
-    /// What the control service goes by.
+    /// Settings for the control service.
     pub(crate) fn server(&self) -> Result<AuthorizationSettings, SettingError> {
         let policy_file = self.authorization_policy_file.clone();
         if let Some(path) = self.authorization_config.clone() {

@@ -1,4 +1,4 @@
-//! The control service's address, and how a facade finds and outlives it.
+//! Flags of the control service and of a facade's connection to it.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,33 +9,39 @@ use clap::Args;
 use super::values::{duration, positive_duration};
 use super::{Role, SettingError};
 
-/// Settings of the control service and of the way to it.
+/// Flags of the control service and of connections to it.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = super::heading("Control service (gRPC)"))]
+#[command(next_help_heading = super::heading("Control service"))]
 pub(crate) struct Control {
-    /// The address on which the control service serves gRPC over TLS; port 0 = any free one.
+    /// Address on which the control service serves gRPC over TLS; port 0 = any free port.
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:6444")]
     pub(crate) control_address: SocketAddr,
-    /// HOST:PORT under which others reach the control service; goes into its certificate and kubeconfigs.
+    /// HOST:PORT at which facades and gRPC clients reach the control service.
+    ///
+    /// Included in its certificate and in generated kubeconfig files.
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) control_external_address: Option<String>,
-    /// The kubeconfigs with which a facade reaches its control services (facade.kubeconfig of each server): the current context
-    /// of each, and other contexts whose clusters name the same store. All must serve one database.
+    /// Kubeconfig files with which a facade connects to its control services, separated by commas.
+    ///
+    /// Use the facade.kubeconfig that each control service writes. The current context of each file is used, and other
+    /// contexts whose cluster names the same store. All must serve one database. Required by `portico facade`.
     #[arg(long, value_name = "FILES", value_delimiter = ',')]
     pub(crate) control_kubeconfig: Vec<PathBuf>,
-    /// How long a control service may be silent before a facade that knows another one moves to it.
+    /// Time without a response from a control service after which a facade switches to another one.
     #[arg(long, value_name = "DURATION", value_parser = positive_duration, default_value = "500ms")]
     pub(crate) control_failover_timeout: Duration,
-    /// How long a facade serves from its last good state while the control service is away.
+    /// Time that a facade serves its last good state while no control service is reachable.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "24h")]
     pub(crate) fail_static_max_age: Duration,
-    /// How long a request for a local API waits for a control service that gives no sign of life; then it is answered with 503.
+    /// Time that a request for a local API waits for an unresponsive control service before it fails with 503.
     #[arg(long, value_name = "DURATION", value_parser = positive_duration, default_value = "10s")]
     pub(crate) control_request_timeout: Duration,
-    /// gRPC connections at a time.
+    /// Maximum number of open gRPC connections.
     #[arg(long, value_name = "N", default_value_t = 4096)]
     pub(crate) control_max_connections: usize,
-    /// gRPC calls at a time in one connection.
+    /// Maximum number of concurrent gRPC calls per connection.
+    ///
+    /// A facade opens another connection for every 500 watches.
     #[arg(long, value_name = "N", default_value_t = 1024)]
     pub(crate) control_max_streams_per_connection: u32,
 }
@@ -53,7 +59,7 @@ impl Control {
         match (role, &self.control_kubeconfig[..]) {
             (Role::Facade, []) => Err(SettingError::new(
                 "--control-kubeconfig",
-                "a facade needs it: the server writes facade.kubeconfig",
+                "required; pass the facade.kubeconfig from the data directory of the control service",
             )),
             _ => Ok(()),
         }

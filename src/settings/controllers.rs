@@ -1,4 +1,4 @@
-//! Controllers of kube-controller-manager: which of them run, and how; names, defaults and bounds are its own.
+//! Flags of controllers. Names, defaults and bounds are kube-controller-manager's.
 
 use std::time::Duration;
 
@@ -12,84 +12,88 @@ use portico_server::{
 use super::SettingError;
 use super::values::duration;
 
-/// A number of workers. Upstream bounds those that write slices.
+/// A number of workers, with upstream's bounds for EndpointSlice controllers.
 fn workers() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..=50)
 }
 
-/// A number of endpoints in a slice.
+/// A number of endpoints in an EndpointSlice.
 fn endpoints() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..=1000)
 }
 
-/// Settings of controllers.
+/// Flags of controllers.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = super::heading("Controllers"))]
 pub(crate) struct Controllers {
-    /// Controllers of kube-controller-manager to run: its names, * for all that are on by default, -NAME to leave one out,
-    /// empty for none. What kube-apiserver itself runs is not governed by it.
+    /// Controllers of kube-controller-manager to run: names, * for the default set, -NAME to exclude one.
+    ///
+    /// The first mention of a controller decides. An empty value runs none. Controllers that are part of kube-apiserver
+    /// itself always run.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "*")]
     pub(crate) controllers: Vec<String>,
-    /// Services whose Endpoints are brought up to date at a time.
+    /// Number of Services whose Endpoints are synced concurrently (1 to 50).
     #[arg(long, value_name = "N", value_parser = workers(), default_value_t = 5)]
     concurrent_endpoint_syncs: usize,
-    /// How long a change of a pod waits for others before Endpoints are brought up to date.
+    /// Time to batch pod changes before Endpoints are updated.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "0s")]
     endpoint_updates_batch_period: Duration,
-    /// Services whose EndpointSlices are brought up to date at a time.
+    /// Number of Services whose EndpointSlices are synced concurrently (1 to 50).
     #[arg(long, value_name = "N", value_parser = workers(), default_value_t = 5)]
     concurrent_service_endpoint_syncs: usize,
-    /// Endpoints in an EndpointSlice, at most.
+    /// Maximum number of endpoints in an EndpointSlice (1 to 1000).
     #[arg(long, value_name = "N", value_parser = endpoints(), default_value_t = 100)]
     max_endpoints_per_slice: usize,
-    /// How long a change of a pod waits for others before EndpointSlices are brought up to date.
+    /// Time to batch pod changes before EndpointSlices are updated.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "0s")]
     endpointslice_updates_batch_period: Duration,
-    /// Endpoints that are mirrored at a time.
+    /// Number of Endpoints mirrored concurrently (1 to 50).
     #[arg(long, value_name = "N", value_parser = workers(), default_value_t = 5)]
     mirroring_concurrent_service_endpoint_syncs: usize,
-    /// Addresses of a subset of Endpoints that are mirrored, at most.
+    /// Maximum number of addresses mirrored per subset of an Endpoints object (1 to 1000).
     #[arg(long, value_name = "N", value_parser = endpoints(), default_value_t = 1000)]
     mirroring_max_endpoints_per_subset: usize,
-    /// How long a change of a mirroring EndpointSlice waits for others.
+    /// Time to batch changes before mirrored EndpointSlices are updated.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "0s")]
     mirroring_endpointslice_updates_batch_period: Duration,
-    /// How often resourcequota-controller counts all quotas though nothing has changed; 0s = never.
+    /// Interval at which the usage of all quotas is recalculated; 0s = only when something changes.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5m")]
     resource_quota_sync_period: Duration,
-    /// Quotas that resourcequota-controller counts at a time.
+    /// Number of quotas recalculated concurrently (1 to 50).
     #[arg(long, value_name = "N", value_parser = workers(), default_value_t = 5)]
     concurrent_resource_quota_syncs: usize,
-    /// Finished Jobs that are looked at at a time.
+    /// Number of finished Jobs processed concurrently (1 to 50).
     #[arg(long, value_name = "N", value_parser = workers(), default_value_t = 5)]
     concurrent_ttl_after_finished_syncs: usize,
-    /// With --database-url: of the control services of the database one runs these controllers, the one that holds the Lease
+    /// Run controllers only on the control service that holds the leader Lease.
+    ///
+    /// Applies to control services that share a database (--database-url or --etcd-servers). The Lease is
     /// kube-system/kube-controller-manager.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
         default_missing_value = "true", default_value_t = true)]
     leader_elect: bool,
-    /// How long others wait after the last renewal of the one that runs the controllers.
+    /// Time after the last renewal at which another control service may take over the leader Lease.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "15s")]
     leader_elect_lease_duration: Duration,
-    /// How long the one that runs the controllers goes on without being able to renew.
+    /// Time after which a leader that cannot renew its Lease stops its controllers.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
     leader_elect_renew_deadline: Duration,
-    /// How long is waited between tries to acquire or renew that Lease.
+    /// Interval between attempts to acquire or renew the leader Lease.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "2s")]
     leader_elect_retry_period: Duration,
-    /// How long other servers wait after the last renewal of the server that holds coordinated elections.
+    /// Time after the last renewal at which another server may run coordinated leader election.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "15s")]
     coordinated_leadership_lease_duration: Duration,
-    /// How long the server that holds coordinated elections goes on without being able to renew.
+    /// Time after which a server that cannot renew its Lease stops running coordinated leader election.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
     coordinated_leadership_renew_deadline: Duration,
-    /// How long servers wait between tries to acquire or renew the right to hold coordinated elections.
+    /// Interval between attempts to acquire or renew the Lease for coordinated leader election.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "2s")]
     coordinated_leadership_retry_period: Duration,
 }
 
 impl Controllers {
-    /// How the controllers work.
+    /// Settings of the controllers.
     pub(crate) fn settings(&self) -> ControllerSettings {
         ControllerSettings {
             endpoints: EndpointsSettings {
@@ -114,7 +118,7 @@ impl Controllers {
         }
     }
 
-    /// How control services agree on which of them runs the controllers, unless each does.
+    /// Timers of the election of the control service that runs the controllers; `None` if all run them.
     pub(crate) fn leader_election(&self) -> Option<LeadershipTimers> {
         self.leader_elect.then_some(LeadershipTimers {
             lease_duration: self.leader_elect_lease_duration,
@@ -123,7 +127,7 @@ impl Controllers {
         })
     }
 
-    /// How servers agree on which of them holds elections.
+    /// Timers of the election of the server that runs coordinated leader election.
     pub(crate) fn leadership(&self) -> LeadershipTimers {
         LeadershipTimers {
             lease_duration: self.coordinated_leadership_lease_duration,

@@ -1,4 +1,4 @@
-//! Settings of the core API: addresses of Services, keys of tokens, what pods may be.
+//! Flags of the API: versions, feature gates, addresses of Services.
 
 use clap::{ArgAction, Args};
 use ipnet::IpNet;
@@ -9,33 +9,44 @@ use portico_server::RuntimeConfig;
 
 use super::SettingError;
 
-/// Settings of the core API.
+/// Flags of the API.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = super::heading("Core API"))]
+#[command(next_help_heading = super::heading("API"))]
 pub(crate) struct CoreApi {
-    /// Ranges of Services' cluster addresses: one, or two of different families.
+    /// IP ranges for cluster IPs of Services: one range, or two of different families.
     #[arg(long, value_name = "CIDRS", value_delimiter = ',', default_value = "10.0.0.0/24")]
     pub(crate) service_cluster_ip_range: Vec<IpNet>,
-    /// Ports on nodes that Services get theirs from, such as 30000-32767 or 30000+100.
+    /// Port range for node ports of Services, such as 30000-32767 or 30000+100.
     #[arg(long, value_name = "RANGE", value_parser = port_range, default_value = "30000-32767")]
     pub(crate) service_node_port_range: PortRange,
-    /// Features to turn on or off, as Name=true or Name=false; AllAlpha and AllBeta stand for all of a stage.
+    /// Feature gates as NAME=BOOL, separated by commas.
+    ///
+    /// AllAlpha and AllBeta set all gates of a stage.
     #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',')]
     pub(crate) feature_gates: Vec<String>,
-    /// Group versions and resources to serve or not: api/all, api/ga, api/beta, api/alpha, group/version or
-    /// group/version/resource, each with =true or =false.
+    /// APIs to enable or disable as KEY=BOOL, separated by commas.
+    ///
+    /// Keys are api/all, api/ga, api/beta, api/alpha, GROUP/VERSION and GROUP/VERSION/RESOURCE.
     #[arg(long, value_name = "KEY=BOOL", value_delimiter = ',')]
     pub(crate) runtime_config: Vec<String>,
-    /// The release to behave as: its APIs, its feature gates and their defaults; 1.33 to 1.36, alone or as kube=1.35.
+    /// Kubernetes version to emulate: its APIs, feature gates and their defaults (1.33 to 1.36).
+    ///
+    /// A version alone or as kube=1.35.
     #[arg(long, value_name = "VERSION", value_delimiter = ',')]
     emulated_version: Vec<String>,
-    /// The oldest release of which other servers of the control plane may be; the one before the emulated one by default.
+    /// Oldest Kubernetes version of other control plane servers to stay compatible with.
+    ///
+    /// Defaults to the version before the emulated one.
     #[arg(long, value_name = "VERSION", value_delimiter = ',')]
     min_compatibility_version: Vec<String>,
-    /// Serve APIs that are newer than the emulated release where an older version of them is served.
+    /// Serve APIs newer than the emulated version if an older version of them is served.
+    ///
+    /// Requires --emulated-version.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
     emulation_forward_compatible: bool,
-    /// Serve APIs that are newer than the emulated release where --runtime-config names them.
+    /// Serve APIs newer than the emulated version if --runtime-config names them.
+    ///
+    /// Requires --emulated-version.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
     runtime_config_emulation_forward_compatible: bool,
     /// Allow privileged containers.
@@ -43,10 +54,10 @@ pub(crate) struct CoreApi {
     pub(crate) allow_privileged: bool,
 }
 
-/// Ports from one to another, both included.
+/// Range of ports, both ends included.
 pub(crate) type PortRange = std::ops::RangeInclusive<u16>;
 
-/// Upstream's spellings: `first-last`, `first+more`, and a single port.
+/// Parses `FIRST-LAST`, `FIRST+COUNT` and a single port, as upstream does.
 fn port_range(text: &str) -> Result<PortRange, String> {
     let number = |text: &str| text.trim().parse::<u16>().map_err(|e| format!("{text:?}: {e}"));
     let range = if let Some((first, last)) = text.split_once('-') {
@@ -57,17 +68,21 @@ fn port_range(text: &str) -> Result<PortRange, String> {
     } else {
         number(text)?..=number(text)?
     };
-    if range.is_empty() { Err(format!("{text:?}: the first port comes after the last")) } else { Ok(range) }
+    if range.is_empty() {
+        Err(format!("{text:?}: the first port is greater than the last"))
+    } else {
+        Ok(range)
+    }
 }
 
 impl CoreApi {
-    /// The release to behave as, and the oldest to get on with.
+    /// Emulated version and minimum compatibility version.
     pub(crate) fn version(&self) -> Result<EffectiveVersion, SettingError> {
         EffectiveVersion::parse(&self.emulated_version, &self.min_compatibility_version)
             .map_err(|e| SettingError::new("--emulated-version", e))
     }
 
-    /// Which versions of built-in APIs are served.
+    /// Rules that select the served versions of built-in APIs.
     pub(crate) fn expiration(&self) -> Result<Evaluator, SettingError> {
         let on = |variable| std::env::var(variable).is_ok_and(|value| value == "true");
         Ok(Evaluator {
@@ -98,13 +113,13 @@ impl CoreApi {
         }
     }
 
-    /// The feature gates.
+    /// Feature gates.
     pub(crate) fn features(&self) -> Result<FeatureGates, SettingError> {
         FeatureGates::parse_at(self.version()?, self.feature_gates.iter().map(String::as_str))
             .map_err(|e| SettingError::new("--feature-gates", e))
     }
 
-    /// What is served beside, or less than, the default.
+    /// APIs that are enabled or disabled explicitly.
     pub(crate) fn served(&self) -> Result<RuntimeConfig, SettingError> {
         RuntimeConfig::parse(self.runtime_config.iter().map(String::as_str))
             .map_err(|e| SettingError::new("--runtime-config", e))
@@ -123,8 +138,8 @@ impl CoreApi {
         match self.service_cluster_ip_range.as_slice() {
             [] | [_] => Ok(()),
             [a, b] if a.addr().is_ipv4() != b.addr().is_ipv4() => Ok(()),
-            [_, _] => wrong("two ranges must be of different families"),
-            _ => wrong("at most two ranges"),
+            [_, _] => wrong("two ranges must be of different IP families, one IPv4 and one IPv6"),
+            _ => wrong("at most two ranges are allowed"),
         }
     }
 }
@@ -134,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_of_ports_are_read_as_upstream_reads_them() {
+    fn port_ranges_are_parsed_as_upstream_parses_them() {
         for (text, range) in
             [("30000-32767", 30_000..=32_767), ("30000+100", 30_000..=30_100), ("30000", 30_000..=30_000)]
         {

@@ -1,4 +1,4 @@
-//! Encryption at rest: the file that says what is sealed with what.
+//! Flags of encryption at rest.
 
 use std::path::PathBuf;
 
@@ -10,15 +10,16 @@ use super::SettingError;
 const CONFIG: &str = "--encryption-provider-config";
 const RELOAD: &str = "--encryption-provider-config-automatic-reload";
 
-/// Settings of encryption at rest.
+/// Flags of encryption at rest.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = super::heading("Encryption at rest (control service)"))]
+#[command(next_help_heading = super::heading("Storage"))]
 pub(crate) struct Encryption {
-    /// What values are sealed with in the database, by resource: an EncryptionConfiguration, YAML or JSON.
+    /// EncryptionConfiguration file (YAML or JSON) with the encryption providers of each resource.
     #[arg(long, value_name = "FILE")]
     pub(crate) encryption_provider_config: Option<PathBuf>,
-    /// Read --encryption-provider-config again when it changes. All key services are one health check then, whether there are
-    /// any or not.
+    /// Reload --encryption-provider-config when it changes.
+    ///
+    /// All KMS plugins then share one health check, which exists even if there are none.
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set)]
     pub(crate) encryption_provider_config_automatic_reload: bool,
 }

@@ -1,11 +1,11 @@
-//! `--ephemeral`: other defaults for settings that say where state is kept and how the process ends.
+//! `--ephemeral`: defaults that it changes and flags that it excludes.
 
 use clap::ArgMatches;
 
 use super::error::SettingError;
 use super::given::source;
 
-/// Settings, by their ids, with the defaults that they have with `--ephemeral`.
+/// Argument ids and their defaults with `--ephemeral`.
 pub(super) const DEFAULTS: &[(&str, &str)] = &[
     ("secure_port", "0"),
     ("control_address", "127.0.0.1:0"),
@@ -14,12 +14,12 @@ pub(super) const DEFAULTS: &[(&str, &str)] = &[
     ("database_reserve_bytes", "0"),
 ];
 
-/// Whether nothing is to be kept.
+/// True if `--ephemeral` is set.
 pub(super) fn is_asked_for(matches: &ArgMatches) -> bool {
     matches.get_one("ephemeral").copied().unwrap_or(false)
 }
 
-/// Refuses settings that say where state is kept.
+/// Rejects flags that name a store.
 pub(super) fn check(matches: &ArgMatches) -> Result<(), SettingError> {
     if !is_asked_for(matches) {
         return Ok(());
@@ -28,8 +28,7 @@ pub(super) fn check(matches: &ArgMatches) -> Result<(), SettingError> {
         [("--data-dir", "data_dir"), ("--database-url", "database_url"), ("--etcd-servers", "etcd_servers")];
     match places.into_iter().find(|(_, id)| source(matches, id).is_some()) {
         Some((setting, _)) => {
-            let why = format!("nothing is kept, and {setting} says where to keep it");
-            Err(SettingError::new("--ephemeral", why))
+            Err(SettingError::new("--ephemeral", format!("cannot be combined with {setting}")))
         }
         None => Ok(()),
     }

@@ -1,6 +1,6 @@
-//! Why a setting cannot be used.
+//! Error of an invalid setting.
 
-/// A setting that cannot be used; printed as one line, exit code 2.
+/// An invalid setting; printed as one line, exit code 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{setting}: {message}")]
 pub(crate) struct SettingError {
@@ -10,17 +10,17 @@ pub(crate) struct SettingError {
 }
 
 impl SettingError {
-    /// The value of a setting is wrong.
+    /// A setting with an invalid value.
     pub(crate) fn new(setting: &str, message: impl std::fmt::Display) -> Self {
         Self { setting: setting.to_owned(), message: message.to_string(), is_unknown: false }
     }
 
-    /// No server has such a setting.
+    /// A setting that no server has.
     pub(crate) fn unknown(setting: &str, message: impl std::fmt::Display) -> Self {
         Self { is_unknown: true, ..Self::new(setting, message) }
     }
 
-    /// Whether somebody else may have such a setting.
+    /// True if no server has this setting; a client verb may have it.
     pub(crate) fn is_unknown(&self) -> bool {
         self.is_unknown
     }

@@ -14,7 +14,7 @@ use portico_kit::config_file;
 use super::error::SettingError;
 use super::given::source;
 
-/// A value in the file.
+/// A value of the file.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Value {
@@ -27,20 +27,20 @@ enum Value {
 }
 
 impl Value {
-    /// The values as a flag would carry them, one a use of the flag.
-    fn uses(&self) -> Vec<String> {
+    /// Values of the flag, one per occurrence.
+    fn occurrences(&self) -> Vec<String> {
         match self {
             Self::Bool(b) => vec![b.to_string()],
             Self::Integer(n) => vec![n.to_string()],
             Self::Float(n) => vec![n.to_string()],
             Self::Text(text) => vec![text.clone()],
-            Self::List(list) => list.iter().flat_map(Self::uses).collect(),
+            Self::List(list) => list.iter().flat_map(Self::occurrences).collect(),
             Self::Null(()) => Vec::new(),
         }
     }
 }
 
-/// The file as arguments, but for those that a flag or a variable already gives.
+/// Arguments for the keys of the file that no flag or environment variable sets.
 pub(super) fn arguments(
     path: &Path,
     command: &clap::Command,
@@ -54,14 +54,14 @@ pub(super) fn arguments(
     for (key, value) in &values {
         let argument = command.get_arguments().find(|a| a.get_long() == Some(key));
         let Some(argument) = argument.filter(|_| !matches!(key.as_str(), "config" | "help")) else {
-            return Err(wrong(format!("unknown key {key:?}")));
+            return Err(wrong(format!("unknown key {key:?}; keys are flag names without dashes")));
         };
-        let stronger = matches!(
+        let is_overridden = matches!(
             source(given, argument.get_id().as_str()),
             Some(ValueSource::CommandLine | ValueSource::EnvVariable)
         );
-        if !stronger {
-            arguments.extend(value.uses().into_iter().map(|v| OsString::from(format!("--{key}={v}"))));
+        if !is_overridden {
+            arguments.extend(value.occurrences().into_iter().map(|v| OsString::from(format!("--{key}={v}"))));
         }
     }
     Ok(arguments)

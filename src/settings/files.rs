@@ -1,4 +1,4 @@
-//! Files that settings name: there, readable and of the right kind, before anything binds.
+//! Checks of files that flags name: readable and of the right type.
 
 use std::path::{Path, PathBuf};
 
@@ -11,19 +11,19 @@ use portico_kit::pki::pem_reason;
 
 use super::{SettingError, Settings};
 
-/// What a file must hold.
+/// Expected content of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holds {
     /// At least one certificate, PEM.
     Certificates,
     /// A private key, PEM.
     Key,
-    /// Anything; whoever uses it checks it.
+    /// Any content; checked by its consumer.
     Text,
 }
 
 impl Settings {
-    /// Reads every file once.
+    /// Reads and checks every file.
     pub(super) fn check_files(&self) -> Result<(), SettingError> {
         use Holds::{Certificates, Key, Text};
         let (a, s, p, k) = (&self.authentication, &self.serving, &self.proxying, &self.kubelets);
@@ -76,14 +76,14 @@ fn check(setting: &str, path: &Path, holds: Holds) -> Result<(), SettingError> {
         Holds::Certificates => {
             let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
             match all.map_err(|e| wrong(&pem_reason(&e)))?.is_empty() {
-                true => Err(wrong(&"no certificate in it")),
+                true => Err(wrong(&"contains no PEM certificate")),
                 false => Ok(()),
             }
         }
     }
 }
 
-/// The file's bytes, or a line that names the setting.
+/// Reads a file; an error names the flag and the file.
 pub(super) fn read(setting: &str, path: &Path) -> Result<Vec<u8>, SettingError> {
     config_file::read(path)
         .map_err(|e| SettingError::new(setting, format!("{}: {}", path.display(), error_text(&e))))

@@ -1,4 +1,4 @@
-//! What each flag has come to, as `/flagz` shows it: names and values in the words of upstream's `flag.Value`.
+//! Effective values of flags for `/flagz`, formatted as upstream's `flag.Value`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,21 +10,22 @@ use portico_kit::url_password::without_password;
 
 use super::foreign_flags::FOREIGN_FLAGS;
 
-/// Flags whose values upstream keeps as a map or as one text: they have no brackets.
+/// Flags that upstream formats without brackets, as a map or a single text.
 const UNBRACKETED: [&str; 3] = ["feature-gates", "runtime-config", "service-cluster-ip-range"];
 
-/// The value of each flag; of those that have no meaning here, only where they were given.
+/// Value of each flag. Flags without effect are included only if they were set.
 pub(super) fn flag_values(command: &Command, matches: &ArgMatches) -> BTreeMap<String, String> {
     let foreign = |arg: &Arg| FOREIGN_FLAGS.iter().any(|flag| Some(flag.name) == arg.get_long());
-    let shown = command.get_arguments().filter(|arg| !matches!(arg.get_id().as_str(), "help" | "version"));
-    shown
+    let arguments =
+        command.get_arguments().filter(|arg| !matches!(arg.get_id().as_str(), "help" | "version"));
+    arguments
         .filter_map(|arg| Some((arg, arg.get_long()?)))
-        .filter(|(arg, _)| !foreign(arg) || given(arg, matches))
+        .filter(|(arg, _)| !foreign(arg) || is_set(arg, matches))
         .map(|(arg, name)| (name.to_owned(), value(arg, name, matches)))
         .collect()
 }
 
-fn given(arg: &Arg, matches: &ArgMatches) -> bool {
+fn is_set(arg: &Arg, matches: &ArgMatches) -> bool {
     matches.value_source(arg.get_id().as_str()).is_some_and(|source| source != ValueSource::DefaultValue)
 }
 

@@ -1,6 +1,6 @@
-//! Flags of kube-apiserver that have no meaning here: each is named with what comes of giving it.
+//! Flags of kube-apiserver without effect.
 //!
-//! Giving one loses nothing, and is warned of, or it asks for what is not here, and is refused with one line that says why.
+//! A flag whose absence changes nothing is accepted with a warning. A flag that requires a missing feature is rejected.
 
 use clap::builder::OsStr;
 use clap::parser::ValueSource;
@@ -9,91 +9,96 @@ use portico_kit::url_password::without_secrets;
 
 use super::SettingError;
 
-/// A flag, what comes of giving it, and why.
+/// A flag without effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ForeignFlag {
-    /// Its name, without dashes.
+    /// Name without dashes.
     pub(crate) name: &'static str,
-    /// Whether it may stand without a value.
+    /// True if the value is optional.
     is_switch: bool,
-    /// The values that are taken.
-    taken: Taken,
-    /// Why there is nothing to set.
+    /// Accepted values.
+    accepted: Accepted,
+    /// Reason for the missing effect.
     pub(crate) why: &'static str,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Taken {
-    /// All: whoever gives it loses nothing.
+enum Accepted {
+    /// Any value, with a warning.
     Any,
-    /// These, which say what is so anyway.
+    /// Values that describe the actual behaviour.
     Only(&'static [&'static str]),
-    /// None.
+    /// No value.
     Nothing,
 }
 
 const fn ignored(name: &'static str, why: &'static str) -> ForeignFlag {
-    ForeignFlag { name, is_switch: false, taken: Taken::Any, why }
+    ForeignFlag { name, is_switch: false, accepted: Accepted::Any, why }
 }
 
 const fn refused(name: &'static str, why: &'static str) -> ForeignFlag {
-    ForeignFlag { name, is_switch: false, taken: Taken::Nothing, why }
+    ForeignFlag { name, is_switch: false, accepted: Accepted::Nothing, why }
 }
 
 const fn only(name: &'static str, values: &'static [&'static str], why: &'static str) -> ForeignFlag {
-    ForeignFlag { name, is_switch: false, taken: Taken::Only(values), why }
+    ForeignFlag { name, is_switch: false, accepted: Accepted::Only(values), why }
 }
 
-const fn switch(name: &'static str, taken: Taken, why: &'static str) -> ForeignFlag {
-    ForeignFlag { name, is_switch: true, taken, why }
+const fn switch(name: &'static str, accepted: Accepted, why: &'static str) -> ForeignFlag {
+    ForeignFlag { name, is_switch: true, accepted, why }
 }
 
-const COUNTED: &str =
-    "sizes and counts are looked at every --compaction-interval, or when they are asked for";
-const ONE_TIMEOUT: &str = "--database-statement-timeout is the time of every request to etcd";
-const LOG_AT_ONCE: &str = "log lines are written at once, to one stream";
-const OFF: Taken = Taken::Only(&["false"]);
+const COUNTED: &str = "sizes and counts are collected every --compaction-interval and on request";
+const ONE_TIMEOUT: &str = "--database-statement-timeout applies to every request to etcd";
+const UNBUFFERED_LOG: &str = "log lines are written to one stream without a buffer";
+const OFF: Accepted = Accepted::Only(&["false"]);
 
-/// All of them, by name.
+/// All flags without effect, sorted by name.
 pub(crate) const FOREIGN_FLAGS: &[ForeignFlag] = &[
-    switch("contention-profiling", OFF, "locks are not profiled"),
-    ignored(
-        "delete-collection-workers",
-        "objects of one request are deleted one after another, in few transactions",
-    ),
+    switch("contention-profiling", OFF, "lock contention is not profiled"),
+    ignored("delete-collection-workers", "objects are deleted sequentially, many per transaction"),
     switch(
         "enable-garbage-collector",
-        Taken::Only(&["true"]),
-        "--controllers=-garbage-collector-controller turns it off",
+        Accepted::Only(&["true"]),
+        "use --controllers=*,-garbage-collector-controller to disable it",
     ),
-    switch("enable-logs-handler", OFF, "/logs, which is deprecated, is not served"),
+    switch("enable-logs-handler", OFF, "the deprecated path /logs is not served"),
     only(
         "endpoint-reconciler-type",
         &["lease"],
-        "the server keeps the endpoints of default/kubernetes itself",
+        "the server maintains the endpoints of default/kubernetes itself",
     ),
     ignored("etcd-count-metric-poll-period", COUNTED),
     ignored("etcd-db-metric-poll-interval", COUNTED),
     ignored("etcd-healthcheck-timeout", ONE_TIMEOUT),
     ignored("etcd-readycheck-timeout", ONE_TIMEOUT),
-    refused("etcd-servers-overrides", "all resources are in one store (--etcd-servers)"),
+    refused("etcd-servers-overrides", "all resources are in one store; use --etcd-servers"),
     only("kubernetes-service-node-port", &["0"], "the Service default/kubernetes has no node port"),
-    ignored("log-flush-frequency", LOG_AT_ONCE),
-    ignored("log-json-info-buffer-size", LOG_AT_ONCE),
-    switch("log-json-split-stream", OFF, LOG_AT_ONCE),
-    ignored("log-text-info-buffer-size", LOG_AT_ONCE),
-    switch("log-text-split-stream", OFF, LOG_AT_ONCE),
-    switch("permit-address-sharing", Taken::Any, "SO_REUSEADDR is always set"),
-    only("storage-backend", &["etcd3"], "--etcd-servers and --database-url choose the store"),
-    ignored("storage-initialization-timeout", "storage is ready, or its failure ends the start"),
-    ignored("storage-media-type", "etcd holds what kube-apiserver stores by default, other stores hold JSON"),
-    refused("vmodule", "--v takes levels for modules, as in portico_store=debug"),
-    switch("watch-cache", Taken::Only(&["true"]), "every resource that is read is cached"),
-    ignored("watch-cache-sizes", "the history of watches is bounded in bytes for all resources together"),
+    ignored("log-flush-frequency", UNBUFFERED_LOG),
+    ignored("log-json-info-buffer-size", UNBUFFERED_LOG),
+    switch("log-json-split-stream", OFF, UNBUFFERED_LOG),
+    ignored("log-text-info-buffer-size", UNBUFFERED_LOG),
+    switch("log-text-split-stream", OFF, UNBUFFERED_LOG),
+    switch("permit-address-sharing", Accepted::Any, "SO_REUSEADDR is always set"),
+    only("storage-backend", &["etcd3"], "--etcd-servers and --database-url select the store"),
+    ignored(
+        "storage-initialization-timeout",
+        "start-up fails if the store cannot be opened; see --database-connect-timeout",
+    ),
+    ignored(
+        "storage-media-type",
+        "values in etcd have the default encodings of kube-apiserver, other stores use JSON",
+    ),
+    refused("vmodule", "use --v with levels per module, for example --v=info,portico_store=debug"),
+    switch("watch-cache", Accepted::Only(&["true"]), "all resources are cached"),
+    ignored(
+        "watch-cache-sizes",
+        "the watch history has one limit in bytes for all resources, --history-max-bytes",
+    ),
 ];
 
 impl ForeignFlag {
-    /// The flag as an argument that --help does not show.
+    /// The flag as a hidden argument.
     fn argument(&self) -> Arg {
         let argument = Arg::new(self.name).long(self.name).hide(true).action(ArgAction::Append);
         match self.is_switch {
@@ -102,40 +107,39 @@ impl ForeignFlag {
         }
     }
 
-    /// Whether a value may be given.
-    fn takes(&self, value: &str) -> bool {
-        match self.taken {
-            Taken::Any => true,
-            Taken::Only(values) => values.contains(&value),
-            Taken::Nothing => false,
+    /// True if the value is accepted.
+    fn accepts(&self, value: &str) -> bool {
+        match self.accepted {
+            Accepted::Any => true,
+            Accepted::Only(values) => values.contains(&value),
+            Accepted::Nothing => false,
         }
     }
 
-    /// What comes of giving it, for operators.
-    #[cfg(test)]
-    pub(super) fn outcome(&self) -> String {
-        match self.taken {
-            Taken::Any => "ignored".to_owned(),
-            Taken::Only(values) => {
+    /// Accepted values, for the reference: `ignored`, `refused` or `only` and a list.
+    pub(crate) fn outcome(&self) -> String {
+        match self.accepted {
+            Accepted::Any => "ignored".to_owned(),
+            Accepted::Only(values) => {
                 format!(
                     "only {}",
                     values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ")
                 )
             }
-            Taken::Nothing => "refused".to_owned(),
+            Accepted::Nothing => "refused".to_owned(),
         }
     }
 }
 
-/// The command with all of them.
+/// The command with all flags without effect.
 pub(super) fn with_foreign_flags(command: clap::Command) -> clap::Command {
     command.args(FOREIGN_FLAGS.iter().map(ForeignFlag::argument))
 }
 
-/// Those that were given and are ignored.
+/// Flags that were set and are ignored.
 ///
 /// # Errors
-/// One was given that cannot be.
+/// If a flag was set to a value that is not accepted.
 pub(super) fn given(matches: &ArgMatches) -> Result<Vec<ForeignFlag>, SettingError> {
     let mut ignored = Vec::new();
     for flag in FOREIGN_FLAGS.iter().copied() {
@@ -146,16 +150,13 @@ pub(super) fn given(matches: &ArgMatches) -> Result<Vec<ForeignFlag>, SettingErr
         let Some(matches) = [Some(matches), below].into_iter().flatten().find(chosen) else { continue };
         let values = matches.get_many::<String>(flag.name).into_iter().flatten();
         for value in values {
-            if !flag.takes(value) {
+            if !flag.accepts(value) {
                 let setting = format!("--{}", flag.name);
                 let value = without_secrets(value);
-                return Err(SettingError::new(
-                    &setting,
-                    format!("{value:?} cannot be given here: {}", flag.why),
-                ));
+                return Err(SettingError::new(&setting, format!("{value:?} is not supported: {}", flag.why)));
             }
         }
-        if flag.taken == Taken::Any {
+        if flag.accepted == Accepted::Any {
             ignored.push(flag);
         }
     }

@@ -1,4 +1,4 @@
-//! `--history-retention`: how long past states are kept, of all resources and of some of them longer.
+//! `--history-retention`: retention of past states for all resources, and longer retention for named ones.
 
 use std::collections::HashSet;
 use std::str::FromStr;
@@ -9,15 +9,15 @@ use portico_server::ArchiveRules;
 
 use super::values::duration;
 
-/// How long past states are kept for watches where nothing is said.
+/// Default retention for watches.
 const DEFAULT: Duration = Duration::from_secs(300);
 
-/// See the module.
+/// Value of `--history-retention`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HistoryRetention {
-    /// For watches and exact reads.
+    /// Retention for watches and exact reads of all resources.
     pub(crate) of_all: Duration,
-    /// For those who ask for the past.
+    /// Retention for `portico history`.
     pub(crate) archive: ArchiveRules,
 }
 
@@ -26,37 +26,39 @@ impl FromStr for HistoryRetention {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let mut retention = Self { of_all: DEFAULT, archive: ArchiveRules::default() };
-        let mut named = HashSet::new();
+        let mut targets = HashSet::new();
         for part in text.split(',').map(str::trim) {
-            let given = match part.split_once('=') {
+            let target = match part.split_once('=') {
                 None => {
                     retention.of_all = duration(part)?;
-                    "a duration of all resources".to_owned()
+                    "all resources".to_owned()
                 }
-                Some(("*", kept)) => {
-                    retention.archive.keep_others(duration(kept)?);
+                Some(("*", period)) => {
+                    retention.archive.keep_others(duration(period)?);
                     "*".to_owned()
                 }
-                Some((resource, kept)) => {
+                Some((resource, period)) => {
                     let storage = storage(resource)?;
                     let name = storage.to_string();
-                    retention.archive.keep(storage, duration(kept)?);
+                    retention.archive.keep(storage, duration(period)?);
                     name
                 }
             };
-            if let Some(twice) = named.replace(given) {
-                return Err(format!("{twice} is given twice"));
+            if let Some(target) = targets.replace(target) {
+                return Err(format!("duplicate retention for {target}"));
             }
         }
         Ok(retention)
     }
 }
 
-/// Where objects of a resource are stored, named by its plural, and its group behind a dot.
+/// Storage of a resource that is named as PLURAL or PLURAL.GROUP.
 fn storage(resource: &str) -> Result<GroupResource, String> {
     let (name, group) = resource.split_once('.').unwrap_or((resource, ""));
     if name.is_empty() || name.contains('/') {
-        return Err(format!("{resource:?} is no resource: say its plural, a dot and its group"));
+        return Err(format!(
+            "{resource:?} is not a resource; use PLURAL.GROUP, for example deployments.apps"
+        ));
     }
     let storage = portico_server::storage_of(&GroupResource::new(group, name));
     storage.map_err(|error| error.to_string())
@@ -67,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_duration_is_for_all_and_one_behind_a_resource_for_that() {
+    fn plain_durations_apply_to_all_resources_and_named_ones_to_one() {
         let parsed: HistoryRetention =
             "10m, configmaps=720h,deployments.apps=1h,*=2h,events=0s".parse().unwrap();
         let of = |group: &str, name: &str| {
@@ -84,17 +86,17 @@ mod tests {
     }
 
     #[test]
-    fn what_would_keep_nothing_or_is_said_twice_is_refused() {
+    fn unknown_resources_and_duplicates_are_rejected() {
         let kept: HistoryRetention = "events.events.k8s.io=1h,widgets.example.com=1h".parse().unwrap();
         assert!(kept.archive.of(&GroupResource::new("", "events")).is_some());
         for (wrong, why) in [
             ("deployments=1h", "there is no resource deployments: do you mean deployments.apps?"),
             ("cm=1h", "there is no resource cm: do you mean configmaps?"),
             ("widgets=1h", "there is no resource widgets; "),
-            ("pods=1h,pods=2h", "pods is given twice"),
-            ("events=1h,events.events.k8s.io=2h", "events is given twice"),
-            ("5m,*=1h,10m", "a duration of all resources is given twice"),
-            ("*=1h,*=2h", "* is given twice"),
+            ("pods=1h,pods=2h", "duplicate retention for pods"),
+            ("events=1h,events.events.k8s.io=2h", "duplicate retention for events"),
+            ("5m,*=1h,10m", "duplicate retention for all resources"),
+            ("*=1h,*=2h", "duplicate retention for *"),
         ] {
             let error = wrong.parse::<HistoryRetention>().unwrap_err();
             assert!(error.starts_with(why), "{wrong}: {error}");

@@ -1,4 +1,4 @@
-//! Kubelets: how the facade dials them, and by which address the control service names them.
+//! Flags of connections to kubelets.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -10,20 +10,22 @@ use portico_facade::KubeletSettings;
 use super::SettingError;
 use super::values::duration;
 
-/// Settings of connections to nodes.
+/// Flags of connections to kubelets.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = super::heading("Kubelets"))]
 pub(crate) struct Kubelets {
-    /// The client certificate that kubelets see.
+    /// Client certificate with which the facade authenticates to kubelets (PEM).
     #[arg(long, value_name = "FILE")]
     pub(crate) kubelet_client_certificate: Option<PathBuf>,
-    /// The key of --kubelet-client-certificate.
+    /// Private key of --kubelet-client-certificate (PEM).
     #[arg(long, value_name = "FILE")]
     pub(crate) kubelet_client_key: Option<PathBuf>,
-    /// The CA that kubelets' certificates are checked against; without, they are not checked.
+    /// CA certificates that verify the serving certificates of kubelets (PEM).
+    ///
+    /// Without it the certificates are not verified.
     #[arg(long, value_name = "FILE")]
     pub(crate) kubelet_certificate_authority: Option<PathBuf>,
-    /// Types of node addresses, best first.
+    /// Types of node addresses in order of preference.
     #[arg(
         long,
         value_name = "TYPES",
@@ -31,23 +33,26 @@ pub(crate) struct Kubelets {
         default_value = "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP"
     )]
     pub(crate) kubelet_preferred_address_types: Vec<String>,
-    /// How long a connection to a kubelet may take to stand.
+    /// Timeout for establishing a connection to a kubelet.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5s")]
     pub(crate) kubelet_timeout: Duration,
-    /// Bytes a second that a connection of exec, attach, port-forward or proxy carries each way, once it has changed its
-    /// protocol; 0 = no limit.
+    /// Maximum bytes per second and direction of an upgraded connection; 0 = no limit.
+    ///
+    /// Applies to exec, attach, port-forward and proxy.
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub(crate) max_connection_bytes_per_sec: u32,
-    /// End a WebSocket that is translated to SPDY for a kubelet when nothing was said on it for this long.
+    /// Idle timeout of WebSocket connections that are translated to SPDY for a kubelet.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "4h")]
     pub(crate) streaming_connection_idle_timeout: Duration,
-    /// Longest message of such a WebSocket; a longer one ends it.
+    /// Maximum size of a message on a WebSocket connection translated to SPDY, in bytes.
+    ///
+    /// A larger message closes the connection.
     #[arg(long, value_name = "BYTES", default_value_t = 32 << 20)]
     pub(crate) streaming_max_message_bytes: usize,
 }
 
 impl Kubelets {
-    /// What the dialling half needs.
+    /// Settings for the facade, which connects to kubelets.
     pub(crate) fn facade(&self) -> KubeletSettings {
         KubeletSettings {
             client_cert: self.kubelet_client_certificate.clone().zip(self.kubelet_client_key.clone()),
@@ -61,8 +66,8 @@ impl Kubelets {
 
     pub(super) fn check(&self) -> Result<(), SettingError> {
         let (missing, message) = match (&self.kubelet_client_certificate, &self.kubelet_client_key) {
-            (Some(_), None) => ("--kubelet-client-key", "is needed with --kubelet-client-certificate"),
-            (None, Some(_)) => ("--kubelet-client-certificate", "is needed with --kubelet-client-key"),
+            (Some(_), None) => ("--kubelet-client-key", "required by --kubelet-client-certificate"),
+            (None, Some(_)) => ("--kubelet-client-certificate", "required by --kubelet-client-key"),
             _ => return Ok(()),
         };
         Err(SettingError::new(missing, message))

@@ -1,4 +1,4 @@
-//! A folder of manifests: applied before the server is ready, and followed.
+//! Flags of the manifest directory.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,38 +14,39 @@ use super::values::{duration, positive_duration};
 const FOLDER: &str = "--manifests";
 const PRUNE: &str = "--manifests-prune";
 
-/// Settings of the folder.
+/// Flags of the manifest directory.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = super::heading("Folder of manifests (control service)"))]
+#[command(next_help_heading = super::heading("Manifests"))]
 pub(crate) struct Manifests {
-    /// A folder of manifests (*.yaml, *.yml, *.json, subfolders, too): applied in the order of their paths before the server is
-    /// ready, and again when they change.
+    /// Directory of manifests to apply before the server is ready, and whenever they change.
+    ///
+    /// Files *.yaml, *.yml and *.json in the directory and its subdirectories are applied in the order of their paths.
     #[arg(long, value_name = "DIR")]
     pub(crate) manifests: Option<PathBuf>,
-    /// Delete objects that were made of --manifests when they are no longer in it.
+    /// Delete objects created from --manifests once they are removed from it.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
     manifests_prune: bool,
-    /// How often --manifests is looked at for changes; SIGHUP has it looked at, too.
+    /// Interval at which --manifests is checked for changes; SIGHUP checks at once.
     #[arg(long, value_name = "DURATION", value_parser = positive_duration, default_value = "1s")]
     manifests_look_period: Duration,
-    /// How often all of --manifests is applied though no file has changed, so that what others changed comes back; 0s = never.
+    /// Interval at which unchanged manifests are reapplied to revert other changes; 0s = never.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10m")]
     manifests_resync_period: Duration,
-    /// Files in --manifests, at most.
+    /// Maximum number of files in --manifests.
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1_000_000), default_value_t = 10_000)]
     manifests_max_files: usize,
-    /// Bytes of all files in --manifests, at most.
+    /// Maximum total size of the files in --manifests, in bytes.
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..), default_value_t = 64 << 20)]
     manifests_max_bytes: u64,
 }
 
 impl Manifests {
-    /// The folder, where there is one.
+    /// Settings of the directory, if one is configured.
     pub(crate) fn settings(&self) -> Option<ManifestsSettings> {
         self.manifests.clone().map(|folder| self.of_folder(folder))
     }
 
-    /// The same settings for this folder.
+    /// Settings for a given directory.
     pub(crate) fn of_folder(&self, folder: PathBuf) -> ManifestsSettings {
         ManifestsSettings {
             folder,
@@ -60,7 +61,7 @@ impl Manifests {
     pub(super) fn check(&self) -> Result<(), SettingError> {
         let Some(folder) = &self.manifests else {
             let unused = self.manifests_prune;
-            return if unused { Err(SettingError::new(PRUNE, format!("needs {FOLDER}"))) } else { Ok(()) };
+            return if unused { Err(SettingError::new(PRUNE, format!("requires {FOLDER}"))) } else { Ok(()) };
         };
         let wrong = |error: std::io::Error| {
             SettingError::new(FOLDER, format!("{}: {}", folder.display(), error_text(&error)))

@@ -1,4 +1,4 @@
-//! Which metrics are exposed, with which labels (component-base's `metrics.Options`).
+//! Flags of metrics (component-base's `metrics.Options`).
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -12,29 +12,33 @@ use super::SettingError;
 
 const NAME: &str = "[a-zA-Z_:][a-zA-Z0-9_:]*";
 const LABEL: &str = "[a-zA-Z_][a-zA-Z0-9_]*";
-/// The only version before this one.
+/// Previous minor version.
 const PREVIOUS: &str = "1.35";
 
-/// Settings of metrics.
+/// Flags of metrics.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = super::heading("Metrics"))]
+#[command(next_help_heading = super::heading("Logging, metrics and tracing"))]
 pub(crate) struct Metrics {
-    /// The values that a label of a metric may have, as METRIC,LABEL=VALUE,VALUE (repeat for more, or give several, each in
-    /// double quotes, with commas between); any other becomes "unexpected".
+    /// Allowed values of a metric label, as METRIC,LABEL=VALUE,VALUE (repeatable).
+    ///
+    /// Other values are reported as "unexpected". To give several pairs in one flag, put each in double quotes and
+    /// separate them with commas.
     #[arg(long, value_name = "METRIC,LABEL=VALUES", value_parser = pairs)]
     pub(crate) allow_metric_labels: Vec<Pairs>,
-    /// A YAML file of what --allow-metric-labels says: "metric,label": "value,value".
+    /// YAML file with the content of --allow-metric-labels.
+    ///
+    /// Each entry has the form "metric,label": "value,value". Cannot be combined with --allow-metric-labels.
     #[arg(long, value_name = "FILE")]
     pub(crate) allow_metric_labels_manifest: Option<PathBuf>,
-    /// Metrics that are not exposed, by their full names.
+    /// Full names of metrics that are not exposed, separated by commas.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) disabled_metrics: Vec<String>,
-    /// Expose metrics, too, that are hidden since the version after this one; only the previous minor version is allowed.
+    /// Previous minor version whose hidden metrics are exposed: 1.35.
     #[arg(long, value_name = "VERSION")]
     pub(crate) show_hidden_metrics_for_version: Option<String>,
 }
 
-/// Values by metric and label.
+/// Allowed values by `metric,label`.
 pub(crate) type Pairs = BTreeMap<String, String>;
 
 impl Metrics {
@@ -42,7 +46,7 @@ impl Metrics {
         self.choice().map(drop)
     }
 
-    /// What is exposed.
+    /// Selection of metrics and label values to expose.
     pub(crate) fn choice(&self) -> Result<MetricChoice, SettingError> {
         self.check_version()?;
         self.check_names()?;
@@ -52,7 +56,7 @@ impl Metrics {
             ..MetricChoice::default()
         };
         for (key, values) in self.allowed()? {
-            // Both were found by the pattern.
+            // `check_keys` ensures that the key contains a comma.
             let Some((metric, label)) = key.split_once(',') else { continue };
             let values: HashSet<String> = values.split(',').map(str::to_owned).collect();
             choice.allowed.entry(metric.to_owned()).or_default().insert(label.to_owned(), values);
@@ -88,18 +92,20 @@ impl Metrics {
     }
 
     fn check_names(&self) -> Result<(), SettingError> {
-        let Some(wrong) = self.disabled_metrics.iter().find(|name| !fits(NAME, name)) else { return Ok(()) };
+        let Some(wrong) = self.disabled_metrics.iter().find(|name| !matches(NAME, name)) else {
+            return Ok(());
+        };
         let names = format!("must be fully qualified metric names matching \"^{NAME}$\", got {wrong:?}");
         Err(SettingError::new("--disabled-metrics", names))
     }
 }
 
-fn fits(pattern: &str, text: &str) -> bool {
+fn matches(pattern: &str, text: &str) -> bool {
     Regex::new(&format!("^{pattern}$")).is_ok_and(|pattern| pattern.is_match(text))
 }
 
 fn check_keys(pairs: &Pairs) -> Result<(), String> {
-    match pairs.keys().all(|key| fits(&format!("{NAME},{LABEL}"), key)) {
+    match pairs.keys().all(|key| matches(&format!("{NAME},{LABEL}"), key)) {
         true => Ok(()),
         false => Err(format!(
             "must have keys with format `metricName,labelName` where metricName matches {NAME:?} and labelName matches \
@@ -118,7 +124,7 @@ fn manifest(file: &Path) -> Result<Pairs, String> {
     Ok(pairs)
 }
 
-/// One occurrence of the flag, as pflag's `stringToString` reads it: one pair as it is, several as a line of CSV.
+/// Parses one occurrence of the flag as pflag's `stringToString` does: a single pair, or a CSV line of several.
 fn pairs(text: &str) -> Result<Pairs, String> {
     let fields = match text.matches('=').count() {
         0 => return Err(format!("{text} must be formatted as key=value")),
@@ -133,7 +139,7 @@ fn pairs(text: &str) -> Result<Pairs, String> {
     fields.iter().map(pair).collect()
 }
 
-/// The fields of a line of CSV.
+/// Fields of a CSV line.
 fn fields(line: &str) -> Result<Vec<String>, String> {
     let (mut fields, mut rest) = (Vec::new(), line);
     loop {
@@ -156,7 +162,7 @@ fn fields(line: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// What stands before the closing quote, a doubled one being a quote itself; and what comes after it.
+/// Content of a quoted field, where a doubled quote is a quote, and the text after it.
 fn quoted_field(mut rest: &str) -> Result<(String, &str), String> {
     let mut field = String::new();
     loop {
@@ -183,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_are_read_as_pflag_reads_them() {
+    fn pairs_are_parsed_as_pflag_parses_them() {
         let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         assert_eq!(read("m,l=a,b"), [pair("m,l", "a,b")]);
         assert_eq!(read("\"m,l=a,b\""), [pair("m,l", "a,b")]);

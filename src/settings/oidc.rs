@@ -1,4 +1,4 @@
-//! Tokens of OpenID Connect issuers: the file that describes them, or the flags that describe one.
+//! Flags of JSON Web Token issuers: a file, or the flags of one OpenID Connect issuer.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,38 +11,43 @@ use super::SettingError;
 const CONFIG: &str = "--authentication-config";
 const ISSUER_URL: &str = "--oidc-issuer-url";
 
-/// Settings of issuers.
+/// Flags of issuers.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Oidc {
-    /// An AuthenticationConfiguration that names the issuers of JSON Web Tokens, and who is let in without credentials; read again
-    /// when it changes.
+    /// AuthenticationConfiguration file with JWT issuers and rules for anonymous requests.
+    ///
+    /// Reloaded when it changes (checked every 10 seconds, and on SIGHUP). Cannot be combined with --oidc-* flags.
     #[arg(long, value_name = "FILE")]
     pub(crate) authentication_config: Option<PathBuf>,
-    /// The URL of an OpenID issuer whose tokens are trusted; https alone.
+    /// URL of a trusted OpenID Connect issuer; must use https.
     #[arg(long, value_name = "URL")]
     pub(crate) oidc_issuer_url: Option<String>,
-    /// The audience that its tokens have to be for.
+    /// Client ID that ID tokens must be issued for (the audience).
     #[arg(long, value_name = "ID")]
     pub(crate) oidc_client_id: Option<String>,
-    /// CAs of the issuer's certificate; the system's when there is none.
+    /// CA certificates of the issuer (PEM); the system's are used by default.
     #[arg(long, value_name = "FILE")]
     pub(crate) oidc_ca_file: Option<PathBuf>,
-    /// The claim that names the user: `sub` by default.
+    /// Claim that contains the user name [default: sub].
     #[arg(long, value_name = "CLAIM")]
     pub(crate) oidc_username_claim: Option<String>,
-    /// What is put before names: the issuer's URL and # by default, nothing for e-mail addresses; - is nothing.
+    /// Prefix of user names; "-" disables prefixing.
+    ///
+    /// Defaults to the issuer URL followed by "#", or to no prefix if the claim is `email`.
     #[arg(long, value_name = "PREFIX", allow_hyphen_values = true)]
     pub(crate) oidc_username_prefix: Option<String>,
-    /// The claim that names the user's groups.
+    /// Claim that contains the groups of the user.
     #[arg(long, value_name = "CLAIM")]
     pub(crate) oidc_groups_claim: Option<String>,
-    /// What is put before groups.
+    /// Prefix of group names.
     #[arg(long, value_name = "PREFIX", allow_hyphen_values = true)]
     pub(crate) oidc_groups_prefix: Option<String>,
-    /// The algorithms that tokens may be signed with: RS256 by default.
+    /// Accepted signature algorithms, separated by commas [default: RS256].
+    ///
+    /// Supported algorithms are RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384 and ES512.
     #[arg(long, value_name = "ALGORITHMS", value_delimiter = ',')]
     pub(crate) oidc_signing_algs: Vec<String>,
-    /// A claim and the value that it has to have, KEY=VALUE; may be given again.
+    /// Claim with the value that ID tokens must have, as KEY=VALUE (repeatable).
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     pub(crate) oidc_required_claim: Vec<(String, String)>,
 }
@@ -54,7 +59,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 impl Oidc {
-    /// One of file and flags, and flags that name an issuer.
+    /// Rejects a file together with flags, and flags without an issuer.
     pub(super) fn check(&self) -> Result<(), SettingError> {
         let texts = [
             &self.oidc_issuer_url,
@@ -81,7 +86,7 @@ impl Oidc {
         Ok(())
     }
 
-    /// What the control service goes by. `anonymous_flag` is whether a flag says who is let in without credentials.
+    /// Settings for the control service. `anonymous_flag` is true if `--anonymous-auth` is set.
     pub(super) fn settings(&self, anonymous_flag: bool) -> AuthenticationSettings {
         if let Some(path) = self.authentication_config.clone() {
             return AuthenticationSettings::File { path, anonymous_flag };

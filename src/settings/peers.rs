@@ -1,4 +1,4 @@
-//! Other servers behind the same address, which may serve what this one does not.
+//! Flags of peers: other servers behind the same address.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -9,24 +9,31 @@ use portico_machinery::peer_addresses::GATE;
 
 use super::SettingError;
 
-/// Settings of peers.
+/// Flags of peers.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = super::heading("Servers behind the same address"))]
+#[command(next_help_heading = super::heading("Peers"))]
 pub(crate) struct Peers {
-    /// The CAs of other servers' certificates (which are for kubernetes.default.svc): what only they serve is answered by them, and
-    /// discovery shows it. Needs --proxy-client-cert-file.
+    /// CA certificates of other servers behind the same address (PEM).
+    ///
+    /// Requests for APIs that only a peer serves are proxied to that peer, and discovery includes them. Certificates of
+    /// peers must be valid for kubernetes.default.svc. Requires --proxy-client-cert-file and the feature gate
+    /// UnknownVersionInteroperabilityProxy, which is on by default.
     #[arg(long, value_name = "FILE")]
     pub(crate) peer_ca_file: Option<PathBuf>,
-    /// The IP under which other servers reach this one's facade; by default what workloads reach it under.
+    /// IP address at which peers reach this server's facade.
+    ///
+    /// Defaults to the advertised address. Requires --peer-advertise-port.
     #[arg(long, value_name = "IP")]
     pub(crate) peer_advertise_ip: Option<IpAddr>,
-    /// The port under which other servers reach this one's facade.
+    /// Port at which peers reach this server's facade.
+    ///
+    /// Requires --peer-advertise-ip.
     #[arg(long, value_name = "PORT")]
     pub(crate) peer_advertise_port: Option<u16>,
 }
 
 impl Peers {
-    /// Where other servers reach this one, when that is said.
+    /// Address at which peers reach this server, if configured.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         Some(SocketAddr::new(self.peer_advertise_ip?, self.peer_advertise_port?))
     }
@@ -39,10 +46,13 @@ impl Peers {
             ("--peer-advertise-port", self.peer_advertise_port.is_some()),
         ];
         if let Some((flag, _)) = given.iter().find(|(_, given)| *given && !features.enabled(GATE)) {
-            return Err(SettingError::new(flag, format!("requires the feature gate {GATE} to be turned on")));
+            return Err(SettingError::new(
+                flag,
+                format!("requires the feature gate {GATE}; pass --feature-gates={GATE}=true"),
+            ));
         }
         if self.peer_advertise_ip.is_some() != self.peer_advertise_port.is_some() {
-            let both = "--peer-advertise-ip and --peer-advertise-port go together";
+            let both = "--peer-advertise-ip and --peer-advertise-port must be set together";
             return Err(SettingError::new("--peer-advertise-ip", both));
         }
         if self.peer_ca_file.is_some() && !has_identity {

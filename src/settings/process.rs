@@ -1,4 +1,4 @@
-//! The process: where its data lies, what it logs, where it says that it is ready.
+//! Flags of the process: data directory, logging, readiness, threads.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,84 +7,122 @@ use clap::{ArgAction, Args, ValueEnum};
 
 use super::error::SettingError;
 
-/// Settings of the process.
+/// Flags of the process.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = super::heading("Process"))]
+#[command(next_help_heading = super::heading("General"))]
 pub(crate) struct Process {
-    /// A YAML file of settings: keys are the flags' names, lists as lists. Flags and variables win over it.
+    /// YAML file of settings.
+    ///
+    /// Keys are flag names without dashes; lists are YAML lists; an unknown key is an error. Flags and environment
+    /// variables override the file.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// The folder of the database, certificates and kubeconfigs; made with mode 0700.
+    /// Directory for the database, certificates and kubeconfig files.
+    ///
+    /// Created with mode 0700 if it does not exist.
     #[arg(long, value_name = "DIR", default_value = "./portico-data")]
     pub(crate) data_dir: PathBuf,
-    /// Keep nothing: the data folder is a temporary one (TMPDIR says where) that is removed at the end, nothing waits for the disk,
-    /// ports that are not named are any free ones, and the end waits for nobody. Not with --data-dir.
+    /// Keep no data: use a temporary data directory and remove it on exit.
+    ///
+    /// The directory is created in TMPDIR. Other defaults change: --secure-port=0, --control-address=127.0.0.1:0,
+    /// --unsafe-no-fsync, --shutdown-drain=false and --database-reserve-bytes=0. Cannot be combined with --data-dir,
+    /// --database-url or --etcd-servers.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
     pub(crate) ephemeral: bool,
-    /// Write the bound addresses here as JSON ({"https", "grpc", "pid"}) once ready; removed on a clean exit.
+    /// File that receives the bound addresses as JSON once the server is ready.
+    ///
+    /// The object has the fields `https`, `grpc` and `pid`. The file is removed on a clean exit.
     #[arg(long, value_name = "FILE")]
     pub(crate) addresses_file: Option<PathBuf>,
-    /// What to log: a level (error, warn, info, debug; trace where debug assertions are on), a filter such as portico_store=debug, or a klog number.
-    #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value = "info")]
+    /// Log verbosity: a level, a filter or a klog number.
+    ///
+    /// Levels are error, warn, info and debug; trace exists in builds with debug assertions. A filter sets levels per
+    /// module, for example info,portico_store=debug. With `portico run -- CMD` the default is error.
+    #[arg(
+        short = 'v',
+        long = "v",
+        help_heading = "Logging, metrics and tracing",
+        value_name = "LEVEL",
+        default_value = "info"
+    )]
     pub(crate) verbosity: String,
-    /// How to log: text or json.
-    #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
+    /// Log format.
+    ///
+    /// The JSON format has the fields of kube-apiserver's: ts, logger, caller, msg, v and err.
+    #[arg(
+        long,
+        help_heading = "Logging, metrics and tracing",
+        value_name = "FORMAT",
+        value_enum,
+        default_value = "text"
+    )]
     pub(crate) logging_format: LoggingFormat,
-    /// Let tests ask for faults at /portico/test-faults: latency, refusals, lost answers, watches that break off, stale reads. Only with
-    /// --ephemeral.
-    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
+    /// Serve /portico/test-faults, where tests inject latency, errors, lost responses and broken watches.
+    ///
+    /// Requires --ephemeral.
+    #[arg(long, help_heading = "Testing", value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
     pub(crate) test_faults: bool,
-    /// End when standard input does, as it does with the process that holds its other end. Not with a command.
+    /// Exit when standard input is closed, for example because the parent process has ended.
+    ///
+    /// Cannot be used with `portico run -- CMD`.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
     pub(crate) exit_with_stdin: bool,
-    /// What is printed to standard output once everything is served: text, or json ({"url", "kubeconfig", "grpc", "certs", "pid"} on one line).
+    /// Format of the message on standard output once the server is ready.
+    ///
+    /// The JSON form is one line with the fields `url`, `kubeconfig`, `grpc`, `certs` and `pid`.
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
     pub(crate) ready_format: ReadyFormat,
-    /// Serve /debug/pprof (when built with it) and /debug/flags.
-    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
+    /// Serve /debug/flags, and /debug/pprof in builds with the `pprof` feature.
+    #[arg(long, help_heading = "Logging, metrics and tracing", value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
     pub(crate) profiling: bool,
-    /// Serve the console at /console/, and below /console/data/ and /grpc/ what it shows. What it asks for needs permissions as
-    /// anything else; the page itself holds no data.
+    /// Serve the web console at /console/.
+    ///
+    /// The console reads its data from /console/data/ and /grpc/ with the permissions of its user. With `false` none of
+    /// these paths are served.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
     pub(crate) console: bool,
-    /// Serve /debug/pprof and /debug/flags over this Unix socket, too, to whoever may write to it: its owner.
-    #[arg(long, value_name = "FILE")]
+    /// Unix socket on which a facade serves /debug/pprof and /debug/flags without authentication.
+    ///
+    /// The socket has mode 0600 and is removed on exit.
+    #[arg(long, help_heading = "Logging, metrics and tracing", value_name = "FILE")]
     pub(crate) debug_socket_path: Option<PathBuf>,
-    /// Threads for work that is shared, and as many that serve connections; 0 = one of each per core.
+    /// Number of threads for shared work, and of threads that serve connections; 0 = one of each per core.
+    ///
+    /// A facade opens two connections to its control service per serving thread.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) worker_threads: usize,
 }
 
 impl Process {
-    /// `command` is the program beside the server.
+    /// Checks the flags against each other and against the command that runs alongside the server.
     pub(super) fn check(&self, command: &[OsString]) -> Result<(), SettingError> {
         if self.test_faults && !self.ephemeral {
-            return Err(SettingError::new(
-                "--test-faults",
-                "only a server that keeps nothing may be faulty: --ephemeral",
-            ));
+            return Err(SettingError::new("--test-faults", "requires --ephemeral"));
         }
         if self.exit_with_stdin && !command.is_empty() {
-            return Err(SettingError::new("--exit-with-stdin", "standard input is the command's"));
+            return Err(SettingError::new(
+                "--exit-with-stdin",
+                "cannot be used with a command, which reads standard input itself",
+            ));
         }
         Ok(())
     }
 }
 
-/// What says that everything is served.
+/// Format of the message that reports readiness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReadyFormat {
-    /// For people.
+    /// Text, for people.
     Text,
-    /// For programs that start this one.
+    /// One JSON object, for programs.
     Json,
 }
 
-/// How to log.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LoggingFormat {
-    /// For people.
+    /// Text, for people.
     Text,
-    /// For machines.
+    /// One JSON object per line.
     Json,
 }

@@ -1,4 +1,4 @@
-//! Backends: the proxy's identity towards them, how they are resolved, dialled and probed.
+//! Flags of connections to backends and webhooks: client certificate, routing, limits.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,56 +9,65 @@ use ipnet::IpNet;
 use super::SettingError;
 use super::values::duration;
 
-/// Settings of proxying to backends.
+/// Flags of connections to backends and webhooks.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = super::heading("Backends"))]
+#[command(next_help_heading = super::heading("Backends and webhooks"))]
 pub(crate) struct Proxying {
-    /// The client certificate that backends see.
+    /// Client certificate with which the facade authenticates to backends as a front proxy (PEM).
     #[arg(long, value_name = "FILE")]
     pub(crate) proxy_client_cert_file: Option<PathBuf>,
-    /// The key of --proxy-client-cert-file.
+    /// Private key of --proxy-client-cert-file (PEM).
     #[arg(long, value_name = "FILE")]
     pub(crate) proxy_client_key_file: Option<PathBuf>,
-    /// Make a CA and a client certificate of a front proxy where no --proxy-client-* and no --requestheader-* flag is given: backends
-    /// are told of the CA (kube-system/extension-apiserver-authentication) and shown the certificate. By default on; off with
-    /// --etcd-servers, where kube-apiservers may tell of theirs.
+    /// Generate a front-proxy CA and client certificate if no flag configures a front proxy.
+    ///
+    /// The flags in question are --proxy-client-* and --requestheader-*. The CA is published in the ConfigMap
+    /// kube-system/extension-apiserver-authentication, and the certificate is presented to backends. Defaults to
+    /// `true`, and to `false` with --etcd-servers, where kube-apiservers may publish theirs.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) own_front_proxy: Option<bool>,
-    /// Reach Services at their endpoints. With `false`, as by default in kube-apiserver, they are dialled at their cluster IPs, which
-    /// something like kube-proxy must route, and headless Services are refused.
+    /// Connect to backends at the endpoints of their Service instead of its cluster IP.
+    ///
+    /// With `false`, the default of kube-apiserver, cluster IPs must be routed (by kube-proxy, for example) and
+    /// headless Services are rejected.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
     pub(crate) enable_aggregator_routing: bool,
-    /// Answer 502 when a backend redirects.
+    /// Respond with 502 if a backend redirects.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
     pub(crate) aggregator_reject_forwarding_redirect: bool,
-    /// An EgressSelectorConfiguration: dial backends through an HTTP CONNECT proxy.
+    /// EgressSelectorConfiguration file, to connect to backends through an HTTP CONNECT proxy.
     #[arg(long, value_name = "FILE")]
     pub(crate) egress_selector_config_file: Option<PathBuf>,
-    /// Ranges that backends may lie in, checked after resolution; empty = all but link-local, multicast and ourselves.
+    /// Address ranges in which backends are allowed, separated by commas.
+    ///
+    /// Addresses are checked after DNS resolution. By default all addresses are allowed except link-local and multicast
+    /// addresses and the server's own.
     #[arg(long, value_name = "CIDRS", value_delimiter = ',')]
     pub(crate) backend_allow_cidr: Vec<IpNet>,
-    /// How long a connection to a backend may take to stand.
+    /// Timeout for establishing a connection to a backend.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "30s")]
     pub(crate) backend_dial_timeout: Duration,
-    /// Requests at a time to one backend; further ones are answered with 503.
+    /// Maximum number of concurrent requests to a backend; further requests fail with 503.
     #[arg(long, value_name = "N", default_value_t = 4096)]
     pub(crate) backend_max_requests: usize,
-    /// Idle connections kept to one backend address.
+    /// Maximum number of idle connections kept per backend address.
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub(crate) backend_max_idle_connections: usize,
-    /// Copies of requests at a time to one mirror of a backend; further ones are dropped.
+    /// Maximum number of concurrent requests to a backend's mirror; further copies are dropped.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) backend_max_mirrored_requests: u32,
-    /// How long a mirror of a backend may take for a copy of a request and all of its answer.
+    /// Timeout of a request to a backend's mirror, including its response.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
     pub(crate) backend_mirror_timeout: Duration,
-    /// Requests at a time to one webhook; sixteen times as many wait, which counts against their time, and more fail.
+    /// Maximum number of concurrent requests to a webhook.
+    ///
+    /// Sixteen times as many requests can wait, which counts towards their timeout; further requests fail.
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub(crate) webhook_max_requests: usize,
-    /// Longest answer of a conversion webhook; a longer one is a failure.
+    /// Maximum size of a conversion webhook's response, in bytes; a larger response is a failure.
     #[arg(long, value_name = "BYTES", default_value_t = 64 << 20)]
     pub(crate) webhook_max_answer_bytes: usize,
-    /// Longest answer of an admission webhook; a longer one is a failure.
+    /// Maximum size of an admission webhook's response, in bytes; a larger response is a failure.
     #[arg(long, value_name = "BYTES", default_value_t = 8 << 20)]
     pub(crate) admission_webhook_max_answer_bytes: usize,
 }
@@ -73,6 +82,9 @@ impl Proxying {
         } else {
             "--proxy-client-cert-file"
         };
-        Err(SettingError::new(setting, "--proxy-client-cert-file and --proxy-client-key-file go together"))
+        Err(SettingError::new(
+            setting,
+            "--proxy-client-cert-file and --proxy-client-key-file must be set together",
+        ))
     }
 }

@@ -1,4 +1,4 @@
-//! Service accounts' tokens: who issues them, with which keys, for how long.
+//! Flags of service account tokens: issuers, keys, lifetime.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::SettingError;
 use super::files::read;
 use super::values::duration;
 
-/// The issuer when none is named: what others that set up clusters choose.
+/// Default issuer, as kubeadm configures it.
 const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
 const ENDPOINT: &str = "--service-account-signing-endpoint";
@@ -24,42 +24,54 @@ fn is_abstract_name(name: &str) -> bool {
     name.split('.').all(|part| !part.is_empty() && part.chars().all(plain))
 }
 
-/// Settings of service accounts' tokens.
+/// Flags of service account tokens.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = super::heading("Service accounts"))]
+#[command(next_help_heading = super::heading("Service account tokens"))]
 pub(crate) struct ServiceAccounts {
-    /// The issuer of service-account tokens; may be given again, tokens of all are trusted and the first signs.
+    /// Issuer of service account tokens (repeatable).
+    ///
+    /// The first issuer is used for new tokens; tokens of all issuers are accepted.
     #[arg(long, value_name = "URL", default_value = ISSUER)]
     pub(crate) service_account_issuer: Vec<String>,
-    /// Keys that service-account tokens are checked with (PEM), besides the signing one; may be given again.
+    /// Additional keys that verify service account tokens (PEM, repeatable).
+    ///
+    /// The signing key is always accepted.
     #[arg(long, value_name = "FILE")]
     pub(crate) service_account_key_file: Vec<PathBuf>,
-    /// The key that signs service-account tokens (PEM). Without, one is made and kept in the data folder.
+    /// Private key that signs service account tokens (PEM).
+    ///
+    /// Without it a key is generated and kept in the data directory.
     #[arg(long, value_name = "FILE")]
     pub(crate) service_account_signing_key_file: Option<PathBuf>,
-    /// The socket of an external signer of service-account tokens (gRPC, ExternalJWTSigner v1): a path, or @ and an abstract name. Not
-    /// with --service-account-signing-key-file, nor with --service-account-key-file.
+    /// Unix socket of an external signer of service account tokens (ExternalJWTSigner v1).
+    ///
+    /// A path, or @ and the name of an abstract socket. Cannot be combined with --service-account-signing-key-file or
+    /// --service-account-key-file.
     #[arg(long, value_name = "SOCKET")]
     pub(crate) service_account_signing_endpoint: Option<String>,
-    /// The audiences of this API; the issuers when none is named.
+    /// Audiences of the API, separated by commas; the issuers by default.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) api_audiences: Vec<String>,
-    /// The longest life of a token that is asked for; between 1h and 2^32 seconds.
+    /// Maximum lifetime of requested tokens, between 1h and 2^32 seconds.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) service_account_max_token_expiration: Option<Duration>,
-    /// Let the tokens of pods live for a year, and only note their use after the time that they ask for.
+    /// Extend the lifetime of pods' tokens to one year, for clients that do not reload them.
+    ///
+    /// The requested lifetime is recorded in the token (`warnafter`).
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
     pub(crate) service_account_extend_token_expiration: bool,
-    /// Where relying parties find the keys, when that is not this server.
+    /// URL at which relying parties find the public keys, if not at this server.
     #[arg(long, value_name = "URL")]
     pub(crate) service_account_jwks_uri: Option<String>,
-    /// Trust tokens of Secrets only while they stand there.
+    /// Reject tokens of Secrets that no longer exist.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
     pub(crate) service_account_lookup: bool,
-    /// Trust bootstrap tokens: Secrets of kube-system with which nodes get their first certificate.
+    /// Accept bootstrap tokens, which are Secrets in kube-system used by new nodes.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
     pub(crate) enable_bootstrap_token_auth: bool,
-    /// How long a legacy token that was made unasked must be unused before it is marked as invalid, and marked before it
+    /// Time without use after which a legacy token is invalidated, and later deleted.
+    ///
+    /// Applies to automatically created Secrets of service accounts. A token that has been invalid for the same period
     /// is deleted.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "8760h")]
     pub(crate) legacy_service_account_token_clean_up_period: Duration,
@@ -70,19 +82,25 @@ impl ServiceAccounts {
         for issuer in &self.service_account_issuer {
             let absolute = issuer.contains(':');
             if issuer.is_empty() || (absolute && url::Url::parse(issuer).is_err()) {
-                return Err(SettingError::new("--service-account-issuer", format!("{issuer:?} is no URL")));
+                return Err(SettingError::new(
+                    "--service-account-issuer",
+                    format!("{issuer:?} is not a URL"),
+                ));
             }
         }
         if let Some(uri) = &self.service_account_jwks_uri
             && !url::Url::parse(uri).is_ok_and(|uri| uri.scheme() == "https")
         {
-            return Err(SettingError::new("--service-account-jwks-uri", format!("{uri:?} is no https URL")));
+            return Err(SettingError::new(
+                "--service-account-jwks-uri",
+                format!("{uri:?} is not an https URL"),
+            ));
         }
         if let Some(limit) = self.service_account_max_token_expiration
             && !(3600..=1 << 32).contains(&limit.as_secs())
         {
             let setting = "--service-account-max-token-expiration";
-            return Err(SettingError::new(setting, "must lie between 1 hour and 2^32 seconds"));
+            return Err(SettingError::new(setting, "must be between 1h and 2^32 seconds"));
         }
         if self.legacy_service_account_token_clean_up_period.is_zero() {
             let setting = "--legacy-service-account-token-clean-up-period";
@@ -97,7 +115,7 @@ impl ServiceAccounts {
         let Some(endpoint) = &self.service_account_signing_endpoint else { return Ok(()) };
         let refused = |why: &str| Err(SettingError::new(ENDPOINT, why));
         if endpoint.is_empty() {
-            return refused("no socket is named");
+            return refused("is empty; pass the path of a Unix socket");
         }
         if self.service_account_signing_key_file.is_some() || !self.service_account_key_file.is_empty() {
             return refused(
@@ -117,7 +135,7 @@ impl ServiceAccounts {
             let public = SubjectPublicKeyInfoDer::from_pem_slice(&pem).is_ok();
             let certified = CertificateDer::from_pem_slice(&pem).is_ok();
             if !public && !certified && PrivateKeyDer::from_pem_slice(&pem).is_err() {
-                let message = format!("{}: no PEM key in it", file.display());
+                let message = format!("{}: contains no PEM key", file.display());
                 return Err(SettingError::new("--service-account-key-file", message));
             }
         }

@@ -1,4 +1,4 @@
-//! The facade's HTTPS: address, certificates, limits, shutdown.
+//! Flags of the facade's HTTPS server: address, certificates, limits, shutdown.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -13,131 +13,167 @@ use super::values::{
     tls_key_exchange, tls_min_version,
 };
 
-/// Settings of HTTPS serving.
+const TLS: &str = "TLS";
+const LIMITS: &str = "Request limits";
+const SHUTDOWN: &str = "Health and shutdown";
+
+/// Flags of the HTTPS server.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = super::heading("HTTPS serving (facade)"))]
+#[command(next_help_heading = super::heading("Serving"))]
 pub(crate) struct Serving {
-    /// The address on which the facade serves HTTPS.
+    /// IP address on which the facade serves HTTPS.
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
     pub(crate) bind_address: IpAddr,
-    /// The address under which workloads reach the facade: what the Service default/kubernetes leads to. By default the
-    /// address that is bound, or, when that is every address, the one that leads to the world.
+    /// IP address at which workloads reach the facade, published by the Service default/kubernetes.
+    ///
+    /// Defaults to the bind address. If that is unspecified or loopback, the address of the interface with the default
+    /// route is used.
     #[arg(long, value_name = "IP")]
     pub(crate) advertise_address: Option<IpAddr>,
-    /// The port on which the facade serves HTTPS; 0 = any free one.
+    /// Port on which the facade serves HTTPS; 0 = any free port.
     #[arg(long, value_name = "PORT", default_value_t = 6443)]
     pub(crate) secure_port: u16,
-    /// The folder of self-made certificates; default: certs in the data folder.
-    #[arg(long, value_name = "DIR")]
+    /// Directory of generated certificates [default: DATA_DIR/certs].
+    #[arg(long, help_heading = TLS, value_name = "DIR")]
     pub(crate) cert_dir: Option<PathBuf>,
-    /// The serving certificate, intermediates appended. Without it one is made and renewed.
-    #[arg(long, value_name = "FILE")]
+    /// PEM file with the serving certificate, followed by intermediate certificates.
+    ///
+    /// Without it a certificate is generated and renewed automatically. Requires --tls-private-key-file.
+    #[arg(long, help_heading = TLS, value_name = "FILE")]
     pub(crate) tls_cert_file: Option<PathBuf>,
-    /// The key of --tls-cert-file.
-    #[arg(long, value_name = "FILE")]
+    /// PEM file with the private key of --tls-cert-file.
+    #[arg(long, help_heading = TLS, value_name = "FILE")]
     pub(crate) tls_private_key_file: Option<PathBuf>,
-    /// A further certificate for a server name: CERTFILE,KEYFILE (repeat for more); its own names choose it.
-    #[arg(long, value_name = "CERT,KEY")]
+    /// Additional certificate and key, selected by server name: CERTFILE,KEYFILE (repeatable).
+    ///
+    /// The certificate applies to the names that it contains.
+    #[arg(long, help_heading = TLS, value_name = "CERT,KEY")]
     pub(crate) tls_sni_cert_key: Vec<String>,
-    /// The lowest TLS version of HTTPS: VersionTLS12 or VersionTLS13.
-    #[arg(long, value_name = "VERSION", value_parser = tls_min_version, default_value = "VersionTLS12")]
+    /// Minimum TLS version: VersionTLS12 or VersionTLS13.
+    #[arg(long, help_heading = TLS, value_name = "VERSION", value_parser = tls_min_version, default_value = "VersionTLS12")]
     pub(crate) tls_min_version: MinVersion,
-    /// The TLS 1.2 cipher suites of HTTPS, comma-separated, by their IANA names; those of TLS 1.3 are always on. Without it, all
-    /// that are spoken.
-    #[arg(long, value_name = "SUITES", value_delimiter = ',', value_parser = tls_cipher_suite)]
+    /// TLS 1.2 cipher suites by IANA name, separated by commas.
+    ///
+    /// Defaults to all supported suites, which are ECDHE with AES-GCM or ChaCha20-Poly1305. TLS 1.3 suites cannot be
+    /// disabled.
+    #[arg(long, help_heading = TLS, value_name = "SUITES", value_delimiter = ',', value_parser = tls_cipher_suite)]
     pub(crate) tls_cipher_suites: Vec<String>,
-    /// The key exchanges of HTTPS, comma-separated, by their numbers (23, 24, 29, 4588); without it, all that are spoken.
-    #[arg(long, value_name = "IDS", value_delimiter = ',', value_parser = tls_key_exchange)]
+    /// Key exchange groups by IANA number, separated by commas.
+    ///
+    /// Supported groups are 23 (P-256), 24 (P-384), 29 (X25519) and 4588 (X25519MLKEM768). The default enables all.
+    #[arg(long, help_heading = TLS, value_name = "IDS", value_delimiter = ',', value_parser = tls_key_exchange)]
     pub(crate) tls_curve_preferences: Vec<u16>,
-    /// Speak no HTTP/2 on HTTPS.
+    /// Disable HTTP/2 on the HTTPS port.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
     pub(crate) disable_http2_serving: bool,
-    /// Bind with SO_REUSEPORT, so that several processes may listen on the same address and port.
+    /// Bind with SO_REUSEPORT, so that several processes can listen on the same address and port.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
     pub(crate) permit_port_sharing: bool,
-    /// The name under which clients reach the facade; goes into certificates and kubeconfigs.
+    /// Host name at which clients reach the facade; included in generated certificates and kubeconfig files.
     #[arg(long, value_name = "NAME")]
     pub(crate) external_hostname: Option<String>,
-    /// How long a request may take, unless it is long-running.
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
+    /// Timeout of requests that are not long-running.
+    #[arg(long, help_heading = LIMITS, value_name = "DURATION", value_parser = duration, default_value = "60s")]
     pub(crate) request_timeout: Duration,
-    /// A response of which the client takes nothing for so long is aborted: a stream is reset, a connection closed. Tunnels
-    /// (exec, attach, port-forward) may be paused for longer.
-    #[arg(long, value_name = "DURATION", value_parser = positive_duration, default_value = "60s")]
+    /// Maximum time a response may wait for a client that does not read.
+    ///
+    /// The response is then aborted: an HTTP/2 stream is reset, an HTTP/1.1 connection is closed. Reading less than 64
+    /// KiB from a full socket does not count. Tunnels (exec, attach, port-forward) may pause longer.
+    #[arg(long, help_heading = LIMITS, value_name = "DURATION", value_parser = positive_duration, default_value = "60s")]
     pub(crate) stalled_write_timeout: Duration,
-    /// A request's body of which nothing comes for so long, or then less than 500 bytes a second, is refused with 408.
-    /// Long-running requests may pause for longer.
-    #[arg(long, value_name = "DURATION", value_parser = positive_duration, default_value = "10s")]
+    /// Maximum time a request body may stall before the request is rejected with 408.
+    ///
+    /// After this time a body must also arrive at 500 bytes per second or more. Long-running requests may pause longer.
+    #[arg(long, help_heading = LIMITS, value_name = "DURATION", value_parser = positive_duration, default_value = "10s")]
     pub(crate) stalled_read_timeout: Duration,
-    /// The shortest time, in seconds, that a watch lasts; each lasts up to twice as long.
-    #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
+    /// Minimum duration of a watch in seconds; a random value up to twice as long is used.
+    #[arg(long, help_heading = LIMITS, value_name = "SECONDS", default_value_t = 1800)]
     pub(crate) min_request_timeout: u64,
-    /// Let requests queue for seats, by priority levels and fairly among flows; without it two limits count them.
-    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
+    /// Queue requests by priority level and share seats fairly among flows.
+    ///
+    /// Without it, --max-requests-inflight and --max-mutating-requests-inflight are separate limits.
+    #[arg(long, help_heading = LIMITS, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
     pub(crate) enable_priority_and_fairness: bool,
-    /// With --max-mutating-requests-inflight the sum of seats of this facade (which must be positive); without
-    /// --enable-priority-and-fairness the reading requests that run at a time, 0 = no limit.
-    #[arg(long, value_name = "N", default_value_t = 400)]
+    /// Maximum number of concurrent read requests; a share of the seats with priority and fairness.
+    ///
+    /// With --enable-priority-and-fairness this facade has as many seats as this flag and
+    /// --max-mutating-requests-inflight together, and the sum must be positive. Without it, 0 = no limit.
+    #[arg(long, help_heading = LIMITS, value_name = "N", default_value_t = 400)]
     pub(crate) max_requests_inflight: usize,
-    /// With --max-requests-inflight the sum of seats of this facade (which must be positive); without
-    /// --enable-priority-and-fairness the changing requests that run at a time, 0 = no limit.
-    #[arg(long, value_name = "N", default_value_t = 200)]
+    /// Maximum number of concurrent mutating requests; a share of the seats with priority and fairness.
+    ///
+    /// With --enable-priority-and-fairness this facade has as many seats as this flag and --max-requests-inflight
+    /// together, and the sum must be positive. Without it, 0 = no limit.
+    #[arg(long, help_heading = LIMITS, value_name = "N", default_value_t = 200)]
     pub(crate) max_mutating_requests_inflight: usize,
-    /// The largest body of a write to a local object, in bytes.
-    #[arg(long, value_name = "BYTES", default_value_t = 3 * 1024 * 1024)]
+    /// Maximum size of the body of a write to a local object, in bytes.
+    #[arg(long, help_heading = LIMITS, value_name = "BYTES", default_value_t = 3 * 1024 * 1024)]
     pub(crate) max_request_body_bytes: usize,
-    /// Bytes of events that wait for clients that watch, of all watches together. Beyond that the watches end whose clients have
-    /// taken no event for longest; 4 MiB may wait for one watch.
-    #[arg(long, value_name = "BYTES", default_value_t = 256 * 1024 * 1024)]
+    /// Maximum bytes of events buffered for all watches of this facade together.
+    ///
+    /// Above the limit the watches whose clients have not read for the longest time are closed; a client that has read an
+    /// event within the last second is spared up to twice the limit. 1 MiB may be buffered for one watch, which is also
+    /// the minimum of this limit; further events wait in the control service for at most --stalled-write-timeout.
+    #[arg(long, help_heading = LIMITS, value_name = "BYTES", default_value_t = 256 * 1024 * 1024)]
     pub(crate) max_watch_buffer_bytes: usize,
-    /// Connections at a time; a further one takes the place of the one that has been idle for longest, first of clients that were
-    /// never authenticated, or waits.
-    #[arg(long, value_name = "N", default_value_t = 16_384)]
+    /// Maximum number of open connections.
+    ///
+    /// A further connection replaces the one that has been idle for longest, unauthenticated clients first. If none is
+    /// idle, it waits.
+    #[arg(long, help_heading = LIMITS, value_name = "N", default_value_t = 16_384)]
     pub(crate) max_connections: usize,
-    /// Streams at a time in one HTTP/2 connection.
-    #[arg(long, value_name = "N", default_value_t = 250)]
+    /// Maximum number of concurrent streams per HTTP/2 connection.
+    #[arg(long, help_heading = LIMITS, value_name = "N", default_value_t = 250)]
     pub(crate) http2_max_streams_per_connection: u32,
-    /// The largest request head, in bytes.
-    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
+    /// Maximum size of a request's header, in bytes.
+    ///
+    /// While a header arrives, an unauthenticated client can hold this much memory per HTTP/1.1 connection, and up to
+    /// three times as much per HTTP/2 stream. If the port is reachable by untrusted clients, lower this flag or
+    /// --max-connections.
+    #[arg(long, help_heading = LIMITS, value_name = "BYTES", default_value_t = 1 << 20)]
     pub(crate) max_request_header_bytes: u32,
-    /// The time within which a request's head must have arrived.
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "30s")]
+    /// Timeout for receiving a request's header.
+    #[arg(long, help_heading = LIMITS, value_name = "DURATION", value_parser = duration, default_value = "30s")]
     pub(crate) request_header_timeout: Duration,
-    /// The time within which a TLS handshake must be done.
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
+    /// Timeout of the TLS handshake.
+    #[arg(long, help_heading = LIMITS, value_name = "DURATION", value_parser = duration, default_value = "10s")]
     pub(crate) tls_handshake_timeout: Duration,
-    /// Origins that CORS allows, as anchored regular expressions (repeat for more).
+    /// Allowed CORS origins, as anchored regular expressions (repeatable).
     #[arg(long, value_name = "REGEX", value_parser = cors_origin)]
     pub(crate) cors_allowed_origins: Vec<String>,
-    /// Directives of the Strict-Transport-Security header (repeat for more).
+    /// Directives of the Strict-Transport-Security header (repeatable).
     #[arg(long, value_name = "DIRECTIVE", value_parser = hsts_directive)]
     pub(crate) strict_transport_security_directives: Vec<String>,
-    /// The chance that an HTTP/2 client is asked to connect anew, to spread load (0 to 0.02).
+    /// Probability (0 to 0.02) that an HTTP/2 client receives GOAWAY and reconnects, to spread load.
     #[arg(long, value_name = "CHANCE", value_parser = goaway_chance, default_value = "0")]
     pub(crate) goaway_chance: f64,
-    /// How long /livez takes checks that have not passed yet for passed.
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "0s")]
+    /// Time after start during which /livez treats pending checks as passed.
+    #[arg(long, help_heading = SHUTDOWN, value_name = "DURATION", value_parser = duration, default_value = "0s")]
     pub(crate) livez_grace_period: Duration,
-    /// How long everything is still served after a stop was asked for, while /readyz already fails.
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "0s")]
+    /// Time to keep serving after a stop signal while /readyz already fails.
+    #[arg(long, help_heading = SHUTDOWN, value_name = "DURATION", value_parser = duration, default_value = "0s")]
     pub(crate) shutdown_delay_duration: Duration,
-    /// Keep listening while requests drain and answer new ones with 429 and Retry-After.
-    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
+    /// Keep listening while requests drain, and respond to new ones with 429 and Retry-After.
+    #[arg(long, help_heading = SHUTDOWN, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
     pub(crate) shutdown_send_retry_after: bool,
-    /// Let connections wait until the process is ready, so that the first answer is a full one: for those who take it for that.
-    /// Otherwise health checks are answered from the start, and say what is missing.
-    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
+    /// Hold connections until the server is ready instead of responding with the state of start-up.
+    ///
+    /// Use this for clients that treat any response as ready. Without it health checks are served from the start and
+    /// list the components that are not ready.
+    #[arg(long, help_heading = SHUTDOWN, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
     pub(crate) serve_when_ready: bool,
-    /// Wait, when the process is asked to stop, for requests and calls that are under way; without it they are cut off.
-    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
+    /// Wait for requests in flight on shutdown; with `false` they are aborted.
+    ///
+    /// The default is `false` with --ephemeral.
+    #[arg(long, help_heading = SHUTDOWN, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
     pub(crate) shutdown_drain: bool,
-    /// How long watches may take to end when the facade stops.
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "0s")]
+    /// Time that watches have to end when the facade stops.
+    #[arg(long, help_heading = SHUTDOWN, value_name = "DURATION", value_parser = duration, default_value = "0s")]
     pub(crate) shutdown_watch_termination_grace_period: Duration,
 }
 
 impl Serving {
-    /// How many seats a server has, where requests queue for them.
+    /// Total number of seats; `None` if priority and fairness is off.
     pub(crate) fn seats(&self) -> Option<usize> {
         let seats = self.max_requests_inflight.saturating_add(self.max_mutating_requests_inflight);
         self.enable_priority_and_fairness.then_some(seats)
@@ -147,7 +183,10 @@ impl Serving {
         if self.tls_cert_file.is_some() != self.tls_private_key_file.is_some() {
             let setting =
                 if self.tls_cert_file.is_some() { "--tls-private-key-file" } else { "--tls-cert-file" };
-            return Err(SettingError::new(setting, "--tls-cert-file and --tls-private-key-file go together"));
+            return Err(SettingError::new(
+                setting,
+                "--tls-cert-file and --tls-private-key-file must be set together",
+            ));
         }
         let (reads, others) = (self.max_requests_inflight, self.max_mutating_requests_inflight);
         if self.seats() == Some(0) {

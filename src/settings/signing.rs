@@ -1,4 +1,4 @@
-//! Signing certificate requests: with which CAs, for how long. The flags are kube-controller-manager's.
+//! Flags of certificate signing: CAs and lifetime. The flags are kube-controller-manager's.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,46 +9,51 @@ use portico_server::SigningSettings;
 use super::SettingError;
 use super::values::positive_duration;
 
-/// Settings of signing. Without any file, one CA is made and kept in the folder of certificates.
+/// Flags of certificate signing. Without any file, a CA is generated in the certificate directory.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = super::heading("Certificate signing"))]
 pub(crate) struct Signing {
-    /// The CA that signs for all signers (PEM, one certificate); not together with those of single signers.
+    /// CA certificate used by all signers of CertificateSigningRequests (PEM, one certificate).
+    ///
+    /// Cannot be combined with files of single signers. Without any of these files a CA is generated and kept in
+    /// --cert-dir. If only some signers have files, requests for the others are not signed.
     #[arg(long, value_name = "FILE")]
     pub(crate) cluster_signing_cert_file: Option<PathBuf>,
-    /// The key of --cluster-signing-cert-file, RSA, ECDSA or Ed25519 (PEM).
+    /// Private key of --cluster-signing-cert-file (PEM): RSA, ECDSA or Ed25519.
     #[arg(long, value_name = "FILE")]
     pub(crate) cluster_signing_key_file: Option<PathBuf>,
-    /// The CA of the signer kubernetes.io/kubelet-serving.
+    /// CA certificate of the signer kubernetes.io/kubelet-serving (PEM).
     #[arg(long, value_name = "FILE")]
     pub(crate) cluster_signing_kubelet_serving_cert_file: Option<PathBuf>,
-    /// Its key.
+    /// Private key of --cluster-signing-kubelet-serving-cert-file (PEM).
     #[arg(long, value_name = "FILE")]
     pub(crate) cluster_signing_kubelet_serving_key_file: Option<PathBuf>,
-    /// The CA of the signer kubernetes.io/kube-apiserver-client-kubelet.
+    /// CA certificate of the signer kubernetes.io/kube-apiserver-client-kubelet (PEM).
     #[arg(long, value_name = "FILE")]
     pub(crate) cluster_signing_kubelet_client_cert_file: Option<PathBuf>,
-    /// Its key.
+    /// Private key of --cluster-signing-kubelet-client-cert-file (PEM).
     #[arg(long, value_name = "FILE")]
     pub(crate) cluster_signing_kubelet_client_key_file: Option<PathBuf>,
-    /// The CA of the signer kubernetes.io/kube-apiserver-client.
+    /// CA certificate of the signer kubernetes.io/kube-apiserver-client (PEM).
     #[arg(long, value_name = "FILE")]
     pub(crate) cluster_signing_kube_apiserver_client_cert_file: Option<PathBuf>,
-    /// Its key.
+    /// Private key of --cluster-signing-kube-apiserver-client-cert-file (PEM).
     #[arg(long, value_name = "FILE")]
     pub(crate) cluster_signing_kube_apiserver_client_key_file: Option<PathBuf>,
-    /// The CA of the signer kubernetes.io/legacy-unknown.
+    /// CA certificate of the signer kubernetes.io/legacy-unknown (PEM).
     #[arg(long, value_name = "FILE")]
     pub(crate) cluster_signing_legacy_unknown_cert_file: Option<PathBuf>,
-    /// Its key.
+    /// Private key of --cluster-signing-legacy-unknown-cert-file (PEM).
     #[arg(long, value_name = "FILE")]
     pub(crate) cluster_signing_legacy_unknown_key_file: Option<PathBuf>,
-    /// The longest life of a certificate; a request may ask for less (spec.expirationSeconds).
+    /// Maximum lifetime of signed certificates.
+    ///
+    /// A request can ask for less with spec.expirationSeconds.
     #[arg(long, value_name = "DURATION", value_parser = positive_duration, default_value = "8760h")]
     pub(crate) cluster_signing_duration: Duration,
 }
 
-/// The flags of a CA and its key, and what they say.
+/// Flags of a CA and its key, and their values.
 struct Pair<'a> {
     flags: [&'static str; 2],
     cert: Option<&'a Path>,
@@ -56,9 +61,9 @@ struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    fn named(self) -> impl Iterator<Item = (&'static str, &'a Path)> {
-        let said = self.flags.into_iter().zip([self.cert, self.key]);
-        said.filter_map(|(flag, path)| Some((flag, path?)))
+    fn configured(self) -> impl Iterator<Item = (&'static str, &'a Path)> {
+        let paths = self.flags.into_iter().zip([self.cert, self.key]);
+        paths.filter_map(|(flag, path)| Some((flag, path?)))
     }
 
     fn files(&self) -> Option<(PathBuf, PathBuf)> {
@@ -71,7 +76,7 @@ impl<'a> Pair<'a> {
 }
 
 impl Signing {
-    /// For all signers, then for each of them.
+    /// The pair of all signers, then of each signer.
     fn pairs(&self) -> [Pair<'_>; 5] {
         [
             Pair {
@@ -114,9 +119,9 @@ impl Signing {
         ]
     }
 
-    /// All files that are named, with their flags.
+    /// All configured files, with their flags.
     pub(super) fn files(&self) -> Vec<(&'static str, &Path)> {
-        self.pairs().into_iter().flat_map(Pair::named).collect()
+        self.pairs().into_iter().flat_map(Pair::configured).collect()
     }
 
     pub(super) fn check(&self) -> Result<(), SettingError> {
@@ -124,8 +129,8 @@ impl Signing {
         for pair in &pairs {
             let [cert, key] = pair.flags;
             match (pair.cert, pair.key) {
-                (Some(_), None) => return Err(SettingError::new(key, format!("is needed with {cert}"))),
-                (None, Some(_)) => return Err(SettingError::new(cert, format!("is needed with {key}"))),
+                (Some(_), None) => return Err(SettingError::new(key, format!("required by {cert}"))),
+                (None, Some(_)) => return Err(SettingError::new(cert, format!("required by {key}"))),
                 _ => {}
             }
         }
@@ -139,7 +144,7 @@ impl Signing {
         }
     }
 
-    /// What the control service needs.
+    /// Settings for the control service.
     pub(crate) fn server(&self) -> SigningSettings {
         let [all, kubelet_serving, kubelet_client, api_client, legacy_unknown] = self.pairs();
         SigningSettings {

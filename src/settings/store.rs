@@ -1,4 +1,4 @@
-//! The store: how much history, how large.
+//! Flags of the store: history, caches, PostgreSQL, etcd.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,90 +12,115 @@ use super::values::duration;
 use super::{SettingError, files};
 use crate::etcd_flags::EtcdFlags;
 
-/// Settings of the store.
+const DATABASE: &str = "PostgreSQL";
+
+/// Flags of the store.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = super::heading("Store (control service)"))]
+#[command(next_help_heading = super::heading("Storage"))]
 pub(crate) struct StoreSettings {
-    /// How long past states are kept for watches and exact reads, and, of which resources, longer for `portico history`:
-    /// `5m,configmaps=720h,deployments.apps=168h,*=24h`.
+    /// Retention of past states, and longer retention for named resources (for example 5m,configmaps=720h).
+    ///
+    /// A plain duration applies to watches and exact reads of all resources. RESOURCE=DURATION keeps past states of one
+    /// resource for `portico history`, *=DURATION those of all other resources. With --etcd-servers only a plain
+    /// duration is allowed.
     #[arg(long, value_name = "DURATION,RESOURCE=DURATION", default_value = "5m")]
     pub(crate) history_retention: HistoryRetention,
-    /// How many bytes of past states are kept at most for `portico history`; beyond that the oldest are forgotten.
+    /// Maximum bytes of past states kept for `portico history`; beyond that the oldest are removed.
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 30)]
     pub(crate) history_archive_max_bytes: u64,
-    /// How many bytes of past states are kept at most.
+    /// Maximum bytes of past states kept for watches and exact reads.
     #[arg(long, value_name = "BYTES", default_value_t = 256 << 20)]
     pub(crate) history_max_bytes: u64,
-    /// How many bytes of the current state are held in memory at most, on SQLite and PostgreSQL; resources that do not fit are
-    /// read from the database. 0 = everything that was ever read or written.
+    /// Maximum bytes of current objects cached in memory; 0 = no limit.
+    ///
+    /// Applies to SQLite and PostgreSQL. Resources that do not fit are read from the database.
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub(crate) cache_max_bytes: u64,
-    /// How long events are kept after their last write.
+    /// Time to keep Events after their last write.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1h")]
     pub(crate) event_ttl: Duration,
-    /// How often history is compacted and the file shrunk.
+    /// Interval at which history is compacted and the database file is shrunk.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "30s")]
     pub(crate) compaction_interval: Duration,
-    /// Keep everything in this PostgreSQL database, which several control services may share, instead of a file in the data
-    /// folder: `postgres://USER@HOST:PORT/DATABASE?sslmode=verify-full&sslrootcert=FILE`.
-    #[arg(long, value_name = "URL", value_parser = postgres, conflicts_with = "etcd_servers")]
-    pub(crate) database_url: Option<PostgresSettings>,
-    /// The password for --database-url, from a file; read at the start.
-    #[arg(long, value_name = "FILE", requires = "database_url")]
-    pub(crate) database_password_file: Option<PathBuf>,
-    /// Connections to PostgreSQL that read, at most; three more write, ask how far the database is, and hear of others' writes.
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(2..))]
-    pub(crate) database_read_connections: u32,
-    /// Between here and PostgreSQL a pooler hands connections on after each transaction (PgBouncer in transaction mode).
-    #[arg(long)]
-    pub(crate) database_transaction_pooler: bool,
-    /// How long PostgreSQL or etcd is waited for at the start.
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
-    pub(crate) database_connect_timeout: Duration,
-    /// How long PostgreSQL may take for one statement, and etcd for one request, before it is given up.
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
-    pub(crate) database_statement_timeout: Duration,
-    /// How often PostgreSQL is asked for writes of others, besides being told of them.
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "100ms")]
-    pub(crate) database_poll_interval: Duration,
-    #[command(flatten)]
-    pub(crate) etcd: EtcdFlags,
-    /// How often etcd's history is compacted, in turns with all servers of it; 0 = by others.
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5m")]
-    pub(crate) etcd_compaction_interval: Duration,
-    /// For how long a lease of etcd is given to further events.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    pub(crate) lease_reuse_duration_seconds: u64,
-    /// Answer writes, and go on after writing certificates and the like, without waiting for the disk, as etcd's flag of this name: if the
-    /// process ends in any way nothing is lost; if the machine goes down, the last writes or the whole file may be.
+    /// Acknowledge writes without waiting for the disk.
+    ///
+    /// No data is lost if the process ends; the last writes or the whole database may be lost if the machine crashes.
+    /// The default is `true` with --ephemeral.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
     pub(crate) unsafe_no_fsync: bool,
-    /// How large the database file may grow, in bytes; 0 = as the disk allows.
+    /// Maximum size of the database file in bytes; 0 = limited by the disk.
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub(crate) database_max_bytes: u64,
-    /// Bytes of the disk, and beyond --database-max-bytes, that are kept for deletions when nothing else can be written;
-    /// at most a quarter of the disk.
+    /// Bytes reserved for deletions when the disk or --database-max-bytes is exhausted.
+    ///
+    /// At most a quarter of the disk.
     #[arg(long, value_name = "BYTES", default_value_t = 4 << 20)]
     pub(crate) database_reserve_bytes: u64,
-    /// The largest JSON of an object that a user writes, in bytes, up to 3145728. A larger object is refused as kube-apiserver
-    /// passes on etcd's refusal; etcd's limit is 1572864 by default.
+    /// Maximum size of an object's JSON in bytes, at most 3145728.
+    ///
+    /// A larger object is rejected with the error that kube-apiserver returns for etcd's limit, which is 1572864 by
+    /// default.
     #[arg(long, value_name = "BYTES", value_parser = RangedU64ValueParser::<usize>::new().range(1..=3 << 20), default_value_t = 3 << 20)]
     pub(crate) max_object_bytes: usize,
-    /// Writes that wait for the writer; further ones wait for room.
+    /// Maximum number of writes queued for the writer; further writes wait for a slot.
     #[arg(long, value_name = "N", default_value_t = 1024)]
     pub(crate) write_queue: usize,
-    /// Events, and ...
+    /// Maximum number of events queued for one watch; the watch is closed beyond that.
     #[arg(long, value_name = "N", default_value_t = 16_384)]
     pub(crate) watch_queue_events: usize,
-    /// ... bytes that may wait for one watch; beyond either it ends.
+    /// Maximum bytes of events queued for one watch; the watch is closed beyond that.
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     pub(crate) watch_queue_bytes: usize,
-    /// Bytes that made forms of objects (tables, metadata, conversions by webhooks) may take together.
+    /// Maximum bytes cached of derived representations of objects.
+    ///
+    /// Derived representations are tables, metadata and results of conversion webhooks.
     #[arg(long, value_name = "BYTES", default_value_t = 4 << 20)]
     pub(crate) form_cache_bytes: usize,
-    /// Bytes that OpenAPI documents of kinds and custom resources, made when they are asked for, may take together.
+    /// Maximum bytes cached of OpenAPI documents for built-in kinds and custom resources.
     #[arg(long, value_name = "BYTES", default_value_t = 8 << 20)]
     pub(crate) openapi_cache_bytes: usize,
+    /// PostgreSQL database to use instead of a file in the data directory.
+    ///
+    /// Several control services can share one database. Form:
+    /// postgres://USER@HOST:PORT/DATABASE?sslmode=verify-full&sslrootcert=FILE; sslcert and sslkey are supported, and
+    /// HOST can be the directory of a Unix socket, with %2F for /. Without sslmode TLS is used if the server offers it,
+    /// and a warning is logged if a password is sent to another host without TLS.
+    #[arg(long, help_heading = DATABASE, value_name = "URL", value_parser = postgres, conflicts_with = "etcd_servers")]
+    pub(crate) database_url: Option<PostgresSettings>,
+    /// File with the password for --database-url, read at start.
+    #[arg(long, help_heading = DATABASE, value_name = "FILE", requires = "database_url")]
+    pub(crate) database_password_file: Option<PathBuf>,
+    /// Maximum number of PostgreSQL connections for reads (2 or more).
+    ///
+    /// Three more connections write, poll the head of the log and receive notifications.
+    #[arg(long, help_heading = DATABASE, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(2..))]
+    pub(crate) database_read_connections: u32,
+    /// Support a connection pooler in transaction mode, such as PgBouncer, in front of PostgreSQL.
+    ///
+    /// Statements are not prepared, and commits of other control services are found by polling.
+    #[arg(long, help_heading = DATABASE, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
+    pub(crate) database_transaction_pooler: bool,
+    /// Time to wait for PostgreSQL or etcd at start.
+    #[arg(long, help_heading = DATABASE, value_name = "DURATION", value_parser = duration, default_value = "10s")]
+    pub(crate) database_connect_timeout: Duration,
+    /// Timeout of a PostgreSQL statement or etcd request.
+    #[arg(long, help_heading = DATABASE, value_name = "DURATION", value_parser = duration, default_value = "10s")]
+    pub(crate) database_statement_timeout: Duration,
+    /// Interval at which PostgreSQL is polled for commits of other control services.
+    ///
+    /// Notifications normally arrive earlier.
+    #[arg(long, help_heading = DATABASE, value_name = "DURATION", value_parser = duration, default_value = "100ms")]
+    pub(crate) database_poll_interval: Duration,
+    #[command(flatten, next_help_heading = "etcd")]
+    pub(crate) etcd: EtcdFlags,
+    /// Interval at which etcd's history is compacted; 0 = leave compaction to others.
+    ///
+    /// Servers that share an etcd take turns.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5m")]
+    pub(crate) etcd_compaction_interval: Duration,
+    /// Time in seconds that an etcd lease is reused for further Events.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub(crate) lease_reuse_duration_seconds: u64,
 }
 
 fn postgres(url: &str) -> Result<PostgresSettings, String> {
@@ -103,28 +128,29 @@ fn postgres(url: &str) -> Result<PostgresSettings, String> {
 }
 
 impl StoreSettings {
-    /// Whether several control services may share the store.
+    /// True if several control services can share the store.
     pub(crate) fn is_shared(&self) -> bool {
         self.database_url.is_some() || !self.etcd.etcd_servers.is_empty()
     }
 
-    /// What the store is in, unless it is a file.
+    /// Description of the store, unless it is a file.
     pub(crate) fn place(&self) -> Option<String> {
         let etcd = (!self.etcd.etcd_servers.is_empty())
             .then(|| format!("etcd at {}", self.etcd.etcd_servers.join(", ")));
         etcd.or_else(|| self.database_url.as_ref().map(|_| "PostgreSQL (--database-url)".to_owned()))
     }
 
-    /// The etcd, if there is to be one.
+    /// Settings of etcd, if it is the store.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// If a file cannot be read or a flag does not apply to etcd.
     pub(crate) fn etcd(&self) -> Result<Option<EtcdSettings>, SettingError> {
         let read = |setting, path: &Path| files::read(setting, path);
         self.etcd.check().map_err(|why| SettingError::new("--etcd-servers", why))?;
         let Some(mut settings) = self.etcd.settings(read)? else { return Ok(None) };
         if !self.history_retention.archive.is_empty() {
-            let why = "etcd keeps the history of all resources alike: only a duration may be given";
+            let why =
+                "retention per resource is not supported with --etcd-servers; pass a duration such as 5m";
             return Err(SettingError::new("--history-retention", why));
         }
         settings.connect_timeout = self.database_connect_timeout;
@@ -134,10 +160,10 @@ impl StoreSettings {
         Ok(Some(settings))
     }
 
-    /// The PostgreSQL database, if there is to be one.
+    /// Settings of PostgreSQL, if it is the store.
     ///
     /// # Errors
-    /// When the file of its password cannot be read.
+    /// If the password file cannot be read.
     pub(crate) fn postgres(&self) -> Result<Option<PostgresSettings>, SettingError> {
         let Some(mut settings) = self.database_url.clone() else { return Ok(None) };
         settings.read_connections = self.database_read_connections;
@@ -148,7 +174,8 @@ impl StoreSettings {
         let Some(path) = &self.database_password_file else { return Ok(Some(settings)) };
         const SETTING: &str = "--database-password-file";
         let password = String::from_utf8(files::read(SETTING, path)?);
-        let password = password.map_err(|_| SettingError::new(SETTING, "it is not UTF-8"))?;
+        let password = password
+            .map_err(|_| SettingError::new(SETTING, format!("{}: not valid UTF-8", path.display())))?;
         Ok(Some(settings.password(password.trim_end_matches(['\r', '\n']))))
     }
 }

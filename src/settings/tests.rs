@@ -1,4 +1,4 @@
-//! Precedence and refusals, as a user at a shell meets them.
+//! Precedence and validation of settings.
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn file(text: &str) -> (tempfile::TempDir, String) {
 }
 
 #[test]
-fn flags_may_stand_before_and_after_the_role() {
+fn flags_are_accepted_before_and_after_the_role() {
     for arguments in [["--secure-port=0", "server"], ["server", "--secure-port=0"]] {
         let (role, settings) = settings(&arguments).unwrap();
         assert_eq!((role, settings.serving.secure_port), (Role::Server, 0));
@@ -34,7 +34,7 @@ fn flags_may_stand_before_and_after_the_role() {
 }
 
 #[test]
-fn nothing_is_kept_with_other_defaults_unless_something_is_said() {
+fn ephemeral_changes_defaults_that_are_not_set_explicitly() {
     let (role, ephemeral) = settings(&["run", "--ephemeral", "--", "true", "--secure-port=1"]).unwrap();
     assert_eq!(role, Role::AllInOne);
     assert_eq!(ephemeral.command, ["true", "--secure-port=1"]);
@@ -42,19 +42,19 @@ fn nothing_is_kept_with_other_defaults_unless_something_is_said() {
     assert!(ephemeral.store.unsafe_no_fsync && !ephemeral.serving.shutdown_drain);
     assert_eq!(ephemeral.process.verbosity, "error");
     let (_dir, config) = file("ephemeral: true\nsecure-port: 7443\n");
-    let (_, said) =
+    let (_, explicit) =
         settings(&["run", &config, "--unsafe-no-fsync=false", "-v", "info", "--", "true"]).unwrap();
-    assert_eq!((said.serving.secure_port, said.store.unsafe_no_fsync), (7443, false));
-    assert_eq!((said.process.verbosity.as_str(), said.control.control_address.port()), ("info", 0));
-    let (_, kept) = settings(&["run"]).unwrap();
-    assert!(kept.command.is_empty() && !kept.store.unsafe_no_fsync && kept.serving.shutdown_drain);
-    for place in ["--data-dir=x", "--etcd-servers=http://a:2379", "--database-url=postgres://u@h/d"] {
-        assert!(refusal(&["run", "--ephemeral", place]).starts_with("--ephemeral: "), "{place}");
+    assert_eq!((explicit.serving.secure_port, explicit.store.unsafe_no_fsync), (7443, false));
+    assert_eq!((explicit.process.verbosity.as_str(), explicit.control.control_address.port()), ("info", 0));
+    let (_, regular) = settings(&["run"]).unwrap();
+    assert!(regular.command.is_empty() && !regular.store.unsafe_no_fsync && regular.serving.shutdown_drain);
+    for store in ["--data-dir=x", "--etcd-servers=http://a:2379", "--database-url=postgres://u@h/d"] {
+        assert!(refusal(&["run", "--ephemeral", store]).starts_with("--ephemeral: "), "{store}");
     }
 }
 
 #[test]
-fn a_program_of_another_name_has_other_defaults_and_reads_flags_as_go_does() {
+fn a_program_of_another_name_has_other_defaults_and_the_last_flag_wins() {
     let argv = ["kube-apiserver", "--v=1", "--v=2", "--feature-gates=A=true", "--feature-gates=B=true"];
     let command = with_defaults(command(), &[("controllers", "")]).args_override_self(true);
     let matches = command.try_get_matches_from(argv).unwrap();
@@ -66,7 +66,7 @@ fn a_program_of_another_name_has_other_defaults_and_reads_flags_as_go_does() {
 }
 
 #[test]
-fn a_flag_wins_over_the_file_wherever_it_stands() {
+fn a_flag_overrides_the_file_in_any_position() {
     let (_dir, config) =
         file("secure-port: 1\nrequest-timeout: 5s\ncontrollers: []\nrequestheader-allowed-names: [a, b]\n");
     for arguments in [vec!["--secure-port=2", &config], vec!["server", &config, "--secure-port=2"]] {
@@ -78,7 +78,7 @@ fn a_flag_wins_over_the_file_wherever_it_stands() {
 }
 
 #[test]
-fn what_is_wrong_is_one_line_that_names_the_setting() {
+fn errors_are_one_line_that_names_the_setting() {
     let (_dir, unknown) = file("no-such-thing: 1\n");
     let (_dir2, bad) = file("secure-port: many\n");
     let rows: [(&[&str], &str); 12] = [
@@ -106,7 +106,7 @@ fn what_is_wrong_is_one_line_that_names_the_setting() {
 }
 
 #[test]
-fn a_misspelt_flag_gets_a_suggestion_and_the_version_may_be_a_flag() {
+fn a_misspelt_flag_gets_a_suggestion_and_the_version_can_be_a_flag() {
     assert_eq!(refusal(&["--secure-prot=0"]), "--secure-prot: no such setting, did you mean --secure-port?");
     assert_eq!(refusal(&["--secure-port=0", "--secure-port=1"]), "--secure-port: is given twice");
     assert_eq!(refusal(&["serve"]), "serve: no such command, did you mean server?");
@@ -116,7 +116,7 @@ fn a_misspelt_flag_gets_a_suggestion_and_the_version_may_be_a_flag() {
 }
 
 #[test]
-fn files_are_looked_into_before_anything_binds() {
+fn files_are_checked_before_anything_binds() {
     let (dir, _) = file("");
     let (missing, garbage) = (dir.path().join("missing"), dir.path().join("portico.yaml"));
     for setting in ["--client-ca-file", "--token-auth-file", "--egress-selector-config-file"] {
@@ -128,54 +128,61 @@ fn files_are_looked_into_before_anything_binds() {
         "--requestheader-username-headers=X",
     ]);
     assert!(
-        text.starts_with("--requestheader-client-ca-file") && text.ends_with("no certificate in it"),
+        text.starts_with("--requestheader-client-ca-file") && text.ends_with("contains no PEM certificate"),
         "{text}"
     );
 }
 
 #[test]
-fn every_flag_has_its_variable() {
+fn every_flag_has_an_environment_variable() {
     let command = command();
     for argument in command.get_arguments().filter(|a| a.get_long().is_some_and(|l| l != "help")) {
         assert!(argument.get_env().is_some(), "{argument:?}");
     }
 }
 
+/// Words that begin a question or an article instead of naming a thing or an action.
+const NOT_A_BEGINNING: [&str; 12] =
+    ["How", "Whether", "What", "Which", "Who", "Whom", "Where", "When", "Why", "The", "A", "An"];
+
 #[test]
-fn every_admission_plugin_is_written_down_for_operators() {
-    let written = include_str!("../../docs/OPERATIONS.md");
-    for name in portico_server::EnabledPlugins::known() {
-        assert!(written.contains(&format!("| `{name}` |")), "docs/OPERATIONS.md does not describe {name}");
+fn every_flag_has_a_heading_and_a_short_line_of_help() {
+    for argument in command().get_arguments().filter(|argument| !argument.is_hide_set()) {
+        let Some(long) = argument.get_long().filter(|long| !matches!(*long, "help" | "version")) else {
+            continue;
+        };
+        let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+        let first = help.split(' ').next().unwrap_or_default();
+        assert!((10..=110).contains(&help.chars().count()), "--{long}: {help}");
+        assert!(!NOT_A_BEGINNING.contains(&first), "--{long}: {help}");
+        assert!(argument.get_help_heading().is_some(), "--{long} has no heading");
     }
 }
 
 #[test]
-fn every_flag_is_written_down_for_operators() {
-    let written = include_str!("../../docs/OPERATIONS.md");
-    let command = Cli::command();
-    for long in command.get_arguments().filter_map(clap::Arg::get_long).filter(|l| *l != "help") {
-        assert!(
-            written.contains(&format!("| `--{long}` |")),
-            "docs/OPERATIONS.md does not describe --{long}"
-        );
-    }
+fn the_documented_file_of_settings_contains_the_defaults() {
+    let page = include_str!("../../docs/reference/config-file.md");
+    let yaml = page.split_once("```yaml\n").unwrap().1.split_once("\n```").unwrap().0;
+    let (_dir, config) = file(yaml);
+    let (documented, defaults) = (settings(&[&config]).unwrap().1, settings(&[]).unwrap().1);
+    let without_config = |mut settings: Settings| {
+        settings.flag_values.remove("config");
+        settings.flag_values
+    };
+    assert_eq!(without_config(documented), without_config(defaults));
 }
 
 #[test]
-fn every_flag_of_kube_apiserver_is_taken_or_has_a_reason() {
-    let (written, command) = (include_str!("../../docs/OPERATIONS.md"), command());
+fn every_flag_of_kube_apiserver_is_known() {
+    let command = command();
     for name in include_str!("kube_apiserver_flags.txt").lines() {
         let known = command.get_arguments().any(|argument| argument.get_long() == Some(name));
         assert!(known || matches!(name, "help" | "version"), "--{name} is unknown");
     }
-    for flag in foreign_flags::FOREIGN_FLAGS {
-        let row = format!("| `--{}` | {} | {} |", flag.name, flag.outcome(), flag.why);
-        assert!(written.contains(&row), "docs/OPERATIONS.md does not have {row}");
-    }
 }
 
 #[test]
-fn flags_without_meaning_are_ignored_or_refused_with_a_reason() {
+fn flags_without_effect_are_ignored_or_rejected_with_a_reason() {
     let (_, settings) = settings(&[
         "--watch-cache",
         "--etcd-healthcheck-timeout=5s",
@@ -190,9 +197,9 @@ fn flags_without_meaning_are_ignored_or_refused_with_a_reason() {
     for (arguments, reason) in [
         (
             ["--etcd-servers-overrides=/events#http://a:2379"],
-            "--etcd-servers-overrides: \"/events#http://a:2379\" cannot be given here: all resources are in one store",
+            "--etcd-servers-overrides: \"/events#http://a:2379\" is not supported: all resources are in one store",
         ),
-        (["--watch-cache=false"], "--watch-cache: \"false\" cannot be given here: every resource"),
+        (["--watch-cache=false"], "--watch-cache: \"false\" is not supported: all resources"),
         (
             ["--emulated-version=1.32"],
             "--emulated-version: [emulation version 1.32 is not between [1.33, 1.36.0], minCompatibilityVersion version 1.33",
@@ -211,24 +218,24 @@ fn flags_without_meaning_are_ignored_or_refused_with_a_reason() {
 }
 
 #[test]
-fn an_external_signer_takes_the_place_of_keys() {
+fn an_external_signer_excludes_keys() {
     const ENDPOINT: &str = "--service-account-signing-endpoint";
     let endpoint = |value: &str| format!("{ENDPOINT}={value}");
     for good in ["/run/signer.sock", "@signer.example_1"] {
         assert!(settings(&[&endpoint(good)]).is_ok(), "{good}");
     }
     for bad in ["@", "@a..b", "@a/b"] {
-        let said = refusal(&[&endpoint(bad)]);
-        assert!(said.contains("when prefixed with @ must be a valid abstract socket name"), "{said}");
+        let error = refusal(&[&endpoint(bad)]);
+        assert!(error.contains("when prefixed with @ must be a valid abstract socket name"), "{error}");
     }
     for file in ["--service-account-signing-key-file=/a", "--service-account-key-file=/a"] {
-        let said = refusal(&[&endpoint("/s"), file]);
-        assert!(said.contains("(They are mutually exclusive)"), "{said}");
+        let error = refusal(&[&endpoint("/s"), file]);
+        assert!(error.contains("(They are mutually exclusive)"), "{error}");
     }
 }
 
 #[test]
-fn tls_settings_are_upstreams() {
+fn tls_settings_are_those_of_upstream() {
     let chosen = "--tls-cipher-suites=TLS_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305";
     let (_, settings) =
         settings(&[chosen, "--tls-min-version=VersionTLS13", "--tls-curve-preferences=29,4588"]).unwrap();
@@ -244,21 +251,5 @@ fn tls_settings_are_upstreams() {
         ("--tls-curve-preferences=25", "25"),
     ] {
         assert!(refusal(&[argument]).contains(reason), "{}", refusal(&[argument]));
-    }
-}
-
-#[test]
-fn every_controller_is_written_down_for_operators_as_it_stands() {
-    use portico_server::controllers::{Availability, KNOWN};
-    let written = include_str!("../../docs/OPERATIONS.md");
-    for known in KNOWN {
-        let alias = if known.alias.is_empty() { String::new() } else { format!("`{}`", known.alias) };
-        let availability = match known.availability {
-            Availability::Runs => "runs",
-            Availability::RunsByName => "by name",
-            Availability::Absent => "-",
-        };
-        let row = format!("| `{}` | {alias} | {availability} |", known.name);
-        assert!(written.contains(&row), "docs/OPERATIONS.md does not have {row}");
     }
 }

@@ -1,4 +1,4 @@
-//! Traces of requests: the file that says where spans go (TracingConfiguration of apiserver.config.k8s.io).
+//! Flag of tracing and its file (TracingConfiguration of apiserver.config.k8s.io).
 
 use std::path::PathBuf;
 
@@ -12,15 +12,17 @@ use super::files::read;
 const SETTING: &str = "--tracing-config-file";
 const GROUP: &str = "apiserver.config.k8s.io";
 const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
-/// Where a collector is when the file does not say.
+/// Default endpoint of the collector.
 const DEFAULT_ENDPOINT: &str = "localhost:4317";
 const MILLION: i32 = 1_000_000;
 
-/// Settings of traces.
+/// Flags of tracing.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = super::heading("Tracing"))]
+#[command(next_help_heading = super::heading("Logging, metrics and tracing"))]
 pub(crate) struct Tracing {
-    /// Where spans of requests go and how many are sampled: a TracingConfiguration, YAML or JSON. Without it there are none.
+    /// TracingConfiguration file (YAML or JSON) that enables tracing of requests.
+    ///
+    /// The file sets the OpenTelemetry collector and the sampling rate. Without it no spans are exported.
     #[arg(long, value_name = "FILE")]
     pub(crate) tracing_config_file: Option<PathBuf>,
 }
@@ -39,7 +41,7 @@ impl Tracing {
         self.spans().map(drop)
     }
 
-    /// Where spans go; nowhere without a file.
+    /// Settings of the span exporter; `None` without a file.
     pub(crate) fn spans(&self) -> Result<Option<SpanSettings>, SettingError> {
         let Some(file) = &self.tracing_config_file else { return Ok(None) };
         let text = String::from_utf8_lossy(&read(SETTING, file)?).into_owned();
@@ -75,15 +77,15 @@ fn settings(text: &str) -> Result<SpanSettings, String> {
     })
 }
 
-/// A target as gRPC names it, as a URL; what upstream takes for one is taken, but for abstract sockets.
+/// Converts a gRPC target to a URL. Accepts what upstream accepts, except abstract sockets.
 fn url(endpoint: &str) -> Result<String, String> {
     let wrong = |why: String| Err(format!("endpoint: Invalid value: {endpoint:?}: {why}"));
     let Some((scheme, rest)) = endpoint.split_once("://") else { return Ok(format!("http://{endpoint}")) };
     match scheme {
-        // What stands before the last slash is the name server.
+        // The name server is the part before the last slash.
         "dns" => Ok(format!("http://{}", rest.rsplit_once('/').map_or(rest, |(_, host)| host))),
         "unix" => Ok(endpoint.to_owned()),
-        "unix-abstract" => wrong("abstract sockets are not supported here".to_owned()),
+        "unix-abstract" => wrong("abstract sockets are not supported; use unix, dns or HOST:PORT".to_owned()),
         other => wrong(format!(
             "unsupported scheme: {other}.  Options are none, dns, unix, or unix-abstract.  See \
              https://github.com/grpc/grpc/blob/master/doc/naming.md"
@@ -100,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn endpoints_are_what_grpc_calls_targets() {
+    fn endpoints_are_grpc_targets() {
         for (endpoint, url) in [
             ("collector:4317", "http://collector:4317"),
             ("dns:///collector:4317", "http://collector:4317"),
@@ -117,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_upstream_refuses_is_refused_in_its_words() {
+    fn invalid_files_are_rejected_with_upstream_messages() {
         for (fields, why) in [
             ("endpoint: http://collector:4317", "unsupported scheme: http.  Options are none, dns, unix"),
             ("samplingRatePerMillion: -1", "Invalid value: -1: sampling rate must be positive"),

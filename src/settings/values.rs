@@ -1,4 +1,4 @@
-//! Values as flags carry them: durations, address ranges, booleans in kube-apiserver's manner.
+//! Parsers of flag values.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     portico_gostd::time::parse_duration(text).map_err(|e| e.to_string())
 }
 
-/// A Go duration that is more than nothing.
+/// A Go duration greater than zero.
 pub(super) fn positive_duration(text: &str) -> Result<Duration, String> {
-    duration(text).and_then(|d| if d.is_zero() { Err("must be more than 0".to_owned()) } else { Ok(d) })
+    duration(text).and_then(|d| if d.is_zero() { Err("must be greater than 0".to_owned()) } else { Ok(d) })
 }
 
-/// A chance between 0 and 0.02, upstream's bounds for GOAWAY.
+/// A probability between 0 and 0.02, upstream's bounds for `--goaway-chance`.
 pub(super) fn goaway_chance(text: &str) -> Result<f64, String> {
     let chance: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if (0.0..=0.02).contains(&chance) { Ok(chance) } else { Err("must lie between 0 and 0.02".to_owned()) }
+    if (0.0..=0.02).contains(&chance) { Ok(chance) } else { Err("must be between 0 and 0.02".to_owned()) }
 }
 
 /// An HSTS directive.
@@ -31,27 +31,25 @@ pub(super) fn hsts_directive(text: &str) -> Result<String, String> {
     }
 }
 
-/// A CORS origin pattern, anchored as upstream asks.
+/// A CORS origin pattern, anchored as upstream requires.
 pub(super) fn cors_origin(text: &str) -> Result<String, String> {
     let starts = text.contains('^') || text.contains("//");
     let ends = text.contains('$') || text.contains(':');
     if text.is_empty() || !starts || !ends {
-        return Err(
-            "must begin with ^ or hold //, and hold $ or :, so that it cannot match by accident".to_owned()
-        );
+        return Err("must be anchored: contain ^ or //, and $ or :".to_owned());
     }
     regex::Regex::new(text).map(|_| text.to_owned()).map_err(|e| e.to_string())
 }
 
-/// A TLS version by Go's name.
+/// A TLS version by its Go name.
 pub(super) fn tls_min_version(text: &str) -> Result<MinVersion, String> {
     match MinVersion::from_flag(text) {
         Ok(version) => Ok(version),
-        Err(error) => Err(format!("{error}; VersionTLS12 and VersionTLS13 are spoken")),
+        Err(error) => Err(format!("{error}; supported versions are VersionTLS12 and VersionTLS13")),
     }
 }
 
-/// A cipher suite by its IANA name, or by a name that Go had for it.
+/// A cipher suite by its IANA name or an older Go name.
 pub(super) fn tls_cipher_suite(text: &str) -> Result<String, String> {
     let name = match text.strip_suffix("_CHACHA20_POLY1305") {
         Some(_) => format!("{text}_SHA256"),
@@ -60,7 +58,7 @@ pub(super) fn tls_cipher_suite(text: &str) -> Result<String, String> {
     tls::provider_with(std::slice::from_ref(&name), &[]).map(|_| name).map_err(|error| error.to_string())
 }
 
-/// A key exchange by the number that IANA gave it.
+/// A key exchange group by its IANA number.
 pub(super) fn tls_key_exchange(text: &str) -> Result<u16, String> {
     let id = text.parse().map_err(|_| "not a number".to_owned())?;
     tls::provider_with(&[], &[id]).map(|_| id).map_err(|error| error.to_string())
@@ -71,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_outside_their_bounds_are_refused_with_a_reason() {
+    fn values_out_of_bounds_are_rejected_with_a_reason() {
         assert!(
             goaway_chance("0.02").is_ok() && goaway_chance("0.021").is_err() && goaway_chance("x").is_err()
         );

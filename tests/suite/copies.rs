@@ -415,7 +415,7 @@ async fn a_kube_apiserver_starts_on_what_was_restored_and_is_not_moved_or_replac
 async fn passwords_in_urls_of_etcd_are_refused_without_being_shown() {
     let folder = tempfile::tempdir().unwrap();
     let etcd = ["etcd://u:secret@h:1/d", "--etcd-servers=http://h:1,http://u:secret@h:2"];
-    let why = "URLs of etcd have no user, password or parameter";
+    let why = "etcd URLs cannot contain a user, password or parameter";
     for arguments in [
         &["migrate", "--from", etcd[0], "--to", "c"][..],
         &["server", etcd[1]],

@@ -257,7 +257,7 @@ async fn states_that_cannot_be_shown_or_restored_are_reported() {
     }
     let (code, _, error) = Launch::new().args(&["--history-retention=a/b=1h"]).run().await;
     assert_ne!(code, Some(0));
-    assert!(error.contains("is no resource"), "{error}");
+    assert!(error.contains("is not a resource"), "{error}");
 }
 
 /// What a copy of the store shows of a ConfigMap that was created, changed and deleted; it is brought back in the end.
