@@ -5,8 +5,11 @@ use std::process::ExitCode;
 use clap::{Arg, Command};
 use serde::Serialize;
 
+use portico_server::controllers::{Availability, KNOWN};
+
 use crate::command_tree;
 use crate::ending::{fail_with, print_text};
+use crate::settings::FOREIGN_FLAGS;
 
 /// Name of the command.
 pub(crate) const VERB: &str = "reference";
@@ -14,6 +17,33 @@ pub(crate) const VERB: &str = "reference";
 #[derive(Serialize)]
 struct Facts {
     command: CommandFacts,
+    foreign_flags: Vec<ForeignFlagFacts>,
+    controllers: Vec<ControllerFacts>,
+    admission_plugins: Vec<PluginFacts>,
+}
+
+#[derive(Serialize)]
+struct ForeignFlagFacts {
+    name: &'static str,
+    outcome: String,
+    reason: &'static str,
+}
+
+#[derive(Serialize)]
+struct ControllerFacts {
+    name: &'static str,
+    former_name: &'static str,
+    availability: &'static str,
+    description: &'static str,
+}
+
+#[derive(Serialize)]
+struct PluginFacts {
+    name: &'static str,
+    on_by_default: bool,
+    mutates: bool,
+    validates: bool,
+    description: &'static str,
 }
 
 #[derive(Serialize)]
@@ -31,16 +61,13 @@ struct CommandFacts {
 struct ArgumentFacts {
     long: Option<String>,
     short: Option<char>,
-    env: Option<String>,
     value_name: Option<String>,
     defaults: Vec<String>,
     possible_values: Vec<ValueFacts>,
     heading: Option<String>,
     help: Option<String>,
     long_help: Option<String>,
-    takes_value: bool,
     repeatable: bool,
-    required: bool,
     global: bool,
     hidden: bool,
 }
@@ -53,11 +80,42 @@ struct ValueFacts {
 
 /// Prints the facts.
 pub(crate) fn main() -> ExitCode {
-    let mut root = command_tree::portico();
-    root.build();
-    match serde_json::to_string_pretty(&Facts { command: command_facts(&root) }) {
+    match serde_json::to_string_pretty(&facts()) {
         Ok(text) => print_text(&text),
         Err(error) => fail_with(&error.to_string(), 1),
+    }
+}
+
+fn facts() -> Facts {
+    let mut root = command_tree::portico();
+    root.build();
+    let foreign = FOREIGN_FLAGS.iter().map(|flag| ForeignFlagFacts {
+        name: flag.name,
+        outcome: flag.outcome(),
+        reason: flag.why,
+    });
+    let controllers = KNOWN.iter().map(|known| ControllerFacts {
+        name: known.name,
+        former_name: known.alias,
+        availability: match known.availability {
+            Availability::Runs => "yes",
+            Availability::RunsByName => "by name",
+            Availability::Absent => "not implemented",
+        },
+        description: known.description,
+    });
+    let plugins = portico_server::plugin_reference().map(|plugin| PluginFacts {
+        name: plugin.name,
+        on_by_default: plugin.on_by_default,
+        mutates: plugin.mutates,
+        validates: plugin.validates,
+        description: plugin.description,
+    });
+    Facts {
+        command: command_facts(&root),
+        foreign_flags: foreign.collect(),
+        controllers: controllers.collect(),
+        admission_plugins: plugins.collect(),
     }
 }
 
@@ -79,16 +137,13 @@ fn argument_facts(argument: &Arg) -> ArgumentFacts {
     ArgumentFacts {
         long: argument.get_long().map(str::to_owned),
         short: argument.get_short(),
-        env: argument.get_env().map(|name| name.to_string_lossy().into_owned()),
         value_name: value_name.filter(|_| takes_value),
         defaults: argument.get_default_values().iter().map(|v| v.to_string_lossy().into_owned()).collect(),
         possible_values: if takes_value { possible_values(argument) } else { Vec::new() },
         heading: argument.get_help_heading().map(str::to_owned),
         help: argument.get_help().map(ToString::to_string),
         long_help: argument.get_long_help().map(ToString::to_string),
-        takes_value,
         repeatable: matches!(argument.get_action(), clap::ArgAction::Append),
-        required: argument.is_required_set(),
         global: argument.is_global_set(),
         hidden: argument.is_hide_set(),
     }

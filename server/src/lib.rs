@@ -23,7 +23,7 @@ pub use assembly::{LocalServices, Process, Server, StartError};
 pub use encryption::{EncryptionError, EncryptionSettings};
 pub use portico_admission::{
     AdmissionSettings, Configuration as AdmissionConfiguration, DefaultTolerations, EnabledPlugins,
-    PluginNameError,
+    PluginNameError, plugin_reference,
 };
 pub use portico_auth::authz::review::Version as ReviewVersion;
 pub use portico_controllers::governed::ControllerSettings;

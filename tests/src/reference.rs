@@ -1,7 +1,12 @@
 //! The generated pages of docs/reference: one function per page, one list of all pages, and a check for stale files.
 
+mod admission_plugins;
 mod cli;
+mod config_file;
+mod controllers;
 mod facts;
+mod flags;
+mod kube_apiserver_flags;
 mod markdown;
 mod page;
 
@@ -18,7 +23,15 @@ const COMMAND: &str = "cargo run -p portico-tests --bin reference";
 /// All pages.
 fn pages() -> Vec<Page> {
     let facts = Facts::of_the_program();
-    vec![cli::page(&facts)]
+    let mut pages = flags::pages(&facts);
+    pages.extend([
+        config_file::page(&facts),
+        kube_apiserver_flags::page(&facts),
+        controllers::page(&facts),
+        admission_plugins::page(&facts),
+        cli::page(&facts),
+    ]);
+    pages
 }
 
 fn folder() -> PathBuf {

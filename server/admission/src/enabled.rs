@@ -22,14 +22,6 @@ impl Default for EnabledPlugins {
 }
 
 impl EnabledPlugins {
-    /// All names that flags may contain, in order of the alphabet.
-    #[must_use]
-    pub fn known() -> Vec<&'static str> {
-        let mut names: Vec<_> = PLUGINS.iter().map(|row| row.name).collect();
-        names.sort_unstable();
-        names
-    }
-
     /// Checks the names that one flag lists.
     ///
     /// # Errors

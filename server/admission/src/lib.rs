@@ -34,6 +34,7 @@ mod node_taints;
 mod options;
 mod owner_references;
 mod plugin;
+mod plugin_reference;
 mod plugins;
 mod pod_node_selector;
 mod pod_resize;
@@ -61,6 +62,7 @@ pub use configuration_kinds::PluginConfigurationError;
 pub use enabled::PluginNameError;
 pub use enabled_plugins::EnabledPlugins;
 pub use image_policy::ImageBackend;
+pub use plugin_reference::{PluginReference, plugin_reference};
 #[doc(hidden)]
 pub use image_policy::read_any as read_any_image_review;
 pub use policies::{ExplainedBinding, ExplainedPolicy};

@@ -1,108 +1,218 @@
-//! Controllers of kube-controller-manager by the names that `--controllers` accepts: one table for parsing the command line,
-//! for starting controllers, and for docs/reference/controllers.md.
+//! Table of the controllers of kube-controller-manager, by their names in `--controllers`.
 //!
-//! Does not depend on the code of any controller.
+//! Used to parse the command line, to start controllers and to generate docs/reference/controllers.md. Does not depend on
+//! the code of controllers.
 
 use std::collections::BTreeSet;
 
 /// A controller of kube-controller-manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownController {
-    /// Its name (`cmd/kube-controller-manager/names`).
+    /// Name (`cmd/kube-controller-manager/names`).
     pub name: &'static str,
-    /// The name it had once, which `--controllers` takes as well.
+    /// Former name, which `--controllers` also accepts; empty if there is none.
     pub alias: &'static str,
-    /// What asking for it does here.
+    /// Effect of enabling it.
     pub availability: Availability,
+    /// Purpose, for the reference.
+    pub description: &'static str,
 }
 
-/// What asking for a controller does.
+/// Effect of enabling a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Availability {
-    /// `*` starts it.
+    /// Started by `*`.
     Runs,
-    /// Only its name starts it: upstream has it off, too.
+    /// Started only by its name; off by default, as upstream.
     RunsByName,
-    /// The name is accepted and nothing is started.
+    /// Not implemented: the name is accepted and nothing is started.
     Absent,
 }
 
-const fn runs(name: &'static str, alias: &'static str) -> KnownController {
-    KnownController { name, alias, availability: Availability::Runs }
+const fn runs(name: &'static str, alias: &'static str, description: &'static str) -> KnownController {
+    KnownController { name, alias, availability: Availability::Runs, description }
 }
 
-const fn by_name(name: &'static str, alias: &'static str) -> KnownController {
-    KnownController { name, alias, availability: Availability::RunsByName }
+const fn by_name(name: &'static str, alias: &'static str, description: &'static str) -> KnownController {
+    KnownController { name, alias, availability: Availability::RunsByName, description }
 }
 
-const fn absent(name: &'static str, alias: &'static str) -> KnownController {
-    KnownController { name, alias, availability: Availability::Absent }
+const fn absent(name: &'static str, alias: &'static str, description: &'static str) -> KnownController {
+    KnownController { name, alias, availability: Availability::Absent, description }
 }
 
-/// All of them, sorted by name; an empty alias is none.
+/// All controllers, sorted by name.
 pub const KNOWN: [KnownController; 52] = [
-    by_name("bootstrap-signer-controller", "bootstrapsigner"),
-    runs("certificatesigningrequest-approving-controller", "csrapproving"),
-    runs("certificatesigningrequest-cleaner-controller", "csrcleaner"),
-    runs("certificatesigningrequest-signing-controller", "csrsigning"),
-    absent("cloud-node-lifecycle-controller", "cloud-node-lifecycle"),
-    runs("clusterrole-aggregation-controller", "clusterrole-aggregation"),
-    absent("cronjob-controller", "cronjob"),
-    absent("daemonset-controller", "daemonset"),
-    absent("deployment-controller", "deployment"),
-    absent("device-taint-eviction-controller", ""),
-    runs("disruption-controller", "disruption"),
-    runs("endpoints-controller", "endpoint"),
-    runs("endpointslice-controller", "endpointslice"),
-    runs("endpointslice-mirroring-controller", "endpointslicemirroring"),
-    absent("ephemeral-volume-controller", "ephemeral-volume"),
-    runs("garbage-collector-controller", "garbagecollector"),
-    absent("horizontal-pod-autoscaler-controller", "horizontalpodautoscaling"),
-    absent("job-controller", "job"),
-    runs("kube-apiserver-serving-clustertrustbundle-publisher-controller", ""),
-    runs("legacy-serviceaccount-token-cleaner-controller", "legacy-service-account-token-cleaner"),
-    runs("namespace-controller", "namespace"),
-    absent("node-ipam-controller", "nodeipam"),
-    absent("node-lifecycle-controller", "nodelifecycle"),
-    absent("node-route-controller", "route"),
-    absent("persistentvolume-attach-detach-controller", "attachdetach"),
-    absent("persistentvolume-binder-controller", "persistentvolume-binder"),
-    absent("persistentvolume-expander-controller", "persistentvolume-expander"),
-    runs("persistentvolume-protection-controller", "pv-protection"),
-    runs("persistentvolumeclaim-protection-controller", "pvc-protection"),
-    absent("pod-garbage-collector-controller", "podgc"),
-    absent("podcertificaterequest-cleaner-controller", ""),
-    absent("podgroup-protection-controller", ""),
-    absent("replicaset-controller", "replicaset"),
-    absent("replicationcontroller-controller", "replicationcontroller"),
-    absent("resourceclaim-controller", "resource-claim-controller"),
-    absent("resourcepoolstatusrequest-controller", ""),
-    runs("resourcequota-controller", "resourcequota"),
-    runs("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
-    absent("selinux-warning-controller", ""),
-    absent("service-cidr-controller", ""),
-    absent("service-lb-controller", "service"),
-    runs("serviceaccount-controller", "serviceaccount"),
-    runs("serviceaccount-token-controller", "serviceaccount-token"),
-    absent("statefulset-controller", "statefulset"),
-    runs("storage-version-migrator-controller", "svm"),
-    absent("storageversion-garbage-collector-controller", "storage-version-gc"),
-    absent("taint-eviction-controller", ""),
-    by_name("token-cleaner-controller", "tokencleaner"),
-    runs("ttl-after-finished-controller", "ttl-after-finished"),
-    absent("ttl-controller", "ttl"),
-    runs("validatingadmissionpolicy-status-controller", ""),
-    absent("volumeattributesclass-protection-controller", ""),
+    by_name(
+        "bootstrap-signer-controller",
+        "bootstrapsigner",
+        "Signs the ConfigMap kube-public/cluster-info with bootstrap tokens, for `kubeadm join`.",
+    ),
+    runs(
+        "certificatesigningrequest-approving-controller",
+        "csrapproving",
+        "Approves client certificates of kubelets.",
+    ),
+    runs(
+        "certificatesigningrequest-cleaner-controller",
+        "csrcleaner",
+        "Deletes finished and abandoned CertificateSigningRequests.",
+    ),
+    runs(
+        "certificatesigningrequest-signing-controller",
+        "csrsigning",
+        "Signs approved CertificateSigningRequests with the CAs of --cluster-signing-*.",
+    ),
+    absent(
+        "cloud-node-lifecycle-controller",
+        "cloud-node-lifecycle",
+        "Removes nodes whose cloud instance is gone.",
+    ),
+    runs(
+        "clusterrole-aggregation-controller",
+        "clusterrole-aggregation",
+        "Combines the rules of aggregated ClusterRoles.",
+    ),
+    absent("cronjob-controller", "cronjob", "Creates Jobs of CronJobs."),
+    absent("daemonset-controller", "daemonset", "Creates the pods of DaemonSets."),
+    absent("deployment-controller", "deployment", "Manages the ReplicaSets of Deployments."),
+    absent("device-taint-eviction-controller", "", "Evicts pods that use tainted devices."),
+    runs(
+        "disruption-controller",
+        "disruption",
+        "Updates the status of PodDisruptionBudgets, which evictions depend on.",
+    ),
+    runs("endpoints-controller", "endpoint", "Maintains the Endpoints of Services with a selector."),
+    runs(
+        "endpointslice-controller",
+        "endpointslice",
+        "Maintains the EndpointSlices of Services with a selector.",
+    ),
+    runs(
+        "endpointslice-mirroring-controller",
+        "endpointslicemirroring",
+        "Mirrors custom Endpoints to EndpointSlices.",
+    ),
+    absent(
+        "ephemeral-volume-controller",
+        "ephemeral-volume",
+        "Creates the PersistentVolumeClaims of ephemeral volumes.",
+    ),
+    runs(
+        "garbage-collector-controller",
+        "garbagecollector",
+        "Deletes objects whose owners are gone, and handles foreground and orphan deletion.",
+    ),
+    absent(
+        "horizontal-pod-autoscaler-controller",
+        "horizontalpodautoscaling",
+        "Scales workloads by metrics.",
+    ),
+    absent("job-controller", "job", "Creates the pods of Jobs."),
+    runs(
+        "kube-apiserver-serving-clustertrustbundle-publisher-controller",
+        "",
+        "Publishes the CA of the server as a ClusterTrustBundle, if that API is enabled.",
+    ),
+    runs(
+        "legacy-serviceaccount-token-cleaner-controller",
+        "legacy-service-account-token-cleaner",
+        "Invalidates and deletes unused token Secrets of service accounts.",
+    ),
+    runs("namespace-controller", "namespace", "Deletes the content of terminating namespaces."),
+    absent("node-ipam-controller", "nodeipam", "Assigns pod address ranges to nodes."),
+    absent("node-lifecycle-controller", "nodelifecycle", "Taints nodes that are not ready."),
+    absent("node-route-controller", "route", "Configures cloud routes between nodes."),
+    absent("persistentvolume-attach-detach-controller", "attachdetach", "Attaches volumes to nodes."),
+    absent(
+        "persistentvolume-binder-controller",
+        "persistentvolume-binder",
+        "Binds PersistentVolumeClaims to volumes.",
+    ),
+    absent("persistentvolume-expander-controller", "persistentvolume-expander", "Expands volumes."),
+    runs(
+        "persistentvolume-protection-controller",
+        "pv-protection",
+        "Removes the protection finalizer of deleted volumes once they are not bound.",
+    ),
+    runs(
+        "persistentvolumeclaim-protection-controller",
+        "pvc-protection",
+        "Removes the protection finalizer of deleted claims once no pod uses them.",
+    ),
+    absent("pod-garbage-collector-controller", "podgc", "Deletes terminated and orphaned pods."),
+    absent(
+        "podcertificaterequest-cleaner-controller",
+        "",
+        "Deletes old PodCertificateRequests, an API that is not served.",
+    ),
+    absent("podgroup-protection-controller", "", "Protects PodGroups in use, an API that is not served."),
+    absent("replicaset-controller", "replicaset", "Creates the pods of ReplicaSets."),
+    absent(
+        "replicationcontroller-controller",
+        "replicationcontroller",
+        "Creates the pods of ReplicationControllers.",
+    ),
+    absent(
+        "resourceclaim-controller",
+        "resource-claim-controller",
+        "Creates ResourceClaims of pods and releases them.",
+    ),
+    absent("resourcepoolstatusrequest-controller", "", "Responds to ResourcePoolStatusRequests."),
+    runs("resourcequota-controller", "resourcequota", "Recalculates the usage of ResourceQuotas."),
+    runs(
+        "root-ca-certificate-publisher-controller",
+        "root-ca-cert-publisher",
+        "Publishes the CA of the server in the ConfigMap kube-root-ca.crt of every namespace.",
+    ),
+    absent("selinux-warning-controller", "", "Warns of pods whose SELinux labels conflict on a volume."),
+    absent("service-cidr-controller", "", "Maintains ServiceCIDRs and their finalizers."),
+    absent("service-lb-controller", "service", "Creates cloud load balancers of Services."),
+    runs(
+        "serviceaccount-controller",
+        "serviceaccount",
+        "Creates the service account `default` of every namespace.",
+    ),
+    runs(
+        "serviceaccount-token-controller",
+        "serviceaccount-token",
+        "Fills and deletes token Secrets of service accounts.",
+    ),
+    absent("statefulset-controller", "statefulset", "Creates the pods and claims of StatefulSets."),
+    runs(
+        "storage-version-migrator-controller",
+        "svm",
+        "Rewrites stored objects for StorageVersionMigrations, if that API is enabled.",
+    ),
+    absent(
+        "storageversion-garbage-collector-controller",
+        "storage-version-gc",
+        "Deletes StorageVersions of servers that are gone.",
+    ),
+    absent("taint-eviction-controller", "", "Evicts pods that do not tolerate the taints of their node."),
+    by_name("token-cleaner-controller", "tokencleaner", "Deletes expired bootstrap tokens."),
+    runs(
+        "ttl-after-finished-controller",
+        "ttl-after-finished",
+        "Deletes finished Jobs after spec.ttlSecondsAfterFinished.",
+    ),
+    absent("ttl-controller", "ttl", "Sets the cache TTL annotation of nodes."),
+    runs(
+        "validatingadmissionpolicy-status-controller",
+        "",
+        "Type-checks ValidatingAdmissionPolicies and reports warnings in their status.",
+    ),
+    absent("volumeattributesclass-protection-controller", "", "Protects VolumeAttributesClasses in use."),
 ];
 
-/// The controller of this name, or of this alias.
+/// Returns the controller with this name or alias.
 #[must_use]
 pub fn known(name: &str) -> Option<&'static KnownController> {
     KNOWN.iter().find(|known| !name.is_empty() && [known.name, known.alias].contains(&name))
 }
 
-/// The controllers that an argument of `--controllers` starts here. The first mention of a controller decides, `*` about those
-/// that are not mentioned (upstream's `IsControllerEnabled`).
+/// Names of the controllers that a value of `--controllers` starts. The first mention of a controller decides; `*` covers
+/// controllers that are not mentioned (upstream's `IsControllerEnabled`).
 #[must_use]
 pub fn wanted(listed: &[String]) -> BTreeSet<&'static str> {
     let all = listed.iter().any(|entry| entry == "*");
@@ -120,7 +230,7 @@ pub fn wanted(listed: &[String]) -> BTreeSet<&'static str> {
     KNOWN.iter().filter(is_wanted).map(|controller| controller.name).collect()
 }
 
-/// The group and resource of each kind that a controller cannot do without, beyond those of the core group.
+/// Group and resource of the kinds that a controller requires, apart from the core group.
 #[must_use]
 pub fn kinds_read(name: &str) -> &'static [(&'static str, &'static str)] {
     match name {
@@ -145,7 +255,7 @@ pub fn kinds_read(name: &str) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// The controllers that are asked for by name and that are not here.
+/// Names of listed controllers that are not implemented.
 pub fn absent_of(listed: &[String]) -> impl Iterator<Item = &'static str> {
     let controllers = listed.iter().filter_map(|entry| known(entry));
     controllers.filter(|known| known.availability == Availability::Absent).map(|known| known.name)
@@ -169,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_mention_of_a_controller_decides_and_a_star_about_the_rest() {
+    fn the_first_mention_of_a_controller_decides_and_a_star_covers_the_rest() {
         let is_wanted = |text: &str, name: &str| wanted(&listed(text)).contains(name);
         assert!(is_wanted("*", "namespace-controller"));
         assert!(is_wanted("namespace", "namespace-controller"));
@@ -181,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_absent_never_runs_and_is_named_when_asked_for_by_name_only() {
+    fn absent_controllers_never_run_and_are_reported_only_if_named() {
         assert!(!wanted(&listed("*,deployment")).contains("deployment-controller"));
         let names: Vec<_> = absent_of(&listed("*,deployment,-job,namespace-controller")).collect();
         assert_eq!(names, ["deployment-controller"]);

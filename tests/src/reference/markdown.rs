@@ -14,17 +14,21 @@ pub(super) fn table<const N: usize>(
     text
 }
 
-/// Code in a line; empty for an empty text.
+/// Text as inline code; empty for an empty text.
 pub(super) fn code(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("`{text}`") }
 }
 
-/// A sentence: ends with a period.
+/// Plain text with backticks as Markdown: ends with a period, asterisks are escaped outside of code.
 pub(super) fn sentence(text: &str) -> String {
     let text = text.trim();
-    if text.is_empty() || text.ends_with(['.', ':', ')']) && !text.ends_with("...") {
-        text.to_owned()
-    } else {
-        format!("{text}.")
+    let parts = text.split('`').enumerate().map(|(at, part)| match at % 2 {
+        0 => part.replace('*', "\\*").replace('<', "\\<"),
+        _ => part.to_owned(),
+    });
+    let mut text = parts.collect::<Vec<_>>().join("`");
+    if !text.is_empty() && !text.ends_with(['.', ':']) {
+        text.push('.');
     }
+    text
 }
