@@ -27,7 +27,7 @@ use portico_kit::health::{Check, Endpoint, Health};
 use portico_kit::hooks::Hooks;
 use portico_kit::lifecycle::Lifecycle;
 use portico_kit::listener::{ListenerMetrics, ListenerOptions, MakeRoom, TlsListener};
-use portico_kit::metrics::{Registry, process_started};
+use portico_kit::metrics::{Desc, Registry, process_started};
 use portico_kit::offload::Offload;
 use portico_kit::spans;
 use portico_kit::tasks::TaskSet;
@@ -199,10 +199,12 @@ fn status_page(settings: &FacadeSettings) -> StatusPage {
 }
 
 fn config_age(registry: &Registry) -> Gauge {
-    registry.gauge(
+    registry.gauge(Desc::gauge(
         "portico_config_age_seconds",
-        "Seconds since the control service confirmed the configuration in force; -1 while there is none",
-    )
+        &[],
+        "Seconds since the control service last confirmed the current configuration; \
+         -1 if there is none",
+    ))
 }
 
 fn limits(settings: &FacadeSettings) -> ConnectionLimits {

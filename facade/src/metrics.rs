@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use portico_flow::{Kind, Phase};
-use portico_kit::metrics::{Histogram, HistogramVec, Registry};
+use portico_kit::metrics::{Desc, Histogram, HistogramVec, Registry};
 use portico_machinery::RequestInfo;
 use prometheus_client::encoding::{EncodeLabelSet, LabelSetEncoder};
 use prometheus_client::metrics::counter::Counter;
@@ -26,7 +26,9 @@ use crate::console_paths;
 
 pub use totals::Totals;
 
-/// Distinct label sets that are kept; beyond that, requests are counted under empty labels.
+/// Distinct label sets of request metrics.
+///
+/// Limit (Serving): further requests are counted under empty labels.
 const MAX_SERIES: usize = 8192;
 /// Values of the label `dry_run`.
 const DRY_RUNS: [&str; 3] = ["", "All", "invalid"];
@@ -209,50 +211,91 @@ impl RequestMetrics {
     /// Registers them.
     #[must_use]
     pub fn new(registry: &Registry) -> Arc<Self> {
-        let at_a_time = |name, help| {
-            let gauges = registry.gauge_vec(name, help);
+        let at_a_time = |desc| {
+            let gauges = registry.gauge_vec(desc);
             ["readOnly", "mutating"].map(|k| gauges.get_or_create_owned(&[("request_kind", k.to_owned())]))
         };
-        let objective = registry.histogram_vec(
-            "apiserver_request_sli_duration_seconds",
-            "Response latency in seconds, without waiting for webhooks and in queues",
-            OBJECTIVES,
-        );
-        let former = "apiserver_request_slo_duration_seconds";
-        registry.hidden(former, "1.27.0", "Response latency in seconds", objective.clone());
         Arc::new(Self {
-            total: registry.counter_vec("apiserver_request_total", "Requests by verb, resource and code"),
-            terminations: registry.counter_vec(
+            total: registry.counter_vec(Desc::counter(
+                "apiserver_request_total",
+                &[
+                    "code",
+                    "component",
+                    "dry_run",
+                    "group",
+                    "resource",
+                    "scope",
+                    "subresource",
+                    "verb",
+                    "version",
+                ],
+                "[STABLE] Counter of apiserver requests broken out for each verb, dry run \
+                 value, group, version, resource, scope, component, and HTTP response code.",
+            )),
+            terminations: registry.counter_vec(Desc::counter(
                 "apiserver_request_terminations_total",
-                "Requests that the server ended in self-defence",
-            ),
-            aborts: registry
-                .counter_vec("apiserver_request_aborts_total", "Requests aborted while answering"),
+                &["code", "component", "group", "resource", "scope", "subresource", "verb", "version"],
+                "[ALPHA] Number of requests which apiserver terminated in self-defense.",
+            )),
+            aborts: registry.counter_vec(Desc::counter(
+                "apiserver_request_aborts_total",
+                &["component", "group", "resource", "scope", "subresource", "verb", "version"],
+                "[ALPHA] Number of requests which apiserver aborted possibly due to a timeout, \
+                 for each group, version, verb, resource, subresource and scope",
+            )),
             duration: registry.histogram_vec(
-                "apiserver_request_duration_seconds",
-                "Response latency in seconds",
+                Desc::histogram(
+                    "apiserver_request_duration_seconds",
+                    &["component", "dry_run", "group", "resource", "scope", "subresource", "verb", "version"],
+                    "[STABLE] Response latency distribution in seconds for each verb, dry run \
+                     value, group, version, resource, subresource, scope and component.",
+                ),
                 DURATIONS,
             ),
-            objective,
-            sizes: registry.histogram_vec("apiserver_response_sizes", "Response sizes in bytes", SIZES),
-            longrunning: registry
-                .gauge_vec("apiserver_longrunning_requests", "Long-running requests under way"),
-            deprecated: registry
-                .gauge_vec("apiserver_requested_deprecated_apis", "Deprecated APIs that have been asked for"),
+            objective: objectives(registry),
+            sizes: registry.histogram_vec(
+                Desc::histogram(
+                    "apiserver_response_sizes",
+                    &["component", "group", "resource", "scope", "subresource", "verb", "version"],
+                    "[STABLE] Response size distribution in bytes for each group, version, verb, \
+                     resource, subresource, scope and component.",
+                ),
+                SIZES,
+            ),
+            longrunning: registry.gauge_vec(Desc::gauge(
+                "apiserver_longrunning_requests",
+                &["component", "group", "resource", "scope", "subresource", "verb", "version"],
+                "[STABLE] Gauge of all active long-running apiserver requests broken out by \
+                 verb, group, version, resource, scope and component. Not all requests are \
+                 tracked this way.",
+            )),
+            deprecated: registry.gauge_vec(Desc::gauge(
+                "apiserver_requested_deprecated_apis",
+                &["group", "removed_release", "resource", "subresource", "version"],
+                "[STABLE] Gauge of deprecated APIs that have been requested, broken out by API \
+                 group, version, resource, subresource, and removed_release.",
+            )),
             at_a_time: [
-                at_a_time(
+                at_a_time(Desc::gauge(
                     "apiserver_current_inflight_requests",
-                    "Most requests at a time within the last second",
-                ),
-                at_a_time(
+                    &["request_kind"],
+                    "[STABLE] Maximal number of currently used inflight request limit of this \
+                     apiserver per request kind in last second.",
+                )),
+                at_a_time(Desc::gauge(
                     "apiserver_current_inqueue_requests",
-                    "Most queued requests at a time within the last second",
-                ),
+                    &["request_kind"],
+                    "[ALPHA] Maximal number of queued requests in this apiserver per request kind \
+                     in last second.",
+                )),
             ],
             high_water: Default::default(),
             filter: registry.histogram_vec(
-                "apiserver_request_filter_duration_seconds",
-                "Latency of filters in seconds",
+                Desc::histogram(
+                    "apiserver_request_filter_duration_seconds",
+                    &["filter"],
+                    "[ALPHA] Request filter latency distribution in seconds, for each filter type",
+                ),
                 &[0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 5.0, 10.0, 15.0, 30.0],
             ),
             series: RwLock::default(),
@@ -479,6 +522,32 @@ impl RequestMetrics {
         codes.push((code, labels.dry_run, counter.clone()));
         counter
     }
+}
+
+/// Latencies of requests that have objectives, also under the name that upstream hides.
+fn objectives(registry: &Registry) -> HistogramVec<RequestLabels> {
+    let objective = registry.histogram_vec(
+        Desc::histogram(
+            "apiserver_request_sli_duration_seconds",
+            &["component", "group", "resource", "scope", "subresource", "verb", "version"],
+            "[ALPHA] Response latency distribution (not counting webhook duration and \
+             priority & fairness queue wait times) in seconds for each verb, group, \
+             version, resource, subresource, scope and component.",
+        ),
+        OBJECTIVES,
+    );
+    registry.hidden(
+        Desc::histogram(
+            "apiserver_request_slo_duration_seconds",
+            &["component", "group", "resource", "scope", "subresource", "verb", "version"],
+            "[ALPHA] Response latency distribution (not counting webhook duration and \
+             priority & fairness queue wait times) in seconds for each verb, group, \
+             version, resource, subresource, scope and component.",
+        ),
+        "1.27.0",
+        objective.clone(),
+    );
+    objective
 }
 
 fn dry_run_labels(request: &RequestLabels, dry_run: &'static str) -> DryRunLabels {

@@ -1,6 +1,6 @@
 //! `/version`: which Kubernetes this is, and which Portico.
 
-use portico_kit::metrics::Registry;
+use portico_kit::metrics::{Desc, Registry};
 use portico_machinery::effective_version::EffectiveVersion;
 use serde::Serialize;
 
@@ -77,7 +77,23 @@ impl VersionInfo {
 
     /// Shows it as `kubernetes_build_info`, whose value is always 1.
     pub fn register(&self, registry: &Registry) {
-        let info = registry.gauge_vec("kubernetes_build_info", "What this was built from; always 1");
+        let info = registry.gauge_vec(Desc::gauge(
+            "kubernetes_build_info",
+            &[
+                "build_date",
+                "compiler",
+                "git_commit",
+                "git_tree_state",
+                "git_version",
+                "go_version",
+                "major",
+                "minor",
+                "platform",
+            ],
+            "[BETA] A metric with a constant '1' value labeled by major, minor, git \
+             version, git commit, git tree state, build date, Go version, and compiler from \
+             which Kubernetes was built, and platform on which it is running.",
+        ));
         let labels: [(&'static str, String); 9] = [
             ("build_date", self.build_date.clone()),
             ("compiler", self.compiler.clone()),

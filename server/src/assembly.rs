@@ -49,6 +49,7 @@ use portico_kit::health::Health;
 use portico_kit::hooks::Hooks;
 use portico_kit::lifecycle::Signal;
 use portico_kit::listener::{ListenerMetrics, ListenerOptions, TlsListener};
+use portico_kit::metrics::Desc;
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{CertPair, ServerTls, ServerTlsOptions};
 use portico_machinery::effective_version::{EffectiveVersion, KUBERNETES_PATCH};
@@ -77,10 +78,14 @@ use renewal::{Renewed, names};
 use signing::Signing;
 use token_issuers::TokenIssuers;
 
-/// How long calls may take to end when the control service stops.
+/// Time for calls to end when the control service stops.
+///
+/// Limit (Facades and control services): they are aborted.
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
-/// How long facades that know other control services may take to move to them before this one stops.
+/// Time for facades to move to another control service before this one stops.
+///
+/// Limit (Facades and control services): the control service stops.
 const MOVE_GRACE: Duration = Duration::from_secs(5);
 
 /// The services behind their chain, as a tower service.
@@ -451,9 +456,15 @@ fn publish(
 
 /// `kubernetes_feature_enabled` and `version_info`
 fn expose_features(settings: &ServerSettings, metrics: &portico_kit::metrics::Registry) {
-    let (name, help) = ("kubernetes_feature_enabled", "Which features are on, by name and stage");
-    metrics.constants(name, help, ["name", "stage"], settings.features.rows());
-    let help = "The compatibility version info of the component";
+    metrics.constants(
+        Desc::gauge(
+            "kubernetes_feature_enabled",
+            &["name", "stage"],
+            "[BETA] This metric records the data about the stage and enablement of a k8s \
+             feature.",
+        ),
+        settings.features.rows(),
+    );
     let [binary, emulation, min_compat] = [
         KUBERNETES_PATCH.to_owned(),
         settings.version.emulation.to_string(),
@@ -465,7 +476,16 @@ fn expose_features(settings: &ServerSettings, metrics: &portico_kit::metrics::Re
         ("emulation", emulation),
         ("min_compat", min_compat),
     ];
-    metrics.gauge_vec("version_info", help).get_or_create_owned(&labels).set(1);
+    metrics
+        .gauge_vec(Desc::gauge(
+            "version_info",
+            &["binary", "component", "emulation", "min_compat"],
+            "[ALPHA] Provides the compatibility version info of the component. The \
+             component label is the name of the component, usually kube, but is relevant \
+             for aggregated-apiservers.",
+        ))
+        .get_or_create_owned(&labels)
+        .set(1);
 }
 
 /// Where clients in the first range of Services reach the API, as facades publish it to them.

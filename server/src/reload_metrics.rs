@@ -1,9 +1,9 @@
-//! Upstream's metrics of configurations that are read again.
+//! Metrics of kube-apiserver about configuration files that are reloaded.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
-use portico_kit::metrics::{FloatGauge, Registry};
+use portico_kit::metrics::{Desc, FloatGauge, Registry};
 use portico_machinery::digest::sha256_label;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -11,36 +11,77 @@ use prometheus_client::metrics::gauge::Gauge;
 
 type Labels<const N: usize> = [(&'static str, String); N];
 
-/// How one kind of configuration calls its metrics.
-pub(crate) struct ReloadNames {
-    reloads: &'static str,
-    last: &'static str,
-    info: &'static str,
-    of: &'static str,
+/// Metric families of one kind of configuration.
+pub(crate) struct ReloadDescs {
+    reloads: Desc,
+    last: Desc,
+    info: Desc,
 }
 
 /// Of `--authorization-config`.
-pub(crate) const AUTHORIZATION: ReloadNames = ReloadNames {
-    reloads: "apiserver_authorization_config_controller_automatic_reloads_total",
-    last: "apiserver_authorization_config_controller_automatic_reload_last_timestamp_seconds",
-    info: "apiserver_authorization_config_controller_last_config_info",
-    of: "authorization",
+pub(crate) const AUTHORIZATION: ReloadDescs = ReloadDescs {
+    reloads: Desc::counter(
+        "apiserver_authorization_config_controller_automatic_reloads_total",
+        &["apiserver_id_hash", "status"],
+        "[BETA] Total number of automatic reloads of authorization configuration split \
+         by status and apiserver identity.",
+    ),
+    last: Desc::gauge(
+        "apiserver_authorization_config_controller_automatic_reload_last_timestamp_seconds",
+        &["apiserver_id_hash", "status"],
+        "[BETA] Timestamp of the last automatic reload of authorization configuration \
+         split by status and apiserver identity.",
+    ),
+    info: Desc::gauge(
+        "apiserver_authorization_config_controller_last_config_info",
+        &["apiserver_id_hash", "hash"],
+        "[ALPHA] Information about the last applied authorization configuration with \
+         hash as label, split by apiserver identity.",
+    ),
 };
 
 /// Of `--authentication-config`.
-pub(crate) const AUTHENTICATION: ReloadNames = ReloadNames {
-    reloads: "apiserver_authentication_config_controller_automatic_reloads_total",
-    last: "apiserver_authentication_config_controller_automatic_reload_last_timestamp_seconds",
-    info: "apiserver_authentication_config_controller_last_config_info",
-    of: "authentication",
+pub(crate) const AUTHENTICATION: ReloadDescs = ReloadDescs {
+    reloads: Desc::counter(
+        "apiserver_authentication_config_controller_automatic_reloads_total",
+        &["apiserver_id_hash", "status"],
+        "[BETA] Total number of automatic reloads of authentication configuration \
+         split by status and apiserver identity.",
+    ),
+    last: Desc::gauge(
+        "apiserver_authentication_config_controller_automatic_reload_last_timestamp_seconds",
+        &["apiserver_id_hash", "status"],
+        "[BETA] Timestamp of the last automatic reload of authentication configuration \
+         split by status and apiserver identity.",
+    ),
+    info: Desc::gauge(
+        "apiserver_authentication_config_controller_last_config_info",
+        &["apiserver_id_hash", "hash"],
+        "[ALPHA] Information about the last applied authentication configuration with \
+         hash as label, split by apiserver identity.",
+    ),
 };
 
 /// Of `--encryption-provider-config`.
-pub(crate) const ENCRYPTION: ReloadNames = ReloadNames {
-    reloads: "apiserver_encryption_config_controller_automatic_reloads_total",
-    last: "apiserver_encryption_config_controller_automatic_reload_last_timestamp_seconds",
-    info: "apiserver_encryption_config_controller_last_config_info",
-    of: "encryption",
+pub(crate) const ENCRYPTION: ReloadDescs = ReloadDescs {
+    reloads: Desc::counter(
+        "apiserver_encryption_config_controller_automatic_reloads_total",
+        &["apiserver_id_hash", "status"],
+        "[ALPHA] Total number of reload successes and failures of encryption \
+         configuration split by apiserver identity.",
+    ),
+    last: Desc::gauge(
+        "apiserver_encryption_config_controller_automatic_reload_last_timestamp_seconds",
+        &["apiserver_id_hash", "status"],
+        "[ALPHA] Timestamp of the last successful or failed automatic reload of \
+         encryption configuration split by apiserver identity.",
+    ),
+    info: Desc::gauge(
+        "apiserver_encryption_config_controller_last_config_info",
+        &["apiserver_id_hash", "hash"],
+        "[ALPHA] Information about the last applied encryption configuration with hash \
+         as label, split by apiserver identity.",
+    ),
 };
 
 /// Of a configuration that is read again.
@@ -54,22 +95,12 @@ pub(crate) struct ReloadMetrics {
 }
 
 impl ReloadMetrics {
-    /// Those of the process.
-    pub(crate) fn new(registry: &Registry, names: &ReloadNames, server_id: &str) -> Self {
-        let of = names.of;
+    /// Registers the families that `descs` describes.
+    pub(crate) fn new(registry: &Registry, descs: &ReloadDescs, server_id: &str) -> Self {
         Self {
-            reloads: registry.counter_vec(
-                names.reloads,
-                &format!("Total number of automatic reloads of {of} configuration split by status and apiserver identity."),
-            ),
-            last: registry.float_gauge_vec(
-                names.last,
-                &format!("Timestamp of the last automatic reload of {of} configuration split by status and apiserver identity."),
-            ),
-            info: registry.gauge_vec(
-                names.info,
-                &format!("Information about the last applied {of} configuration with hash as label, split by apiserver identity."),
-            ),
+            reloads: registry.counter_vec(descs.reloads),
+            last: registry.float_gauge_vec(descs.last),
+            info: registry.gauge_vec(descs.info),
             server: sha256_label(server_id.as_bytes()),
             in_force: Mutex::default(),
         }

@@ -1,7 +1,7 @@
 //! What is counted here. Labels are bounded: stages and results, never names of backends.
 
 use portico_kit::dial::DialError;
-use portico_kit::metrics::Registry;
+use portico_kit::metrics::{Desc, Registry};
 use portico_kit::tls::FaultKind;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -44,47 +44,77 @@ impl ProxyMetrics {
     pub fn new(registry: &Registry) -> Self {
         Self {
             registry: registry.clone(),
-            dials: registry.counter_vec(
+            dials: registry.counter_vec(Desc::counter(
                 "portico_proxy_dials_total",
-                "Connections opened to backends, by result: ok, or the stage that failed",
-            ),
-            missing_san: registry.counter(
+                &["result"],
+                "Attempts to open a connection to a backend, by result: ok or the stage that \
+                 failed",
+            )),
+            missing_san: registry.counter(Desc::counter(
                 "apiserver_kube_aggregator_x509_missing_san_total",
-                "Backend certificates without a subject alternative name",
-            ),
-            retries: registry.counter(
+                &[],
+                "[ALPHA] Counts the number of requests to servers missing SAN extension in \
+                 their serving certificate OR the number of connection failures due to the lack \
+                 of x509 certificate SAN extension missing (either/or, based on the runtime \
+                 environment)",
+            )),
+            retries: registry.counter(Desc::counter(
                 "portico_proxy_retries_total",
-                "Requests sent again because nothing of them had left this process",
-            ),
-            repeated: registry.counter_vec(
+                &[],
+                "Requests sent again because no part of them had been sent",
+            )),
+            repeated: registry.counter_vec(Desc::counter(
                 "portico_proxy_repeated_requests_total",
-                "Requests sent again because a backend's policy asks for it, by what went wrong; too_many: not sent again",
-            ),
-            ejections: registry.counter(
+                &["reason"],
+                "Requests retried according to a backend policy, by reason; too_many counts \
+                 retries that were suppressed",
+            )),
+            ejections: registry.counter(Desc::counter(
                 "portico_proxy_ejections_total",
-                "Addresses of backends that were left out because a backend's policy asks for it",
-            ),
-            mirrored: registry.counter_vec(
+                &[],
+                "Addresses of backends that were ejected temporarily according to a backend \
+                 policy",
+            )),
+            mirrored: registry.counter_vec(Desc::counter(
                 "portico_proxy_mirrored_requests_total",
-                "Copies of requests for mirrors of backends, by what became of them: sent, dropped or failed",
-            ),
-            upgrades: registry.gauge("portico_proxy_upgraded_connections", "Upgraded connections now open"),
-            translator: registry.counter_vec(
+                &["result"],
+                "Copies of requests for mirror backends, by result: sent, dropped or failed",
+            )),
+            upgrades: registry.gauge(Desc::gauge(
+                "portico_proxy_upgraded_connections",
+                &[],
+                "Open upgraded connections to backends",
+            )),
+            translator: registry.counter_vec(Desc::counter(
                 "apiserver_stream_translator_requests_total",
-                "Commands whose WebSocket was translated to SPDY, by the code of how that ended",
-            ),
-            tunnels: registry.counter_vec(
+                &["code"],
+                "[ALPHA] Total number of requests that were handled by the \
+                 StreamTranslatorProxy, which processes streaming RemoteCommand/V5",
+            )),
+            tunnels: registry.counter_vec(Desc::counter(
                 "apiserver_stream_tunnel_requests_total",
-                "Requests whose SPDY was taken out of a WebSocket, by the code of the answer",
-            ),
-            web_sockets: registry.counter_vec(
+                &["code"],
+                "[ALPHA] Total number of requests that were handled by the StreamTunnelProxy, \
+                 which processes streaming PortForward/V2",
+            )),
+            web_sockets: registry.counter_vec(Desc::counter(
                 "apiserver_websocket_streaming_requests_total",
-                "Requests for streams of kubelets, by subresource and by who speaks WebSocket with the client",
-            ),
-            transports: registry
-                .gauge("portico_proxy_transports", "Distinct ways to reach a backend now held"),
-            connections: registry
-                .gauge("portico_proxy_idle_connections", "Idle connections at the last sweep"),
+                &["proxy_type", "subresource"],
+                "[ALPHA] Total number of WebSocket streaming requests \
+                 (exec/attach/portforward) routed by the API server, labeled by subresource and \
+                 proxy_type. proxy_type is proxied_to_kubelet when the kubelet handles the \
+                 request directly; otherwise translated_at_apiserver.",
+            )),
+            transports: registry.gauge(Desc::gauge(
+                "portico_proxy_transports",
+                &[],
+                "Distinct transport configurations for backends in use",
+            )),
+            connections: registry.gauge(Desc::gauge(
+                "portico_proxy_idle_connections",
+                &[],
+                "Idle connections to backends when they were last counted",
+            )),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use portico_kit::metrics::Registry;
+use portico_kit::metrics::{Desc, Registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -26,23 +26,38 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     pub(super) fn new(registry: &Registry) -> Self {
-        let up = "Whether a control service is to be used: it answers, has passed its checks and is not about to stop";
-        let round_trip = "Seconds to a control service and back, the least of late";
-        let refused = "Times that a control service was not used because it serves another store";
         Self {
-            in_use: registry
-                .gauge_vec("portico_control_service_in_use", "Whether a control service is in use"),
-            up: registry.gauge_vec("portico_control_service_up", up),
-            round_trip: registry.float_gauge_vec("portico_control_service_round_trip_seconds", round_trip),
-            moves: registry.counter_vec(
+            in_use: registry.gauge_vec(Desc::gauge(
+                "portico_control_service_in_use",
+                &["server"],
+                "1 if the facade uses this control service, 0 otherwise",
+            )),
+            up: registry.gauge_vec(Desc::gauge(
+                "portico_control_service_up",
+                &["server"],
+                "1 if a control service responds, passes its health checks and is not shutting \
+                 down, 0 otherwise",
+            )),
+            round_trip: registry.float_gauge_vec(Desc::gauge(
+                "portico_control_service_round_trip_seconds",
+                &["server"],
+                "Lowest recent round-trip time to a control service in seconds",
+            )),
+            moves: registry.counter_vec(Desc::counter(
                 "portico_control_service_moves_total",
-                "Moves to another control service, by why the one before was left",
-            ),
-            resent: registry.counter(
+                &["reason"],
+                "Switches to another control service, by reason for leaving the previous one",
+            )),
+            resent: registry.counter(Desc::counter(
                 "portico_control_service_resent_calls_total",
-                "Calls that were sent again because a control service did not answer them",
-            ),
-            refused: registry.counter_vec("portico_control_service_refused_total", refused),
+                &[],
+                "Calls sent again because a control service did not respond",
+            )),
+            refused: registry.counter_vec(Desc::counter(
+                "portico_control_service_refused_total",
+                &["server"],
+                "Times a control service was rejected because it serves a different store",
+            )),
         }
     }
 

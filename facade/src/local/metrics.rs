@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use portico_kit::metrics::{Histogram, HistogramVec, Registry};
+use portico_kit::metrics::{Desc, Histogram, HistogramVec, Registry};
 use portico_machinery::RequestInfo;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -43,14 +43,29 @@ impl LocalMetrics {
     /// Registers them.
     #[must_use]
     pub fn new(registry: &Registry) -> Self {
-        let help = "Size of request bodies in bytes, by resource and verb";
-        let events =
-            registry.counter_vec("apiserver_watch_events_total", "Events sent to clients that watch");
-        let sizes = "Size of watch events in bytes";
+        let events = registry.counter_vec(Desc::counter(
+            "apiserver_watch_events_total",
+            &["group", "resource", "version"],
+            "[ALPHA] Number of events sent in watch clients",
+        ));
         Self {
-            bodies: registry.histogram_vec("apiserver_request_body_size_bytes", help, BODY_BYTES),
+            bodies: registry.histogram_vec(
+                Desc::histogram(
+                    "apiserver_request_body_size_bytes",
+                    &["group", "resource", "verb"],
+                    "[ALPHA] Apiserver request body size in bytes broken out by resource and verb.",
+                ),
+                BODY_BYTES,
+            ),
             events,
-            event_sizes: registry.histogram_vec("apiserver_watch_events_sizes", sizes, EVENT_BYTES),
+            event_sizes: registry.histogram_vec(
+                Desc::histogram(
+                    "apiserver_watch_events_sizes",
+                    &["group", "resource", "version"],
+                    "[ALPHA] Watch event size distribution in bytes",
+                ),
+                EVENT_BYTES,
+            ),
             resources: Arc::default(),
         }
     }

@@ -14,13 +14,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::Stream;
 use parking_lot::{Mutex, MutexGuard};
-use portico_kit::metrics::Registry;
+use portico_kit::metrics::{Desc, Registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Maximum number of events that wait for one client.
+/// Events that wait for one watch.
+///
+/// Limit (Serving): reading from the store pauses until the client reads.
 const EVENTS: usize = 1024;
 
 /// A client that has taken an event within this time reads: its watch ends only beyond twice the bound.
@@ -95,10 +97,17 @@ impl WatchBuffers {
     /// Registers their metrics.
     #[must_use]
     pub fn new(limits: BufferLimits, registry: &Registry) -> Arc<Self> {
-        let help = "Bytes of events that wait for clients that watch local APIs";
-        let bytes = registry.gauge("portico_watch_buffer_bytes", help);
-        let help = "Watches of local APIs that ended because their clients did not read";
-        let ended = registry.counter("portico_slow_watches_ended_total", help);
+        let bytes = registry.gauge(Desc::gauge(
+            "portico_watch_buffer_bytes",
+            &[],
+            "Bytes of events that are buffered for clients that watch local APIs",
+        ));
+        let ended = registry.counter(Desc::counter(
+            "portico_slow_watches_ended_total",
+            &[],
+            "Watches of local APIs that were ended because the client did not read fast \
+             enough",
+        ));
         let (next_id, searched_at, watches) = Default::default();
         Arc::new(Self { limits, next_id, searched_at, watches, bytes, ended })
     }

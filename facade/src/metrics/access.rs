@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use portico_auth::Verdict;
 use portico_auth::authn::TokenCacheMetrics;
-use portico_kit::metrics::{Histogram, HistogramVec, Registry};
+use portico_kit::metrics::{Desc, Histogram, HistogramVec, Registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
@@ -83,11 +83,24 @@ impl AuthenticationMetrics {
     /// Registers them; `filter` is `apiserver_request_filter_duration_seconds{filter="authentication"}`.
     #[must_use]
     pub fn new(registry: &Registry, filter: Histogram) -> Self {
-        let counts = registry.counter_vec("authentication_attempts", "Authentication attempts by result");
-        let help = "Authentication duration in seconds by result";
-        let seconds = registry.histogram_vec("authentication_duration_seconds", help, SECONDS);
-        let help = "Authenticated requests by user name, as far as it is one of a few";
-        let users: Family<Label, Counter> = registry.counter_vec("authenticated_user_requests", help);
+        let counts = registry.counter_vec(Desc::counter(
+            "authentication_attempts",
+            &["result"],
+            "[ALPHA] Counter of authenticated attempts.",
+        ));
+        let seconds = registry.histogram_vec(
+            Desc::histogram(
+                "authentication_duration_seconds",
+                &["result"],
+                "[ALPHA] Authentication duration in seconds broken out by result.",
+            ),
+            SECONDS,
+        );
+        let users: Family<Label, Counter> = registry.counter_vec(Desc::counter(
+            "authenticated_user_requests",
+            &["username"],
+            "[ALPHA] Counter of authenticated requests broken out by username.",
+        ));
         let user = |name| users.get_or_create_owned(&[("username", name)]);
         let attempts = |result| Attempts::new(&counts, &seconds, result);
         Self {
@@ -100,8 +113,12 @@ impl AuthenticationMetrics {
             other: user("other"),
             tokens: TokenCacheMetrics::new(registry),
             certificates: registry.histogram(
-                "apiserver_client_certificate_expiration_seconds",
-                "How much longer client certificates of requests are valid, in seconds",
+                Desc::histogram(
+                    "apiserver_client_certificate_expiration_seconds",
+                    &[],
+                    "[ALPHA] Distribution of the remaining lifetime on the certificate used to \
+                     authenticate a request.",
+                ),
                 CERTIFICATE_SECONDS,
             ),
         }
@@ -155,9 +172,20 @@ impl AuthorizationMetrics {
     /// Registers them; `filter` is `apiserver_request_filter_duration_seconds{filter="authorization"}`.
     #[must_use]
     pub fn new(registry: &Registry, filter: Histogram) -> Self {
-        let counts = registry.counter_vec("authorization_attempts_total", "Authorization attempts by result");
-        let help = "Authorization duration in seconds by result";
-        let seconds = registry.histogram_vec("authorization_duration_seconds", help, SECONDS);
+        let counts = registry.counter_vec(Desc::counter(
+            "authorization_attempts_total",
+            &["result"],
+            "[ALPHA] Counter of authorization attempts broken down by result. It can be \
+             either 'allowed', 'denied', 'no-opinion' or 'error'.",
+        ));
+        let seconds = registry.histogram_vec(
+            Desc::histogram(
+                "authorization_duration_seconds",
+                &["result"],
+                "[ALPHA] Authorization duration in seconds broken out by result.",
+            ),
+            SECONDS,
+        );
         let attempts = |result| Attempts::new(&counts, &seconds, result);
         Self {
             filter,
@@ -189,7 +217,7 @@ mod tests {
     #[test]
     fn callers_are_counted_by_result_and_few_of_them_by_name() {
         let registry = Registry::new();
-        let histogram = registry.histogram("filter_seconds", "Filter", &[1.0]);
+        let histogram = registry.histogram(Desc::histogram("filter_seconds", &[], "Filter"), &[1.0]);
         let metrics = AuthenticationMetrics::new(&registry, histogram);
         for name in ["admin", "me@example.com", "system:anonymous", "alice"] {
             metrics.done(Authenticated::As(name), Duration::from_millis(3));

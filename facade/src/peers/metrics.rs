@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use parking_lot::RwLock;
-use portico_kit::metrics::Registry;
+use portico_kit::metrics::{Desc, Registry};
 use portico_machinery::RequestInfo;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -25,12 +25,19 @@ impl PeerMetrics {
     /// Registers them.
     #[must_use]
     pub fn new(registry: &Registry) -> Self {
-        let help = "Total number of requests that were proxied to a peer kube-apiserver because the local apiserver was not capable \
-                    of serving it, broken down by 'group', 'version', and 'resource' indicating the GVR of the request";
-        let rerouted = registry.counter_vec("apiserver_rerouted_request_total", help);
-        let help = "Total number of errors encountered while syncing discovery information from a peer kube-apiserver";
-        let unread: Family<[(&'static str, &'static str); 1], Counter> =
-            registry.counter_vec("apiserver_peer_discovery_sync_errors_total", help);
+        let rerouted = registry.counter_vec(Desc::counter(
+            "apiserver_rerouted_request_total",
+            &["code", "group", "resource", "version"],
+            "[ALPHA] Total number of requests that were proxied to a peer kube-apiserver \
+             because the local apiserver was not capable of serving it, broken down by \
+             'group', 'version', and 'resource' indicating the GVR of the request",
+        ));
+        let unread: Family<[(&'static str, &'static str); 1], Counter> = registry.counter_vec(Desc::counter(
+            "apiserver_peer_discovery_sync_errors_total",
+            &["type"],
+            "[ALPHA] Total number of errors encountered while syncing discovery \
+             information from a peer kube-apiserver",
+        ));
         Self {
             rerouted,
             series: Arc::default(),

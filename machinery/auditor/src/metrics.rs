@@ -1,7 +1,7 @@
 //! Upstream's metrics of audit.
 
 use portico_audit::Level;
-use portico_kit::metrics::Registry;
+use portico_kit::metrics::{Desc, Registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -22,22 +22,37 @@ pub(super) struct AuditMetrics {
 
 impl AuditMetrics {
     pub(super) fn new(registry: &Registry) -> Self {
-        let help = "Counter of policy levels for audit events (1 per request).";
-        let levels: Family<Label, Counter> = registry.counter_vec("apiserver_audit_level_total", help);
-        let help = "Counter of audit events generated and sent to the audit backend.";
-        let events = registry.counter("apiserver_audit_event_total", help);
-        let help = "Counter of apiserver requests rejected due to an error in audit logging backend.";
-        let rejected = registry.counter("apiserver_audit_requests_rejected_total", help);
-        let help = "Counter of audit events that failed to be audited properly. Plugin identifies the plugin \
-                    affected by the error.";
+        let levels: Family<Label, Counter> = registry.counter_vec(Desc::counter(
+            "apiserver_audit_level_total",
+            &["level"],
+            "[ALPHA] Counter of policy levels for audit events (1 per request).",
+        ));
+        let events = registry.counter(Desc::counter(
+            "apiserver_audit_event_total",
+            &[],
+            "[ALPHA] Counter of audit events generated and sent to the audit backend.",
+        ));
+        let rejected = registry.counter(Desc::counter(
+            "apiserver_audit_requests_rejected_total",
+            &[],
+            "[ALPHA] Counter of apiserver requests rejected due to an error in audit \
+             logging backend.",
+        ));
         Self {
             events,
             rejected,
-            errors: registry.counter_vec("apiserver_audit_error_total", help),
-            waiting: registry.gauge_vec(
+            errors: registry.counter_vec(Desc::counter(
+                "apiserver_audit_error_total",
+                &["plugin"],
+                "[ALPHA] Counter of audit events that failed to be audited properly. Plugin \
+                 identifies the plugin affected by the error.",
+            )),
+            waiting: registry.gauge_vec(Desc::gauge(
                 "portico_audit_waiting_events",
-                "Audit events in the blocking modes that wait for the backend, or for room to wait for it.",
-            ),
+                &["plugin"],
+                "Audit events in the blocking modes that wait for the backend or for space in \
+                 its queue",
+            )),
             levels: Level::ALL.map(|level| levels.get_or_create_owned(&[("level", level.as_str())])),
         }
     }

@@ -1,5 +1,5 @@
-//! Upstream's `apiserver_flowcontrol_*`, read off the levels when somebody asks. Two dispatchers of one process differ in what
-//! their metrics begin with.
+//! Metrics `apiserver_flowcontrol_*` of kube-apiserver, collected at each scrape. A process with two dispatchers exposes the
+//! metrics of the second under another prefix.
 
 use std::fmt::{Debug, Error, Formatter};
 use std::time::Instant;
@@ -21,12 +21,37 @@ use crate::utilization::UtilizationDump;
 /// A level's or schema's figure.
 type Labels<'a> = Vec<(&'static str, &'a str)>;
 
-/// See the module.
+/// Prefix of the names in the descriptions below.
+const PREFIX: &str = "apiserver_flowcontrol";
+
+/// Collector for the metrics of one dispatcher.
 pub struct FlowMetrics {
-    /// Whose.
+    /// Dispatcher to read.
     pub dispatcher: Dispatcher,
-    /// What all names begin with: `apiserver_flowcontrol`.
+    /// Prefix of all names: `apiserver_flowcontrol`, or another one for a second dispatcher.
     pub prefix: &'static str,
+}
+
+/// Name, type, labels and help text of a metric family; docs/reference/metrics.md lists them.
+#[derive(Clone, Copy)]
+struct Desc {
+    name: &'static str,
+    kind: MetricType,
+    help: &'static str,
+}
+
+impl Desc {
+    const fn counter(name: &'static str, _labels: &[&str], help: &'static str) -> Self {
+        Self { name, kind: MetricType::Counter, help }
+    }
+
+    const fn gauge(name: &'static str, _labels: &[&str], help: &'static str) -> Self {
+        Self { name, kind: MetricType::Gauge, help }
+    }
+
+    const fn histogram(name: &'static str, _labels: &[&str], help: &'static str) -> Self {
+        Self { name, kind: MetricType::Histogram, help }
+    }
 }
 
 impl Debug for FlowMetrics {
@@ -47,9 +72,14 @@ impl Collector for FlowMetrics {
         page.over_time()?;
         page.reads_and_writes(&self.dispatcher)?;
         let fair = ConstGauge::new(self.dispatcher.fair_fraction());
-        let help = "Fair fraction of the seats for each priority level that can use them";
-        let name = page.full("seat_fair_frac");
-        fair.encode(page.encoder.encode_descriptor(&name, help, None, MetricType::Gauge)?)
+        let desc = Desc::gauge(
+            "apiserver_flowcontrol_seat_fair_frac",
+            &[],
+            "[ALPHA] Fair fraction of server's concurrency to allocate to each priority \
+             level that can use it",
+        );
+        let name = page.full(desc);
+        fair.encode(page.encoder.encode_descriptor(&name, desc.help, None, desc.kind)?)
     }
 }
 
@@ -60,27 +90,96 @@ struct Page<'e, 'l> {
 }
 
 impl Page<'_, '_> {
-    fn full(&self, name: &str) -> String {
-        format!("{}_{name}", self.prefix)
+    /// Name of a family with the prefix of this page, without the `_total` that the library appends.
+    fn full(&self, desc: Desc) -> String {
+        desc.name.trim_end_matches("_total").replacen(PREFIX, self.prefix, 1)
     }
 
     fn of_levels(&mut self) -> Result<(), Error> {
-        self.level("nominal_limit_seats", "Seats of each priority level by its shares", |l| {
-            l.limits.nominal.into()
-        })?;
-        self.level("lower_limit_seats", "Seats that each priority level keeps", |l| l.limits.min.into())?;
-        self.level("upper_limit_seats", "Seats of each priority level at most", |l| l.limits.max.into())?;
-        self.level("current_limit_seats", "Seats of each priority level now", |l| l.limits.current.into())?;
-        self.level("demand_seats_high_watermark", "Most seats wanted in the last period", |l| {
-            l.demand.high_watermark.into()
-        })?;
-        self.level("demand_seats_average", "Seats wanted in the last period on average", |l| {
-            l.demand.average
-        })?;
-        self.level("demand_seats_stdev", "Their standard deviation", |l| l.demand.deviation)?;
-        self.level("demand_seats_smoothed", "Seats wanted as known for longer", |l| l.demand.smoothed)?;
-        self.level("target_seats", "Seats that each priority level should have", |l| l.target)?;
-        self.level("current_r", "Virtual time of each priority level", |l| l.virtual_time.as_f64())
+        self.level(
+            Desc::gauge(
+                "apiserver_flowcontrol_nominal_limit_seats",
+                &["priority_level"],
+                "[BETA] Nominal number of execution seats configured for each priority level",
+            ),
+            |l| l.limits.nominal.into(),
+        )?;
+        self.level(
+            Desc::gauge(
+                "apiserver_flowcontrol_lower_limit_seats",
+                &["priority_level"],
+                "[ALPHA] Configured lower bound on number of execution seats available to each \
+                 priority level",
+            ),
+            |l| l.limits.min.into(),
+        )?;
+        self.level(
+            Desc::gauge(
+                "apiserver_flowcontrol_upper_limit_seats",
+                &["priority_level"],
+                "[ALPHA] Configured upper bound on number of execution seats available to each \
+                 priority level",
+            ),
+            |l| l.limits.max.into(),
+        )?;
+        self.level(
+            Desc::gauge(
+                "apiserver_flowcontrol_current_limit_seats",
+                &["priority_level"],
+                "[ALPHA] current derived number of execution seats available to each priority \
+                 level",
+            ),
+            |l| l.limits.current.into(),
+        )?;
+        self.level(
+            Desc::gauge(
+                "apiserver_flowcontrol_demand_seats_high_watermark",
+                &["priority_level"],
+                "[ALPHA] High watermark, over last adjustment period, of demand_seats",
+            ),
+            |l| l.demand.high_watermark.into(),
+        )?;
+        self.level(
+            Desc::gauge(
+                "apiserver_flowcontrol_demand_seats_average",
+                &["priority_level"],
+                "[ALPHA] Time-weighted average, over last adjustment period, of demand_seats",
+            ),
+            |l| l.demand.average,
+        )?;
+        self.level(
+            Desc::gauge(
+                "apiserver_flowcontrol_demand_seats_stdev",
+                &["priority_level"],
+                "[ALPHA] Time-weighted standard deviation, over last adjustment period, of \
+                 demand_seats",
+            ),
+            |l| l.demand.deviation,
+        )?;
+        self.level(
+            Desc::gauge(
+                "apiserver_flowcontrol_demand_seats_smoothed",
+                &["priority_level"],
+                "[ALPHA] Smoothed seat demands",
+            ),
+            |l| l.demand.smoothed,
+        )?;
+        self.level(
+            Desc::gauge(
+                "apiserver_flowcontrol_target_seats",
+                &["priority_level"],
+                "[ALPHA] Seat allocation targets",
+            ),
+            |l| l.target,
+        )?;
+        self.level(
+            Desc::gauge(
+                "apiserver_flowcontrol_current_r",
+                &["priority_level"],
+                "[ALPHA] R(time of last change)",
+            ),
+            |l| l.virtual_time.as_f64(),
+        )
     }
 
     /// Of levels from whose queues a request has been let run.
@@ -88,15 +187,48 @@ impl Page<'_, '_> {
         let marks: Vec<(&str, DispatchMarks)> =
             self.levels.iter().filter_map(|l| Some((l.name.as_str(), l.last_dispatch?))).collect();
         type Figures = fn(&DispatchMarks) -> [SeatSeconds; 2];
-        let figures: [(&str, &str, bool, Figures); 4] = [
-            ("dispatch_r", "Virtual time of the last dispatch", false, |m| [m.virtual_time; 2]),
-            ("latest_s", "When the last dispatch was to be, in virtual time", false, |m| [m.latest; 2]),
-            ("next_s_bounds", "First and last virtual time of a queue's next dispatch", true, |m| m.bounds),
-            ("next_discounted_s_bounds", "The same less what is under way", true, |m| m.discounted_bounds),
+        let figures: [(Desc, bool, Figures); 4] = [
+            (
+                Desc::gauge(
+                    "apiserver_flowcontrol_dispatch_r",
+                    &["priority_level"],
+                    "[ALPHA] R(time of last dispatch)",
+                ),
+                false,
+                |m| [m.virtual_time; 2],
+            ),
+            (
+                Desc::gauge(
+                    "apiserver_flowcontrol_latest_s",
+                    &["priority_level"],
+                    "[ALPHA] S(most recently dispatched request)",
+                ),
+                false,
+                |m| [m.latest; 2],
+            ),
+            (
+                Desc::gauge(
+                    "apiserver_flowcontrol_next_s_bounds",
+                    &["bound", "priority_level"],
+                    "[ALPHA] min and max, over queues, of S(oldest waiting request in queue)",
+                ),
+                true,
+                |m| m.bounds,
+            ),
+            (
+                Desc::gauge(
+                    "apiserver_flowcontrol_next_discounted_s_bounds",
+                    &["bound", "priority_level"],
+                    "[ALPHA] min and max, over queues, of S(oldest waiting request in queue) - \
+                     estimated work in progress",
+                ),
+                true,
+                |m| m.discounted_bounds,
+            ),
         ];
-        for (name, help, bounds, of) in figures {
-            let name = self.full(name);
-            let mut family = self.encoder.encode_descriptor(&name, help, None, MetricType::Gauge)?;
+        for (desc, bounds, of) in figures {
+            let name = self.full(desc);
+            let mut family = self.encoder.encode_descriptor(&name, desc.help, None, desc.kind)?;
             for (level, marks) in &marks {
                 let named = ["min", "max"].into_iter().zip(of(marks)).take(if bounds { 2 } else { 1 });
                 for (bound, figure) in named {
@@ -111,23 +243,51 @@ impl Page<'_, '_> {
 
     /// Ratios of levels: each nanosecond is an observation.
     fn over_time(&mut self) -> Result<(), Error> {
-        let name = "priority_level_request_utilization";
-        self.ratios(name, "Requests that wait or run, of those that may", |used| {
-            vec![(Some(("phase", "waiting")), &used.waiting), (Some(("phase", "executing")), &used.executing)]
-        })?;
-        let name = "priority_level_seat_utilization";
-        self.ratios(name, "Seats that are taken, of those that there are", |used| {
-            vec![(Some(("phase", "executing")), &used.seats)]
-        })?;
-        self.ratios("demand_seats", "Seats that could be used, of those that there are", |used| {
-            vec![(None, &used.demand)]
-        })
+        self.ratios(
+            Desc::histogram(
+                "apiserver_flowcontrol_priority_level_request_utilization",
+                &["phase", "priority_level"],
+                "[ALPHA] Observations, at the end of every nanosecond, of number of requests \
+                 (as a fraction of the relevant limit) waiting or in any stage of execution \
+                 (but only initial stage for WATCHes)",
+            ),
+            |used| {
+                vec![
+                    (Some(("phase", "waiting")), &used.waiting),
+                    (Some(("phase", "executing")), &used.executing),
+                ]
+            },
+        )?;
+        self.ratios(
+            Desc::histogram(
+                "apiserver_flowcontrol_priority_level_seat_utilization",
+                &["phase", "priority_level"],
+                "[ALPHA] Observations, at the end of every nanosecond, of utilization of seats \
+                 for any stage of execution (but only initial stage for WATCHes)",
+            ),
+            |used| vec![(Some(("phase", "executing")), &used.seats)],
+        )?;
+        self.ratios(
+            Desc::histogram(
+                "apiserver_flowcontrol_demand_seats",
+                &["priority_level"],
+                "[ALPHA] Observations, at the end of every nanosecond, of (the number of seats \
+                 each priority level could use) / (nominal number of seats for that level)",
+            ),
+            |used| vec![(None, &used.demand)],
+        )
     }
 
     fn reads_and_writes(&mut self, flow: &Dispatcher) -> Result<(), Error> {
-        let (name, help) =
-            (self.full("read_vs_write_current_requests"), "Requests that wait or run, of those that may");
-        let mut family = self.encoder.encode_descriptor(&name, help, None, MetricType::Histogram)?;
+        let desc = Desc::histogram(
+            "apiserver_flowcontrol_read_vs_write_current_requests",
+            &["phase", "request_kind"],
+            "[ALPHA] Observations, at the end of every nanosecond, of the number of \
+             requests (as a fraction of the relevant limit) waiting or in regular stage of \
+             execution",
+        );
+        let name = self.full(desc);
+        let mut family = self.encoder.encode_descriptor(&name, desc.help, None, desc.kind)?;
         for (phase, phase_name) in [(Phase::Waiting, "waiting"), (Phase::Executing, "executing")] {
             for (kind, kind_name) in [(Kind::ReadOnly, "readOnly"), (Kind::Mutating, "mutating")] {
                 let labels = [("phase", phase_name), ("request_kind", kind_name)];
@@ -139,12 +299,11 @@ impl Page<'_, '_> {
 
     fn ratios(
         &mut self,
-        name: &str,
-        help: &str,
+        desc: Desc,
         figures: impl Fn(&UtilizationDump) -> Vec<(Label, &Histogram)>,
     ) -> Result<(), Error> {
-        let name = self.full(name);
-        let mut family = self.encoder.encode_descriptor(&name, help, None, MetricType::Histogram)?;
+        let name = self.full(desc);
+        let mut family = self.encoder.encode_descriptor(&name, desc.help, None, desc.kind)?;
         for level in self.levels {
             for (label, histogram) in figures(&level.utilization) {
                 let labels: Labels<'_> =
@@ -156,52 +315,135 @@ impl Page<'_, '_> {
     }
 
     fn of_schemas(&mut self) -> Result<(), Error> {
-        self.schema("current_inqueue_requests", "Requests that wait in queues", |c| c.waiting)?;
-        self.schema("current_inqueue_seats", "Seats that requests in queues want", |c| c.waiting_seats)?;
-        self.schema("current_executing_requests", "Requests that run", |c| c.executing)?;
-        self.schema("current_executing_seats", "Seats that are taken", |c| c.executing_seats)
+        self.schema(
+            Desc::gauge(
+                "apiserver_flowcontrol_current_inqueue_requests",
+                &["flow_schema", "priority_level"],
+                "[BETA] Number of requests currently pending in queues of the API Priority and \
+                 Fairness subsystem",
+            ),
+            |c| c.waiting,
+        )?;
+        self.schema(
+            Desc::gauge(
+                "apiserver_flowcontrol_current_inqueue_seats",
+                &["flow_schema", "priority_level"],
+                "[ALPHA] Number of seats currently pending in queues of the API Priority and \
+                 Fairness subsystem",
+            ),
+            |c| c.waiting_seats,
+        )?;
+        self.schema(
+            Desc::gauge(
+                "apiserver_flowcontrol_current_executing_requests",
+                &["flow_schema", "priority_level"],
+                "[BETA] Number of requests in initial (for a WATCH) or any (for a non-WATCH) \
+                 execution stage in the API Priority and Fairness subsystem",
+            ),
+            |c| c.executing,
+        )?;
+        self.schema(
+            Desc::gauge(
+                "apiserver_flowcontrol_current_executing_seats",
+                &["flow_schema", "priority_level"],
+                "[BETA] Concurrency (number of seats) occupied by the currently executing \
+                 (initial stage for a WATCH, any stage otherwise) requests in the API Priority \
+                 and Fairness subsystem",
+            ),
+            |c| c.executing_seats,
+        )
     }
 
     fn of_requests(&mut self) -> Result<(), Error> {
-        self.counters("dispatched_requests", "Requests that were let run", |counts| {
-            vec![(None, counts.dispatched)].into_iter().filter(|(_, count)| *count > 0).collect()
-        })?;
-        self.counters("rejected_requests", "Requests that were rejected", |counts| {
-            let reasons = Reason::ALL.into_iter().zip(counts.rejected);
-            let some = reasons.filter(|(_, count)| *count > 0);
-            some.map(|(reason, count)| (Some(("reason", reason.as_str())), count)).collect()
-        })?;
         self.counters(
-            "request_dispatch_no_accommodation",
-            "Times that the next request found too few seats",
+            Desc::counter(
+                "apiserver_flowcontrol_dispatched_requests_total",
+                &["flow_schema", "priority_level"],
+                "[BETA] Number of requests executed by API Priority and Fairness subsystem",
+            ),
+            |counts| vec![(None, counts.dispatched)].into_iter().filter(|(_, count)| *count > 0).collect(),
+        )?;
+        self.counters(
+            Desc::counter(
+                "apiserver_flowcontrol_rejected_requests_total",
+                &["flow_schema", "priority_level", "reason"],
+                "[BETA] Number of requests rejected by API Priority and Fairness subsystem",
+            ),
+            |counts| {
+                let reasons = Reason::ALL.into_iter().zip(counts.rejected);
+                let some = reasons.filter(|(_, count)| *count > 0);
+                some.map(|(reason, count)| (Some(("reason", reason.as_str())), count)).collect()
+            },
+        )?;
+        self.counters(
+            Desc::counter(
+                "apiserver_flowcontrol_request_dispatch_no_accommodation_total",
+                &["flow_schema", "priority_level"],
+                "[ALPHA] Number of times a dispatch attempt resulted in a non accommodation \
+                 due to lack of available seats",
+            ),
             |counts| {
                 vec![(None, counts.no_accommodation)].into_iter().filter(|(_, count)| *count > 0).collect()
             },
         )?;
-        let name = "request_wait_duration_seconds";
-        self.histograms(name, "Time that requests waited in queues", |counts| {
-            vec![
-                (Some(("execute", "true")), &counts.wait_served),
-                (Some(("execute", "false")), &counts.wait_rejected),
-            ]
-        })?;
-        self.histograms("request_execution_seconds", "Time that requests ran", |counts| {
-            vec![
-                (Some(("type", "regular")), &counts.execution),
-                (Some(("type", "watch")), &counts.watch_execution),
-            ]
-        })?;
-        let name = "request_queue_length_after_enqueue";
-        self.histograms(name, "Length of queues that requests joined", |c| vec![(None, &c.queue_length)])?;
-        self.histograms("work_estimated_seats", "Seats that requests were taken to need", |c| {
-            vec![(None, &c.seats)]
-        })?;
-        self.histograms("watch_count_samples", "Watches that would see writes", |c| vec![(None, &c.watches)])
+        self.histograms(
+            Desc::histogram(
+                "apiserver_flowcontrol_request_wait_duration_seconds",
+                &["execute", "flow_schema", "priority_level"],
+                "[BETA] Length of time a request spent waiting in its queue",
+            ),
+            |counts| {
+                vec![
+                    (Some(("execute", "true")), &counts.wait_served),
+                    (Some(("execute", "false")), &counts.wait_rejected),
+                ]
+            },
+        )?;
+        self.histograms(
+            Desc::histogram(
+                "apiserver_flowcontrol_request_execution_seconds",
+                &["flow_schema", "priority_level", "type"],
+                "[ALPHA] Duration of initial stage (for a WATCH) or any (for a non-WATCH) \
+                 stage of request execution in the API Priority and Fairness subsystem",
+            ),
+            |counts| {
+                vec![
+                    (Some(("type", "regular")), &counts.execution),
+                    (Some(("type", "watch")), &counts.watch_execution),
+                ]
+            },
+        )?;
+        self.histograms(
+            Desc::histogram(
+                "apiserver_flowcontrol_request_queue_length_after_enqueue",
+                &["flow_schema", "priority_level"],
+                "[ALPHA] Length of queue in the API Priority and Fairness subsystem, as seen \
+                 by each request after it is enqueued",
+            ),
+            |c| vec![(None, &c.queue_length)],
+        )?;
+        self.histograms(
+            Desc::histogram(
+                "apiserver_flowcontrol_work_estimated_seats",
+                &["flow_schema", "priority_level"],
+                "[ALPHA] Number of estimated seats (maximum of initial and final seats) \
+                 associated with requests in API Priority and Fairness",
+            ),
+            |c| vec![(None, &c.seats)],
+        )?;
+        self.histograms(
+            Desc::histogram(
+                "apiserver_flowcontrol_watch_count_samples",
+                &["flow_schema", "priority_level"],
+                "[ALPHA] count of watchers for mutating requests in API Priority and Fairness",
+            ),
+            |c| vec![(None, &c.watches)],
+        )
     }
 
-    fn level(&mut self, name: &str, help: &str, figure: fn(&LevelDump) -> f64) -> Result<(), Error> {
-        let name = self.full(name);
-        let mut family = self.encoder.encode_descriptor(&name, help, None, MetricType::Gauge)?;
+    fn level(&mut self, desc: Desc, figure: fn(&LevelDump) -> f64) -> Result<(), Error> {
+        let name = self.full(desc);
+        let mut family = self.encoder.encode_descriptor(&name, desc.help, None, desc.kind)?;
         for level in self.levels {
             let labels = [("priority_level", level.name.as_str())];
             ConstGauge::new(figure(level)).encode(family.encode_family(&labels)?)?;
@@ -209,9 +451,9 @@ impl Page<'_, '_> {
         Ok(())
     }
 
-    fn schema(&mut self, name: &str, help: &str, figure: fn(&Counts) -> u32) -> Result<(), Error> {
-        let name = self.full(name);
-        let mut family = self.encoder.encode_descriptor(&name, help, None, MetricType::Gauge)?;
+    fn schema(&mut self, desc: Desc, figure: fn(&Counts) -> u32) -> Result<(), Error> {
+        let name = self.full(desc);
+        let mut family = self.encoder.encode_descriptor(&name, desc.help, None, desc.kind)?;
         for (level, counts) in each(self.levels) {
             let labels = labels(level, counts, None);
             ConstGauge::new(i64::from(figure(counts))).encode(family.encode_family(&labels)?)?;
@@ -219,14 +461,9 @@ impl Page<'_, '_> {
         Ok(())
     }
 
-    fn counters(
-        &mut self,
-        name: &str,
-        help: &str,
-        figures: impl Fn(&Counts) -> Vec<(Label, u64)>,
-    ) -> Result<(), Error> {
-        let name = self.full(name);
-        let mut family = self.encoder.encode_descriptor(&name, help, None, MetricType::Counter)?;
+    fn counters(&mut self, desc: Desc, figures: impl Fn(&Counts) -> Vec<(Label, u64)>) -> Result<(), Error> {
+        let name = self.full(desc);
+        let mut family = self.encoder.encode_descriptor(&name, desc.help, None, desc.kind)?;
         for (level, counts) in each(self.levels) {
             for (label, figure) in figures(counts) {
                 let labels = labels(level, counts, label);
@@ -238,12 +475,11 @@ impl Page<'_, '_> {
 
     fn histograms(
         &mut self,
-        name: &str,
-        help: &str,
+        desc: Desc,
         figures: impl Fn(&Counts) -> Vec<(Label, &Histogram)>,
     ) -> Result<(), Error> {
-        let name = self.full(name);
-        let mut family = self.encoder.encode_descriptor(&name, help, None, MetricType::Histogram)?;
+        let name = self.full(desc);
+        let mut family = self.encoder.encode_descriptor(&name, desc.help, None, desc.kind)?;
         for (level, counts) in each(self.levels) {
             for (label, histogram) in figures(counts).into_iter().filter(|(_, h)| !h.is_empty()) {
                 let labels = labels(level, counts, label);

@@ -19,7 +19,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
 use crate::lifecycle::Signal;
-use crate::metrics::Registry;
+use crate::metrics::{Desc, Registry};
 
 /// Why a check was refused.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -84,9 +84,16 @@ impl Health {
 
     /// Counts results as `kubernetes_healthcheck` and `kubernetes_healthchecks_total`.
     pub fn expose(&self, registry: &Registry) {
-        let current =
-            registry.gauge_vec("kubernetes_healthcheck", "The result of the last run of a health check");
-        let total = registry.counter_vec("kubernetes_healthchecks_total", "The results of all health checks");
+        let current = registry.gauge_vec(Desc::gauge(
+            "kubernetes_healthcheck",
+            &["name", "type"],
+            "[STABLE] This metric records the result of a single healthcheck.",
+        ));
+        let total = registry.counter_vec(Desc::counter(
+            "kubernetes_healthchecks_total",
+            &["name", "status", "type"],
+            "[STABLE] This metric records the results of all healthcheck.",
+        ));
         *self.inner.sli.write() = Some(Sli { current, total });
     }
 

@@ -20,7 +20,7 @@ use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 use tokio::net::TcpListener;
 
 use crate::connection_runtimes::ConnectionRuntimes;
-use crate::metrics::Registry;
+use crate::metrics::{Desc, Registry};
 use crate::platform;
 use crate::tls::ServerTls;
 
@@ -91,12 +91,17 @@ pub struct ListenerMetrics {
 impl ListenerMetrics {
     /// Registers both for the listener named `name`.
     pub fn new(registry: &Registry, name: &'static str) -> Self {
-        let connections = registry.gauge_vec("portico_listener_connections", "Connections that are up");
+        let connections = registry.gauge_vec(Desc::gauge(
+            "portico_listener_connections",
+            &["listener"],
+            "Open connections of a listener",
+        ));
         Self {
-            handshake_errors: registry.counter(
+            handshake_errors: registry.counter(Desc::counter(
                 "apiserver_tls_handshake_errors_total",
-                "Connections dropped for a TLS handshake error",
-            ),
+                &[],
+                "[ALPHA] Number of requests dropped with 'TLS handshake error from' error",
+            )),
             connections: connections.get_or_create_owned(&[("listener", name.to_owned())]),
         }
     }

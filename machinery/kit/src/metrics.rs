@@ -1,16 +1,18 @@
-//! One registry for all metrics of a process, exposed under exactly the names that upstream uses.
+//! Registry for all metrics of a process, exposed under the names that kube-apiserver uses.
 //!
-//! Modules ask for a family by its full upstream name; asking twice gives the same family, so that both
-//! halves of an all-in-one process may register. It must not know HTTP, nor what is counted.
+//! Modules register a family by its [`Desc`]; registering a name twice returns the same family, so that both halves of an
+//! all-in-one process can register it. Does not depend on HTTP or on what the metrics count.
 
 mod choice;
 mod constants;
+mod desc;
 mod histogram;
 mod process;
 mod summary;
 mod text;
 
 pub use choice::MetricChoice;
+pub use desc::Desc;
 pub use histogram::Histogram;
 pub use process::{process_started, resident_bytes};
 pub use summary::{Summary, SummaryVec};
@@ -31,10 +33,17 @@ use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Metric, Registry as Inner};
 
-/// How many metrics are hidden.
-const HIDDEN: &str = "hidden_metrics_total";
-/// How many observations had a value that [`MetricChoice`] does not allow; known when all are written.
-const UNEXPECTED: &str = "cardinality_enforcement_unexpected_categorizations_total";
+/// Number of hidden metrics.
+const HIDDEN: Desc = Desc::counter("hidden_metrics_total", &[], "[BETA] The count of hidden metrics.");
+/// Number of observations with a label value that [`MetricChoice`] does not allow; computed when all metrics are encoded.
+const UNEXPECTED: Desc = Desc::counter(
+    "cardinality_enforcement_unexpected_categorizations_total",
+    &[],
+    "[ALPHA] The count of unexpected categorizations during cardinality \
+     enforcement.",
+);
+/// Number of metrics that [`MetricChoice`] disables.
+const DISABLED: Desc = Desc::counter("disabled_metrics_total", &[], "[BETA] The count of disabled metrics.");
 
 /// What a label set must be; `[(&'static str, String); N]` is one.
 pub trait Labels: Clone + Hash + Eq + EncodeLabelSet + Debug + Send + Sync + 'static {}
@@ -83,9 +92,9 @@ impl Registry {
     pub fn of_process(choice: MetricChoice) -> Self {
         let registry = Self { choice: Arc::new(choice), ..Self::default() };
         registry.collector(Box::new(process::ProcessCollector::new()));
-        registry.counter(HIDDEN, "Metrics that are hidden before they go");
-        registry.counter(UNEXPECTED, "Observations with a label's value that is not allowed");
-        let disabled = registry.counter("disabled_metrics_total", "Metrics that are disabled");
+        registry.counter(HIDDEN);
+        registry.counter(UNEXPECTED);
+        let disabled = registry.counter(DISABLED);
         disabled.inc_by(registry.choice.disabled.len().try_into().unwrap_or(u64::MAX));
         registry
     }
@@ -100,75 +109,65 @@ impl Registry {
         Self { choice: self.choice.clone(), ..Self::default() }
     }
 
-    /// What `metric` counts under a name that upstream hides since it deprecated it: there when hidden ones are shown.
-    pub fn hidden<M: Metric + Clone>(&self, name: &str, deprecated: &str, help: &str, metric: M) {
-        self.counter(HIDDEN, "").inc();
+    /// Exposes `metric` under a further name, which upstream deprecated in the release `deprecated` and hides: only if hidden
+    /// metrics are shown.
+    pub fn hidden<M: Metric + Clone>(&self, desc: Desc, deprecated: &str, metric: M) {
+        self.counter(HIDDEN).inc();
         if self.choice.show_hidden {
-            let help = format!("(Deprecated since {deprecated}) {help}");
-            self.get_or_register(name, name, &help, || metric.clone());
+            let help = format!("(Deprecated since {deprecated}) {}", desc.help);
+            self.get_or_register_as(desc.name, desc.base(), &help, || metric.clone());
         }
     }
 
-    /// A gauge of what never changes: one series a row.
-    pub fn constants(
-        &self,
-        name: &'static str,
-        help: &'static str,
-        labels: [&'static str; 2],
-        rows: Vec<constants::Row>,
-    ) {
-        self.collector(Box::new(constants::Constants { name, help, labels, rows }));
+    /// Registers a gauge with constant values: one series for each row, with two labels.
+    pub fn constants(&self, desc: Desc, rows: Vec<constants::Row>) {
+        self.collector(Box::new(constants::Constants { desc, rows }));
     }
 
-    /// Counters by label set. `name` is the full exposed name, with or without `_total`.
-    pub fn counter_vec<L: Labels>(&self, name: &str, help: &str) -> Family<L, Counter> {
-        self.named_counter(name);
-        self.get_or_register(name, name.strip_suffix("_total").unwrap_or(name), help, Family::default)
+    /// Counters by label set.
+    pub fn counter_vec<L: Labels>(&self, desc: Desc) -> Family<L, Counter> {
+        self.named_counter(desc.name);
+        self.get_or_register(desc, Family::default)
     }
 
     /// One counter.
-    pub fn counter(&self, name: &str, help: &str) -> Counter {
-        self.named_counter(name);
-        self.get_or_register(name, name.strip_suffix("_total").unwrap_or(name), help, Counter::default)
+    pub fn counter(&self, desc: Desc) -> Counter {
+        self.named_counter(desc.name);
+        self.get_or_register(desc, Counter::default)
     }
 
     /// Gauges by label set.
-    pub fn gauge_vec<L: Labels>(&self, name: &str, help: &str) -> Family<L, Gauge> {
-        self.get_or_register(name, name, help, Family::default)
+    pub fn gauge_vec<L: Labels>(&self, desc: Desc) -> Family<L, Gauge> {
+        self.get_or_register(desc, Family::default)
     }
 
     /// One gauge.
-    pub fn gauge(&self, name: &str, help: &str) -> Gauge {
-        self.get_or_register(name, name, help, Gauge::default)
+    pub fn gauge(&self, desc: Desc) -> Gauge {
+        self.get_or_register(desc, Gauge::default)
     }
 
     /// Gauges of floats by label set.
-    pub fn float_gauge_vec<L: Labels>(&self, name: &str, help: &str) -> Family<L, FloatGauge> {
-        self.get_or_register(name, name, help, Family::default)
+    pub fn float_gauge_vec<L: Labels>(&self, desc: Desc) -> Family<L, FloatGauge> {
+        self.get_or_register(desc, Family::default)
     }
 
     /// Histograms by label set.
-    pub fn histogram_vec<L: Labels>(
-        &self,
-        name: &str,
-        help: &str,
-        buckets: &'static [f64],
-    ) -> HistogramVec<L> {
-        self.get_or_register(name, name, help, || Family::new_with_constructor(Buckets(buckets)))
+    pub fn histogram_vec<L: Labels>(&self, desc: Desc, buckets: &'static [f64]) -> HistogramVec<L> {
+        self.get_or_register(desc, || Family::new_with_constructor(Buckets(buckets)))
     }
 
     /// One histogram.
-    pub fn histogram(&self, name: &str, help: &str, buckets: &'static [f64]) -> Histogram {
-        self.get_or_register(name, name, help, || Buckets(buckets).new_metric())
+    pub fn histogram(&self, desc: Desc, buckets: &'static [f64]) -> Histogram {
+        self.get_or_register(desc, || Buckets(buckets).new_metric())
     }
 
-    /// Summaries by label set, whose quantiles are of the values of at most `max_age`.
-    pub fn summary_vec<L: Labels>(&self, name: &str, help: &str, max_age: Duration) -> SummaryVec<L> {
-        self.inner.lock().summaries.insert(name.to_owned());
-        self.get_or_register(name, name, help, || SummaryVec::new(max_age))
+    /// Summaries by label set; quantiles cover values of at most `max_age`.
+    pub fn summary_vec<L: Labels>(&self, desc: Desc, max_age: Duration) -> SummaryVec<L> {
+        self.inner.lock().summaries.insert(desc.name.to_owned());
+        self.get_or_register(desc, || SummaryVec::new(max_age))
     }
 
-    /// A collector that is asked at each scrape.
+    /// Registers a collector, which is called at each scrape.
     pub fn collector(&self, collector: Box<dyn Collector>) {
         self.inner.lock().registry.register_collector(collector);
     }
@@ -183,8 +182,11 @@ impl Registry {
         text::type_summaries(&mut text, &state.summaries);
         if !self.choice.is_everything() {
             let (chosen, unexpected) = self.choice.apply(&text, &state.bare);
-            text =
-                chosen.replacen(&format!("\n{UNEXPECTED} 0\n"), &format!("\n{UNEXPECTED} {unexpected}\n"), 1);
+            text = chosen.replacen(
+                &format!("\n{} 0\n", UNEXPECTED.name),
+                &format!("\n{} {unexpected}\n", UNEXPECTED.name),
+                1,
+            );
         }
         match format {
             Format::OpenMetrics => text,
@@ -198,7 +200,11 @@ impl Registry {
         }
     }
 
-    pub(crate) fn get_or_register<M: Metric + Clone>(
+    pub(crate) fn get_or_register<M: Metric + Clone>(&self, desc: Desc, make: impl Fn() -> M) -> M {
+        self.get_or_register_as(desc.name, desc.base(), desc.help, make)
+    }
+
+    fn get_or_register_as<M: Metric + Clone>(
         &self,
         name: &str,
         base: &str,
@@ -214,7 +220,8 @@ impl Registry {
             });
         }
         let metric = make();
-        state.registry.register(base, help, metric.clone());
+        // The registry appends a period.
+        state.registry.register(base, help.strip_suffix('.').unwrap_or(help), metric.clone());
         state.known.insert(name.to_owned(), Box::new(metric.clone()));
         metric
     }
@@ -227,7 +234,10 @@ mod tests {
     #[test]
     fn what_never_changes_is_a_series_a_row() {
         let registry = Registry::new();
-        registry.constants("x_enabled", "X", ["name", "stage"], vec![(["A", "BETA"], 1), (["B", ""], 0)]);
+        registry.constants(
+            Desc::gauge("x_enabled", &["name", "stage"], "X"),
+            vec![(["A", "BETA"], 1), (["B", ""], 0)],
+        );
         let text = registry.encode(Format::Text);
         assert!(
             text.contains("x_enabled{name=\"A\",stage=\"BETA\"} 1\nx_enabled{name=\"B\",stage=\"\"} 0\n"),
@@ -240,11 +250,17 @@ mod tests {
     #[test]
     fn names_are_exposed_exactly_as_asked_for() {
         let registry = Registry::new();
-        let total = registry.counter_vec::<Name>("aggregator_unavailable_apiservice_total", "Transitions");
+        let total = registry.counter_vec::<Name>(Desc::counter(
+            "aggregator_unavailable_apiservice_total",
+            &["name"],
+            "Transitions",
+        ));
         total.get_or_create(&[("name", "v1.a".to_owned())]).inc();
-        registry.counter("aggregator_openapi_v2_regeneration_count", "Regenerations").inc();
-        registry.gauge("workqueue_depth", "Depth").set(3);
-        registry.histogram("wait_seconds", "Wait", &[0.1, 1.0]).observe(0.5);
+        registry
+            .counter(Desc::counter("aggregator_openapi_v2_regeneration_count", &[], "Regenerations"))
+            .inc();
+        registry.gauge(Desc::gauge("workqueue_depth", &[], "Depth")).set(3);
+        registry.histogram(Desc::histogram("wait_seconds", &[], "Wait"), &[0.1, 1.0]).observe(0.5);
         let expected = "# HELP aggregator_unavailable_apiservice_total Transitions.\n\
             # TYPE aggregator_unavailable_apiservice_total counter\n\
             aggregator_unavailable_apiservice_total{name=\"v1.a\"} 1\n\
@@ -261,9 +277,9 @@ mod tests {
     #[test]
     fn asking_twice_gives_the_same_metric_and_another_type_is_kept_out() {
         let registry = Registry::new();
-        registry.counter("x_total", "X").inc();
-        registry.counter("x_total", "X").inc();
-        registry.gauge("x_total", "X").set(9);
+        registry.counter(Desc::counter("x_total", &[], "X")).inc();
+        registry.counter(Desc::counter("x_total", &[], "X")).inc();
+        registry.gauge(Desc::gauge("x_total", &[], "X")).set(9);
         let text = registry.encode(Format::Text);
         assert!(text.ends_with("\nx_total 2\n"), "{text}");
     }
@@ -271,7 +287,10 @@ mod tests {
     #[test]
     fn a_summary_is_its_quantiles_its_sum_and_its_count() {
         let registry = Registry::new();
-        let summaries = registry.summary_vec::<Name>("x_seconds_summary", "X", Duration::from_secs(3_600));
+        let summaries = registry.summary_vec::<Name>(
+            Desc::summary("x_seconds_summary", &["name"], "X"),
+            Duration::from_secs(3_600),
+        );
         assert_eq!(registry.encode(Format::Text), "");
         let summary = summaries.get_or_create(&[("name", "a".to_owned())]);
         for value in [1.0, 2.0, 4.0] {
@@ -289,7 +308,7 @@ mod tests {
     #[test]
     fn open_metrics_ends_with_its_mark() {
         let registry = Registry::new();
-        registry.counter("x_total", "X").inc();
+        registry.counter(Desc::counter("x_total", &[], "X")).inc();
         let text = registry.encode(Format::OpenMetrics);
         assert_eq!(text, "# HELP x X.\n# TYPE x counter\nx_total 1\n# EOF\n");
     }

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use portico_kit::metrics::{Histogram, HistogramVec, Registry};
+use portico_kit::metrics::{Desc, Histogram, HistogramVec, Registry};
 use portico_registry::Operation;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -65,33 +65,65 @@ impl Metrics {
         Self {
             steps: Steps::new(registry),
             durations: registry.histogram_vec(
-                "apiserver_admission_webhook_admission_duration_seconds",
-                "Admission webhook latency histogram in seconds, identified by name and broken out for each operation and API resource and type (validate or admit).",
+                Desc::histogram(
+                    "apiserver_admission_webhook_admission_duration_seconds",
+                    &["name", "operation", "rejected", "type"],
+                    "[STABLE] Admission webhook latency histogram in seconds, identified by name \
+                     and broken out for each operation and API resource and type (validate or \
+                     admit).",
+                ),
                 &CALLS,
             ),
-            requests: registry.counter_vec(
+            requests: registry.counter_vec(Desc::counter(
                 "apiserver_admission_webhook_request_total",
-                "Admission webhook request total, identified by name and broken out for each admission type (validating or mutating) and operation.",
-            ),
-            rejections: registry.counter_vec(
+                &["code", "name", "operation", "rejected", "type"],
+                "[ALPHA] Admission webhook request total, identified by name and broken out \
+                 for each admission type (validating or admit) and operation. Additional labels \
+                 specify whether the request was rejected or not and an HTTP status code. Codes \
+                 greater than 600 are truncated to 600, to keep the metrics cardinality \
+                 bounded.",
+            )),
+            rejections: registry.counter_vec(Desc::counter(
                 "apiserver_admission_webhook_rejection_count",
-                "Admission webhook rejection count, identified by name and broken out for each admission type (validating or admit) and operation.",
-            ),
-            failed_open: registry.counter_vec(
+                &["error_type", "name", "operation", "rejection_code", "type"],
+                "[ALPHA] Admission webhook rejection count, identified by name and broken out \
+                 for each admission type (validating or admit) and operation. Additional labels \
+                 specify an error type (calling_webhook_error or apiserver_internal_error if an \
+                 error occurred; no_error otherwise) and optionally a non-zero rejection code \
+                 if the webhook rejects the request with an HTTP status code (honored by the \
+                 apiserver when the code is greater or equal to 400). Codes greater than 600 \
+                 are truncated to 600, to keep the metrics cardinality bounded.",
+            )),
+            failed_open: registry.counter_vec(Desc::counter(
                 "apiserver_admission_webhook_fail_open_count",
-                "Admission webhook fail open count, identified by name and broken out for each admission type (validating or admit).",
-            ),
-            exclusions: registry.counter_vec(
+                &["name", "type"],
+                "[ALPHA] Admission webhook fail open count, identified by name and broken out \
+                 for each admission type (validating or admit).",
+            )),
+            exclusions: registry.counter_vec(Desc::counter(
                 "apiserver_admission_match_condition_exclusions_total",
-                "Admission match condition evaluation exclusions count, identified by name of resource containing the match condition and broken out for each kind containing matchConditions, operation and admission type (validate or admit).",
-            ),
-            condition_errors: registry.counter_vec(
+                &["kind", "name", "operation", "type"],
+                "[ALPHA] Admission match condition evaluation exclusions count, identified by \
+                 name of resource containing the match condition and broken out for each kind \
+                 containing matchConditions (webhook or policy), operation and admission type \
+                 (validate or admit).",
+            )),
+            condition_errors: registry.counter_vec(Desc::counter(
                 "apiserver_admission_match_condition_evaluation_errors_total",
-                "Admission match condition evaluation errors count, identified by name of resource containing the match condition and broken out for each kind containing matchConditions, operation and admission type (validate or admit).",
-            ),
+                &["kind", "name", "operation", "type"],
+                "[ALPHA] Admission match condition evaluation errors count, identified by name \
+                 of resource containing the match condition and broken out for each kind \
+                 containing matchConditions (webhook or policy), operation and admission type \
+                 (validate or admit).",
+            )),
             condition_durations: registry.histogram_vec(
-                "apiserver_admission_match_condition_evaluation_seconds",
-                "Admission match condition evaluation time in seconds, identified by name and broken out for each kind containing matchConditions (webhook or policy), operation and type (validate or admit).",
+                Desc::histogram(
+                    "apiserver_admission_match_condition_evaluation_seconds",
+                    &["kind", "name", "operation", "type"],
+                    "[ALPHA] Admission match condition evaluation time in seconds, identified by \
+                     name and broken out for each kind containing matchConditions (webhook or \
+                     policy), operation and type (validate or admit).",
+                ),
                 &CONDITIONS,
             ),
             policies: PolicyMetrics::new(registry),

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use portico_kit::metrics::{Histogram, HistogramVec, Registry};
+use portico_kit::metrics::{Desc, Histogram, HistogramVec, Registry};
 use portico_policy::Problem;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -77,32 +77,51 @@ impl ErrorType {
 impl PolicyMetrics {
     pub(crate) fn new(registry: &Registry) -> Self {
         Self {
-            validations: registry.counter_vec(
+            validations: registry.counter_vec(Desc::counter(
                 "apiserver_validating_admission_policy_check_total",
-                "Validation admission policy check total, labeled by policy and further identified by binding and enforcement action taken.",
-            ),
+                &["enforcement_action", "error_type", "policy", "policy_binding"],
+                "[BETA] Validation admission policy check total, labeled by policy and further \
+                 identified by binding and enforcement action taken.",
+            )),
             validation_durations: registry.histogram_vec(
-                "apiserver_validating_admission_policy_check_duration_seconds",
-                "Validation admission latency for individual validation expressions in seconds, labeled by policy and further including binding and enforcement action taken.",
+                Desc::histogram(
+                    "apiserver_validating_admission_policy_check_duration_seconds",
+                    &["enforcement_action", "error_type", "policy", "policy_binding"],
+                    "[BETA] Validation admission latency for individual validation expressions in \
+                     seconds, labeled by policy and further including binding and enforcement \
+                     action taken.",
+                ),
                 &CHECKS,
             ),
-            mutations: registry.counter_vec(
+            mutations: registry.counter_vec(Desc::counter(
                 "apiserver_mutating_admission_policy_check_total",
-                "Mutation admission policy check total, labeled by policy and further identified by binding.",
-            ),
+                &["error_type", "policy", "policy_binding"],
+                "[ALPHA] Mutation admission policy check total, labeled by policy and further \
+                 identified by binding.",
+            )),
             mutation_durations: registry.histogram_vec(
-                "apiserver_mutating_admission_policy_check_duration_seconds",
-                "Mutation admission latency for individual mutation expressions in seconds, labeled by policy and binding.",
+                Desc::histogram(
+                    "apiserver_mutating_admission_policy_check_duration_seconds",
+                    &["error_type", "policy", "policy_binding"],
+                    "[ALPHA] Mutation admission latency for individual mutation expressions in \
+                     seconds, labeled by policy and binding.",
+                ),
                 &CHECKS,
             ),
             compilations: registry.histogram(
-                "apiserver_cel_compilation_duration_seconds",
-                "CEL compilation time in seconds.",
+                Desc::histogram(
+                    "apiserver_cel_compilation_duration_seconds",
+                    &[],
+                    "[BETA] CEL compilation time in seconds.",
+                ),
                 &EXPRESSIONS,
             ),
             evaluations: registry.histogram(
-                "apiserver_cel_evaluation_duration_seconds",
-                "CEL evaluation time in seconds.",
+                Desc::histogram(
+                    "apiserver_cel_evaluation_duration_seconds",
+                    &[],
+                    "[BETA] CEL evaluation time in seconds.",
+                ),
                 &EXPRESSIONS,
             ),
         }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use portico_kit::metrics::{Histogram, HistogramVec, Registry, SummaryVec};
+use portico_kit::metrics::{Desc, Histogram, HistogramVec, Registry, SummaryVec};
 use portico_registry::Operation;
 
 /// Upper bounds in seconds.
@@ -47,8 +47,12 @@ impl Step {
 impl Steps {
     pub(crate) fn new(registry: &Registry) -> Self {
         let steps: HistogramVec<Labels<3>> = registry.histogram_vec(
-            "apiserver_admission_step_admission_duration_seconds",
-            "Admission sub-step latency histogram in seconds, broken out for each operation and API resource and step type (validate or admit).",
+            Desc::histogram(
+                "apiserver_admission_step_admission_duration_seconds",
+                &["operation", "rejected", "type"],
+                "[STABLE] Admission sub-step latency histogram in seconds, broken out for each \
+                 operation and API resource and step type (validate or admit).",
+            ),
             &BOUNDS,
         );
         let mut known = Vec::new();
@@ -65,13 +69,22 @@ impl Steps {
             }
         }
         let plugins = registry.histogram_vec(
-            "apiserver_admission_controller_admission_duration_seconds",
-            "Admission controller latency histogram in seconds, identified by name and broken out for each operation and API resource and type (validate or admit).",
+            Desc::histogram(
+                "apiserver_admission_controller_admission_duration_seconds",
+                &["name", "operation", "rejected", "type"],
+                "[STABLE] Admission controller latency histogram in seconds, identified by \
+                 name and broken out for each operation and API resource and type (validate or \
+                 admit).",
+            ),
             &BOUNDS,
         );
         let summaries = registry.summary_vec(
-            "apiserver_admission_step_admission_duration_seconds_summary",
-            "Admission sub-step latency summary in seconds, broken out for each operation and API resource and step type (validate or admit).",
+            Desc::summary(
+                "apiserver_admission_step_admission_duration_seconds_summary",
+                &["operation", "rejected", "type"],
+                "[ALPHA] Admission sub-step latency summary in seconds, broken out for each \
+                 operation and API resource and step type (validate or admit).",
+            ),
             SUMMARY_MAX_AGE,
         );
         Self { steps: known, summaries, plugins }

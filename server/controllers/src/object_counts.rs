@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use portico_kit::metrics;
+use portico_kit::metrics::{self, Desc};
 use portico_kit::tasks::TaskSet;
 use portico_machinery::flow_control::StoredObjects;
 use portico_machinery::{GroupResource, Status};
@@ -29,10 +29,20 @@ impl ObjectCounts {
     /// Registers the metrics; what is counted goes to `sink`, too.
     #[must_use]
     pub fn new(metrics: &metrics::Registry, sink: impl Fn(Counted) + Send + Sync + 'static) -> Self {
-        let help = "Stored objects when they were last counted, by resource; -1 when they could not be";
         Self {
-            by_name: metrics.gauge_vec("apiserver_storage_objects", help),
-            by_group: metrics.gauge_vec("apiserver_resource_objects", help),
+            by_name: metrics.gauge_vec(Desc::gauge(
+                "apiserver_storage_objects",
+                &["resource"],
+                "[STABLE] [DEPRECATED, consider using apiserver_resource_objects instead] \
+                 Number of stored objects at the time of last check split by kind. In case of a \
+                 fetching error, the value will be -1.",
+            )),
+            by_group: metrics.gauge_vec(Desc::gauge(
+                "apiserver_resource_objects",
+                &["group", "resource"],
+                "[ALPHA] Number of stored objects at the time of last check split by kind. In \
+                 case of a fetching error, the value will be -1.",
+            )),
             known: HashSet::new(),
             sink: Box::new(sink),
         }
@@ -76,7 +86,7 @@ impl ObjectCounts {
 
 #[cfg(test)]
 mod tests {
-    use portico_kit::metrics::Format;
+    use portico_kit::metrics::{Desc, Format};
 
     use super::*;
 

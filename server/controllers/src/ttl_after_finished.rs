@@ -5,8 +5,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use portico_kit::backoff::Policy;
-use portico_kit::metrics;
-use portico_kit::metrics::Histogram;
+use portico_kit::metrics::{self, Desc, Histogram};
 use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
 use portico_machinery::{GroupResource, Object, Reason, Status, time};
@@ -49,8 +48,12 @@ impl TtlAfterFinished {
             workers,
             queue: WorkQueue::with_metrics("ttl_jobs_to_delete", Policy::CONTROLLER, queues),
             late: metrics.histogram(
-                "ttl_after_finished_controller_job_deletion_duration_seconds",
-                "The time it took to delete the job since it became eligible for deletion",
+                Desc::histogram(
+                    "ttl_after_finished_controller_job_deletion_duration_seconds",
+                    &[],
+                    "[ALPHA] The time it took to delete the job since it became eligible for \
+                     deletion",
+                ),
                 SECONDS,
             ),
         }

@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
-use portico_kit::metrics::{FloatGauge, Registry};
+use portico_kit::metrics::{Desc, FloatGauge, Registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -46,30 +46,39 @@ impl Metrics {
     pub(crate) fn new(registry: &Registry) -> Self {
         Self {
             parts: Mutex::default(),
-            documents: registry.gauge_vec(
+            documents: registry.gauge_vec(Desc::gauge(
                 "portico_manifests_documents",
-                "Documents of the folder of manifests, by state: applied, failed, or waiting for another API server",
-            ),
-            left: registry.gauge(
+                &["state"],
+                "Documents in the manifests folder, by state: applied, failed or waiting for \
+                 another API server",
+            )),
+            left: registry.gauge(Desc::gauge(
                 "portico_manifests_left_objects",
-                "Objects that were made of the folder of manifests, are no longer in it and still there",
-            ),
-            pruned: registry.counter(
+                &[],
+                "Objects created from the manifests folder that are no longer in it and still \
+                 exist",
+            )),
+            pruned: registry.counter(Desc::counter(
                 "portico_manifests_pruned_objects",
-                "Objects that were deleted because they left the folder of manifests",
-            ),
-            passes: registry.counter_vec(
+                &[],
+                "Objects deleted because they were removed from the manifests folder",
+            )),
+            passes: registry.counter_vec(Desc::counter(
                 "portico_manifests_passes",
-                "Passes over the folder of manifests, by outcome: applied, failed or unreadable",
-            ),
-            writes: registry.counter_vec(
+                &["outcome"],
+                "Passes over the manifests folder, by outcome: applied, failed or unreadable",
+            )),
+            writes: registry.counter_vec(Desc::counter(
                 "portico_manifests_applied_documents",
-                "Documents that were applied, by outcome: created, changed, unchanged or failed",
-            ),
-            last: registry.float_gauge_vec(
+                &["outcome"],
+                "Documents applied from the manifests folder, by outcome: created, changed, \
+                 unchanged or failed",
+            )),
+            last: registry.float_gauge_vec(Desc::gauge(
                 "portico_manifests_last_pass_timestamp_seconds",
-                "When the last pass over the folder of manifests ended, by outcome",
-            ),
+                &["outcome"],
+                "Unix time at which the last pass over the manifests folder ended, by outcome",
+            )),
         }
     }
 

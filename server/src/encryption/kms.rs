@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use portico_gostd::url::Url;
-use portico_kit::metrics::{HistogramVec, Registry};
+use portico_kit::metrics::{Desc, HistogramVec, Registry};
 use portico_proto::kms as pb;
 use portico_proto::kms::key_management_service_client::KeyManagementServiceClient;
 use portico_store::{KeyService, KeyServiceError, KeyStatus, WrappedKey};
@@ -47,8 +47,11 @@ impl KmsClient {
             _ => path,
         };
         let seconds = registry.histogram_vec(
-            "apiserver_envelope_encryption_kms_operations_latency_seconds",
-            "How long key services take to answer, by method and gRPC code",
+            Desc::histogram(
+                "apiserver_envelope_encryption_kms_operations_latency_seconds",
+                &["grpc_status_code", "method_name", "provider_name"],
+                "[ALPHA] KMS operation duration with gRPC error code status total.",
+            ),
             SECONDS,
         );
         Ok(Self { name: name.to_owned(), timeout, socket, client: OnceLock::new(), seconds })

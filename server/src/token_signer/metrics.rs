@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use portico_kit::metrics::{FloatGauge, HistogramVec, Registry};
+use portico_kit::metrics::{Desc, FloatGauge, HistogramVec, Registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
@@ -27,25 +27,33 @@ pub(super) struct SignerMetrics {
 impl SignerMetrics {
     pub(super) fn new(registry: &Registry) -> Self {
         Self {
-            fetched: registry.float_gauge_vec(
+            fetched: registry.float_gauge_vec(Desc::gauge(
                 "apiserver_externaljwt_fetch_keys_success_timestamp",
-                "When keys were fetched last, in seconds of Unix time",
-            ),
-            data: registry.float_gauge_vec(
+                &[],
+                "[ALPHA] Unix Timestamp in seconds of the last successful FetchKeys request",
+            )),
+            data: registry.float_gauge_vec(Desc::gauge(
                 "apiserver_externaljwt_fetch_keys_data_timestamp",
-                "How old the signer says these keys are, in seconds of Unix time",
-            ),
-            fetches: registry.counter_vec(
+                &[],
+                "[ALPHA] Unix Timestamp in seconds of the last successful FetchKeys \
+                 data_timestamp value returned by the external signer",
+            )),
+            fetches: registry.counter_vec(Desc::counter(
                 "apiserver_externaljwt_fetch_keys_request_total",
-                "How often keys were asked for, by gRPC code",
-            ),
-            signed: registry.counter_vec(
+                &["code"],
+                "[ALPHA] Total attempts at syncing supported JWKs",
+            )),
+            signed: registry.counter_vec(Desc::counter(
                 "apiserver_externaljwt_sign_request_total",
-                "How often a token was to be signed, by gRPC code",
-            ),
+                &["code"],
+                "[ALPHA] Total attempts at signing JWT",
+            )),
             seconds: registry.histogram_vec(
-                "apiserver_externaljwt_request_duration_seconds",
-                "How long the signer takes to answer, by method and gRPC code",
+                Desc::histogram(
+                    "apiserver_externaljwt_request_duration_seconds",
+                    &["code", "method"],
+                    "[ALPHA] Request duration and time for calls to external-jwt-signer",
+                ),
                 SECONDS,
             ),
         }

@@ -1,6 +1,6 @@
 //! What the store counts. Names its metrics; must not know how they are exposed.
 
-use portico_kit::metrics::{Histogram, Registry};
+use portico_kit::metrics::{Desc, Histogram, Registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -51,53 +51,100 @@ pub struct Metrics {
 impl Metrics {
     /// Registers the store's metrics.
     pub fn new(registry: &Registry) -> Self {
-        let gauge = |name, help| registry.gauge(name, help);
-        let file_bytes = gauge("apiserver_storage_size_bytes", "Size of the storage database file");
-        let former = "apiserver_storage_db_total_size_in_bytes";
-        registry.hidden(former, "1.28.0", "Size of the storage database file", file_bytes.clone());
+        let gauge = |desc| registry.gauge(desc);
+        let file_bytes = gauge(Desc::gauge(
+            "apiserver_storage_size_bytes",
+            &[],
+            "[STABLE] Size of the storage database file physically allocated in bytes.",
+        ));
+        registry.hidden(
+            Desc::gauge(
+                "apiserver_storage_db_total_size_in_bytes",
+                &[],
+                "[ALPHA] Total size of the storage database file physically allocated in bytes.",
+            ),
+            "1.28.0",
+            file_bytes.clone(),
+        );
         Self {
             commit_seconds: registry.histogram(
-                "portico_store_commit_duration_seconds",
-                "Time to make one group of transactions durable",
+                Desc::histogram(
+                    "portico_store_commit_duration_seconds",
+                    &[],
+                    "Time in seconds to commit a group of transactions durably",
+                ),
                 SECONDS,
             ),
             group_operations: registry.histogram(
-                "portico_store_group_operations",
-                "Operations in one group of transactions",
+                Desc::histogram(
+                    "portico_store_group_operations",
+                    &[],
+                    "Number of operations in a group of transactions",
+                ),
                 GROUP,
             ),
-            refused: registry.counter(
+            refused: registry.counter(Desc::counter(
                 "portico_store_transactions_refused_total",
-                "Transactions whose expectation did not hold",
-            ),
-            failures: registry.counter(
+                &[],
+                "Transactions rejected because a precondition did not hold",
+            )),
+            failures: registry.counter(Desc::counter(
                 "portico_store_commit_failures_total",
-                "Groups of transactions that the database refused",
-            ),
-            queue_depth: gauge("portico_store_queue_depth", "Requests that wait for the writer"),
-            revision: gauge("portico_store_revision", "The current revision"),
-            compacted: gauge("portico_store_compacted_revision", "The oldest revision that is kept"),
-            cache_bytes: gauge("portico_store_cache_bytes", "Memory that the current state takes"),
-            cache_max_bytes: gauge(
+                &[],
+                "Groups of transactions that the database failed to commit",
+            )),
+            queue_depth: gauge(Desc::gauge(
+                "portico_store_queue_depth",
+                &[],
+                "Requests that wait for the writer of the store",
+            )),
+            revision: gauge(Desc::gauge("portico_store_revision", &[], "Current revision")),
+            compacted: gauge(Desc::gauge(
+                "portico_store_compacted_revision",
+                &[],
+                "Oldest revision that is retained",
+            )),
+            cache_bytes: gauge(Desc::gauge(
+                "portico_store_cache_bytes",
+                &[],
+                "Estimated memory used by the cache of the current state in bytes",
+            )),
+            cache_max_bytes: gauge(Desc::gauge(
                 "portico_store_cache_max_bytes",
-                "Memory that the current state may take; 0: as much as it is",
-            ),
-            cache_evictions: registry
-                .counter("portico_store_cache_evictions_total", "Resources that left memory to make room"),
-            reads_past_cache: registry.counter(
+                &[],
+                "Maximum size of the cache of the current state in bytes; 0 if unlimited",
+            )),
+            cache_evictions: registry.counter(Desc::counter(
+                "portico_store_cache_evictions_total",
+                &[],
+                "Resources evicted from the cache",
+            )),
+            reads_past_cache: registry.counter(Desc::counter(
                 "portico_store_reads_past_cache_total",
-                "Reads of the current state that went to the database",
-            ),
-            history_bytes: gauge("portico_store_history_bytes", "Superseded values in the database"),
-            archive_bytes: gauge(
+                &[],
+                "Reads of the current state that the cache could not serve; pages of lists are \
+                 not counted",
+            )),
+            history_bytes: gauge(Desc::gauge(
+                "portico_store_history_bytes",
+                &[],
+                "Bytes of superseded values in the database",
+            )),
+            archive_bytes: gauge(Desc::gauge(
                 "portico_store_archive_bytes",
-                "Past values that are kept longer than watches need them",
-            ),
-            subscriptions: gauge("portico_store_subscriptions", "Running watches"),
-            unreadable: registry.gauge_vec(
+                &[],
+                "Bytes of past values that are retained longer than watches need them",
+            )),
+            subscriptions: gauge(Desc::gauge(
+                "portico_store_subscriptions",
+                &[],
+                "Active watches of the store",
+            )),
+            unreadable: registry.gauge_vec(Desc::gauge(
                 "portico_store_unreadable_objects",
-                "Objects whose stored bytes cannot be read, of the resources that are loaded",
-            ),
+                &["group", "resource"],
+                "Objects that cannot be decoded, among the resources that have been loaded",
+            )),
             file_bytes,
         }
     }

@@ -7,11 +7,10 @@ use std::collections::BTreeMap;
 use std::fmt::Error;
 use std::sync::Weak;
 
-use portico_kit::metrics::Registry;
+use portico_kit::metrics::{Desc, Registry};
 use portico_machinery::route::ServiceReference;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
@@ -19,9 +18,13 @@ use super::registry::Transports;
 use super::usage::Usage;
 use crate::backend_counts::BackendCounts;
 
-/// Services that metrics name.
+/// Services that the metrics of backends list.
+///
+/// Limit (Backends): further ones are counted in `portico_proxy_backend_series_left_out`.
 const MAX_BACKENDS: usize = 500;
-/// Addresses that metrics name.
+/// Addresses that the metrics of backends list.
+///
+/// Limit (Backends): further ones are counted in `portico_proxy_backend_series_left_out`.
 const MAX_ENDPOINTS: usize = 1000;
 
 /// See the module.
@@ -83,7 +86,7 @@ impl Sums {
     fn backends(
         &self,
         encoder: &mut DescriptorEncoder<'_>,
-        (name, help): (&str, &str),
+        desc: Desc,
         metric: impl Fn(&OfBackend) -> Option<Value>,
     ) -> Result<(), Error> {
         let series = self
@@ -91,19 +94,19 @@ impl Sums {
             .iter()
             .take(MAX_BACKENDS)
             .filter_map(|(service, of)| Some(([("service", service.as_str())], metric(of)?)));
-        encode(encoder, (name, help), series)
+        encode(encoder, desc, series)
     }
 
     fn endpoints(
         &self,
         encoder: &mut DescriptorEncoder<'_>,
-        (name, help): (&str, &str),
+        desc: Desc,
         metric: impl Fn(&OfEndpoint) -> Option<Value>,
     ) -> Result<(), Error> {
         let series = self.endpoints.iter().take(MAX_ENDPOINTS).filter_map(|((service, endpoint), of)| {
             Some(([("service", service.as_str()), ("endpoint", endpoint.as_str())], metric(of)?))
         });
-        encode(encoder, (name, help), series)
+        encode(encoder, desc, series)
     }
 }
 
@@ -123,16 +126,14 @@ fn gauge(value: usize) -> Value {
 
 fn encode<'a, const N: usize>(
     encoder: &mut DescriptorEncoder<'_>,
-    (name, help): (&str, &str),
+    desc: Desc,
     series: impl Iterator<Item = ([(&'a str, &'a str); N], Value)>,
 ) -> Result<(), Error> {
     let mut series = series.peekable();
-    let Some((_, first)) = series.peek() else { return Ok(()) };
-    let kind = match first {
-        Value::Gauge(_) => MetricType::Gauge,
-        Value::Counter(_) => MetricType::Counter,
-    };
-    let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+    if series.peek().is_none() {
+        return Ok(());
+    }
+    let mut family = desc.encode(encoder)?;
     for (labels, value) in series {
         let one = family.encode_family(&labels)?;
         match value {
@@ -152,51 +153,60 @@ impl Collector for UsageMetrics {
         let cx = &mut encoder;
         sums.backends(
             cx,
-            ("portico_proxy_backend_requests", "Requests under way to a backend, by Service"),
+            Desc::gauge("portico_proxy_backend_requests", &["service"], "Requests in flight to a backend"),
             |of| of.requests.map(|(in_flight, _)| gauge(in_flight)),
         )?;
         sums.backends(
             cx,
-            ("portico_proxy_backend_max_requests", "Requests that may be under way to a backend, by Service"),
+            Desc::gauge(
+                "portico_proxy_backend_max_requests",
+                &["service"],
+                "Maximum number of concurrent requests to a backend",
+            ),
             |of| of.requests.map(|(_, most)| gauge(most)),
         )?;
         sums.backends(
             cx,
-            (
-                "portico_proxy_backend_connection_waits",
-                "Requests that had to wait until a connection to a backend was open, by Service",
+            Desc::counter(
+                "portico_proxy_backend_connection_waits_total",
+                &["service"],
+                "Requests that had to wait for a new connection to a backend",
             ),
             |of| Some(Value::Counter(of.waits)),
         )?;
         sums.backends(
             cx,
-            (
-                "portico_proxy_backend_refused_requests",
-                "Requests that were refused because too many were under way to a backend, by Service",
+            Desc::counter(
+                "portico_proxy_backend_refused_requests_total",
+                &["service"],
+                "Requests rejected because too many were in flight to a backend",
             ),
             |of| Some(Value::Counter(of.refused)),
         )?;
         sums.endpoints(
             cx,
-            (
+            Desc::gauge(
                 "portico_proxy_backend_connections",
-                "Open connections to an address of a backend, by Service and address",
+                &["endpoint", "service"],
+                "Open connections to an address of a backend, without upgraded ones",
             ),
             |of| Some(gauge(of.open)),
         )?;
         sums.endpoints(
             cx,
-            (
+            Desc::gauge(
                 "portico_proxy_backend_weight",
-                "The weight of an address of a backend whose policy has weights, by Service and address",
+                &["endpoint", "service"],
+                "Weight of an address of a backend whose policy has weights",
             ),
             |of| of.weight.map(|weight| Value::Gauge(i64::from(weight))),
         )?;
-        let (name, help) = (
+        let desc = Desc::gauge(
             "portico_proxy_backend_series_left_out",
-            "Backends and addresses that are too many to be named in metrics",
+            &[],
+            "Backends and addresses beyond the maximum number that these metrics list",
         );
         let left_out = i64::try_from(sums.left_out()).unwrap_or(i64::MAX);
-        ConstGauge::new(left_out).encode(cx.encode_descriptor(name, help, None, MetricType::Gauge)?)
+        ConstGauge::new(left_out).encode(desc.encode(cx)?)
     }
 }

@@ -12,11 +12,13 @@ use tokio_rustls::TlsConnector;
 
 use super::{EgressError, Protocol, ProxyTls, Selection, Transport};
 use crate::dial::{DialError, HandshakeFailure, Raw, Target, handshake_failure, io_reason};
-use crate::metrics::{HistogramVec, Registry};
+use crate::metrics::{Desc, HistogramVec, Registry};
 use crate::platform;
 use crate::tls::{CertPair, ClientTls, Roots};
 
-/// The reply's head may be this long.
+/// Size of the response head of an egress proxy.
+///
+/// Limit (Backends, bytes): the dial fails.
 const REPLY_LIMIT: usize = 1 << 20;
 /// Headers of a reply that are parsed.
 const REPLY_HEADERS: usize = 128;
@@ -36,14 +38,28 @@ impl EgressMetrics {
     /// Registers `apiserver_egress_dialer_dial_{start_total,duration_seconds,failure_count}`.
     pub fn new(registry: &Registry) -> Self {
         Self {
-            starts: registry.counter_vec("apiserver_egress_dialer_dial_start_total", "Dials begun"),
+            starts: registry.counter_vec(Desc::counter(
+                "apiserver_egress_dialer_dial_start_total",
+                &["protocol", "transport"],
+                "[ALPHA] Dial starts, labeled by the protocol (http-connect or grpc) and \
+                 transport (tcp or uds).",
+            )),
             durations: registry.histogram_vec(
-                "apiserver_egress_dialer_dial_duration_seconds",
-                "Seconds that dials take",
+                Desc::histogram(
+                    "apiserver_egress_dialer_dial_duration_seconds",
+                    &["protocol", "transport"],
+                    "[ALPHA] Dial latency histogram in seconds, labeled by the protocol \
+                     (http-connect or grpc), transport (tcp or uds)",
+                ),
                 &[0.005, 0.025, 0.1, 0.5, 2.5, 12.5],
             ),
-            failures: registry
-                .counter_vec("apiserver_egress_dialer_dial_failure_count", "Dials failed, by stage"),
+            failures: registry.counter_vec(Desc::counter(
+                "apiserver_egress_dialer_dial_failure_count",
+                &["protocol", "stage", "transport"],
+                "[ALPHA] Dial failure count, labeled by the protocol (http-connect or grpc), \
+                 transport (tcp or uds), and stage (connect or proxy). The stage indicates at \
+                 which stage the dial failed",
+            )),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The process's own metrics, read from `/proc/self` at each scrape. Silent where there is no `/proc`.
+//! Metrics of the process, read from `/proc/self` at each scrape. Empty on systems without `/proc`.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,6 +7,8 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
+
+use super::Desc;
 
 /// Clock ticks per second in `/proc`: 100 on every Linux architecture that we build for.
 const USER_HZ: f64 = 100.0;
@@ -24,28 +26,66 @@ impl ProcessCollector {
 
 impl Collector for ProcessCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let mut gauge = |name: &str, help: &str, value: Option<f64>| -> Result<(), std::fmt::Error> {
-            let Some(value) = value else { return Ok(()) };
-            let gauge = ConstGauge::new(value);
-            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)
+        let mut gauge = |desc: Desc, value: Option<f64>| match value {
+            Some(value) => ConstGauge::new(value).encode(desc.encode(&mut encoder)?),
+            None => Ok(()),
         };
         let memory = memory();
-        gauge("process_start_time_seconds", "Start of the process, in Unix seconds", Some(self.start))?;
-        gauge("process_resident_memory_bytes", "Resident memory", memory.map(|memory| memory.1))?;
-        gauge("process_virtual_memory_bytes", "Virtual memory", memory.map(|memory| memory.0))?;
-        gauge("process_open_fds", "Open file descriptors", open_fds())?;
-        gauge("process_max_fds", "Most file descriptors that may be open", max_fds())?;
-        let most = "Most virtual memory that may be taken; -1 without a limit";
-        gauge("process_virtual_memory_max_bytes", most, max_memory())?;
-        let mut counter = |name: &str, help: &str, value: Option<f64>| -> Result<(), std::fmt::Error> {
-            let Some(value) = value else { return Ok(()) };
-            let counter = ConstCounter::new(value);
-            counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)
+        gauge(
+            Desc::gauge(
+                "process_start_time_seconds",
+                &[],
+                "Start time of the process since unix epoch in seconds.",
+            ),
+            Some(self.start),
+        )?;
+        gauge(
+            Desc::gauge("process_resident_memory_bytes", &[], "Resident memory size in bytes."),
+            memory.map(|memory| memory.1),
+        )?;
+        gauge(
+            Desc::gauge("process_virtual_memory_bytes", &[], "Virtual memory size in bytes."),
+            memory.map(|memory| memory.0),
+        )?;
+        gauge(Desc::gauge("process_open_fds", &[], "Number of open file descriptors."), open_fds())?;
+        gauge(Desc::gauge("process_max_fds", &[], "Maximum number of open file descriptors."), max_fds())?;
+        gauge(
+            Desc::gauge(
+                "process_virtual_memory_max_bytes",
+                &[],
+                "Maximum amount of virtual memory available in bytes.",
+            ),
+            max_memory(),
+        )?;
+        let mut counter = |desc: Desc, value: Option<f64>| match value {
+            Some(value) => ConstCounter::new(value).encode(desc.encode(&mut encoder)?),
+            None => Ok(()),
         };
-        counter("process_cpu_seconds", "CPU time, user and system", cpu_seconds())?;
+        counter(
+            Desc::counter(
+                "process_cpu_seconds_total",
+                &[],
+                "Total user and system CPU time spent in seconds.",
+            ),
+            cpu_seconds(),
+        )?;
         let (received, sent) = octets().unzip();
-        counter("process_network_receive_bytes", "Bytes received over the network", received)?;
-        counter("process_network_transmit_bytes", "Bytes sent over the network", sent)
+        counter(
+            Desc::counter(
+                "process_network_receive_bytes_total",
+                &[],
+                "Number of bytes received by the process over the network.",
+            ),
+            received,
+        )?;
+        counter(
+            Desc::counter(
+                "process_network_transmit_bytes_total",
+                &[],
+                "Number of bytes sent by the process over the network.",
+            ),
+            sent,
+        )
     }
 }
 

@@ -16,17 +16,25 @@ use opentelemetry_sdk::trace::{
 use prometheus_client::metrics::counter::Counter;
 
 use super::TRACER;
-use crate::metrics::Registry;
+use crate::metrics::{Desc, Registry};
 
-/// Spans that may wait; further ones are dropped.
+/// Spans that wait for the collector.
+///
+/// Limit (Logs, traces and files): further spans are dropped and counted.
 const QUEUE_SPANS: usize = 2_048;
-/// Spans that are sent at once.
+/// Spans in one batch.
+///
+/// Limit (Logs, traces and files): the rest is sent in the next batch.
 const BATCH_SPANS: usize = 512;
 /// How long spans wait for others.
 const DELAY: Duration = Duration::from_secs(5);
-/// How long a collector may take for a batch.
+/// Time for the collector to accept a batch.
+///
+/// Limit (Logs, traces and files): the batch is dropped and counted.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the end of the process waits for what is queued.
+/// Time at shutdown to send queued spans.
+///
+/// Limit (Logs, traces and files): the rest is lost.
 const FLUSH: Duration = Duration::from_secs(5);
 const SERVICE: &str = "apiserver";
 /// What spans are of: upstream's, so that queries for them find ours.
@@ -57,11 +65,19 @@ pub struct Exporting(SdkTracerProvider);
 pub fn start(settings: &SpanSettings, metrics: &Registry) -> Result<Exporting, SpanExportError> {
     let otlp =
         Otlp::builder().with_tonic().with_endpoint(&settings.endpoint).with_timeout(TIMEOUT).build()?;
-    let counter = |name, help| metrics.counter(name, help);
+    let counter = |desc| metrics.counter(desc);
     let exporter = Counted {
         otlp,
-        exported: counter("portico_tracing_spans_exported_total", "Spans that a collector took"),
-        dropped: counter("portico_tracing_spans_dropped_total", "Spans that no collector took"),
+        exported: counter(Desc::counter(
+            "portico_tracing_spans_exported_total",
+            &[],
+            "Spans exported to the collector",
+        )),
+        dropped: counter(Desc::counter(
+            "portico_tracing_spans_dropped_total",
+            &[],
+            "Spans that could not be exported to the collector",
+        )),
     };
     let batches = BatchConfigBuilder::default()
         .with_max_queue_size(QUEUE_SPANS)

@@ -7,7 +7,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
 use super::unfinished::{self, Queues, Unfinished, Working};
-use crate::metrics::{Histogram, HistogramVec, Registry};
+use crate::metrics::{Desc, Histogram, HistogramVec, Registry};
 
 type Name = [(&'static str, String); 1];
 
@@ -36,27 +36,54 @@ impl QueueMetrics {
     /// Registers `workqueue_{depth,adds_total,retries_total,queue_duration_seconds,work_duration_seconds}` and
     /// `workqueue_{unfinished_work,longest_running_processor}_seconds`.
     pub fn new(registry: &Registry) -> Self {
-        let name = "workqueue_unfinished_work_seconds";
-        let help = "Seconds of work that goes on, of all keys in work";
+        let desc = Desc::gauge(
+            "workqueue_unfinished_work_seconds",
+            &["name"],
+            "[BETA] How many seconds of work has done that is in progress and hasn't been \
+             observed by work_duration. Large values indicate stuck threads. One can deduce \
+             the number of stuck threads by observing the rate at which this increases.",
+        );
         let made = || Unfinished { queues: Queues::default(), figure: unfinished::all };
-        let Unfinished { queues, .. } = registry.get_or_register(name, name, help, made);
-        let name = "workqueue_longest_running_processor_seconds";
-        let help = "Seconds that the key takes that has been in work for longest";
+        let Unfinished { queues, .. } = registry.get_or_register(desc, made);
+        let desc = Desc::gauge(
+            "workqueue_longest_running_processor_seconds",
+            &["name"],
+            "[BETA] How many seconds has the longest running processor for workqueue been \
+             running.",
+        );
         let longest = Unfinished { queues: queues.clone(), figure: unfinished::longest };
-        registry.get_or_register(name, name, help, || longest.clone());
+        registry.get_or_register(desc, || longest.clone());
         Self {
             queues,
-            depth: registry.gauge_vec("workqueue_depth", "Keys that wait in a work queue"),
-            adds: registry.counter_vec("workqueue_adds_total", "Keys added to a work queue"),
-            retries: registry.counter_vec("workqueue_retries_total", "Keys added again after a failure"),
+            depth: registry.gauge_vec(Desc::gauge(
+                "workqueue_depth",
+                &["name"],
+                "[BETA] Current depth of workqueue",
+            )),
+            adds: registry.counter_vec(Desc::counter(
+                "workqueue_adds_total",
+                &["name"],
+                "[BETA] Total number of adds handled by workqueue",
+            )),
+            retries: registry.counter_vec(Desc::counter(
+                "workqueue_retries_total",
+                &["name"],
+                "[BETA] Total number of retries handled by workqueue",
+            )),
             waited: registry.histogram_vec(
-                "workqueue_queue_duration_seconds",
-                "Seconds that a key waits before it is worked on",
+                Desc::histogram(
+                    "workqueue_queue_duration_seconds",
+                    &["name"],
+                    "[BETA] How long in seconds an item stays in workqueue before being requested.",
+                ),
                 BUCKETS,
             ),
             worked: registry.histogram_vec(
-                "workqueue_work_duration_seconds",
-                "Seconds that the work on a key takes",
+                Desc::histogram(
+                    "workqueue_work_duration_seconds",
+                    &["name"],
+                    "[BETA] How long in seconds processing an item from workqueue takes.",
+                ),
                 BUCKETS,
             ),
         }

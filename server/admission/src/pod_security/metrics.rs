@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use portico_kit::metrics::Registry;
+use portico_kit::metrics::{Desc, Registry};
 use portico_registry::{Attributes, Operation};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -33,18 +33,32 @@ impl PodSecurityMetrics {
     /// As upstream, what happens most is there before it happens.
     pub(super) fn new(registry: &Registry) -> Self {
         let metrics = Self {
-            evaluations: registry.counter_vec(
+            evaluations: registry.counter_vec(Desc::counter(
                 "pod_security_evaluations_total",
-                "Number of policy evaluations that occurred, not counting ignored or exempt requests.",
-            ),
-            exemptions: registry.counter_vec(
+                &[
+                    "decision",
+                    "mode",
+                    "policy_level",
+                    "policy_version",
+                    "request_operation",
+                    "resource",
+                    "subresource",
+                ],
+                "[ALPHA] Number of policy evaluations that occurred, not counting ignored or \
+                 exempt requests.",
+            )),
+            exemptions: registry.counter_vec(Desc::counter(
                 "pod_security_exemptions_total",
-                "Number of exempt requests, not counting ignored or out of scope requests.",
-            ),
-            errors: registry.counter_vec(
+                &["request_operation", "resource", "subresource"],
+                "[ALPHA] Number of exempt requests, not counting ignored or out of scope \
+                 requests.",
+            )),
+            errors: registry.counter_vec(Desc::counter(
                 "pod_security_errors_total",
-                "Number of errors preventing normal evaluation. Non-fatal errors may result in the latest restricted profile being used for evaluation.",
-            ),
+                &["fatal", "request_operation", "resource", "subresource"],
+                "[ALPHA] Number of errors preventing normal evaluation. Non-fatal errors may \
+                 result in the latest restricted profile being used for evaluation.",
+            )),
         };
         let privileged = Standard { level: Level::Privileged, version: None };
         for operation in ["create", "update"] {

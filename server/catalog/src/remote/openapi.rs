@@ -19,8 +19,13 @@ use super::known::{Described, Document, Job, V2};
 use crate::documents::Documents;
 
 const USER: &str = "system:aggregator";
+/// Time to fetch an OpenAPI document of a backend.
+///
+/// Limit (Backends): the fetch fails.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// An OpenAPI document of a backend may have so many bytes.
+/// Size of an OpenAPI document of a backend.
+///
+/// Limit (Backends, bytes): the fetch fails.
 const MAX_BODY: usize = 32 << 20;
 
 /// One round: what is known now, and what went wrong if anything did. What could not be had stays as it was.

@@ -1,6 +1,6 @@
 //! `aggregator_unavailable_apiservice` and `aggregator_unavailable_apiservice_total`.
 
-use portico_kit::metrics::Registry;
+use portico_kit::metrics::{Desc, Registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -20,14 +20,18 @@ impl Metrics {
     #[must_use]
     pub fn new(registry: &Registry) -> Self {
         Self {
-            unavailable: registry.gauge_vec(
+            unavailable: registry.gauge_vec(Desc::gauge(
                 "aggregator_unavailable_apiservice",
-                "APIServices that are unavailable, by name: 1 unavailable, 0 available",
-            ),
-            transitions: registry.counter_vec(
+                &["name"],
+                "[ALPHA] Gauge of APIServices which are marked as unavailable broken down by \
+                 APIService name.",
+            )),
+            transitions: registry.counter_vec(Desc::counter(
                 "aggregator_unavailable_apiservice_total",
-                "Transitions of APIServices from available to unavailable, by name and reason",
-            ),
+                &["name", "reason"],
+                "[ALPHA] Counter of APIServices which are marked as unavailable broken down by \
+                 APIService name and reason.",
+            )),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Writing slices as they were decided on.
 
-use portico_kit::metrics;
+use portico_kit::metrics::{self, Desc};
 use portico_machinery::{GroupResource, Object, Reason, Status};
 use portico_registry::{Context, CreateOptions, DeleteOptions, Part, Registry, UpdateOptions};
 use prometheus_client::metrics::counter::Counter;
@@ -70,11 +70,10 @@ impl SliceChanges {
 pub struct ChangeMetrics(Family<[(&'static str, &'static str); 1], Counter>);
 
 impl ChangeMetrics {
-    /// Registers `<subsystem>_changes`.
+    /// Registers a counter with the label `operation`.
     #[must_use]
-    pub fn new(registry: &metrics::Registry, subsystem: &str) -> Self {
-        let help = "Number of EndpointSlice changes";
-        Self(registry.counter_vec(&format!("{subsystem}_changes"), help))
+    pub fn new(registry: &metrics::Registry, desc: Desc) -> Self {
+        Self(registry.counter_vec(desc))
     }
 
     fn count(&self, operation: &'static str) {

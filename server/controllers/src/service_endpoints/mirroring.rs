@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use portico_kit::backoff::Policy;
-use portico_kit::metrics;
+use portico_kit::metrics::{self, Desc};
 use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
 use portico_machinery::{Object, Status};
@@ -63,7 +63,14 @@ impl Mirroring {
         Self {
             settings,
             queue: WorkQueue::with_metrics("endpoint_slice_mirroring", RETRIES, queues),
-            metrics: ChangeMetrics::new(metrics, "endpoint_slice_mirroring_controller"),
+            metrics: ChangeMetrics::new(
+                metrics,
+                Desc::counter(
+                    "endpoint_slice_mirroring_controller_changes",
+                    &["operation"],
+                    "[ALPHA] Number of EndpointSlice changes",
+                ),
+            ),
             recorder: events.recorder(COMPONENT, ACCOUNT),
         }
     }

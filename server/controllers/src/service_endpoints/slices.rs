@@ -17,8 +17,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use portico_kit::backoff::Policy;
-use portico_kit::metrics;
-use portico_kit::metrics::Histogram;
+use portico_kit::metrics::{self, Desc, Histogram};
 use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
 use portico_machinery::selector::LabelSelector;
@@ -99,18 +98,36 @@ struct Metrics {
 
 impl Metrics {
     fn new(registry: &metrics::Registry) -> Self {
-        const SUBSYSTEM: &str = "endpoint_slice_controller";
-        let of_counts =
-            |name: &str, help: &str| registry.histogram(&format!("{SUBSYSTEM}_{name}"), help, COUNTS);
         Self {
-            changes: ChangeMetrics::new(registry, SUBSYSTEM),
-            added: of_counts("endpoints_added_per_sync", "Number of endpoints added on each Service sync"),
-            removed: of_counts(
-                "endpoints_removed_per_sync",
-                "Number of endpoints removed on each Service sync",
+            changes: ChangeMetrics::new(
+                registry,
+                Desc::counter(
+                    "endpoint_slice_controller_changes",
+                    &["operation"],
+                    "[ALPHA] Number of EndpointSlice changes",
+                ),
             ),
-            syncs: registry
-                .counter_vec(&format!("{SUBSYSTEM}_syncs"), "Number of EndpointSlice syncs, by result"),
+            added: registry.histogram(
+                Desc::histogram(
+                    "endpoint_slice_controller_endpoints_added_per_sync",
+                    &[],
+                    "[ALPHA] Number of endpoints added on each Service sync",
+                ),
+                COUNTS,
+            ),
+            removed: registry.histogram(
+                Desc::histogram(
+                    "endpoint_slice_controller_endpoints_removed_per_sync",
+                    &[],
+                    "[ALPHA] Number of endpoints removed on each Service sync",
+                ),
+                COUNTS,
+            ),
+            syncs: registry.counter_vec(Desc::counter(
+                "endpoint_slice_controller_syncs",
+                &["result"],
+                "[ALPHA] Number of EndpointSlice syncs",
+            )),
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use portico_kit::metrics;
+use portico_kit::metrics::{self, Desc};
 use portico_machinery::{Object, Status};
 use portico_registry::{ListOptions, ObjectRef, Registry, Stored};
 use portico_resources::{HeldPort, NodePorts};
@@ -35,14 +35,18 @@ impl Ports {
         hostname: &str,
         metrics: &metrics::Registry,
     ) -> Self {
-        let found = metrics.counter_vec(
+        let found = metrics.counter_vec(Desc::counter(
             "apiserver_nodeport_repair_port_errors_total",
-            "Node ports that were found wrong, by what was wrong",
-        );
-        let failed = metrics.counter(
+            &["type"],
+            "[ALPHA] Number of errors detected on ports by the repair loop broken down by \
+             type of error: leak, repair, full, outOfRange, duplicate, unknown",
+        ));
+        let failed = metrics.counter(Desc::counter(
             "apiserver_nodeport_repair_reconcile_errors_total",
-            "Checks of node ports that could not be carried out",
-        );
+            &[],
+            "[ALPHA] Number of reconciliation failures on the nodeport repair reconcile \
+             loop",
+        ));
         let recorder = Recorder::new(registry.clone(), "portallocator-repair-controller", hostname);
         let in_use = NodePorts::new(registry.clone());
         Self { registry: registry.clone(), in_use, range, recorder, found, failed }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portico_kit::metrics::{self, HistogramVec};
+use portico_kit::metrics::{self, Desc, HistogramVec};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
@@ -35,17 +35,25 @@ impl Conversions {
         Self {
             webhooks,
             latencies: registry.histogram_vec(
-                "apiserver_crd_conversion_webhook_duration_seconds",
-                "CRD webhook conversion duration in seconds",
+                Desc::histogram(
+                    "apiserver_crd_conversion_webhook_duration_seconds",
+                    &["crd_name", "from_version", "succeeded", "to_version"],
+                    "[ALPHA] CRD webhook conversion duration in seconds",
+                ),
                 &LATENCIES,
             ),
-            reviews: registry.counter_vec(
+            reviews: registry.counter_vec(Desc::counter(
                 "apiserver_conversion_webhook_request_total",
-                "Counter for conversion webhook requests with success/failure and failure error type",
-            ),
+                &["failure_type", "result"],
+                "[ALPHA] Counter for conversion webhook requests with success/failure and \
+                 failure error type",
+            )),
             durations: registry.histogram_vec(
-                "apiserver_conversion_webhook_duration_seconds",
-                "Conversion webhook request latency",
+                Desc::histogram(
+                    "apiserver_conversion_webhook_duration_seconds",
+                    &["failure_type", "result"],
+                    "[ALPHA] Conversion webhook request latency",
+                ),
                 &REVIEWS,
             ),
         }

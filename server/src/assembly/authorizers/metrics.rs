@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portico_kit::metrics::{HistogramVec, Registry};
+use portico_kit::metrics::{Desc, HistogramVec, Registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
@@ -59,34 +59,49 @@ impl AuthorizationMetrics {
     /// Those of the process.
     pub(super) fn new(registry: &Registry) -> Self {
         Self {
-            decisions: registry.counter_vec(
+            decisions: registry.counter_vec(Desc::counter(
                 "apiserver_authorization_decisions_total",
-                "Total number of terminal decisions made by an authorizer split by authorizer type, name, and decision.",
-            ),
-            calls: registry.counter_vec(
+                &["decision", "name", "type"],
+                "[ALPHA] Total number of terminal decisions made by an authorizer split by \
+                 authorizer type, name, and decision.",
+            )),
+            calls: registry.counter_vec(Desc::counter(
                 "apiserver_authorization_webhook_evaluations_total",
-                "Round-trips to authorization webhooks.",
-            ),
+                &["name", "result"],
+                "[ALPHA] Round-trips to authorization webhooks.",
+            )),
             durations: registry.histogram_vec(
-                "apiserver_authorization_webhook_duration_seconds",
-                "Request latency in seconds.",
+                Desc::histogram(
+                    "apiserver_authorization_webhook_duration_seconds",
+                    &["name", "result"],
+                    "[ALPHA] Request latency in seconds.",
+                ),
                 &CALLS,
             ),
-            failed_open: registry.counter_vec(
+            failed_open: registry.counter_vec(Desc::counter(
                 "apiserver_authorization_webhook_evaluations_fail_open_total",
-                "NoOpinion results due to webhook timeout or error.",
-            ),
-            condition_errors: registry.counter_vec(
+                &["name", "result"],
+                "[ALPHA] NoOpinion results due to webhook timeout or error.",
+            )),
+            condition_errors: registry.counter_vec(Desc::counter(
                 "apiserver_authorization_match_condition_evaluation_errors_total",
-                "Total number of errors when an authorization webhook encounters a match condition error split by authorizer type and name.",
-            ),
-            exclusions: registry.counter_vec(
+                &["name", "type"],
+                "[ALPHA] Total number of errors when an authorization webhook encounters a \
+                 match condition error split by authorizer type and name.",
+            )),
+            exclusions: registry.counter_vec(Desc::counter(
                 "apiserver_authorization_match_condition_exclusions_total",
-                "Total number of exclusions when an authorization webhook is skipped because match conditions exclude it.",
-            ),
+                &["name", "type"],
+                "[ALPHA] Total number of exclusions when an authorization webhook is skipped \
+                 because match conditions exclude it.",
+            )),
             condition_durations: registry.histogram_vec(
-                "apiserver_authorization_match_condition_evaluation_seconds",
-                "Authorization match condition evaluation time in seconds, split by authorizer type and name.",
+                Desc::histogram(
+                    "apiserver_authorization_match_condition_evaluation_seconds",
+                    &["name", "type"],
+                    "[ALPHA] Authorization match condition evaluation time in seconds, split by \
+                     authorizer type and name.",
+                ),
                 &CONDITIONS,
             ),
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
-use portico_kit::metrics::{FloatGauge, HistogramVec, Registry};
+use portico_kit::metrics::{Desc, FloatGauge, HistogramVec, Registry};
 use portico_machinery::digest::sha256_label;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -32,18 +32,27 @@ impl IssuerMetrics {
     pub(super) fn new(registry: &Registry, server_id: &str) -> Self {
         Self {
             seconds: registry.histogram_vec(
-                "apiserver_authentication_jwt_authenticator_latency_seconds",
-                "Latency of jwt authentication operations in seconds. This is the time spent authenticating a token for cache miss only (i.e. when the token is not found in the cache).",
+                Desc::histogram(
+                    "apiserver_authentication_jwt_authenticator_latency_seconds",
+                    &["jwt_issuer_hash", "result"],
+                    "[ALPHA] Latency of jwt authentication operations in seconds. This is the time \
+                     spent authenticating a token for cache miss only (i.e. when the token is not \
+                     found in the cache).",
+                ),
                 SECONDS,
             ),
-            last: registry.float_gauge_vec(
+            last: registry.float_gauge_vec(Desc::gauge(
                 "apiserver_authentication_jwt_authenticator_jwks_fetch_last_timestamp_seconds",
-                "Timestamp of the last successful or failed JWKS fetch split by result, api server identity and jwt issuer for the JWT authenticator.",
-            ),
-            info: registry.gauge_vec(
+                &["apiserver_id_hash", "jwt_issuer_hash", "result"],
+                "[ALPHA] Timestamp of the last successful or failed JWKS fetch split by \
+                 result, api server identity and jwt issuer for the JWT authenticator.",
+            )),
+            info: registry.gauge_vec(Desc::gauge(
                 "apiserver_authentication_jwt_authenticator_jwks_fetch_last_key_set_info",
-                "Information about the last JWKS fetched by the JWT authenticator with hash as label, split by api server identity and jwt issuer.",
-            ),
+                &["apiserver_id_hash", "hash", "jwt_issuer_hash"],
+                "[ALPHA] Information about the last JWKS fetched by the JWT authenticator with \
+                 hash as label, split by api server identity and jwt issuer.",
+            )),
             server: sha256_label(server_id.as_bytes()).into(),
             keys: Arc::default(),
         }

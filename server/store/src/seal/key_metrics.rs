@@ -8,14 +8,16 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
-use portico_kit::metrics::{FloatGauge, Registry};
+use portico_kit::metrics::{Desc, FloatGauge, Registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
 use super::object::shown;
 
-/// Series of key ids that are kept of each metric: upstream's number.
+/// Key ids for which metrics are kept.
+///
+/// Limit (Storage and watches): the series of the least recently used key is removed.
 const MAX_SERIES: usize = 100;
 
 type Labels<const N: usize> = [(&'static str, String); N];
@@ -38,26 +40,36 @@ pub(super) struct KeyMetrics {
 impl KeyMetrics {
     pub(super) fn new(registry: &Registry, server_id: &str) -> Self {
         Self {
-            used: registry.counter_vec(
+            used: registry.counter_vec(Desc::counter(
                 "apiserver_envelope_encryption_key_id_hash_total",
-                "Values that were sealed or opened with a key of a key service",
-            ),
-            last_used: registry.float_gauge_vec(
+                &["apiserver_id_hash", "key_id_hash", "provider_name", "transformation_type"],
+                "[ALPHA] Number of times a keyID is used split by transformation type, \
+                 provider, and apiserver identity.",
+            )),
+            last_used: registry.float_gauge_vec(Desc::gauge(
                 "apiserver_envelope_encryption_key_id_hash_last_timestamp_seconds",
-                "When a value was last sealed or opened with the key, in seconds of Unix time",
-            ),
-            last_status: registry.float_gauge_vec(
+                &["apiserver_id_hash", "key_id_hash", "provider_name", "transformation_type"],
+                "[ALPHA] The last time in seconds when a keyID was used.",
+            )),
+            last_status: registry.float_gauge_vec(Desc::gauge(
                 "apiserver_envelope_encryption_key_id_hash_status_last_timestamp_seconds",
-                "When the key service last named the key in its status, in seconds of Unix time",
-            ),
-            invalid: registry.counter_vec(
+                &["apiserver_id_hash", "key_id_hash", "provider_name"],
+                "[ALPHA] The last time in seconds when a keyID was returned by the Status RPC \
+                 call.",
+            )),
+            invalid: registry.counter_vec(Desc::counter(
                 "apiserver_envelope_encryption_invalid_key_id_from_status_total",
-                "Answers of key services whose key id cannot be used",
-            ),
-            cached: registry.gauge_vec(
+                &["error", "provider_name"],
+                "[ALPHA] Number of times an invalid keyID is returned by the Status RPC call \
+                 split by error.",
+            )),
+            cached: registry.gauge_vec(Desc::gauge(
                 "apiserver_envelope_encryption_dek_source_cache_size",
-                "Unwrapped data encryption keys that are kept",
-            ),
+                &["provider_name"],
+                "[ALPHA] Number of records in data encryption key (DEK) source cache. On a \
+                 restart, this value is an approximation of the number of decrypt RPC calls the \
+                 server will make to the KMS plugin.",
+            )),
             server: shown(server_id),
             recently_used: Arc::default(),
             recently_named: Arc::default(),

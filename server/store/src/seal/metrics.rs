@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portico_kit::metrics::{Histogram, Registry};
+use portico_kit::metrics::{Desc, Histogram, Registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
@@ -36,28 +36,44 @@ impl SealMetrics {
     #[must_use]
     pub fn new(registry: &Registry, server_id: &str) -> Self {
         Self {
-            operations: registry.counter_vec(
+            operations: registry.counter_vec(Desc::counter(
                 "apiserver_storage_transformation_operations_total",
-                "Values that were sealed for, or opened from, the storage, by how it ended",
-            ),
+                &["resource", "status", "transformation_type", "transformer_prefix"],
+                "[ALPHA] Total number of transformations. Successful transformation will have \
+                 a status 'OK' and a varied status string when the transformation fails. The \
+                 status, resource, and transformation_type fields can be used for alerting \
+                 purposes. For example, you can monitor for encryption/decryption failures \
+                 using the transformation_type (e.g., from_storage for decryption and \
+                 to_storage for encryption). Additionally, these fields can be used to ensure \
+                 that the correct transformers are applied to each resource.",
+            )),
             seconds: registry.histogram_vec(
-                "apiserver_storage_transformation_duration_seconds",
-                "Time to seal or open a value",
+                Desc::histogram(
+                    "apiserver_storage_transformation_duration_seconds",
+                    &["transformation_type", "transformer_prefix"],
+                    "[ALPHA] Latencies in seconds of value transformation operations.",
+                ),
                 SECONDS,
             ),
-            cache_misses: registry.counter(
+            cache_misses: registry.counter(Desc::counter(
                 "apiserver_storage_envelope_transformation_cache_misses_total",
-                "Data encryption keys that the key service was asked for",
-            ),
+                &[],
+                "[ALPHA] Total number of cache misses while accessing key decryption key(KEK).",
+            )),
             generations: registry.histogram(
-                "apiserver_storage_data_key_generation_duration_seconds",
-                "Time to make a data encryption key",
+                Desc::histogram(
+                    "apiserver_storage_data_key_generation_duration_seconds",
+                    &[],
+                    "[ALPHA] Latencies in seconds of data encryption key(DEK) generation \
+                     operations.",
+                ),
                 &SECONDS[..14],
             ),
-            generation_failures: registry.counter(
+            generation_failures: registry.counter(Desc::counter(
                 "apiserver_storage_data_key_generation_failures_total",
-                "Data encryption keys that could not be made",
-            ),
+                &[],
+                "[ALPHA] Total number of failed data encryption key(DEK) generation operations.",
+            )),
             keys: KeyMetrics::new(registry, server_id),
         }
     }

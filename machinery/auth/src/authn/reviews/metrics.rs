@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portico_kit::metrics::{Histogram, HistogramVec, Registry};
+use portico_kit::metrics::{Desc, Histogram, HistogramVec, Registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -34,21 +34,30 @@ impl TokenCacheMetrics {
     /// Registers them.
     #[must_use]
     pub fn new(registry: &Registry) -> Self {
-        let counts: Family<Label, Counter> = registry.counter_vec(
+        let counts: Family<Label, Counter> = registry.counter_vec(Desc::counter(
             "authentication_token_cache_request_total",
-            "Requests with tokens by whether the token was known",
-        );
+            &["status"],
+            "[ALPHA] Requests with a bearer token, by cache status",
+        ));
         let seconds: HistogramVec<Label> = registry.histogram_vec(
-            "authentication_token_cache_request_duration_seconds",
-            "How long it takes to know a token, by whether it was known before",
+            Desc::histogram(
+                "authentication_token_cache_request_duration_seconds",
+                &["status"],
+                "[ALPHA] Time in seconds to authenticate a token, by cache status",
+            ),
             SECONDS,
         );
-        let fetches: Family<Label, Counter> =
-            registry.counter_vec("authentication_token_cache_fetch_total", "Reviews of tokens by result");
-        let active: Family<Label, Gauge> = registry.gauge_vec(
+        let fetches: Family<Label, Counter> = registry.counter_vec(Desc::counter(
+            "authentication_token_cache_fetch_total",
+            &["status"],
+            "[ALPHA] Token reviews by status",
+        ));
+        let active: Family<Label, Gauge> = registry.gauge_vec(Desc::gauge(
             "authentication_token_cache_active_fetch_count",
-            "Reviews of tokens under way, and requests that wait for one",
-        );
+            &["status"],
+            "[ALPHA] Token reviews in flight (in_flight) and requests that wait for one \
+             (blocked)",
+        ));
         let requests = |status| Requests {
             count: counts.get_or_create_owned(&[("status", status)]),
             seconds: seconds.get_or_create_owned(&[("status", status)]),
