@@ -4,6 +4,7 @@
 
 pub mod accept;
 mod aggregate;
+pub mod annotations;
 pub mod api_path;
 pub mod attributes;
 pub mod bounded;

@@ -12,7 +12,12 @@ mod service;
 mod slice;
 
 pub use api_service::{AUTOMANAGED_LABEL, ApiServiceFacts, BackendFacts, Bundle, CaBundle};
-pub use backend_policy::{BACKEND_POLICY, backend_policy, check_backend_policy};
+pub use backend_policy::{
+    BACKEND_EJECTION_FAILURES, BACKEND_EJECTION_TIME, BACKEND_HEDGE_AFTER, BACKEND_MAX_CONNECTIONS,
+    BACKEND_MIRROR, BACKEND_MIRROR_MAX_BODY, BACKEND_MIRROR_PERCENT, BACKEND_MIRROR_SERVER_NAME,
+    BACKEND_PER_TRY_TIMEOUT, BACKEND_POLICY, BACKEND_RETRIES, BACKEND_WEIGHTS, backend_policy,
+    check_backend_policy,
+};
 pub use backend_urls::{
     BACKEND_PROTOCOL, BACKEND_SERVER_NAME, BACKEND_URLS, InvalidBackendUrls, backend_urls,
 };

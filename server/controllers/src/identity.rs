@@ -31,7 +31,7 @@ const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
 /// Upstream's `AnnotationPeerAdvertiseAddress`.
 const ADDRESS_ANNOTATION: &str = "kubernetes.io/peer-advertise-address";
 /// When a server of ours has renewed it: another time is that of a kube-apiserver.
-pub const RENEWED_ANNOTATION: &str = "portico.dev/renew-time";
+pub const RENEWED_ANNOTATION: &str = portico_machinery::annotations::RENEW_TIME;
 const COMPONENT: &str = "kube-apiserver";
 
 fn leases() -> GroupResource {

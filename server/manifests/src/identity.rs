@@ -8,8 +8,8 @@ use portico_registry::{Call, Context, Target};
 const USER: &str = "system:portico:manifests";
 /// Who owns the fields.
 pub(crate) const FIELD_MANAGER: &str = "portico-manifests";
-/// The label of objects that were made of the folder.
-pub(crate) const LABEL: &str = "portico.dev/made-by";
+/// Label of objects that were created from the folder.
+pub(crate) const LABEL: &str = portico_machinery::annotations::MADE_BY;
 /// Its value.
 pub(crate) const MADE: &str = "manifests";
 

@@ -1,8 +1,8 @@
 //! APIService: rules V1 to V17, its Local condition, its table cells, and the annotations that name backends.
 
+use portico_machinery::annotations;
 use portico_machinery::field::Error;
 use portico_machinery::object::Printed;
-use portico_machinery::resolve::{BACKEND_POLICY, BACKEND_PROTOCOL, BACKEND_SERVER_NAME, BACKEND_URLS};
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object, names};
 
@@ -13,8 +13,7 @@ use portico_validation::values;
 
 use super::backends;
 
-/// Annotations that say where a backend is.
-const BACKENDS: [&str; 3] = [BACKEND_URLS, BACKEND_SERVER_NAME, BACKEND_PROTOCOL];
+const KIND: &str = "APIService";
 
 pub(crate) struct ApiService;
 
@@ -50,7 +49,7 @@ impl Strategy for ApiService {
     }
 
     fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
-        backends::unknown(new, &[&BACKENDS[..], &BACKEND_POLICY[..]].concat())
+        backends::unknown(new, &annotations::keys(KIND))
     }
 }
 
@@ -136,8 +135,7 @@ fn validate_backend(spec: &Cursor<'_>, errors: &mut Errors) {
 fn validate_annotations(new: &Object, errors: &mut Errors) {
     let wanted = new.at(&["spec", "service"]).is_present();
     let needs = (!wanted).then_some("may only be set when spec.service is set");
-    backends::validate(new, &BACKENDS, needs, errors);
-    backends::validate(new, &BACKEND_POLICY, needs, errors);
+    backends::validate(new, &annotations::keys(KIND), needs, errors);
 }
 
 /// `True`, or what it is and why.
