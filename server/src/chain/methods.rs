@@ -1,20 +1,20 @@
-//! Every method and what it asks of a caller before its message is read. One table; a test holds it against the
-//! descriptors.
+//! Access that each gRPC method requires, checked before its message is read. A test compares the table with the
+//! descriptors; docs/reference/grpc.md lists it.
 
-/// What a method asks of a caller.
+/// Access that a method requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Nothing: health.
+    /// none.
     Anyone,
-    /// The Kubernetes verb on the resource in the message; the service asks.
+    /// the Kubernetes verb on the resource in the message.
     Object,
-    /// The non-resource path `/grpc/<service>/<method>`, verb `post`.
+    /// the verb `post` on the path `/grpc/<service>/<method>`.
     Path,
-    /// A facade's certificate, or the in-process facade.
+    /// a facade certificate.
     Facade,
 }
 
-/// Services and what their methods ask; the longest match wins, anything else is [`Access::Path`].
+/// Access by prefix of the path; the first match applies, and [`Access::Path`] if there is none.
 pub(crate) const TABLE: &[(&str, Access)] = &[
     ("/grpc.health.v1.Health/", Access::Anyone),
     ("/portico.apiregistration.v1.APIServices/", Access::Object),
@@ -29,7 +29,7 @@ pub(crate) const TABLE: &[(&str, Access)] = &[
     ("/portico.apiextensions.v1.Definitions/", Access::Path),
 ];
 
-/// What the method at this path asks.
+/// Access that the method at this path requires.
 pub(crate) fn access(path: &str) -> Access {
     TABLE.iter().find(|(prefix, _)| path.starts_with(prefix)).map_or(Access::Path, |(_, access)| *access)
 }
