@@ -22,7 +22,9 @@ use portico_machinery::UserInfo;
 use portico_proxy::{ClientAddress, Identity};
 use tokio::sync::Notify;
 
-/// How many parts of the console's page one connection brings to somebody unknown: the page twice, if nothing of it is kept.
+/// Parts of the console page that one anonymous HTTP/2 connection can load.
+///
+/// Limit (Console): GOAWAY, as after any other response to an anonymous caller.
 const MAX_PAGE_PARTS: usize = 100;
 
 /// Of a response: its client does not see it. The stream is reset, or the HTTP/1 connection closed, in its place.

@@ -41,14 +41,19 @@ use snapshot::Snapshot;
 pub use ask::{AccessAsker, Asker, TokenAsker};
 pub use json_calls::{CallError, JsonAnswer, JsonCalls, JsonMethod};
 
-/// Acknowledgements and hints that wait to be sent; when it is full, an acknowledgement is left out (the next one
-/// says more) and hints wait for their next turn.
+/// Acknowledgements and reports that wait to be sent to the control service.
+///
+/// Limit (Facades and control services): an acknowledgement is skipped; reports wait.
 const OUTBOX: usize = 64;
 /// How often own experience of backends is looked at.
 const OBSERVE: Duration = Duration::from_secs(1);
-/// A document larger than this is refused.
+/// Size of a document from the control service.
+///
+/// Limit (Facades and control services, bytes): the document is rejected.
 const MAX_DOCUMENT: usize = 64 << 20;
-/// Within so many of the heartbeats that the control service promises something must come.
+/// Heartbeat intervals without a message after which the configuration stream counts as lost.
+///
+/// Limit (Facades and control services): the facade reconnects.
 const MISSED_HEARTBEATS: u32 = 10;
 /// How long a stream may take to open.
 const OPEN: Duration = Duration::from_secs(30);

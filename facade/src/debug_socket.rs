@@ -17,7 +17,9 @@ use portico_kit::tasks::TaskSet;
 use tokio::net::UnixListener;
 use tokio::sync::Semaphore;
 
-/// Connections at a time; further ones wait in the kernel.
+/// Connections to the debug socket.
+///
+/// Limit (Serving): further connections wait in the kernel.
 const MAX_CONNECTIONS: usize = 16;
 /// How long a request's head may take to come.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);

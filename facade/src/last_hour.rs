@@ -21,11 +21,17 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::in_flight::InFlight;
 use crate::metrics::{RequestMetrics, Totals};
 
-/// How often a sample is taken.
+/// Interval between two samples of the last hour.
+///
+/// Limit (Console): a sample is taken.
 const PERIOD: Duration = Duration::from_secs(10);
-/// How many are kept: an hour.
+/// Samples of the last hour.
+///
+/// Limit (Console): the oldest one is removed.
 const SAMPLES: usize = 360;
-/// What they weigh together at most.
+/// Size of the samples of the last hour.
+///
+/// Limit (Console, bytes): the oldest ones are removed.
 const MAX_BYTES: usize = 128 << 10;
 
 /// What one sample says: of requests, those that ended since the sample before.

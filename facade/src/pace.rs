@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-/// Bytes a second that a body must bring on average, once `--stalled-read-timeout` has passed.
+/// Minimum average rate of a request body in bytes per second, once `--stalled-read-timeout` has passed.
+///
+/// Limit (Serving): the request is aborted.
 pub const MIN_BODY_RATE: u64 = 500;
 
 /// A client sends its body too slowly.

@@ -15,8 +15,11 @@ pub use yaml::yaml;
 
 use portico_gostd::url::first_value;
 
-/// Maximum number of levels of JSON that are indented; deeper values are written on one line. Otherwise the output would grow with the
-/// depth times the number of values.
+/// Levels that are indented in JSON (`?pretty`) and have lines of their own in YAML.
+///
+/// Without a limit the output grows with the depth times the number of values.
+///
+/// Limit (Serving): deeper levels are written on one line.
 const MAX_LEVELS: usize = 100;
 
 /// How programs want JSON.

@@ -35,8 +35,12 @@ pub struct ResponseCompletion {
     rest: Option<Bytes>,
 }
 
-/// HTTP/2 takes a frame of any size once there is room for a byte: of larger ones parts would wait, unread, in memory
-/// after the response is counted as sent.
+/// Size of a frame of a streamed response over HTTP/2.
+///
+/// HTTP/2 accepts a frame of any size once there is window for a byte. Parts of larger frames would wait in memory after the
+/// response is counted as sent.
+///
+/// Limit (Serving, bytes): larger frames are split.
 const MAX_STREAM_FRAME: usize = 64 * 1024;
 
 impl ResponseCompletion {

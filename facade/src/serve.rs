@@ -34,17 +34,27 @@ use crate::request::Response;
 use io::ConnectionIo;
 use stream::StreamExecutor;
 
-/// How much a stream may send ahead of us.
+/// Bytes of a request body that an HTTP/2 client may send ahead.
+///
+/// Limit (Serving, bytes): the client waits for a window update.
 const STREAM_WINDOW: u32 = 256 * 1024;
 /// How much of a body that nobody reads is taken before its request is answered: what a client may have sent unasked.
 const UNREAD_BYTES: usize = STREAM_WINDOW as usize;
-/// And how long it is waited for.
+/// Time to receive the rest of an unread request body before the response is sent.
+///
+/// Limit (Serving): the response is sent without the rest.
 const UNREAD_PATIENCE: Duration = Duration::from_millis(500);
-/// A quiet HTTP/2 connection is asked for a sign of life.
+/// Silence on an HTTP/2 connection after which the facade sends a PING.
+///
+/// Limit (Serving): a PING is sent.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
-/// And closed without one.
+/// Time to answer that PING.
+///
+/// Limit (Serving): the connection is closed.
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long a client that was asked to go may take to answer; it begins no request later than that.
+/// Time in which a client must respond to GOAWAY if it keeps sending new HTTP/2 requests.
+///
+/// Limit (Serving): the connection is closed.
 const GOAWAY_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Serves connections, each with a clone of one handler.

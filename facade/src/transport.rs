@@ -21,14 +21,21 @@ use tower::{Service, ServiceExt};
 
 use crate::body::BoxError;
 
-/// Maximum number of calls (lists included), or of watches, of one connection; the next one gets another connection. Control services
-/// take `--control-max-streams-per-connection` (1,024), and one beyond that would wait for another's end.
+/// Calls, or watches, on one connection to the control service.
+///
+/// Control services accept `--control-max-streams-per-connection` (1,024); a call beyond that would wait for another one to
+/// end.
+///
+/// Limit (Facades and control services): the next one gets another connection.
 const CALLS_OF_A_CONNECTION: usize = 500;
 
-/// Bytes that may wait in a connection for one call whose answer is not read. The connection has room for as many of each of its calls,
-/// so that an unread answer does not hold up the others.
+/// Bytes of an unread response that wait in a connection for one call.
+///
+/// Limit (Facades and control services, bytes): the control service pauses the response.
 const CALL_WINDOW: u32 = 1 << 20;
-/// Bytes that may wait in a connection for one watch whose events are not read.
+/// Bytes of unread events that wait in a connection for one watch.
+///
+/// Limit (Facades and control services, bytes): the control service pauses the watch.
 const WATCH_WINDOW: u32 = 256 << 10;
 
 /// What generated clients call.

@@ -7,8 +7,11 @@ use portico_gostd::strconv::quote;
 use crate::cause::Cause;
 use crate::object::{MAX_PRINTED_BYTES, Printed, cut, cut_at, go_json};
 
-/// The most bytes of one error's text; of a longer one the beginning is kept. A message may list a hundred thousand supported
-/// values, and be given for each element of a list.
+/// Size of the text of one validation error.
+///
+/// A message can list a hundred thousand supported values and be repeated for each element of a list.
+///
+/// Limit (Requests, bytes): the rest is omitted.
 const MAX_BODY_BYTES: usize = 4 * MAX_PRINTED_BYTES;
 
 /// A path to a field, as upstream prints it: `spec.ports[0].name`, `metadata.labels[key]`.

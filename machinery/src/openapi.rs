@@ -12,8 +12,12 @@ use serde_json::value::RawValue;
 
 use crate::object::{NotAnObject, Object, is_deeper};
 
-/// The most levels of a foreign document. Facades encode the merged document as protobuf with `serde_json`'s own limit, so a deeper part
-/// would make the whole document unavailable.
+/// Levels of the OpenAPI v2 document of a backend.
+///
+/// Facades encode the merged document as protobuf with `serde_json`'s limit, so a deeper part would make the whole document
+/// unavailable.
+///
+/// Limit (Backends): the backend's part is omitted.
 const MAX_DEPTH: usize = 127;
 
 /// Named pieces of JSON, in order.

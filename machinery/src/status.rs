@@ -12,11 +12,17 @@ pub use crate::cause::Cause;
 use crate::field;
 use crate::gvk::{GroupKind, GroupResource};
 
-/// How many field errors a Status lists one by one: a body of 3 MiB can hold hundreds of thousands of wrong fields, and
-/// their answer would be many times its size. Upstream has no such bound.
+/// Validation errors that a response lists.
+///
+/// A body of 3 MiB can have hundreds of thousands of invalid fields. kube-apiserver has no limit.
+///
+/// Limit (Requests): the rest is counted.
 pub const MAX_FIELD_ERRORS: usize = 1_000;
-/// How many bytes of causes a Status has, about. It must fit in one message between a facade and its control service (4 MiB),
-/// which holds each text twice, and JSON takes up to six bytes for one.
+/// Bytes of validation errors that a response lists, approximately.
+///
+/// A Status must fit into one gRPC message (4 MiB), which holds each text twice; JSON takes up to six bytes for one.
+///
+/// Limit (Requests, bytes): the rest is counted.
 pub const MAX_CAUSES_BYTES: usize = 320 * 1024;
 
 /// Machine-readable reasons, spelled as on the wire. Clients match on them.

@@ -80,5 +80,7 @@ package!(
 /// All our packages as an encoded `FileDescriptorSet`, for reflection.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
-/// The largest message, in bytes, that either side accepts; larger things stream.
+/// Size of a gRPC message.
+///
+/// Limit (Requests, bytes): larger content is streamed.
 pub const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;

@@ -8,7 +8,11 @@ use portico_machinery::{Reason, Status};
 use tonic::Code;
 use tonic_types::{ErrorDetails, StatusExt};
 
-/// Trailers beyond 16 KiB hang clients; details stay under half of that.
+/// Size of the details of a gRPC error.
+///
+/// Clients hang on trailers above 16 KiB.
+///
+/// Limit (Requests, bytes): the details are truncated.
 pub const MAX_DETAIL_BYTES: usize = 8 * 1024;
 /// What the wire adds to the texts of one field violation, generously.
 const VIOLATION_OVERHEAD: usize = 32;

@@ -5,7 +5,11 @@ use std::sync::Arc;
 use portico_kit::offload::Offload;
 use portico_machinery::Status;
 
-/// Maximum size of the documents that a serving thread works on: about a millisecond.
+/// Size of a discovery or OpenAPI document that a serving thread of a facade parses, hashes, encodes or compresses.
+///
+/// About a millisecond of work.
+///
+/// Limit (Requests, bytes): the threads for long work do it.
 const MAX_INLINE_BYTES: usize = 64 * 1024;
 
 /// Threads for long work.

@@ -47,49 +47,79 @@ impl Default for Kubelets {
 /// The proxy's limits. The defaults are those of the `--backend-*` flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Idle HTTP/1.1 connections kept for each target, by all serving threads together; when one more comes back, an old one is closed.
+    /// Idle HTTP/1.1 connections to one backend.
+    ///
+    /// Limit (Backends): an old one is closed.
     pub max_idle_per_target: usize,
-    /// An idle connection older than this is closed, sooner than backends built like upstream do it (90 s); a transport unused for this long lets go of its TLS state.
+    /// Idle time of a connection to a backend.
+    ///
+    /// Limit (Backends): the connection is closed.
     pub idle_timeout: Duration,
     /// Requests (watches and tunnels included) that may be under way to one backend; one more answers 503 at once.
     pub max_requests_per_backend: usize,
     /// Time for resolving, connecting and the TLS handshake, all targets together.
     pub dial_timeout: Duration,
-    /// A discovery request (`/apis/<group>/<version>`) must be answered within this time.
+    /// Time for a backend to answer a discovery request (`/apis/<group>/<version>`).
+    ///
+    /// Limit (Backends): 503.
     pub discovery_deadline: Duration,
     /// Whether a redirect of a backend becomes 502 (`--aggregator-reject-forwarding-redirect`).
     pub reject_redirects: bool,
     /// Whether refusals are upstream's plain text instead of a Status, for clients that compare text.
     pub plain_text_errors: bool,
-    /// Dial failures in a row that open a target's circuit.
+    /// Consecutive dial failures that open the circuit of a backend.
+    ///
+    /// Limit (Backends): requests fail immediately.
     pub circuit_failures: u32,
-    /// How long a circuit stays open at first; doubled for each failed probe up to `circuit_open_max`.
+    /// Time for which a circuit stays open initially.
+    ///
+    /// Limit (Backends): one request probes the backend; the time doubles with each failure.
     pub circuit_open: Duration,
-    /// The longest time between two probes of a dead target. A changed route is a probe at once.
+    /// Time between two probes of a backend with an open circuit.
+    ///
+    /// Limit (Backends): one request probes the backend.
     pub circuit_open_max: Duration,
-    /// A backend that answers an upgrade with an error must send its body within this time.
+    /// Time for a backend to send the body of the error with which it rejects an upgrade.
+    ///
+    /// Limit (Backends): the connection is closed.
     pub refused_upgrade_deadline: Duration,
-    /// Bytes of a kubelet's refusal that are passed on to the client that asked for a log.
+    /// Bytes of the error with which a kubelet rejects a log request that are passed on.
+    ///
+    /// Limit (Kubelets and remote commands, bytes): the rest is omitted.
     pub refusal_bytes: usize,
     /// Bytes a second that a connection to a node, pod or Service carries each way, once it has changed its protocol.
     pub connection_bytes_per_second: Option<NonZeroU32>,
-    /// Bytes of a message of a WebSocket that is translated; a longer one ends the connection.
+    /// Size of a WebSocket message that is translated for a kubelet.
+    ///
+    /// Limit (Kubelets and remote commands, bytes): the connection is closed.
     pub web_socket_message_bytes: usize,
-    /// A WebSocket that is translated ends when nothing passed on it for this long. Pings do not count.
+    /// Idle time of a WebSocket that is translated for a kubelet.
+    ///
+    /// Limit (Kubelets and remote commands): the connection is closed.
     pub web_socket_idle_timeout: Duration,
-    /// How long a kubelet may take to accept the streams of a command.
+    /// Time for a kubelet to accept the streams of a command.
+    ///
+    /// Limit (Kubelets and remote commands): the command fails.
     pub stream_creation_timeout: Duration,
-    /// Copies of requests that may be under way to one mirror; one more is dropped.
+    /// Copies of requests in flight to one mirror.
+    ///
+    /// Limit (Backends): further copies are dropped.
     pub max_mirrored_requests: u32,
-    /// How long a mirror may take for a request and all of its answer.
+    /// Time for a mirror to answer a copy.
+    ///
+    /// Limit (Backends): the copy is aborted.
     pub mirror_timeout: Duration,
-    /// Bytes of a mirror's answer that are read before its connection is closed.
+    /// Bytes of the response of a mirror that are read.
+    ///
+    /// Limit (Backends, bytes): its connection is closed.
     pub mirror_answer_bytes: u64,
     /// An HTTP/2 connection without frames for this long is sent a PING.
     pub http2_ping_interval: Duration,
     /// And is closed when no answer to it comes within this time.
     pub http2_ping_timeout: Duration,
-    /// Requests on one HTTP/2 connection; one more opens another connection.
+    /// Requests on one HTTP/2 connection to a backend.
+    ///
+    /// Limit (Backends): one more opens another connection.
     pub http2_max_streams: usize,
 }
 

@@ -17,7 +17,9 @@ use super::readiness::ready;
 use super::serving::Serving;
 use crate::settings::FacadeSettings;
 
-/// How long connections have to say goodbye once nothing is in flight.
+/// Time for connections to close at shutdown once no request is in flight.
+///
+/// Limit (Serving): connections are closed.
 const GOODBYE: Duration = Duration::from_secs(2);
 
 /// What is read again when files change.

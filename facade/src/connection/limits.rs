@@ -7,13 +7,17 @@ use std::time::Duration;
 pub struct ConnectionLimits {
     /// A request's head must be complete this long after its first byte.
     pub header_timeout: Duration,
-    /// A connection without requests is closed after this long: by GOAWAY in HTTP/2.
+    /// Idle time of a connection without requests.
+    ///
+    /// Limit (Serving): the connection is closed, over HTTP/2 with GOAWAY.
     pub idle_timeout: Duration,
     /// A response of which the client takes nothing for so long is aborted.
     pub stalled_write: Duration,
     /// Bytes of a request's headers; more is 431.
     pub max_header_bytes: u32,
-    /// Header fields of an HTTP/1 request; more is 431.
+    /// Header fields of an HTTP/1 request.
+    ///
+    /// Limit (Serving): 431.
     pub max_headers: usize,
     /// `--http2-max-streams-per-connection`
     pub max_streams: u32,

@@ -12,7 +12,9 @@ use super::member::Member;
 use super::metrics::Metrics;
 use super::services::ControlServices;
 
-/// How long reads wait for a control service while there is none, unless their own deadline is nearer.
+/// Time that a read waits while no control service is available, unless its own deadline is earlier.
+///
+/// Limit (Facades and control services): 503.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long after a failure a call is tried again, unless another control service is in use sooner.
 const PAUSE: Duration = Duration::from_millis(10);

@@ -16,7 +16,9 @@ use crate::transport::ControlTransport;
 /// How long a ping that waits for a revision may take: longer than the other side waits.
 const CATCH_UP: Duration = Duration::from_secs(3);
 
-/// The quickest of so many answers measures the distance: the others waited for something.
+/// Round trips by which the distance to a control service is measured.
+///
+/// Limit (Facades and control services): the oldest one is removed.
 const TRIPS: usize = 64;
 
 /// The state of a control service.

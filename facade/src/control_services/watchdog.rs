@@ -26,7 +26,9 @@ const PINGS: u32 = 4;
 const LEAST_PAUSE: Duration = Duration::from_millis(5);
 /// A process that is itself delayed for longer than this cannot conclude that others are.
 const OWN_DELAY: Duration = Duration::from_millis(100);
-/// How long the first choice waits for control services that do not answer.
+/// Time that the first choice of a control service waits for slow ones.
+///
+/// Limit (Facades and control services): it chooses among those that responded.
 const FIRST_CHOICE: Duration = Duration::from_millis(500);
 /// How long one must have served before it is returned to.
 const RETURN_AFTER: Duration = Duration::from_secs(10);

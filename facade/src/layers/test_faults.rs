@@ -24,7 +24,9 @@ use crate::respond;
 use crate::route_table;
 use crate::test_faults::{Asked, Claim, Earlier, Fault, FaultsInForce, WatchBody, item, name_in, refusal};
 
-/// The longest object that is read as of an earlier revision, in bytes.
+/// Size of an object that a test fault serves as of an earlier revision.
+///
+/// Limit (Serving, bytes): the request fails with 500.
 const MAX_OBJECT: usize = 16 << 20;
 
 const JSON: &str = "application/json";

@@ -9,9 +9,13 @@ use portico_kit::layer::AfterResponse;
 use crate::record::RequestRecord;
 use crate::request::{Request, RequestView, Response};
 
-/// Runes of all warnings of one response.
+/// Characters of all warnings of one response.
+///
+/// Limit (Serving): each warning is truncated.
 const TOTAL: usize = 4096;
-/// Runes of one warning once the budget is exceeded.
+/// Characters of one warning once all warnings together are too long.
+///
+/// Limit (Serving): the warning is truncated.
 const ITEM: usize = 256;
 
 /// See the module.

@@ -35,7 +35,9 @@ pub(super) struct Head {
 }
 
 const JSON: &str = "application/json";
-/// Bytes of JSON that are collected to be re-encoded as YAML.
+/// JSON of a list that is converted to YAML.
+///
+/// Limit (Serving, bytes): 406; JSON is streamed and has no limit.
 const MAX_YAML: usize = 64 << 20;
 
 /// A response without re-encoding.

@@ -21,7 +21,9 @@ use crate::control_services::Member;
 use crate::proxied_page;
 use crate::request::{RequestView, Response};
 
-/// How long the decision may take; the connection itself has no deadline.
+/// Time to decide on a connection (exec, attach, port-forward, proxy).
+///
+/// Limit (Kubelets and remote commands): the request fails.
 const DECISION: Duration = Duration::from_secs(30);
 
 impl Local {

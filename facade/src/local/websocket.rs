@@ -35,7 +35,9 @@ const VERSION: &str = "13";
 const BEARER: &[u8] = b"base64url.bearer.authorization.k8s.io.";
 /// What protobuf events begin with over HTTP: their length.
 const LENGTH: usize = 4;
-/// What a client may say at once; nothing that it says is looked at.
+/// Size of a message from a client on the WebSocket of a watch; the content is ignored.
+///
+/// Limit (Serving, bytes): the connection is closed.
 const MAX_RECEIVED: usize = 64 * 1024;
 
 /// Why there is no WebSocket, in upstream's words.

@@ -24,8 +24,13 @@ const FORMS: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDisc
 const PATHS: [&str; 2] = ["/api", "/apis"];
 /// What all servers behind one address have certificates for.
 const SERVER_NAME: &str = "kubernetes.default.svc";
-/// Of one document.
+/// Size of a peer's discovery document.
+///
+/// Limit (Facades and control services, bytes): the fetch is retried.
 const MAX_BYTES: usize = 64 << 20;
+/// Time to fetch a peer's discovery document.
+///
+/// Limit (Facades and control services): the fetch is retried.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Upstream's `user.APIServerUser`.
 const USER: &str = "system:apiserver";

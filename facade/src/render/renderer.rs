@@ -10,7 +10,9 @@ use portico_kit::offload::Offload;
 use super::rendering::{PartRenderer, Rendered, Rendering};
 use crate::body::BoxError;
 
-/// Smaller bodies are rendered where they are.
+/// Size of a response, or of a part of a streamed one, that a serving thread compresses, indents or converts to YAML.
+///
+/// Limit (Serving, bytes): larger parts are rendered by other threads.
 const LARGE: usize = 64 * 1024;
 
 /// See the module. Clones share the threads.

@@ -9,7 +9,9 @@ use tokio::sync::watch;
 use super::fault::{Fault, Rule};
 use super::requests::Asked;
 
-/// How many faults may be set at a time, used up ones among them.
+/// Test faults that are set, including used ones.
+///
+/// Limit (Serving): the request to set one fails.
 pub const MAX_FAULTS: usize = 100;
 
 /// That many are set already.

@@ -15,7 +15,9 @@ use portico_machinery::{RequestInfo, Status, UserInfo};
 
 use crate::level::{Level, Stage};
 
-/// A longer User-Agent is cut.
+/// Size of the user agent in an event.
+///
+/// Limit (Audit, bytes): it is truncated.
 const MAX_USER_AGENT_BYTES: usize = 1024;
 /// What a User-Agent that was cut ends with.
 const CUT: &str = "...TRUNCATED";

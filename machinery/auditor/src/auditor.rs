@@ -20,12 +20,18 @@ use crate::metrics::AuditMetrics;
 use crate::policy_file;
 use crate::settings::AuditSettings;
 
-/// How long the end of the process waits for events that a webhook does not take.
+/// Time at shutdown to send buffered events to the audit webhook.
+///
+/// Limit (Audit): the rest is lost and logged.
 const FLUSH: Duration = Duration::from_secs(30);
 
-/// How many events are kept for who looks at them.
+/// Recent audit events that the console shows.
+///
+/// Limit (Console): the oldest ones are removed; a slow reader is told how many it missed.
 const TAIL_EVENTS: usize = 500;
-/// How many bytes they have together at most.
+/// Size of the recent audit events that the console shows.
+///
+/// Limit (Console, bytes): the oldest ones are removed.
 const TAIL_BYTES: usize = 1 << 20;
 
 /// What is recorded, and where it goes.

@@ -12,7 +12,11 @@ use crate::destination::Destination;
 use crate::settings::AuditBatches;
 use crate::throttle::Throttle;
 
-/// How many batches are under way at a time; upstream has no such bound.
+/// Batches in flight to the audit webhook.
+///
+/// kube-apiserver has no limit.
+///
+/// Limit (Audit): further ones wait in the buffer.
 const MAX_UNDER_WAY: usize = 16;
 
 /// See the module.

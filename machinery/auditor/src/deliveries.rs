@@ -13,10 +13,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::backend::{Backend, Wait};
 
-/// Bytes of events that may wait for one backend in the blocking modes: of requests that wait for them, and as many of requests that
-/// do not.
+/// Events that wait for one backend in the blocking modes, for requests and for streamed responses each.
+///
+/// Limit (Audit, bytes): requests wait; events of streamed responses are lost and counted.
 const MAX_WAITING_BYTES: usize = 16 << 20;
-/// Bytes that a small event counts for: its task and its request to the webhook need more memory than the event.
+/// Minimum size that an event counts for in these modes.
+///
+/// Its task and its request to the webhook need more memory than the event.
+///
+/// Limit (Audit, bytes): smaller events count as this size.
 const MIN_EVENT_BYTES: usize = 8 << 10;
 
 /// One event, encoded for each backend; `None` for a backend that does not get it.

@@ -6,7 +6,9 @@ use bytes::BytesMut;
 
 use crate::audited::Audited;
 
-/// A larger list is not recorded.
+/// Size of a list that an event records.
+///
+/// Limit (Audit, bytes): the list is omitted, with `audit.k8s.io/truncated`.
 const MAX_RECORDED_LIST: usize = 16 << 20;
 
 /// See the module.

@@ -20,9 +20,15 @@ use crate::metrics::AuditMetrics;
 use crate::settings::AuditWebhookSettings;
 
 pub(super) const PLUGIN: &str = "webhook";
-/// One request, with its answer (upstream's `defaultRequestTimeout`, which its client says in the query, too).
+/// Time for a request to the audit webhook.
+///
+/// `defaultRequestTimeout` of kube-apiserver.
+///
+/// Limit (Audit): the request is retried.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How often a batch is sent at most.
+/// Attempts to send a batch to the audit webhook.
+///
+/// Limit (Audit): the batch is lost and counted.
 const ATTEMPTS: u32 = 5;
 /// How much longer each wait is than the one before, and by which part of it at random.
 const FACTOR: f64 = 1.5;
@@ -31,7 +37,9 @@ const JITTER: f64 = 0.2;
 const MAX_ANSWER: usize = 64 * 1024;
 /// Connections that wait for the next batch.
 const KEPT_CONNECTIONS: usize = 4;
-/// Requests to the webhook at a time: each has a connection.
+/// Concurrent requests to the audit webhook.
+///
+/// Limit (Audit): further ones wait.
 const MAX_REQUESTS: usize = 256;
 
 /// See the module.

@@ -25,7 +25,12 @@ pub use node::{Node, Relations};
 pub use questions::Questions;
 pub use rbac::Rbac;
 
-/// How many answers of somebody else are remembered; that which was used longest ago goes first (upstream's number).
+/// Cached responses of an authorization or token webhook, and decisions that a facade keeps for when the control service is
+/// away.
+///
+/// The number of kube-apiserver.
+///
+/// Limit (Authentication and authorization): the least recently used one is removed.
 pub const MAX_ANSWERS: usize = 8192;
 
 /// An authorizer's opinion.

@@ -14,7 +14,9 @@ pub use bindings::{BIND, SORT_BY};
 pub use folds::{EXISTS_ONE, STANDARD, TWO_VARIABLES};
 pub use optionals::OPTIONALS;
 
-/// Most nodes that copies may make a tree of.
+/// Nodes of an expression after macros are expanded.
+///
+/// Limit (Expressions): the expression is rejected.
 const MAX_NODES: usize = 100_000;
 
 /// A macro.

@@ -6,8 +6,11 @@ use std::cell::Cell;
 use crate::error::EvalError;
 use crate::value::Steps;
 
-/// Most that computing the constants and compiling the patterns of a schema or policy may cost: 64 of the largest patterns, or about 5,000
-/// small ones.
+/// Cost of evaluating constants and compiling patterns for the expressions of a schema version or a policy.
+///
+/// 64 of the largest patterns, or about 5,000 small ones.
+///
+/// Limit (Expressions, cost units): the rest is computed at each evaluation.
 const COMPILATION_LIMIT: u64 = 1_200_000;
 
 /// Counts what several evaluations cost together. Some work that upstream's costs leave out is free: once for each meter, however

@@ -18,7 +18,9 @@ use crate::macros::Macro;
 use depth::Depth;
 use lexer::{Lexed, Token, lex};
 
-/// Longest expression, in characters (cel-go's default).
+/// Characters of one expression.
+///
+/// Limit (Expressions): the expression is rejected.
 pub const MAX_EXPRESSION_LENGTH: usize = 100_000;
 
 /// A tree with the places of its nodes.

@@ -13,9 +13,13 @@ use regex::Regex;
 use crate::error::EvalError;
 use crate::meter::Meter;
 
-/// Most bytes of patterns that are kept. When there are more, those that were not used for longest are forgotten.
+/// Compiled patterns in the cache.
+///
+/// Limit (Expressions, bytes): the least recently used ones are removed and compiled again when needed.
 const MAX_KEPT: usize = 32 * 1024 * 1024;
-/// Most bytes of compiled patterns that all programs keep together; what is beyond is looked up here at each call.
+/// Compiled patterns that all rules hold.
+///
+/// Limit (Expressions, bytes): further ones are looked up in the cache at each call.
 const MAX_PLANNED_BYTES: usize = 256 * 1024 * 1024;
 /// Longest pattern that is kept.
 const MAX_KEPT_LENGTH: usize = 64 * 1024;

@@ -3,7 +3,11 @@
 
 use std::marker::PhantomData;
 
-/// Cost limit of [`Program::run`](crate::Program::run): as much as kube-apiserver lets one expression cost.
+/// Cost of one expression of a policy.
+///
+/// The limit of kube-apiserver. `--admission-expression-cost-limit` is reached first unless it is higher.
+///
+/// Limit (Expressions, cost units): the expression fails.
 pub const DEFAULT_COST_LIMIT: u64 = 1_000_000;
 /// Cost of one character of a string (or byte) that is read.
 pub const STRING_TRAVERSAL: f64 = 0.1;

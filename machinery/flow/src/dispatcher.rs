@@ -26,9 +26,13 @@ pub use seat::{Seat, WaitForSeat};
 use shared::Shared;
 pub use waker::Waker;
 
-/// No request waits longer for a seat.
+/// Time that a request waits for a seat.
+///
+/// Limit (Priority and fairness): 429.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// The part of a request's time that it may wait for a seat.
+/// Divisor of the timeout of a request that gives the time that it waits for a seat.
+///
+/// Limit (Priority and fairness): 429.
 const WAITING_PART: u32 = 4;
 
 /// See the module. Cheap to clone.

@@ -6,13 +6,21 @@ use portico_machinery::flow_control::StoredObjects;
 
 use crate::work::{Work, bounded};
 
-/// A list takes so many seats, at most (`MaximumListSeatsLimit`).
+/// Seats of a list.
+///
+/// `MaximumListSeatsLimit` of kube-apiserver.
+///
+/// Limit (Priority and fairness): the list takes this many.
 pub const MAX_LIST_SEATS: u32 = 100;
 /// Bytes of a list that a seat stands for.
 const BYTES_PER_SEAT: u64 = 100_000;
 /// Bytes of a list from the cache that are in memory at once: the rest is streamed.
 const BYTES_AT_ONCE: u64 = 1_000_000;
-/// Bytes of selectors per seat: they are read, and compared with each object.
+/// Bytes of label and field selectors for each seat.
+///
+/// Selectors are parsed and compared with each object.
+///
+/// Limit (Priority and fairness, bytes): the request takes a further seat.
 const SELECTOR_BYTES_PER_SEAT: usize = 4_096;
 /// Objects whose size is not known are taken for as large as they may be.
 const MAX_OBJECT_BYTES: u64 = 1_500_000;

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use crate::seat_seconds::SeatSeconds;
 
-/// A write takes so many seats, at most.
+/// Seats of a write.
+///
+/// Limit (Priority and fairness): the write takes this many.
 pub const MAX_WRITE_SEATS: u32 = 10;
 /// Watches that an event keeps a seat busy for.
 const WATCHES_PER_SEAT: u32 = 10;

@@ -13,7 +13,9 @@ pub use error::{Code, Error, MAX_DEPTH};
 
 use regex::{Regex, RegexBuilder};
 
-/// The most bytes that a compiled expression may take; larger ones are refused.
+/// Compiled size of one pattern.
+///
+/// Limit (Definitions and schemas, bytes): the definition is rejected; `matches` in a rule fails.
 pub const MAX_COMPILED_BYTES: usize = 4 * 1024 * 1024;
 /// The most bytes that matching may keep to go faster.
 pub const MAX_CACHE_BYTES: usize = 512 * 1024;

@@ -7,7 +7,9 @@ use std::path::Path;
 
 use crate::platform;
 
-/// Largest configuration file, in bytes.
+/// Size of a file that a setting names, which must be a regular file.
+///
+/// Limit (Logs, traces and files, bytes): the setting is rejected; a file that is reloaded later is ignored.
 pub const MAX_BYTES: u64 = 64 << 20;
 
 /// Returns the contents of a file.

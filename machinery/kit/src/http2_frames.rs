@@ -5,13 +5,25 @@
 
 use std::time::Instant;
 
-/// Frames besides requests and their bodies that a client may send at once.
+/// HTTP/2 frames other than requests and bodies (PING, SETTINGS, WINDOW_UPDATE) that a client may send in a burst.
+///
+/// Limit (Serving): the connection is closed.
 const MAX_CONTROL_FRAMES: u32 = 10_000;
-/// So many more are allowed each second,
+/// Further such frames allowed for each second.
+///
+/// Limit (Serving): the connection is closed.
 const CONTROL_FRAMES_PER_SECOND: u32 = 1_000;
-/// and one more for so many bytes that we sent: who reads much updates windows often (Go for each 4 KiB, twice),
+/// Bytes sent for which one further such frame is allowed.
+///
+/// Clients that read much update their windows often: Go for each 4 KiB, twice.
+///
+/// Limit (Serving, bytes): the connection is closed.
 const BYTES_PER_CONTROL_FRAME: usize = 512;
-/// and so many for each request: one may be cancelled, prioritised, and given room.
+/// Further such frames allowed for each request.
+///
+/// A request can be cancelled, prioritized, and given more window.
+///
+/// Limit (Serving): the connection is closed.
 const CONTROL_FRAMES_PER_REQUEST: u32 = 4;
 
 /// Bytes that a connection begins with.

@@ -14,13 +14,21 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
-/// Lines that may wait for the thread.
+/// Lines that wait for the audit log.
+///
+/// Limit (Audit): requests wait; in batch mode the size of the buffer is a flag.
 const QUEUE_LINES: usize = 4096;
-/// A write that took longer shows that the disk is slow.
+/// Time of a write to the audit log on a serving thread that shows a slow disk.
+///
+/// Limit (Audit): a thread of its own writes from then on.
 const SLOW_WRITE: Duration = Duration::from_millis(5);
-/// How long a line waits for another one's quick write, which is cheaper than waking the thread.
+/// Time that an event waits for its turn to be written on a serving thread.
+///
+/// Limit (Audit): a thread of its own writes it.
 const QUICK_WAIT: Duration = Duration::from_micros(100);
-/// How long the thread writes everything after a slow write.
+/// Time for which that thread writes all events after a slow write.
+///
+/// Limit (Audit): serving threads write again.
 const SLOW_PERIOD: Duration = Duration::from_secs(10);
 
 /// What is done with an error of writing, and how many lines it cost.

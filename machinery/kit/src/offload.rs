@@ -15,8 +15,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::tasks::{TaskName, TaskSet};
 
-/// How many pieces of work run at a time on each thread: those that wait for others (webhooks, the store) leave the thread to
-/// those that compute. Further ones wait, in order, as long as whoever asked does.
+/// Large requests that run concurrently on each thread for long work.
+///
+/// Work that waits for webhooks or the store leaves the thread to other work.
+///
+/// Limit (Requests): further ones wait in order.
 const MAX_RUNNING_PER_THREAD: usize = 4;
 /// A thread's stack, as large as that of serving threads: decoders go down with the depth of documents.
 const STACK_BYTES: usize = 8 << 20;

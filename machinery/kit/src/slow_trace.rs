@@ -15,7 +15,9 @@ use parking_lot::Mutex;
 use pin_project_lite::pin_project;
 use portico_gostd::time::format_duration;
 
-/// Parts that are noted of one piece of work; further ones are left out.
+/// Steps that the log line of a slow request lists.
+///
+/// Limit (Logs, traces and files): further steps are omitted.
 const MAX_PARTS: usize = 64;
 
 thread_local! {

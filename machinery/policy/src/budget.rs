@@ -11,11 +11,19 @@ use portico_cel::Meter;
 /// otherwise: about five milliseconds of a processor. Questions to the authorizer do not count.
 pub const DEFAULT_COST_LIMIT: u64 = 100_000;
 
-/// Part of it that is spent on the thread that serves the request: about a millisecond.
+/// Cost of the expressions for one request that a serving thread evaluates.
+///
+/// About a millisecond.
+///
+/// Limit (Expressions, cost units): evaluation restarts on the threads for long work.
 const INLINE_LIMIT: u64 = 20_000;
 /// Cost of an evaluation that stays on that thread also beyond this part: copying its objects takes longer.
 const CHEAP: u64 = 1_000;
-/// Processor time that the evaluations of a request may take on that thread, for work that costs say too little about.
+/// CPU time of these evaluations on a serving thread.
+///
+/// For work whose cost does not reflect its time.
+///
+/// Limit (Expressions): evaluation restarts on the threads for long work.
 const INLINE_TIME: Duration = Duration::from_millis(2);
 /// Processor time of an evaluation that stays on that thread also beyond this time.
 const CHEAP_TIME: Duration = Duration::from_micros(100);

@@ -10,7 +10,11 @@ use crate::compiler::{Compiler, Purpose};
 use crate::expression::{Expression, Problem};
 use crate::subject::Subject;
 
-/// How deep variables may name each other: each level takes its share of the stack.
+/// Depth to which variables of a policy refer to each other.
+///
+/// Each level takes a part of the stack.
+///
+/// Limit (Expressions): the expression fails.
 pub const MAX_VARIABLE_DEPTH: usize = 64;
 
 /// The variables of a policy by name.

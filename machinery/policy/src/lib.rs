@@ -30,9 +30,21 @@ pub use subject::{LazyObject, OwnedSubject, Subject};
 pub use type_check::TypeCheck;
 pub use validating::{Concerned, Denial, ValidatingPolicy, ValidatingSource, ValidationSource, Verdict};
 
-/// What one condition or policy may cost in all, for one request (upstream's `RuntimeCELCostBudget`).
+/// Cost of all expressions of one policy for one request.
+///
+/// `RuntimeCELCostBudget` of kube-apiserver.
+///
+/// Limit (Expressions, cost units): the expression fails.
 pub const POLICY_BUDGET: u64 = 10_000_000;
-/// A message of a validation that is longer is not used (`MaxEvaluatedMessageExpressionSizeBytes`).
+/// Size of a message that a policy expression returns, which must be one line.
+///
+/// `MaxEvaluatedMessageExpressionSizeBytes` of kube-apiserver.
+///
+/// Limit (Expressions, bytes): the fixed message is used.
 pub const MAX_MESSAGE_BYTES: usize = 5 << 10;
-/// What the match conditions of a webhook or policy may cost together (`RuntimeCELCostBudgetMatchConditions`).
+/// Cost of the match conditions of one webhook or policy for one request.
+///
+/// `RuntimeCELCostBudgetMatchConditions` of kube-apiserver.
+///
+/// Limit (Expressions, cost units): the condition fails.
 pub const CONDITIONS_BUDGET: u64 = 2_500_000;

@@ -9,8 +9,11 @@ use serde_json::Value;
 
 use super::go::escape_html;
 
-/// How much of a value an error shows, in bytes. An error may be reported for each element of a list and print the whole list:
-/// without a bound the answer grows with the square of the body. Upstream has none.
+/// Bytes of a value, or of a field path, that an error message shows.
+///
+/// An error can be reported for each element of a list and print the whole list. kube-apiserver has no limit.
+///
+/// Limit (Requests, bytes): the rest is omitted.
 pub const MAX_PRINTED_BYTES: usize = 16 * 1024;
 
 /// A value that an error shows.

@@ -5,8 +5,12 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// The most levels of arrays and objects in a body, and in an object with its managed fields. Upstream stops at 10,000 levels, on
-/// stacks that grow; here recursion over values has to fit into stacks of 8 MiB, in builds without optimisation, too.
+/// Levels of nesting in a request body, in an object with its managed fields, and in the response of a conversion webhook.
+///
+/// kube-apiserver allows 10,000 levels on stacks that grow. Here, recursion must fit into stacks of 8 MiB, also in builds
+/// without optimization.
+///
+/// Limit (Requests): 400; a conversion fails.
 pub const MAX_DEPTH: usize = 500;
 
 /// The most levels that are read of a stored object, or of a document that contains one.

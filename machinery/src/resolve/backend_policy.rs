@@ -52,7 +52,9 @@ const MAX_RETRIES: u32 = 5;
 const MAX_CONNECTIONS: u32 = 100_000;
 const MAX_WEIGHT: u32 = 100;
 const MAX_FAILURES: u32 = 1000;
-/// Bytes of a body that is kept for the mirror until it is complete.
+/// Maximum of `portico.dev/backend-mirror-max-body-bytes`.
+///
+/// Limit (Backends, bytes): 422.
 const MAX_MIRROR_BODY: u32 = 1 << 20;
 const TRY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(60));
 const EJECTED: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(600));

@@ -14,7 +14,9 @@ pub const BACKEND_SERVER_NAME: &str = "portico.dev/backend-server-name";
 /// `h2` offers HTTP/2 to the backend; http/1.1 otherwise.
 pub const BACKEND_PROTOCOL: &str = "portico.dev/backend-protocol";
 
-/// At most so many URLs.
+/// URLs in `portico.dev/backend-urls`.
+///
+/// Limit (Backends): 422.
 const MAX: usize = 16;
 
 /// What is wrong with the annotation.

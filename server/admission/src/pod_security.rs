@@ -27,7 +27,9 @@ use portico_registry::Objects;
 use portico_registry::Result;
 use violation::Pod;
 
-/// Most existing pods that are looked at when a namespace becomes stricter.
+/// Existing pods that PodSecurity evaluates when a namespace becomes stricter.
+///
+/// Limit (Admission and quota): the warning says that not all pods were evaluated.
 const MAX_PODS: usize = 3_000;
 
 /// The prefix of what the audit log notes.

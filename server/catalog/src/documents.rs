@@ -17,7 +17,9 @@ use portico_machinery::digest::sha256_hex;
 const COMPRESS_FROM: usize = 8 * 1024;
 /// Documents that no entry names any longer and that a facade may be fetching just now. The oldest goes first.
 const RETIRED: usize = 256;
-/// Documents of backends together, as kept. A new document beyond that is refused.
+/// Discovery and OpenAPI documents of all backends, compressed.
+///
+/// Limit (Backends, bytes): further ones are omitted, and a line is logged.
 const LIMIT: usize = 256 << 20;
 
 /// Makes a document that is a function of its name.

@@ -16,7 +16,11 @@ use crate::outcome::is_namespace_going;
 use crate::recorder::refer;
 use correlator::{Correlated, Correlator, Source};
 
-/// So many events wait to be written (`maxQueuedEvents`).
+/// Events of controllers that wait to be written.
+///
+/// `maxQueuedEvents` of client-go.
+///
+/// Limit (Storage and watches): further ones are dropped.
 const QUEUED: usize = 1_000;
 
 /// Writes the events of all recorders. Cheap to clone.

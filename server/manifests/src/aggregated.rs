@@ -29,7 +29,9 @@ use crate::state::{AggregatedState, State};
 use job::Job;
 pub(crate) use job::{Pruning, Visit};
 
-/// Groups whose servers are visited at the same time.
+/// API groups on other servers that manifests are applied to concurrently.
+///
+/// Limit (Manifests): the rest waits.
 const MAX_VISITS: usize = 16;
 /// When what failed is tried again though nothing has changed.
 const RETRY: Policy = Policy::new(Duration::from_millis(500), Duration::from_secs(60), 2.0, 0.2);

@@ -2,7 +2,9 @@
 
 use crate::document::Fault;
 
-/// Lines of one kind that the log has of one pass, or of one visit.
+/// Faults that the log names for one pass.
+///
+/// Limit (Manifests): the rest is counted.
 pub(crate) const MAX_LOGGED: usize = 20;
 
 /// Logs faults that were not there before; how many these are.

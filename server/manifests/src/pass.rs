@@ -16,9 +16,13 @@ use crate::reading::Reading;
 use crate::record::Record;
 use crate::requests::{Refusal, Requests};
 
-/// How often documents are tried in one pass, as long as others get through.
+/// Attempts to apply a document in one pass, as long as other documents succeed.
+///
+/// Limit (Manifests): the document is a fault.
 const MAX_ROUNDS: usize = 5;
-/// How long a definition has to be served.
+/// Time for a definition in the folder to be served.
+///
+/// Limit (Manifests): its objects wait for the next pass.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a pass came to.

@@ -3,11 +3,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Folders within folders, at most.
+/// Levels of folders in the manifests folder.
+///
+/// Limit (Manifests): the folder is not applied; `/readyz/manifests` and the log report it.
 pub const MAX_DEPTH: usize = 8;
-/// Bytes of one file, at most.
+/// Size of a file in the manifests folder.
+///
+/// Limit (Manifests, bytes): the file is a fault; other files are applied.
 pub const MAX_FILE_BYTES: u64 = 16 << 20;
-/// Documents of all files, at most.
+/// Documents in the manifests folder.
+///
+/// Limit (Manifests): the folder is not applied; `/readyz/manifests` and the log report it.
 pub const MAX_DOCUMENTS: usize = 20_000;
 
 /// See the module.

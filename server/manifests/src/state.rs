@@ -12,11 +12,15 @@ use crate::document::{Document, Fault};
 use crate::other_servers::is_api_service;
 use crate::reading::Reading;
 
-/// Faults that a message names.
+/// Faults that `/readyz/manifests` names.
+///
+/// Limit (Manifests): the rest is counted.
 const MAX_NAMED: usize = 5;
 /// What is said of documents that cannot be applied yet.
 const WAITING: &str = "documents of other API servers wait for them";
-/// Bytes of one of them.
+/// Bytes of one fault that `/readyz/manifests` shows.
+///
+/// Limit (Manifests, bytes): the rest is omitted.
 const MAX_FAULT_BYTES: usize = 400;
 
 /// See the module. Cheap to clone.

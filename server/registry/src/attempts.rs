@@ -6,10 +6,13 @@ use portico_machinery::status::Cause;
 use portico_machinery::{GroupResource, Status};
 use portico_store::Record;
 
-/// How often one write is tried: each lost race means that somebody else's write succeeded, so only an object that never
-/// rests comes here.
+/// Attempts of one write that conflicts with other writes.
+///
+/// Limit (Requests): 409, or 503 with `Retry-After` if the conflict is in an object that it depends on.
 pub const MAX_WRITE_ATTEMPTS: usize = 256;
-/// How often a request is begun anew because the definition of its kind has changed meanwhile.
+/// Restarts of a request because the definition of its kind changed.
+///
+/// Limit (Requests): 503 with `Retry-After`.
 pub(crate) const MAX_DEFINITION_ATTEMPTS: usize = 8;
 
 const DEFINITION_CHANGED: &str = "DefinitionChanged";

@@ -9,7 +9,9 @@ use portico_machinery::{GroupResource, GroupVersion, UserInfo};
 
 use crate::recorded::Recorded;
 
-/// Largest body that a write may carry, in bytes; the servers check it while they read (upstream's `MaxRequestBodyBytes`).
+/// Size of a request body, and of a document in the manifests folder.
+///
+/// Limit (Requests, bytes): 413; for a document, the document is a fault.
 pub const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
 /// What a call is about, taken from the path as request info reads it.

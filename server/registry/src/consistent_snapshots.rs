@@ -13,7 +13,9 @@ use crate::registry::Registry;
 use crate::stored::{Stored, decode};
 use crate::unreadable;
 
-/// How often the resources are looked at to find them at one moment. A look takes no time beside a commit.
+/// Attempts to read all resources of a quota at one revision.
+///
+/// Limit (Admission and quota): it is counted again after a delay.
 const MAX_LOOKS: usize = 1_000;
 
 /// Resources as they were at one moment.

@@ -31,7 +31,9 @@ pub(crate) struct Origin<'a> {
     pub(crate) tracked: Tracked<'a>,
 }
 
-/// How often a generated name is tried.
+/// Attempts to find a free generated name.
+///
+/// Limit (Requests): 409.
 const NAME_ATTEMPTS: usize = 8;
 
 impl Verbs {

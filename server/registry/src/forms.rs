@@ -41,7 +41,9 @@ pub(crate) struct Renderer<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// Maximum size of the stored objects that a serving thread decodes for one piece of a list.
+/// Bytes of stored objects that a serving thread decodes for a part of a list (tables, metadata, protobuf).
+///
+/// Limit (Requests, bytes): the threads for long work decode them.
 const MAX_INLINE_BYTES: usize = 64 * 1024;
 
 impl Renderer<'_> {

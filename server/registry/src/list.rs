@@ -51,7 +51,9 @@ impl From<Page> for Listed {
 /// How many objects are converted at a time, at least, when only some of them are wanted.
 const CONVERTED_AT_ONCE: usize = 500;
 
-/// How many objects are read or converted at a time, at most, when only some of them are wanted.
+/// Objects that a list reads or converts at a time.
+///
+/// Limit (Storage and watches): the next ones are read.
 const MAX_AT_ONCE: usize = 10_000;
 
 /// At which state to read.
@@ -65,9 +67,15 @@ enum At {
     NotOlderThan(i64),
 }
 
-/// Maximum number of objects that a serving thread takes into a list: about a millisecond of work.
+/// Objects that a serving thread adds to a list.
+///
+/// About a millisecond of work.
+///
+/// Limit (Requests): the threads for long work build the list.
 const MAX_INLINE_OBJECTS: usize = 10_000;
-/// Maximum number of objects that a serving thread compares with a selector.
+/// Objects that a serving thread compares with a selector.
+///
+/// Limit (Requests): the threads for long work compare them.
 const MAX_INLINE_COMPARED: usize = 2_000;
 
 /// What to read, with the token already decoded.

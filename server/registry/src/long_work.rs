@@ -7,10 +7,15 @@ use crate::call::Call;
 use crate::objects::Objects;
 use crate::served::ServedResource;
 
-/// Maximum size of a body, of the object that it changes, or of a definition to compile, that a serving thread works on: a
-/// millisecond or two. All other connections of that thread wait for it.
+/// Size of a body, of the changed object, or of a definition to compile, that a serving thread works on.
+///
+/// One or two milliseconds of work, for which all other connections of the thread wait.
+///
+/// Limit (Requests, bytes): the request runs on the threads for long work.
 pub const MAX_INLINE_BYTES: usize = 8 * 1024;
-/// Maximum size of these in a call that takes no place of the [`Offload`] on the threads for long work.
+/// Size of a request that runs on the threads for long work without waiting for a slot.
+///
+/// Limit (Requests, bytes): larger requests wait for a slot.
 const MAX_LIGHT_BYTES: usize = 64 * 1024;
 
 /// The threads that answer a call.

@@ -27,7 +27,9 @@ use crate::served::ServedResource;
 /// The annotation on the bookmark that closes the initial events.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-/// Longest life of a watch: further away than anybody waits, and within what a clock can show.
+/// Duration of a watch.
+///
+/// Limit (Storage and watches): the watch ends.
 const MAX_WATCH_TIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// Time between the last bookmark and the end of a watch: the next watch resumes close to now.
 const LAST_BOOKMARK_LEAD: Duration = Duration::from_secs(2);

@@ -36,7 +36,9 @@ use endpoint::Endpoint;
 use reason::Reason;
 use transport::{Transport, Transports};
 
-/// How many addresses of a Service are dialled when some cannot be.
+/// Addresses of a Service that a call tries.
+///
+/// Limit (Webhooks): the last failure is reported.
 const ADDRESSES: usize = 3;
 /// A dial that its call has cut short after less than this shows nothing about the address.
 const MIN_DIAL: Duration = Duration::from_secs(1);

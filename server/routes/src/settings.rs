@@ -11,7 +11,9 @@ pub struct Settings {
     pub mode: Mode,
     /// Where the Service `default/kubernetes`, port 443, really is: this API's own facade. Absent: resolved as any other.
     pub loopback: Option<Target>,
-    /// How many changes are kept for readers that fall behind; one that is farther behind gets a new snapshot.
+    /// Route changes that are kept for facades that fall behind.
+    ///
+    /// Limit (Facades and control services): the facade gets a new snapshot.
     pub history: usize,
 }
 

@@ -26,9 +26,13 @@ use serde::de::DeserializeOwned;
 use super::to_backends::ToBackends;
 pub(super) use from_folder::FromFolder;
 
-/// A backend that takes longer holds the namespace for another round.
+/// Time for a request of a controller or of the manifests folder to an aggregated API server.
+///
+/// Limit (Manifests): the request fails and is retried.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Longer lists are a failure; metadata alone is asked for.
+/// Size of a list that a controller reads from an aggregated API server.
+///
+/// Limit (Manifests, bytes): the request fails.
 const MAX_BODY: usize = 16 << 20;
 const USER: &str = "system:serviceaccount:kube-system:namespace-controller";
 const GROUPS: [&str; 3] =

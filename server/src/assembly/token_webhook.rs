@@ -14,7 +14,11 @@ use super::authorizers::{Calls, ReviewBackend};
 use super::error::StartError;
 use crate::settings::TokenWebhookSettings;
 
-/// For one call, from the first wait to the last byte (upstream's `defaultRequestTimeout`).
+/// Time for a call of the token webhook.
+///
+/// `defaultRequestTimeout` of kube-apiserver: from the first wait to the last byte.
+///
+/// Limit (Authentication and authorization): the call fails.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// See the module.

@@ -31,7 +31,9 @@ use facades::Facades;
 use feed::Feed;
 use watcher::Watcher;
 
-/// Messages of up to a megabyte that wait for one facade; beyond that its own feed waits and grows a larger delta.
+/// Messages of up to 1 MiB that wait for one facade.
+///
+/// Limit (Facades and control services): its feed waits and sends a larger delta, or a snapshot.
 const STREAM_QUEUE: usize = 4;
 
 /// The service.

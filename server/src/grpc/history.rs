@@ -24,11 +24,17 @@ use crate::queues::{Queues, Running};
 
 /// The verb that reading the past needs.
 const VERB: &str = "history";
-/// States in one answer, at most, and without objects.
+/// States in one History response without objects.
+///
+/// Limit (Storage and watches): the rest is in the next page.
 const MAX_STATES: u32 = 1_000;
-/// States in one answer where nothing else is asked for, and at most when their objects are wanted.
+/// States in one History response by default, and at most with objects.
+///
+/// Limit (Storage and watches): the rest is in the next page.
 const DEFAULT_STATES: u32 = 100;
-/// Bytes of objects in one answer, unless its only one is larger: far below what a message may have.
+/// Bytes of objects in one History response, unless its only object is larger.
+///
+/// Limit (Storage and watches, bytes): the rest is in the next page.
 const MAX_OBJECT_BYTES: usize = 1 << 20;
 /// Objects that are read at a time for a list.
 const LISTED_AT_ONCE: usize = 100;

@@ -22,7 +22,9 @@ use crate::queues::{Queues, Running};
 use call::Asked;
 use stream::{ListParts, WatchSteps};
 
-/// What of an audit record may stand before the first part of a list, which has at most 1 MiB.
+/// Size of a protobuf list that an event records.
+///
+/// Limit (Audit, bytes): the list is omitted, with `audit.k8s.io/truncated`.
 const MAX_LIST_RECORD: usize = 2 * 1024 * 1024;
 
 /// The service.

@@ -17,11 +17,17 @@ use super::error::SignerError;
 use super::metrics::SignerMetrics;
 use crate::unix_socket;
 
-/// How long keys may take to come (`keySyncTimeout`).
+/// Time for the external signer to return its keys.
+///
+/// `keySyncTimeout` of kube-apiserver.
+///
+/// Limit (Authentication and authorization): the fetch is retried.
 const FETCH_WITHIN: Duration = Duration::from_secs(60);
 /// How long the signer may take to describe itself.
 const METADATA_WITHIN: Duration = Duration::from_secs(10);
-/// How long a signature may take; whoever asks for a token waits for it.
+/// Time for the external signer to sign a token.
+///
+/// Limit (Authentication and authorization): the token request fails.
 const SIGN_WITHIN: Duration = Duration::from_secs(10);
 /// How soon a socket is dialled again that nobody listens on.
 const REDIAL: Policy = Policy::new(Duration::from_millis(50), Duration::from_secs(1), 2.0, 0.2);

@@ -23,8 +23,9 @@ use crate::subscription::load::Load;
 use crate::subscription::selection::{Batch, Selection};
 use crate::subscription::watch_error::WatchError;
 
-/// How many batches wait for one subscription at most, besides the bounds in events and bytes: a batch is what one group
-/// commit brought it.
+/// Batches of events that wait for one watch of the store.
+///
+/// Limit (Storage and watches): the watch ends and the client resumes.
 const SUBSCRIPTION_BATCHES: usize = 4_096;
 
 /// The recent events and the running subscriptions.

@@ -38,17 +38,29 @@ pub struct Settings {
     /// How long a resource is unused before another one may take its room in memory, and how long one that finds none is read
     /// from the database before it looks again.
     pub cache_rest: Duration,
-    /// How many requests wait for the writer; a caller beyond that waits for room.
+    /// Requests that wait for the writer.
+    ///
+    /// Limit (Storage and watches): callers wait for a place.
     pub write_queue: usize,
-    /// How many operations the writer makes durable with one sync at most.
+    /// Operations that one sync makes durable.
+    ///
+    /// Limit (Storage and watches): further ones go into the next group.
     pub group_operations: usize,
-    /// How many recent events are kept in memory, so that watches resume without SQL.
+    /// Recent events in memory.
+    ///
+    /// Limit (Storage and watches): older events are read from history.
     pub ring_events: usize,
-    /// How many bytes the recent events may keep alive.
+    /// Bytes of recent events in memory.
+    ///
+    /// Limit (Storage and watches, bytes): older events are read from history.
     pub ring_bytes: usize,
-    /// How many events, and ...
+    /// Events that wait for one watch of the store.
+    ///
+    /// Limit (Storage and watches): the watch ends and the client resumes.
     pub subscription_events: usize,
-    /// ... how many bytes may wait for one subscription; beyond either it ends with `Lagged`.
+    /// Bytes of events that wait for one watch of the store.
+    ///
+    /// Limit (Storage and watches, bytes): the watch ends and the client resumes.
     pub subscription_bytes: usize,
     /// How many connections load resources and serve exact reads and history. For watches that resume all but one of them read
     /// at a time, or the only one: however many resume, other reads have their turn.

@@ -23,9 +23,13 @@ use load::Load;
 use selection::{Batch, Selection};
 pub use watch_error::WatchError;
 
-/// How many events one read of history brings at most.
+/// Past events that are read for one watch at a time.
+///
+/// Limit (Storage and watches): the next ones are read after these are sent.
 const MAX_HISTORY_EVENTS: usize = 500;
-/// How many bytes they take at most, unless one alone takes more: what each watch that resumes holds at a time.
+/// Bytes of past events that are read for one watch at a time, unless one event is larger.
+///
+/// Limit (Storage and watches, bytes): the next ones are read after these are sent.
 const MAX_HISTORY_BYTES: usize = 1 << 20;
 
 /// A running watch. Dropping it ends it.

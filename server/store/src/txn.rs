@@ -71,14 +71,25 @@ impl Prepared {
 }
 
 impl Txn {
-    /// How many operations one Txn may have.
+    /// Operations of one transaction.
+    ///
+    /// Limit (Storage and watches): the transaction is rejected.
     pub const MAX_OPERATIONS: usize = 1_000;
-    /// How many operations a Txn may have that puts together what several callers write: every store takes so many (etcd, with
-    /// its defaults, 128), ...
+    /// Operations of a transaction that combines writes of several callers.
+    ///
+    /// Every store supports as many: etcd accepts 128 by default.
+    ///
+    /// Limit (Admission and quota): further writes go into the next transaction.
     pub const SHARED_OPERATIONS: usize = 120;
-    /// ... and so many bytes (etcd 1.5 MiB).
+    /// Bytes in one transaction with the quotas that count them.
+    ///
+    /// Every store supports this size: etcd accepts 1.5 MiB.
+    ///
+    /// Limit (Admission and quota, bytes): further writes go into the next transaction.
     pub const SHARED_BYTES: usize = 1 << 20;
-    /// How many bytes of JSON one value may have.
+    /// Size of one stored object as JSON.
+    ///
+    /// Limit (Storage and watches, bytes): the write is rejected.
     pub const MAX_VALUE_BYTES: usize = 3 << 20;
 
     /// A Txn of one operation.

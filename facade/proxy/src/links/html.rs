@@ -4,7 +4,9 @@
 
 use super::Links;
 
-/// A tag that is longer passes as it is.
+/// Size of one tag of a proxied HTML page whose links are rewritten.
+///
+/// Limit (Backends, bytes): it is passed on unchanged.
 const MAX_TAG: usize = 64 * 1024;
 const COMMENT: &[u8] = b"<!--";
 const COMMENT_END: &[u8] = b"-->";

@@ -17,7 +17,9 @@ use super::send_error::SendError;
 use super::upload::{Exchange, Upload};
 use crate::outgoing::Outgoing;
 
-/// Bytes of an answer's head; more is an error.
+/// Size of the response head of a backend.
+///
+/// Limit (Backends, bytes): 502.
 const MAX_HEAD_BYTES: usize = 1 << 20;
 /// How an exchange ends whose backend goes away in silence.
 const CLOSED: &str = "EOF: the backend closed the connection before it answered";

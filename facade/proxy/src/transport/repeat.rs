@@ -16,9 +16,15 @@ use crate::outgoing::Outgoing;
 
 /// How long is waited before a request is sent again.
 const PAUSE: Policy = Policy::new(Duration::from_millis(25), Duration::from_millis(250), 2.0, 1.0);
-/// Requests of one backend that may be sent again at a time, whatever else is under way.
+/// Requests to one backend that may be retried at the same time, however few are in flight.
+///
+/// Limit (Backends): the failure is returned without a retry.
 const MIN_REPEATING: usize = 3;
-/// Of the requests under way one in so many may be sent again: a backend that is overloaded is not asked twice as much.
+/// Requests in flight for each one that may be retried.
+///
+/// An overloaded backend does not get twice the load.
+///
+/// Limit (Backends): the failure is returned without a retry.
 const SHARE: usize = 5;
 
 /// One of the requests that are being sent again.

@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Asker, NoReview, Review};
 
-/// While nobody can be asked, what was allowed is allowed for this long after it was.
+/// Time for which a facade reuses an allowed decision while the control service is unavailable.
+///
+/// Limit (Authentication and authorization): requests get 503.
 const STALE_KEPT: Duration = Duration::from_secs(600);
 
 /// Asks what callers may do. While the control service is away that is what it has allowed before, and nothing else.

@@ -12,7 +12,9 @@ use crate::respond;
 
 /// Samples per second, upstream's.
 const FREQUENCY: i32 = 100;
-/// Longest profile that is taken, in seconds.
+/// Duration of a profile.
+///
+/// Limit (Serving, s): the profile ends.
 const MAX_SECONDS: u64 = 300;
 
 /// One profile at a time: the timer signal is the process's.

@@ -28,17 +28,27 @@ use super::service_account::{Refused, TokenKeys};
 use crate::jwt::{Compact, TimeError};
 use unknown::UnknownReviews;
 
-/// A user whose token was good is trusted for this long: deletions are seen after it.
+/// Time for which a successful token review is cached.
+///
+/// Limit (Authentication and authorization): the token is reviewed again.
 const GOOD_KEPT: Duration = Duration::from_secs(5);
-/// A bad token is bad for this long without another question.
+/// Time for which a failed token review is cached.
+///
+/// Limit (Authentication and authorization): the token is reviewed again.
 const BAD_KEPT: Duration = Duration::from_secs(1);
-/// While nobody can be asked, a token that was good counts for this long.
+/// Time for which an authenticated token stays valid while the control service is unavailable.
+///
+/// Limit (Authentication and authorization): requests with the token get 503.
 const STALE_KEPT: Duration = Duration::from_secs(600);
 /// How long nobody is asked again after an answer that did not come.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Good tokens kept; beyond that those that are used least leave.
+/// Cached successful token reviews.
+///
+/// Limit (Authentication and authorization): the least recently used one is removed.
 const MAX_GOOD: usize = 4096;
-/// Bad tokens kept, apart from good ones, so that they never push those out: anybody can send bad tokens.
+/// Cached failed token reviews.
+///
+/// Limit (Authentication and authorization): the least recently used failed one is removed; successful ones stay.
 const MAX_BAD: usize = 4096;
 
 /// Result of a review: the user, or why the token is bad.

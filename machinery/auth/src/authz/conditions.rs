@@ -11,7 +11,9 @@ use portico_machinery::{Attributes, Object, aggregate};
 
 use super::review::Spec;
 
-/// What one webhook's conditions may cost together.
+/// Cost of the match conditions of one authorization webhook for one request.
+///
+/// Limit (Expressions, cost units): the condition fails.
 const BUDGET: u64 = 2_500_000;
 /// The variable.
 const REQUEST: &str = "request";

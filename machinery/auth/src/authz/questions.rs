@@ -17,7 +17,9 @@ use portico_machinery::{Attributes, UserInfo};
 
 use super::{Authorizer, Decision, Rules, Verdict};
 
-/// Questions of one run, at most: further ones are refused.
+/// Authorization checks by the expressions and rules of one write that need a webhook.
+///
+/// Limit (Authentication and authorization): further checks are denied.
 const MAX_QUESTIONS: usize = 256;
 
 /// See the module.

@@ -12,7 +12,11 @@ use super::Decision;
 
 const KIND: &str = "SubjectAccessReview";
 const GROUP: &str = "authorization.k8s.io";
-/// What callers say that is longer together is not remembered (`maxControlledAttrCacheSize`).
+/// Size of the caller-supplied attributes of a review that is cached.
+///
+/// `maxControlledAttrCacheSize` of kube-apiserver.
+///
+/// Limit (Authentication and authorization, bytes): the webhook is called for each request.
 const MAX_CALLER_BYTES: usize = 10_000;
 
 /// The version of reviews that a webhook speaks.

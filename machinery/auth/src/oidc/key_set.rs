@@ -12,7 +12,9 @@ use serde::Deserialize;
 use super::SigningAlgorithm;
 use super::algorithm::Check;
 
-/// Keys of one set; further ones are passed over.
+/// Keys in the key set of an issuer.
+///
+/// Limit (Authentication and authorization): further keys are ignored.
 pub const MAX_KEYS: usize = 256;
 
 /// See the module.

@@ -12,7 +12,9 @@ use super::claims::Claims;
 use super::json::{self, object};
 use super::{JsonWebKeys, SigningAlgorithm};
 
-/// A longer token is none.
+/// Size of a JWT.
+///
+/// Limit (Authentication and authorization, bytes): the token is invalid.
 pub const MAX_TOKEN_BYTES: usize = 256 << 10;
 /// How much earlier than its `nbf` a token counts, in seconds.
 const NOT_BEFORE_LEEWAY: i64 = 60;

@@ -10,7 +10,9 @@ use crate::size::{CostEstimate, LIST_CREATE, STRING_TRAVERSAL, SizeEstimate};
 use crate::types::Type;
 use crate::value::{List, Value, compare};
 
-/// Deepest nesting that is made flat.
+/// Levels of a list that `flatten` flattens.
+///
+/// Limit (Expressions): the expression fails.
 const MAX_DEPTH: usize = 128;
 
 /// Types whose values have an order, with ids of the overloads of `sort` and `@sortByAssociatedKeys`.

@@ -5,7 +5,9 @@ use crate::ast::Expr;
 use crate::diagnostics::Issue;
 use crate::walk::children;
 
-/// cel-go's default for the depth of rules; ours for that of trees, too, after macros are expanded.
+/// Levels of nesting in an expression, also after macros are expanded.
+///
+/// Limit (Expressions): the expression is rejected.
 pub(super) const MAX_DEPTH: usize = 250;
 
 /// How deep each recursive rule is nested at the moment.

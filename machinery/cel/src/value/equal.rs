@@ -12,7 +12,11 @@ use crate::decl::{DeclType, ListKind};
 use crate::error::EvalError;
 use crate::size::DEFAULT_COST_LIMIT;
 
-/// Deepest nesting that is compared; deeper values are in error (data is bounded where it is decoded).
+/// Levels of values that an expression compares.
+///
+/// Data is limited where it is decoded.
+///
+/// Limit (Expressions): the expression fails.
 const MAX_DEPTH: usize = 512;
 
 /// CEL's `==`: numbers of different types by value, different types never, containers item by item.

@@ -8,7 +8,9 @@ use super::{Duration, List, Map, Text, Timestamp, Value};
 use crate::decl::{DeclKind, DeclType};
 use crate::error::EvalError;
 
-/// Longest text of a duration that expressions read, each time they name it.
+/// Length of the text of a duration that an expression reads from an object.
+///
+/// Limit (Expressions, bytes): the expression fails.
 const MAX_DURATION: usize = 4_096;
 
 /// JSON as a value, without copying it.

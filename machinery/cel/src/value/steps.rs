@@ -4,11 +4,17 @@ use std::cell::Cell;
 
 use crate::error::EvalError;
 
-/// Steps that cost nothing.
+/// Values compared, copied or read by all expressions for one request before they count towards the cost.
+///
+/// Limit (Expressions): further values count.
 const FREE: i64 = 5_000;
-/// Steps that each unit of cost stands for.
+/// Such values included in each unit of cost.
+///
+/// Limit (Expressions): further values count.
 const STEPS_IN_COST: u64 = 10;
-/// Number of further steps that cost a unit.
+/// Further such values that cost one unit.
+///
+/// Limit (Expressions): the units count towards the cost of the expression.
 const STEPS_PER_UNIT: u64 = 4;
 /// Bytes of text that are compared or copied in one step.
 const STEP_BYTES: usize = 256;

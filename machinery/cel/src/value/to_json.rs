@@ -7,7 +7,9 @@ use serde_json::{Map as JsonMap, Number, Value as Json};
 use super::{Map, Steps, Value, print_double};
 use crate::error::EvalError;
 
-/// How deep values are written; what is deeper is refused.
+/// Levels of a value that an expression converts to an object or a patch.
+///
+/// Limit (Expressions): the expression fails.
 const MAX_DEPTH: usize = 256;
 /// Integers beyond this are texts: not every reader of JSON holds them.
 const MAX_INTEGER: u64 = 1 << 53;

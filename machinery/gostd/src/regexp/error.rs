@@ -1,6 +1,10 @@
 //! Why a text is no regular expression.
 
-/// The deepest nesting of groups. Upstream allows 1,000, which the engine would walk on its stack.
+/// Nesting of groups in a regular expression.
+///
+/// Go allows 1,000, which the engine would walk on its stack.
+///
+/// Limit (Definitions and schemas): the expression is invalid.
 pub const MAX_DEPTH: usize = 250;
 
 /// Why a text is no regular expression, in Go's words.

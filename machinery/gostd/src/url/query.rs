@@ -4,7 +4,11 @@ use std::borrow::Cow;
 
 use super::escape::{escape_into, is_unreserved, unescape};
 
-/// Go reads no parameter at all of a query that has more pairs than this (`urlmaxqueryparams`).
+/// Parameters in the query of a URL.
+///
+/// `urlmaxqueryparams` of Go.
+///
+/// Limit (Logs, traces and files): the query is ignored.
 pub const MAX_QUERY_PARAMETERS: usize = 10_000;
 
 /// A key and its value, decoded.

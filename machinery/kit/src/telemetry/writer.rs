@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Lines that may wait. When this many do, new ones are dropped and counted.
+/// Log lines that wait to be written.
+///
+/// Limit (Logs, traces and files): further lines are dropped and counted.
 const QUEUE_LINES: usize = 8192;
 /// A flush waits no longer.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);

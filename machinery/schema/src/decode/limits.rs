@@ -1,11 +1,18 @@
 //! How deep and how wide what is read may be.
 
-/// The deepest nesting that a body in YAML may have: its parser needs more of the stack than that of JSON.
+/// Levels of nesting in a YAML body.
+///
+/// The YAML parser needs more stack than the JSON parser.
+///
+/// Limit (Requests): 400.
 pub(crate) const MAX_YAML_DEPTH: usize = 100;
 
-/// The most values that a body, a patch or what a patch makes may hold: members of objects and elements of arrays, managed
-/// fields included. Each costs dozens of times its bytes, wherever it stands. An object of etcd's size (1.5 MiB) with
-/// descriptions, as the largest definitions are, has less than half of it.
+/// Values (members and elements) in a body, in a patch, or in the result of a patch, managed fields included.
+///
+/// Each value costs dozens of times its bytes in memory. An object of 1.5 MiB with descriptions, such as the largest
+/// definitions, has less than half as many.
+///
+/// Limit (Requests): 400.
 pub(crate) const MAX_VALUES: usize = 100_000;
 
 /// There are more than [`MAX_VALUES`].

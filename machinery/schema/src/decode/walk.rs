@@ -12,10 +12,14 @@ use super::reader::{Reader, Start, SyntaxError};
 use super::scalar;
 use crate::model::{Field, FieldType, Type, TypeSet};
 
-/// The most unknown and duplicate fields that are reported.
+/// Unknown and duplicate fields that a response names.
+///
+/// Limit (Requests): the rest is omitted.
 pub(crate) const MAX_STRICT: usize = 100;
 
-/// The most bytes of unknown and duplicate fields that are reported: a path may hold a key of a mebibyte.
+/// Bytes of unknown and duplicate fields that a response names.
+///
+/// Limit (Requests, bytes): the rest is omitted.
 pub(crate) const MAX_STRICT_BYTES: usize = 64 * 1024;
 
 /// An empty list of strict errors.

@@ -13,17 +13,38 @@ use super::limits::{MAX_VALUES, MAX_YAML_DEPTH};
 use super::yaml_errors::{self, EXCESSIVE_ALIASING};
 use super::yaml_tags;
 
-/// Maximum size of the JSON that a YAML text expands to: four times the largest body.
+/// Size of the JSON that a YAML body expands to.
+///
+/// Four times the largest body.
+///
+/// Limit (Requests, bytes): 400, "document contains excessive aliasing".
 const MAX_JSON: usize = 12 * 1024 * 1024;
-/// Maximum size of the JSON of a small text, and of each byte of a larger one. Without aliases a byte becomes at most six.
+/// Size of the JSON that a YAML body may always expand to.
+///
+/// Limit (Requests, bytes): the limit for each byte applies.
 const MIN_MAX_JSON: usize = 64 * 1024;
+/// Bytes of JSON for each byte of a YAML body.
+///
+/// Without aliases, a byte becomes at most six.
+///
+/// Limit (Requests, bytes): 400, "document contains excessive aliasing".
 const MAX_JSON_PER_BYTE: usize = 32;
-/// Maximum number of events (starts, ends, scalars) that aliases repeat in one text.
+/// Events (starts, ends, scalars) that the aliases of a YAML body repeat.
+///
+/// Limit (Requests): 400, "document contains excessive aliasing".
 const MAX_REPLAYED: usize = 200_000;
-/// Maximum number of repeated events of a small text: upstream, too, accepts any aliases below 1,000 nodes.
+/// Events that the aliases of any YAML body may repeat.
+///
+/// kube-apiserver also accepts any aliases below 1,000 nodes.
+///
+/// Limit (Requests): the limit for each byte applies.
 const MIN_MAX_REPLAYED: usize = 1_000;
-/// Maximum number of repeated events for each byte of a text. A node of a manifest takes 6 bytes or more, so this is no
-/// stricter than upstream's limit of 99 repeated nodes for each written one.
+/// Repeated events for each byte of a YAML body.
+///
+/// A node of a manifest takes 6 bytes or more, so this is no stricter than kube-apiserver's limit of 99 repeated nodes for
+/// each written one.
+///
+/// Limit (Requests): 400, "document contains excessive aliasing".
 const MAX_REPLAYED_PER_BYTE: usize = 16;
 /// Maximum number of copies that nested anchors make of each event.
 const MAX_COPIES: usize = 4;

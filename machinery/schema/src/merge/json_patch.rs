@@ -13,7 +13,9 @@ use super::error::PatchError;
 use super::limits::{MAX_COPIED_BYTES, MAX_OPERATIONS};
 use crate::decode::{MAX_STRICT, json_name};
 
-/// How many elements all operations of a patch may shift in lists and maps, or look at in what they add.
+/// Elements that the operations of a JSON patch shift or inspect.
+///
+/// Limit (Requests): 422.
 const MAX_SHIFTED: usize = 10_000_000;
 
 /// What an operation may say.

@@ -1,7 +1,11 @@
 //! What a JSON patch may ask for.
 
-/// The most operations that a JSON patch may have; more is 413.
+/// Operations in a JSON patch.
+///
+/// Limit (Requests): 413.
 pub const MAX_OPERATIONS: usize = 10_000;
 
-/// The most bytes that a JSON patch's `copy` operations may add up to; more is 422.
+/// Bytes that the `copy` operations of a JSON patch add up to.
+///
+/// Limit (Requests, bytes): 422.
 pub const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;

@@ -12,7 +12,9 @@ use portico_machinery::field::Path;
 use super::model::{Additional, JsonType, Node};
 use super::{Structural, printed};
 
-/// The most changes that are reported; what follows is hardly read.
+/// Changes of one version that `crds check` reports.
+///
+/// Limit (Definitions and schemas): the rest is omitted.
 pub const MAX_BREAKING: usize = 1_000;
 
 /// One change that breaks something.

@@ -1,10 +1,17 @@
 //! What no path may be, and why a text is none.
 
-/// How long a path may be, in bytes. Upstream has no limit.
+/// Length of the JSONPath of a printer column.
+///
+/// kube-apiserver has no limit.
+///
+/// Limit (Requests, bytes): the column and the columns after it are omitted.
 pub const MAX_PATH_LENGTH: usize = 16 * 1024;
 
-/// How many values a path may look at in one object before it finds nothing. Upstream has no limit: a few `..` in a row
-/// look at each value many times.
+/// Values that a printer column visits in one object.
+///
+/// kube-apiserver has no limit; several `..` in a row visit each value many times.
+///
+/// Limit (Requests): the cell is null.
 pub const MAX_VISITED: usize = 100_000;
 
 /// Why a text is no path.

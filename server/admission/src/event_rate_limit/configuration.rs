@@ -23,7 +23,9 @@ const SCHEME: Scheme = Scheme {
     strict: false,
 };
 
-/// Buckets of a limit that does not say how many.
+/// Buckets of a limit of EventRateLimit without `cacheSize`.
+///
+/// Limit (Admission and quota): the least recently used bucket is removed and is full when it is used again.
 const DEFAULT_BUCKETS: usize = 4_096;
 
 /// See the module.

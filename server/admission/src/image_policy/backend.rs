@@ -5,7 +5,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use portico_registry::{CallError, ClientConfig, WebhookCall, WebhookEndpoint, WebhookUsers, Webhooks};
 
-/// For one call, from the first wait to the last byte.
+/// Time for a call of the image policy webhook.
+///
+/// Limit (Webhooks): the call fails.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Where the backend is, and as whom it is asked.
 #[derive(Clone, Debug)]

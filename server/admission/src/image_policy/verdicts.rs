@@ -7,10 +7,14 @@ use portico_kit::expiring_cache::ExpiringCache;
 
 use super::review::Verdict;
 
-/// How many are kept; that which was used longest ago goes first.
+/// Cached responses of the image policy webhook.
+///
+/// Limit (Admission and quota): the least recently used one is removed.
 const KEPT: usize = 1024;
 
-/// A question and its answer that are longer together are not remembered: annotations are for anybody to write.
+/// Size of a request to the image policy webhook with its response that is cached.
+///
+/// Limit (Admission and quota, bytes): it is not cached.
 const KEPT_BYTES: usize = 32 << 10;
 
 /// See the module.

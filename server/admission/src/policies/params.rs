@@ -9,8 +9,11 @@ use portico_registry::options::ListOptions;
 use portico_registry::{Objects, ServedResource};
 use portico_store::Record;
 
-/// Maximum size of the parameters of a binding, as JSON, that stay decoded between requests. Decoded they may take fifty times as
-/// much, and any tenant may write parameters.
+/// Size of the parameters of a binding, as JSON, that stay decoded between requests.
+///
+/// Decoded, they can take fifty times as much, and any tenant can write parameters.
+///
+/// Limit (Admission and quota, bytes): they are decoded for each request.
 const MAX_DECODED_BYTES: usize = 64 * 1024;
 
 /// The kind of a policy's parameters.

@@ -22,7 +22,9 @@ use crate::metrics::{Counted, Metrics};
 use crate::policy_metrics::{Checked, ErrorType};
 use crate::shown::Shown;
 
-/// The longest value of an annotation, in bytes; more is left out.
+/// Size of an audit annotation of a policy.
+///
+/// Limit (Admission and quota, bytes): the rest is omitted.
 const MAX_ANNOTATION_BYTES: usize = 10 << 10;
 
 /// What metrics call policies, and what they do.

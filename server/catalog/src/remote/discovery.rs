@@ -19,8 +19,13 @@ use super::legacy;
 use super::readable::passed_over;
 
 const ACCEPT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+/// Time to fetch a discovery document of a backend.
+///
+/// Limit (Backends): the fetch fails.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// A discovery document of a backend may have so many bytes.
+/// Size of a discovery document of a backend.
+///
+/// Limit (Backends, bytes): the fetch fails.
 const MAX_BODY: usize = 4 << 20;
 /// Maximum number of lists that are fetched from one service at a time.
 const LISTS_AT_A_TIME: usize = 4;

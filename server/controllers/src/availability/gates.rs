@@ -1,10 +1,19 @@
-//! How many probes are under way at a time.
+//! Limits on concurrent probes.
 
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-/// How many probes may run at once.
+/// Concurrent availability probes.
+///
+/// Limit (Backends): the next probe waits.
+const FAST: usize = 128;
+/// Concurrent availability probes of slow backends.
+///
+/// Limit (Backends): the next one waits; slow backends never delay others.
+const SLOW: usize = 64;
+
+/// Semaphores for the probes of fast and of slow backends.
 pub(super) struct Gates {
     pub(super) fast: Arc<Semaphore>,
     pub(super) slow: Arc<Semaphore>,
@@ -12,6 +21,6 @@ pub(super) struct Gates {
 
 impl Default for Gates {
     fn default() -> Self {
-        Self { fast: Arc::new(Semaphore::new(128)), slow: Arc::new(Semaphore::new(64)) }
+        Self { fast: Arc::new(Semaphore::new(FAST)), slow: Arc::new(Semaphore::new(SLOW)) }
     }
 }

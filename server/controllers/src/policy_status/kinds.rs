@@ -4,7 +4,11 @@ use std::collections::BTreeSet;
 
 use portico_machinery::{Cursor, GroupVersionKind, Object};
 
-/// How many kinds the rules of a policy are checked against (upstream's `maxTypesToCheck`); a rule that comes to it is the last.
+/// Kinds that the expressions of a policy are type-checked against.
+///
+/// `maxTypesToCheck` of kube-apiserver.
+///
+/// Limit (Expressions): the other kinds are skipped.
 const MAX_KINDS: usize = 10;
 
 /// The kinds that the rules of a policy name, in order of group, version and kind. Rules with wildcards name none.

@@ -15,11 +15,15 @@ use portico_machinery::GroupResource;
 /// The verbs that a kind must offer to be counted, wherever its objects are (upstream's `GetQuotableResources`).
 pub const COUNTABLE_VERBS: [&str; 4] = ["create", "list", "watch", "delete"];
 
-/// How many collections are asked for at a time.
+/// Collections of aggregated APIs that are counted concurrently.
+///
+/// Limit (Admission and quota): further ones wait.
 const WORKERS: usize = 4;
 /// Between two questions about one collection, as long as there are few.
 const PERIOD: Duration = Duration::from_secs(1);
-/// How many collections are asked for in a period: of more, each less often.
+/// Collections of aggregated APIs that are counted in one second.
+///
+/// Limit (Admission and quota): each is counted less often; the last count is used.
 const MAX_A_PERIOD: usize = 16;
 
 /// Other API servers, asked live.

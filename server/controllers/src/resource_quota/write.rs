@@ -13,9 +13,13 @@ use super::watched::{QuotaKey, quotas};
 const USER: &str = "system:serviceaccount:kube-system:resourcequota-controller";
 /// What writes, for the managers of fields.
 const AGENT: &str = "kube-controller-manager";
-/// How often a status is written while charges come in between.
+/// Attempts to write the status of a quota while requests are charged to it.
+///
+/// Limit (Admission and quota): it is counted again after a delay.
 const MAX_WRITES: usize = 16;
-/// How often a quota is counted while more than charges comes in between.
+/// Attempts to count a quota while it changes.
+///
+/// Limit (Admission and quota): it is counted again after a delay.
 const MAX_COUNTS: usize = 4;
 
 /// Counts one quota and writes what it has found.

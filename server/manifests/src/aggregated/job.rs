@@ -16,7 +16,9 @@ use crate::other_servers::{OtherResource, OtherServers};
 use crate::record::Record;
 use crate::requests::Refusal;
 
-/// How long a visit takes, a request more or less; what is left over has its turn in the next one.
+/// Time for applying manifests to the servers of one API group, approximately.
+///
+/// Limit (Manifests): the rest waits for the next run.
 const TIME: Duration = Duration::from_secs(30);
 
 /// What becomes of objects that left the folder.

@@ -14,9 +14,13 @@ use crate::identity::{self, LABEL, MADE};
 use crate::prune;
 use crate::requests::{Refusal, refusal};
 
-/// Objects of one page of a list.
+/// Objects in such a page.
+///
+/// Limit (Manifests): the next page is read.
 const PAGE: usize = 500;
-/// Pages of a list, at most: what is beyond them has its turn when these are gone.
+/// Pages of one resource on another API server that are searched for objects to delete.
+///
+/// Limit (Manifests): the rest waits for the next run.
 const MAX_PAGES: usize = 20;
 
 /// Deletes what left the folder, where that is asked for; else names it.

@@ -13,9 +13,13 @@ use tokio::sync::OnceCell;
 
 use crate::Result;
 
-/// How many states are remembered: watches that are further apart than this convert on their own.
+/// Converted states that watches of one resource share.
+///
+/// Limit (Webhooks): watches that are further behind convert on their own.
 const STATES: usize = 256;
-/// Maximum size of the remembered states as JSON. Larger ones are shared only with watches that wait for them.
+/// Size of these converted states.
+///
+/// Limit (Webhooks, bytes): larger ones are shared only with watches that already wait for them.
 const BYTES: usize = 4 << 20;
 
 /// A served version and a revision.

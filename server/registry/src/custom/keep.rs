@@ -14,7 +14,9 @@ use crate::follow::{Change, ChangeStream, Followed};
 use crate::registry::Registry;
 use crate::stored::Stored;
 
-/// What is compiled and not asked for in this time is dropped.
+/// Time for which a compiled definition is kept without use; checked at the same interval.
+///
+/// Limit (Definitions and schemas): it is compiled again at its next use.
 const IDLE: Duration = Duration::from_secs(300);
 
 impl Registry {

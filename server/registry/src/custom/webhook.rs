@@ -14,9 +14,13 @@ use crate::Result;
 use crate::objects::Objects;
 use crate::webhooks::{WebhookCall, WebhookEndpoint, WebhookUsers};
 
-/// A webhook that takes longer has failed (upstream's).
+/// Time for a call of a conversion webhook.
+///
+/// Limit (Webhooks): 500, and Explain reports it.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Objects of more bytes go in several reviews, one after the other.
+/// Objects in one ConversionReview, as JSON.
+///
+/// Limit (Webhooks, bytes): the rest is sent in further reviews.
 const REVIEW_BYTES: usize = 16 << 20;
 /// Conversions that take longer than this, and [`SLOW_OBJECT`] for each object, are logged (upstream's).
 const SLOW: Duration = Duration::from_millis(50);

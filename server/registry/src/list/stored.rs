@@ -10,7 +10,9 @@ use crate::failure;
 use crate::objects::Objects;
 use crate::served::ServedResource;
 
-/// How many objects are read at a time, at least, when only some of them are wanted.
+/// Objects that a page with selectors initially reads of a past state, or past the cache.
+///
+/// Limit (Storage and watches): the number doubles until the page is full.
 const SELECTED_AT_ONCE: usize = 500;
 
 /// How often the current state is read whose history is forgotten meanwhile.

@@ -5,7 +5,9 @@ use portico_kit::fetch::Fetched;
 use portico_kit::header_text::first;
 use portico_machinery::Status;
 
-/// More of a text is left out.
+/// Bytes of the response of a webhook that an error message shows.
+///
+/// Limit (Webhooks, bytes): the rest is omitted.
 const MAX_LENGTH: usize = 1024;
 
 /// A Status's message, or a description of the code.

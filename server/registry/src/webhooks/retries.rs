@@ -6,7 +6,9 @@ use bytes::Bytes;
 
 use super::{CallError, WebhookCall, Webhooks};
 
-/// How often a webhook is asked at most.
+/// Calls of a webhook that cannot be connected to.
+///
+/// Limit (Webhooks): the last failure is reported.
 const CALLS: u32 = 5;
 /// By how much each wait between two calls is longer than the one before.
 const FACTOR: f64 = 1.5;

@@ -17,10 +17,14 @@ use tokio::sync::Semaphore;
 
 use super::address::Place;
 
-/// More are forgotten, the one that was not used for longest first (upstream's number).
+/// Webhooks whose TLS configuration is cached.
+///
+/// Limit (Webhooks): the least recently used one is removed.
 const KEPT: usize = 200;
 
-/// For each call that may be under way, so many more may wait for it.
+/// Calls that wait for a webhook, for each that may be in flight (`--webhook-max-requests`).
+///
+/// Limit (Webhooks): the call fails.
 const WAITING: usize = 16;
 
 /// As for backends.

@@ -12,7 +12,9 @@ use super::super::{image_backend, webhook_users};
 
 /// The first wait before a failed call is repeated (upstream's `DefaultAuthWebhookRetryBackoff`).
 const FIRST_WAIT: Duration = Duration::from_millis(500);
-/// A longer answer, in bytes, is a failure: a review is short.
+/// Size of the response of an authorization or token webhook.
+///
+/// Limit (Authentication and authorization, bytes): the call fails.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 
 /// The way to webhooks, once there is one.

@@ -45,11 +45,15 @@ const SCHEME: Scheme = Scheme {
     strict: true,
 };
 
-/// The longest timeout of a webhook, which is also that of the flags' webhook.
+/// Timeout of an authorization webhook.
+///
+/// Limit (Authentication and authorization): the configuration is rejected.
 const MAX_TIMEOUT: Duration = Duration::from_secs(30);
 const AUTHORIZED_TTL: Duration = Duration::from_secs(5 * 60);
 const UNAUTHORIZED_TTL: Duration = Duration::from_secs(30);
-/// Match conditions of one webhook.
+/// Match conditions of one authorization webhook.
+///
+/// Limit (Authentication and authorization): the configuration is rejected.
 const MAX_CONDITIONS: usize = 64;
 /// The name of the flags' webhook.
 const DEFAULT_WEBHOOK: &str = "default";

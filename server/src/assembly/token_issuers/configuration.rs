@@ -59,7 +59,9 @@ const SCHEME: Scheme = Scheme {
     strict: true,
 };
 
-/// Issuers of one configuration.
+/// JWT issuers of one authentication configuration.
+///
+/// Limit (Authentication and authorization): the configuration is rejected.
 const MAX_ISSUERS: usize = 64;
 
 /// See the module.

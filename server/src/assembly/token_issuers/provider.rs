@@ -21,13 +21,17 @@ use super::address::IssuerAddress;
 
 /// Where issuers describe themselves (`wellKnownEndpointPath`).
 const WELL_KNOWN: &str = "/.well-known/openid-configuration";
-/// For one answer, from the first step of the dial to its last byte.
+/// Time to fetch a document of an issuer.
+///
+/// Limit (Authentication and authorization): the fetch fails.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// The same while a request waits for it.
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(5);
 /// For each step of a dial.
 const STEP_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longer metadata or key sets are failures.
+/// Size of the metadata or the key set of an issuer.
+///
+/// Limit (Authentication and authorization, bytes): the fetch fails.
 const MAX_DOCUMENT_BYTES: usize = 1 << 20;
 /// Redirections that are followed for one document (Go's `http.Client` follows as many).
 const MAX_REDIRECTS: usize = 10;

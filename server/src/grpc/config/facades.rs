@@ -15,7 +15,9 @@ use tokio::sync::watch;
 
 use super::reported::{Reported, Sent};
 
-/// Mirrors that one facade may report on; more of them are not kept.
+/// Mirrors that one facade reports on.
+///
+/// Limit (Facades and control services): further ones are ignored.
 const MIRRORS_MAX: usize = 20_000;
 
 /// Gets what facades see of backends.

@@ -4,9 +4,13 @@ use std::collections::VecDeque;
 
 use portico_proto::config as pb;
 
-/// Samples of one facade that are kept: an hour of one every ten seconds.
+/// Load samples of one facade that the control service keeps.
+///
+/// Limit (Facades and control services): the oldest one is removed.
 const MAX_LOADS: usize = 360;
-/// Failing checks, and certificates, of one facade that are kept.
+/// Failing checks and certificates of one facade that the control service keeps.
+///
+/// Limit (Facades and control services): further ones are ignored.
 const MAX_NAMED: usize = 64;
 
 /// What one facade has reported.

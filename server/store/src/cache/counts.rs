@@ -3,13 +3,19 @@
 
 use std::collections::{HashMap, VecDeque};
 
-/// Namespaces of one resource, and all of them, that are counted at a time.
+/// Namespaces of one resource past the cache for which a count is kept.
+///
+/// Limit (Storage and watches): it is counted again.
 const SCOPES: usize = 64;
 /// Changes during a count at most; a count that is overtaken by more is not kept.
 const PENDING_CHANGES: usize = 65_536;
-/// Changes behind the oldest revision of which a count is known.
+/// Changes after the oldest revision for which a count is known.
+///
+/// Limit (Storage and watches): it is counted again.
 const CHANGES: usize = 1_024;
-/// Ends of pages that are remembered.
+/// Page ends that are kept with these counts.
+///
+/// Limit (Storage and watches): it is counted again.
 const PAGES: usize = 256;
 
 /// See the module.

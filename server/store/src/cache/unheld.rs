@@ -6,7 +6,9 @@ use super::counts::Counts;
 use crate::event::{Event, EventType};
 use crate::unreadable::Unreadable;
 
-/// How many objects of one resource that cannot be read are remembered.
+/// Unreadable objects of one resource past the cache that are remembered.
+///
+/// Limit (Storage and watches): further ones are found again at each read.
 const UNREADABLE: usize = 1_000;
 
 /// See the module.

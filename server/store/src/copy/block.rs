@@ -24,7 +24,9 @@ const WITH_ARCHIVE: u32 = 2;
 const VERSION_DIGITS: usize = 6;
 /// What a SQLite file begins with.
 const SQLITE: &[u8] = b"SQLite format 3\0";
-/// Bytes of a block at most, packed or not: a page and one large object behind it, with room for what seals it.
+/// Size of one block in a backup file.
+///
+/// Limit (Storage and watches, bytes): the file is invalid.
 const MAX_BLOCK: usize = 16 << 20;
 const HEAD: usize = 9;
 const SUM: usize = 32;

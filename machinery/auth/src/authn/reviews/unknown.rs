@@ -8,9 +8,14 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// Reviews of unknown tokens that may be under way at once.
+/// Concurrent reviews of tokens that only a webhook or a bootstrap token can know and that were not valid within ten
+/// minutes.
+///
+/// Limit (Authentication and authorization): 429 with `Retry-After: 1`.
 pub const MAX_UNKNOWN_REVIEWS: usize = 16;
-/// Reviews of unknown tokens that may begin within a second.
+/// Such reviews that start within one second.
+///
+/// Limit (Authentication and authorization): 429 with `Retry-After: 1`.
 pub const MAX_UNKNOWN_REVIEWS_PER_SECOND: usize = 100;
 
 /// How many clients share what there is, at least.

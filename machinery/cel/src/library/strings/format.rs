@@ -11,7 +11,9 @@ use crate::error::EvalError;
 use crate::function::Call;
 use crate::value::{Value, print_double};
 
-/// Deepest nesting of lists and maps that is put.
+/// Levels of a value that `format` prints.
+///
+/// Limit (Expressions): the expression fails.
 const MAX_DEPTH: usize = 128;
 
 /// Bytes that are copied in the time in which one is written as digits.

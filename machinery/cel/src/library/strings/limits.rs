@@ -1,6 +1,10 @@
 //! How long a text may become.
 
-/// The most bytes that one call may make of its arguments. Several times what fits into a request.
+/// Size of the text that one function of an expression returns.
+///
+/// Several times the size of a request.
+///
+/// Limit (Expressions, bytes): the expression fails.
 pub(crate) const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 
 /// The error for a longer one.

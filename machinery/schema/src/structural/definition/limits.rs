@@ -13,17 +13,29 @@ use super::props::{Props, entries};
 use super::visit::visit;
 use crate::structural::at::At;
 
-/// The longest name of a property.
+/// Length of a property name in the schema of a definition.
+///
+/// Limit (Definitions and schemas, bytes): the definition is rejected.
 pub const MAX_PROPERTY_NAME_BYTES: usize = 4 * 1024;
-/// The most names in one `required`.
+/// Names in one `required`.
+///
+/// Limit (Definitions and schemas): the definition is rejected.
 pub const MAX_REQUIRED: usize = 10_000;
-/// The most names in one `x-kubernetes-list-map-keys`.
+/// Names in one `x-kubernetes-list-map-keys`.
+///
+/// Limit (Definitions and schemas): the definition is rejected.
 pub const MAX_LIST_MAP_KEYS: usize = 64;
-/// The most branches of one `allOf`, `anyOf` or `oneOf`.
+/// Branches of one `allOf`, `anyOf` or `oneOf`.
+///
+/// Limit (Definitions and schemas): the definition is rejected.
 pub const MAX_BRANCHES: usize = 10_000;
-/// The most `x-kubernetes-validations` of a schema.
+/// Entries in the `x-kubernetes-validations` of a schema.
+///
+/// Limit (Definitions and schemas): the definition is rejected.
 pub const MAX_RULES: usize = 10_000;
-/// The most memory that all patterns of a schema may take once they are compiled.
+/// Compiled size of all patterns of a schema, too large ones included.
+///
+/// Limit (Definitions and schemas, bytes): the definition is rejected.
 pub const MAX_PATTERN_BYTES: usize = 128 * 1024 * 1024;
 
 /// How much of a name that is too long is shown.

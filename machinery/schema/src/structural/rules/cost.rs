@@ -2,9 +2,13 @@
 
 use portico_machinery::field::{Error, Path};
 
-/// The most that one expression may be estimated to cost, as often as it may run.
+/// Estimated cost of one rule, times the number of times it can run.
+///
+/// Limit (Definitions and schemas, cost units): the definition is rejected.
 pub(super) const MAX_PER_EXPRESSION: u64 = 10_000_000;
-/// The most that all expressions of a schema may be estimated to cost.
+/// Estimated cost of all rules of a schema.
+///
+/// Limit (Definitions and schemas, cost units): the definition is rejected.
 const MAX_PER_SCHEMA: u64 = 100_000_000;
 /// How many of the most expensive ones are named.
 const MAX_NAMED: usize = 4;

@@ -1,9 +1,13 @@
 //! What rules may cost.
 
-/// The most that one evaluation may cost.
+/// Cost of one evaluation of a validation rule.
+///
+/// Limit (Expressions, cost units): 422, and no further rule runs.
 pub(super) const MAX_PER_CALL: u64 = 1_000_000;
 
-/// The most that all evaluations over one object may cost.
+/// Cost of all evaluations of validation rules for one object.
+///
+/// Limit (Expressions, cost units): 422, and no further rule runs.
 pub const MAX_PER_OBJECT: i64 = 10_000_000;
 
 /// The most bytes of a request: what bounds what a schema leaves unbounded.

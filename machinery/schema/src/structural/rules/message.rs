@@ -6,7 +6,9 @@ use serde_json::Value;
 use crate::structural::model::{JsonType, Node, Rule};
 use crate::structural::printed;
 
-/// The most bytes that an expression may make of a message.
+/// Size of a message that the expression of a validation rule returns.
+///
+/// Limit (Expressions, bytes): the rule's fixed message is used.
 const MAX_LENGTH: usize = 5_120;
 
 /// What failed, as messages name it: the rule's message, else the rule.

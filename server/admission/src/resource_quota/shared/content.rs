@@ -13,7 +13,9 @@ use crate::resource_quota::usage::count;
 use portico_quota::Amounts;
 use portico_registry::stored;
 
-/// How many writes one transaction has at most.
+/// Writes in one transaction with the quotas that count them.
+///
+/// Limit (Admission and quota): further writes go into the next transaction.
 const MAX_WRITES: usize = 64;
 /// How many operations they have together before the next transaction takes further ones: there is room for their quotas.
 const MAX_OPERATIONS: usize = Txn::SHARED_OPERATIONS * 3 / 4;

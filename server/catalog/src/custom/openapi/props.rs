@@ -11,8 +11,11 @@ use serde_json::value::RawValue;
 
 use crate::local::openapi::KindRef;
 
-/// The most levels of a schema in OpenAPI documents. Reading it takes much of the stack, and facades encode documents as protobuf with
-/// `serde_json`'s limit of 127 levels.
+/// Levels of the schema of a definition in OpenAPI documents.
+///
+/// Reading it takes much of the stack, and facades encode documents as protobuf with `serde_json`'s limit of 127 levels.
+///
+/// Limit (Definitions and schemas): the schema is omitted from the documents, and a line is logged.
 const MAX_DEPTH: usize = 100;
 
 /// See the module. Members are written in upstream's order; what is absent is not written.

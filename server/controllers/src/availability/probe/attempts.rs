@@ -12,7 +12,9 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::{ProbeFailure, ProbeStage};
 use crate::availability::decide::ProbePlan;
 
-/// How many attempts there are.
+/// Attempts of one availability probe.
+///
+/// Limit (Backends): the APIService is unavailable.
 pub const ATTEMPTS: usize = 5;
 /// How long the first may be silent before the others start.
 pub const HEDGE: Duration = Duration::from_millis(250);

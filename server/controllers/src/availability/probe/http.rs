@@ -17,9 +17,13 @@ use crate::availability::decide::ProbePlan;
 /// Limits and identity headers of probes.
 #[derive(Clone, Debug)]
 pub struct ProbeSettings {
-    /// One attempt, from the first step of the dial to the last byte.
+    /// Time for one availability probe, from the dial to the last byte.
+    ///
+    /// Limit (Backends): the attempt fails.
     pub timeout: Duration,
-    /// A longer answer counts as a failure.
+    /// Size of the response to an availability probe.
+    ///
+    /// Limit (Backends, bytes): the probe fails.
     pub max_body: usize,
     /// The header that carries the user's name.
     pub user_header: HeaderName,

@@ -5,7 +5,9 @@ use portico_machinery::Status;
 use crate::Result;
 use crate::typed::Written;
 
-/// The most stored objects that are named.
+/// Stored objects that `crds check` names.
+///
+/// Limit (Definitions and schemas): the rest is counted.
 pub const MAX_OBJECTS: u64 = 100;
 
 /// What is found.

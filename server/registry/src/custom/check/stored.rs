@@ -18,7 +18,9 @@ use crate::served::ServedResource;
 use crate::stored;
 use crate::typed::Part;
 
-/// The most findings that are reported for one object.
+/// Findings of one stored object that `crds check` reports.
+///
+/// Limit (Definitions and schemas): the rest is counted.
 const MAX_FINDINGS: usize = 10;
 /// After so many objects others get their turn.
 const TURN: usize = 64;

@@ -10,7 +10,11 @@ use super::super::error::SealError;
 use super::super::object::Fingerprint;
 use super::data_key::DataKey;
 
-/// Keys that are kept: about one for each key id and each start of a server since the last migration. Upstream has no bound.
+/// Unwrapped data encryption keys in memory.
+///
+/// About one for each key id and each start of a server since the last migration. kube-apiserver has no limit.
+///
+/// Limit (Storage and watches): the key service is called again.
 const MAX_KEYS: usize = 10_000;
 /// Refusals that are remembered.
 const MAX_REFUSALS: usize = 1_000;
