@@ -1,14 +1,21 @@
 //! The generated pages of docs/reference: one function per page, one list of all pages, and a check for stale files.
 
 mod admission_plugins;
+mod annotations;
 mod cli;
 mod config_file;
 mod controllers;
+mod exit_codes;
 mod facts;
 mod flags;
+mod grpc;
 mod kube_apiserver_flags;
+mod limits;
 mod markdown;
+mod metrics;
 mod page;
+mod sources;
+mod values;
 
 use std::fs;
 use std::path::PathBuf;
@@ -23,13 +30,19 @@ const COMMAND: &str = "cargo run -p portico-tests --bin reference";
 /// All pages.
 fn pages() -> Vec<Page> {
     let facts = Facts::of_the_program();
+    let sources = sources::program();
     let mut pages = flags::pages(&facts);
     pages.extend([
-        config_file::page(&facts),
-        kube_apiserver_flags::page(&facts),
-        controllers::page(&facts),
         admission_plugins::page(&facts),
+        annotations::page(),
         cli::page(&facts),
+        config_file::page(&facts),
+        controllers::page(&facts),
+        exit_codes::page(&sources),
+        grpc::page(&sources),
+        kube_apiserver_flags::page(&facts),
+        limits::page(&sources),
+        metrics::page(&sources),
     ]);
     pages
 }

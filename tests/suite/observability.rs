@@ -12,6 +12,9 @@ use serde_json::Value;
 
 use crate::webhooks::setup::{Setup, VALIDATING};
 
+/// Reference of all metric families.
+const METRICS: &str = include_str!("../../docs/reference/metrics.md");
+
 async fn get(portico: &Portico, path: &str, accept: &str) -> Answer {
     let request = Request::get(path).header("accept", accept).header("user-agent", "probe");
     portico.admin().fetch(request.body(Full::<Bytes>::default()).unwrap()).await.unwrap()
@@ -225,18 +228,63 @@ async fn the_dashboard_and_the_alerts_ask_for_metrics_that_there_are() {
 
     let portico = Portico::start().await;
     let served = portico.admin().get("/metrics").await.text();
-    let documented = include_str!("../../docs/OPERATIONS.md");
     for expression in expressions {
         let names = asked_for(&expression);
         assert!(!names.is_empty(), "{expression}");
         for name in names {
             let series = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
             let is_there = [Some(&*name), series].into_iter().flatten().any(|name| {
-                served.contains(&format!("# TYPE {name} ")) || documented.contains(&format!("\n| `{name}` |"))
+                served.contains(&format!("# TYPE {name} ")) || METRICS.contains(&format!("\n- `{name}` ("))
             });
             assert!(is_there, "{name} in {expression}");
         }
     }
+}
+
+/// Type and labels of a metric family by its name, from its line in the reference.
+fn documented(name: &str) -> Option<(&'static str, Vec<&'static str>)> {
+    let start = format!("\n- `{}` (", name.replacen("portico_grpc_flowcontrol", "apiserver_flowcontrol", 1));
+    let (_, line) = METRICS.split_once(&start)?;
+    let (properties, _) = line.split_once("):")?;
+    let (kind, labels) = properties.split_once("; labels ").unwrap_or((properties, ""));
+    let labels = labels.split(", ").map(|label| label.trim_matches('`')).filter(|label| !label.is_empty());
+    Some((kind.split(',').next()?, labels.collect()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_metric_that_is_served_is_in_the_reference() {
+    let mut setup = Setup::launch(Launch::new().args(&["--show-hidden-metrics-for-version", "1.35"])).await;
+    setup.one(VALIDATING, "allow", serde_json::json!({})).await;
+    assert_eq!(setup.create("m").await.status, 201);
+    let admin = setup.portico.admin();
+    admin.get("/api/v1/pods?limit=1").await;
+    admin.get("/api/v1/nowhere").await.status_body(404, "NotFound");
+    let text = admin.get("/metrics").await.text() + &admin.get("/metrics/slis").await.text();
+    let label = Regex::new("([a-z_]+)=").unwrap();
+    let quoted = Regex::new(r#""(\\.|[^"\\])*""#).unwrap();
+    let (mut family, mut families) = (None, 0);
+    for line in text.lines() {
+        if let Some(described) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = described.split_once(' ').unwrap();
+            let found =
+                documented(name).unwrap_or_else(|| panic!("{name} is not in docs/reference/metrics.md"));
+            assert_eq!(found.0, kind, "{name}");
+            (family, families) = (Some(found.1), families + 1);
+        } else if !line.starts_with('#') {
+            let unquoted = quoted.replace_all(line, "");
+            let labels = label.captures_iter(&unquoted).map(|found| found[1].to_owned());
+            let mut labels: Vec<String> =
+                labels.filter(|label| label != "le" && label != "quantile").collect();
+            labels.sort();
+            assert_eq!(
+                Some(labels),
+                family.as_ref().map(|all| all.iter().map(|&l| l.to_owned()).collect()),
+                "{line}"
+            );
+        }
+    }
+    assert!(families > 120, "{families} families");
+    assert!(setup.portico.stop().await.success());
 }
 
 #[tokio::test(flavor = "multi_thread")]
