@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use http::Method;
 use http::header::ACCEPT;
+use portico_auditor::Tail;
 use portico_facade_catalog::Catalog;
 use portico_flow::Dispatcher;
 use portico_kit::health::Health;
@@ -60,8 +61,8 @@ pub struct Endpoints {
 pub struct Console {
     /// Samples of this facade's metrics.
     pub last_hour: Arc<Recent>,
-    /// The last audit events; nothing where nothing is recorded.
-    pub audit_tail: Option<Arc<Recent>>,
+    /// Latest audit events; `None` without audit.
+    pub audit_tail: Option<Tail>,
     /// Methods of the control service that may be called over HTTPS.
     pub control: JsonCalls,
     /// What requests go by, for whoever follows how backends are.

@@ -25,20 +25,43 @@ use crate::settings::AuditSettings;
 /// Limit (Audit): the rest is lost and logged.
 const FLUSH: Duration = Duration::from_secs(30);
 
-/// Recent audit events that the console shows.
+/// Maximum number of events in each half of a [`Tail`].
 ///
 /// Limit (Console): the oldest ones are removed; a slow reader is told how many it missed.
 const TAIL_EVENTS: usize = 500;
-/// Size of the recent audit events that the console shows.
+/// Maximum size of each half of a [`Tail`] in bytes.
 ///
 /// Limit (Console, bytes): the oldest ones are removed.
 const TAIL_BYTES: usize = 1 << 20;
+/// Start of the user agent of all browsers.
+const BROWSER: &str = "Mozilla/";
+
+/// Latest audit events, kept in memory. Requests of browsers are kept apart: the console sends many, which would displace the others.
+#[derive(Clone)]
+pub struct Tail {
+    /// Events of requests by programs.
+    pub programs: Arc<Recent>,
+    /// Events of requests by browsers, the console among them.
+    pub browsers: Arc<Recent>,
+}
+
+impl Tail {
+    fn new() -> Self {
+        let recent = || Arc::new(Recent::new(TAIL_EVENTS, TAIL_BYTES));
+        Self { programs: recent(), browsers: recent() }
+    }
+
+    fn push(&self, event: &Event, json: Bytes) {
+        let is_browser = event.user_agent.starts_with(BROWSER);
+        if is_browser { &self.browsers } else { &self.programs }.push(json);
+    }
+}
 
 /// What is recorded, and where it goes.
 pub struct Auditor {
     policy: FileWatch<Policy>,
     deliveries: Deliveries,
-    tail: Option<Arc<Recent>>,
+    tail: Option<Tail>,
     metrics: AuditMetrics,
     /// Requests whose last event has not come.
     under_way: TaskTracker,
@@ -80,7 +103,7 @@ impl Auditor {
         Ok(Some(Arc::new(Self {
             policy,
             deliveries: Deliveries::new(backends, tasks.clone()),
-            tail: settings.tail.then(|| Arc::new(Recent::new(TAIL_EVENTS, TAIL_BYTES))),
+            tail: settings.tail.then(Tail::new),
             metrics,
             under_way: TaskTracker::new(),
             shutdown_timeout,
@@ -89,8 +112,8 @@ impl Auditor {
         })))
     }
 
-    /// The last events, where they are kept ([`AuditSettings::tail`]).
-    pub fn tail(&self) -> Option<Arc<Recent>> {
+    /// Returns the latest events, if [`AuditSettings::tail`] is set.
+    pub fn tail(&self) -> Option<Tail> {
         self.tail.clone()
     }
 
@@ -108,7 +131,7 @@ impl Auditor {
         json.push(b'\n');
         let json = Bytes::from(json);
         if let Some(tail) = &self.tail {
-            tail.push(json.clone());
+            tail.push(event, json.clone());
         }
         self.deliveries.encode(event, &json)
     }

@@ -23,7 +23,7 @@ mod webhook;
 
 pub use audit_id::{AUDIT_ID, new_audit_id};
 pub use audited::Audited;
-pub use auditor::Auditor;
+pub use auditor::{Auditor, Tail};
 pub use ending::{Ending, panicked};
 pub use error::AuditError;
 pub use gathered::GatheredList;

@@ -19,7 +19,7 @@ pub struct AuditSettings {
     pub webhook: Option<AuditWebhookSettings>,
     /// `--audit-shutdown-timeout`
     pub shutdown_timeout: Duration,
-    /// Whether the last events are kept for who looks at them ([`crate::Auditor::tail`]).
+    /// Keeps the latest events in memory ([`crate::Auditor::tail`]).
     pub tail: bool,
 }
 

@@ -1,25 +1,25 @@
-//! `/console/data/audit`: the last events that this process has recorded, as its policy asks for them.
+//! `/console/data/audit`: the latest audit events of this process, as its policy records them.
 //!
-//! 404 where nothing is recorded. Events may carry objects, Secrets among them, if the policy says so: whoever may read this path
-//! may read them.
+//! With `?browsers=true`, the events of requests by browsers; otherwise those of all other requests. 404 without audit. Events contain
+//! objects, Secrets among them, if the policy says so: permission to read this path is permission to read them.
 
 use axum::extract::{Request, State};
+use portico_gostd::url::first_value;
 use portico_machinery::Status;
 use portico_machinery::status::Reason;
 
 use super::lines::lines;
 use crate::endpoints::state::Shared;
-use crate::request::Response;
+use crate::request::{RequestView, Response};
 use crate::respond;
 
-/// One line for each event.
+/// Serves one line per event.
 pub async fn audit_tail(State(endpoints): Shared, request: Request) -> Response {
     let Some(console) = &endpoints.console else { return respond::not_found(&request) };
-    match &console.audit_tail {
-        Some(tail) => lines(&request, tail, &console.stopping),
-        None => {
-            let message = "nothing is recorded: audit needs --audit-policy-file, and a log or a webhook";
-            respond::status(&request, &Status::failure(Reason::NotFound, message))
-        }
-    }
+    let Some(tail) = &console.audit_tail else {
+        let message = "audit is off: it needs --audit-policy-file, and a log or a webhook";
+        return respond::status(&request, &Status::failure(Reason::NotFound, message));
+    };
+    let is_browsers = first_value(request.query(), "browsers").as_deref() == Some("true");
+    lines(&request, if is_browsers { &tail.browsers } else { &tail.programs }, &console.stopping)
 }
