@@ -1,9 +1,9 @@
-// Reads from PEM when certificates end: as much of X.509 as that takes, and no more; and says how near their ends are.
+// Reads names and expiry dates of certificates from PEM, with as little of X.509 as that needs.
 
 import { mark } from './dom.js';
 import { age, duration } from './time.js';
 
-// A certificate that ends within so long is marked.
+// Certificates that expire within this time are marked.
 const SOON = 30 * 24 * 3600 * 1000;
 
 function element(bytes, at) {
@@ -46,7 +46,7 @@ function commonName(bytes, name) {
   return found;
 }
 
-// { name, until } of each certificate; one that cannot be read has no `until`.
+// { name, until } of each certificate; an unreadable one has no `until`.
 export function certificates(pem) {
   const blocks = [...pem.matchAll(/-----BEGIN CERTIFICATE-----([\s\S]*?)-----END CERTIFICATE-----/g)];
   return blocks.map(([, base64]) => {
@@ -63,10 +63,10 @@ export function certificates(pem) {
   });
 }
 
-// How long until then; marked where that is soon. Certificates that are renewed by themselves have a third of their life left at least.
+// The time that is left until expiry, marked if it is short.
 export function end(until, soon = SOON) {
   const left = until - Date.now();
-  if (left <= 0) return mark(false, `ended ${age(until)} ago`);
+  if (left <= 0) return mark(false, `expired ${age(until)} ago`);
   const text = duration(left / 1000);
   return left > soon ? mark(true, text) : mark(false, `soon: ${text}`);
 }

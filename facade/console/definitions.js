@@ -1,11 +1,9 @@
-// Definitions of custom resources: versions, what is stored, the schema, and what an edited one would do.
+// Definitions of custom resources: versions, stored versions, the schema, and the effects of a change.
 
-import { h, replace, failure, mark, section, table } from './dom.js';
-import { call } from './http.js';
-import { printJson } from './json.js';
+import { button, h, replace, failure, mark, section, table } from './dom.js';
+import { call, printJson } from './http.js';
 import { followObjects } from './watch.js';
-import { Grid } from './grid.js';
-import { gridKeys } from './grid_keys.js';
+import { Grid, gridKeys } from './grid.js';
 import { listLink, objectLink, resources } from './discovery.js';
 import { pageKeys } from './keys.js';
 import { go } from './router.js';
@@ -16,15 +14,15 @@ import { schemaTree } from './schema.js';
 const PATH = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const RESOURCE = { group: 'apiextensions.k8s.io', version: 'v1', name: 'customresourcedefinitions' };
 
-// Definitions, and the kinds that are built in, for their schemas.
+// Definitions, and the built-in kinds with their schemas.
 export async function definitions({ main, signal }) {
   const grid = new Grid({ label: 'Definitions', open: (row) => go(row.link) });
-  const filter = h('input', { type: 'search', 'aria-label': 'Filter', placeholder: 'Filter  /', oninput: () => show() });
+  const filter = h('input', { type: 'search', 'aria-label': 'Filter', placeholder: 'Filter  f', oninput: () => show() });
   const problem = h('div'), count = h('span.count');
   replace(main, h('div.page', null, h('div.bar', null, h('h1', null, 'Definitions'), count, h('span.grow'), filter), problem, grid.element));
   grid.setColumns([
     { title: 'Kind', cell: (row) => row.kind, width: 'minmax(18ch,2fr)', strong: true },
-    { title: 'Name', cell: (row) => row.name, width: 'minmax(28ch,3fr)' },
+    { title: 'Name', cell: (row) => row.name, width: 'minmax(28ch,3fr)', narrow: true },
     { title: 'Versions', cell: (row) => row.versions },
     { title: 'Stored', cell: (row) => row.stored },
     { title: 'State', cell: (row) => (row.state ? mark(row.state === 'Established', row.state) : 'built in') },
@@ -60,14 +58,14 @@ export async function definition({ main, parameters, signal }) {
   const { name } = parameters;
   const facts = h('div.stack'), schemas = h('div'), problem = h('div');
   const check = new Check();
-  replace(main, h('div.page', null, h('nav.crumbs', { 'aria-label': 'Place' }, h('a', { href: '#/definitions' }, 'Definitions')),
-    h('div.bar', null, h('h1', null, name), h('span.grow'), h('a', { href: objectLink(RESOURCE, '', name) }, 'The object')),
-    problem, facts, section('Schema', schemas), section('What would a change do?', check.element)));
+  replace(main, h('div.page', null, h('nav.crumbs', { 'aria-label': 'Breadcrumb' }, h('a', { href: '#/definitions' }, 'Definitions')),
+    h('div.bar', null, h('h1', null, name), h('span.grow'), h('a', { href: objectLink(RESOURCE, '', name) }, 'Object')),
+    problem, facts, section('Schema', schemas), section('Effects of a change', check.element)));
   pageKeys({ Escape: ['Back to the definitions', () => go('#/definitions')], c: ['Check an edited definition', () => check.area.focus()] });
   let shown;
   followObjects(PATH, { fieldSelector: `metadata.name=${name}` }, signal, (found) => {
     const [newest] = found.values();
-    if (!newest) return replace(problem, h('p.quiet', null, 'There is no such definition.'));
+    if (!newest) return replace(problem, h('p.quiet', null, 'This definition does not exist.'));
     const object = { apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', ...newest };
     replace(facts, showFacts(object));
     check.offer(printYaml(editable(object)));
@@ -81,7 +79,7 @@ function showFacts({ spec, status }) {
   const stored = new Set(status?.storedVersions ?? []);
   const links = spec.versions.filter((one) => one.served).map((one) => h('a', { href: listLink({ group: spec.group, version: one.name, name: spec.names.plural }) }, `${spec.names.kind} objects (${one.name})`));
   return [section('Versions', h('p', null, `${spec.scope} · conversion ${spec.conversion?.strategy ?? 'None'} · `, links.flatMap((link, at) => (at ? [', ', link] : [link]))),
-    table('Versions', ['Version', 'Served', 'Written to the store', 'Objects may be stored in it', 'Deprecated'], spec.versions.map((one) => [
+    table('Versions', ['Version', 'Served', 'Storage version', 'May have stored objects', 'Deprecated'], spec.versions.map((one) => [
       one.name, one.served ? '✓' : '–', one.storage ? '✓' : '–', stored.has(one.name) ? '✓' : '–', one.deprecated ? one.deprecationWarning || 'yes' : '–']))),
   section('Conditions', table('Conditions', ['Type', 'Status', 'Reason', 'Message', 'Since'], (status?.conditions ?? []).map((one) => [
     one.type, one.status, one.reason, one.message, age(one.lastTransitionTime)])))];
@@ -98,13 +96,13 @@ function showSchemas(into, versions) {
 
 const KINDS = { ERROR: 'Refused', WARNING: 'Warning', BREAKING: 'Breaks clients', INVALID: 'Stored object is invalid', LOST: 'Stored object loses a field' };
 
-// Asks the control service what writing a definition would do.
+// Lets the control service check an edited definition.
 class Check {
   constructor() {
     this.area = h('textarea.code', { 'aria-label': 'Definition to check', rows: '16', spellcheck: 'false', oninput: () => { this.isEdited = true; } });
     this.result = h('div', { id: 'check-result', 'aria-live': 'polite' });
-    this.element = h('div', null, h('p.quiet', null, 'Edit the definition and check it: nothing is written. Stored objects are looked at, too.'), this.area,
-      h('div.buttons', null, h('button.primary', { type: 'button', id: 'check', onclick: () => this.check() }, 'Check')), this.result);
+    this.element = h('div', null, h('p.quiet', null, 'Edit the definition and check it against clients and stored objects. Nothing is written.'), this.area,
+      h('div.buttons', null, button('Check', () => this.check(), { id: 'check' }, 'button.primary')), this.result);
   }
 
   offer(text) {
@@ -118,9 +116,9 @@ class Check {
       const definition = btoa(Array.from(octets, (octet) => String.fromCharCode(octet)).join(''));
       const { findings, objects, hit } = await call('portico.apiextensions.v1.Definitions/Check', { definition, mediaType: 'application/yaml' });
       const kind = (one) => KINDS[one.kind.replace('KIND_', '')] ?? one.kind;
-      replace(this.result, h('p.large', null, mark(!findings.length, findings.length ? `${findings.length} findings` : 'Nothing speaks against it')),
-        h('p.quiet', null, `${objects} stored objects were looked at, ${hit} would be hit.`),
-        findings.length ? table('Findings', ['What', 'Version', 'Object', 'Field', 'Says'], findings.map((one) => [kind(one), one.version, one.object, h('code', null, one.field), one.text])) : null);
+      replace(this.result, h('p.large', null, mark(!findings.length, findings.length ? `${findings.length} findings` : 'No findings')),
+        h('p.quiet', null, `${objects} stored objects were checked, ${hit} would be affected.`),
+        findings.length ? table('Findings', ['Effect', 'Version', 'Object', 'Field', 'Message'], findings.map((one) => [kind(one), one.version, one.object, h('code', null, one.field), one.text])) : null);
     } catch (error) {
       replace(this.result, failure(error));
     }

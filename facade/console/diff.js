@@ -1,13 +1,13 @@
-// The lines in which two texts differ, with some lines around them.
+// The lines in which two texts differ, with context.
 
 import { h } from './dom.js';
 
 const CONTEXT = 3;
-// Beyond so many lines a comparison would take long: then both texts are shown as changed whole.
+// Longer texts are shown as replaced as a whole: a comparison would take too long.
 const MAX_LINES = 4000;
 
 // Each line with ' ', '-' or '+'.
-export function compare(before, after) {
+function compare(before, after) {
   const [a, b] = [before, after].map((text) => (text ? text.split('\n') : []));
   let start = 0;
   while (start < a.length && start < b.length && a[start] === b[start]) start++;
@@ -36,7 +36,7 @@ function middle(a, b) {
   return out;
 }
 
-export function showDiff(before, after, same = 'Nothing would change.') {
+export function showDiff(before, after, same = 'No changes.') {
   const lines = compare(before, after);
   const near = lines.map(() => false);
   lines.forEach(([sign], at) => {

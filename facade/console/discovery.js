@@ -1,11 +1,11 @@
-// Which resources are served, from the one document of aggregated discovery, and their paths.
+// The resources that are served, from aggregated discovery, and their paths and links.
 
 import { getJson } from './http.js';
 
 const AGGREGATED = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
 let known;
 
-// All resources, those of preferred versions first; asked for once a session and after `forgetResources`.
+// All resources; requested once a session, and again after `forgetResources`.
 export function resources() {
   known ??= load().catch((error) => { known = undefined; throw error; });
   return known;
@@ -60,7 +60,7 @@ export function pathOf({ group, version, name, namespaced }, namespace, object) 
   return `${root}${scope}/${name}${object ? `/${encodeURIComponent(object)}` : ''}`;
 }
 
-// Where the console shows a resource, and one of its objects.
+// The pages of the console for a resource and for one of its objects.
 export function listLink({ group, version, name }, namespace) {
   return `#/objects/${group || 'core'}/${version}/${name}${namespace ? `?namespace=${encodeURIComponent(namespace)}` : ''}`;
 }
@@ -69,7 +69,7 @@ export function objectLink({ group, version, name }, namespace, object) {
   return `#/object/${group || 'core'}/${version}/${name}/${encodeURIComponent(namespace || '-')}/${encodeURIComponent(object)}`;
 }
 
-// Where it shows the objects of a resource as of a time.
+// The page for the objects of a resource as of a time.
 export function pastLink({ group, version, name }, namespace, at) {
   return `#/past/${group || 'core'}/${version}/${name}?${new URLSearchParams({ at, ...(namespace ? { namespace } : {}) })}`;
 }

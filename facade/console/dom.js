@@ -1,4 +1,4 @@
-// Makes elements. Text always becomes a text node, never markup; styles are set by classes.
+// Builds elements. Text always becomes a text node, never markup; styles are set by classes.
 
 const SVG = 'http://www.w3.org/2000/svg';
 
@@ -13,7 +13,7 @@ function fill(node, attributes, children) {
   return node;
 }
 
-export function append(node, children) {
+function append(node, children) {
   for (const child of children.flat(Infinity)) {
     if (child === undefined || child === null || child === false) continue;
     node.append(child instanceof Node ? child : document.createTextNode(String(child)));
@@ -28,7 +28,7 @@ export function h(name, attributes, ...children) {
   return fill(node, attributes, children);
 }
 
-// The same for SVG.
+// An SVG element.
 export function s(name, attributes, ...children) {
   const [tag, ...classes] = name.split('.');
   const node = document.createElementNS(SVG, tag);
@@ -42,21 +42,25 @@ export function replace(node, ...children) {
   return node;
 }
 
-// What went wrong, in the server's words.
+export function button(text, onclick, attributes, name = 'button') {
+  return h(name, { type: 'button', onclick, ...attributes }, text);
+}
+
+// An error as the server reports it. A missing permission is not an alarm.
 export function failure(error) {
   const status = error?.status;
-  return h('div.failure', { role: 'alert' },
-    h('strong', null, status ? `${status.code} ${status.reason ?? ''}`.trim() : 'Failed'),
+  return h(error?.code === 403 ? 'div.failure.refused' : 'div.failure', { role: 'alert' },
+    h('strong', null, error?.code === 403 ? 'Not allowed' : status ? `${status.code} ${status.reason ?? ''}`.trim() : 'Failed'),
     h('span', null, error?.message ?? String(error)),
     (status?.details?.causes ?? []).map((cause) =>
       h('span.cause', null, [cause.reason, cause.field, cause.message].filter(Boolean).join(': '))));
 }
 
-// A table of rows; a cell is a text or a node.
+// A table of rows; a cell is a text or a node. Narrow windows show each cell with the name of its column.
 export function table(caption, columns, rows, attributes) {
   return h('div.scroll', null, h('table.plain', { 'aria-label': caption, ...attributes },
     h('thead', null, h('tr', null, columns.map((name) => h('th', { scope: 'col' }, name)))),
-    h('tbody', null, rows.length ? rows.map((cells) => h('tr', null, cells.map((cell) => h('td', null, cell))))
+    h('tbody', null, rows.length ? rows.map((cells) => h('tr', null, cells.map((cell, at) => h('td', { 'data-label': columns[at] }, cell))))
       : h('tr', null, h('td.quiet', { colspan: columns.length }, 'None')))));
 }
 
@@ -67,4 +71,25 @@ export function mark(ok, text) {
 
 export function section(title, ...children) {
   return h('section.panel', null, h('h2', null, title), ...children);
+}
+
+// Opens a dialog, which is removed from the document when it closes.
+export function dialog(name, title, ...children) {
+  const node = h(name, { 'aria-labelledby': 'dialog-title' }, h('h2', { id: 'dialog-title' }, title), ...children);
+  node.addEventListener('close', () => node.remove());
+  document.body.append(node);
+  node.showModal();
+  return node;
+}
+
+// Closes all dialogs: they belong to the page that is left.
+export function closeDialogs() {
+  for (const node of document.querySelectorAll('dialog')) node.close();
+}
+
+// Asks for a confirmation; resolves to true if `verb` was pressed.
+export function confirmed(title, verb, ...children) {
+  const node = dialog('dialog', title, children, h('form.buttons', { method: 'dialog' },
+    h('button', { value: 'no', autofocus: true }, 'Cancel'), h('button.danger', { value: 'yes', id: 'confirm' }, verb)));
+  return new Promise((resolve) => { node.addEventListener('close', () => resolve(node.returnValue === 'yes')); });
 }

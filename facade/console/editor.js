@@ -1,43 +1,45 @@
-// Edits an object by server-side apply: what would change, what others own, and taking it over.
-// The server reads the YAML; the editor never has to.
+// Edits and creates objects by server-side apply. Before a write that takes fields over from another manager, the editor
+// explains it. The server parses the YAML; the console does not.
 
-import { h, replace, failure, table } from './dom.js';
-import { fetchApi, query } from './http.js';
-import { parseJson } from './json.js';
+import { button, h, replace, failure, table, dialog } from './dom.js';
+import { fetchApi, query, parseJson } from './http.js';
 import { showDiff } from './diff.js';
-import { editable, printYaml } from './yaml.js';
+import { editable, printYaml, text } from './yaml.js';
+import { groupVersion, objectLink, pathOf } from './discovery.js';
+import { go } from './router.js';
 
 export const MANAGER = 'portico-console';
-const MOST_ROWS = 30;
+const MAX_ROWS = 30;
 
 export class Editor {
   constructor(path) {
     this.path = path;
     this.area = h('textarea.code', { 'aria-label': 'YAML to apply', spellcheck: 'false', autocomplete: 'off', oninput: () => this.typed(), onkeydown: (event) => this.key(event) });
+    this.managers = h('p.quiet', { id: 'managers' });
     this.note = h('p.quiet', { 'aria-live': 'polite' });
     this.result = h('div', { id: 'apply-result', 'aria-live': 'polite' });
-    this.buttons = ['Dry run', 'Apply'].map((name) => h(name === 'Apply' ? 'button.primary' : 'button', { type: 'button', onclick: () => this.apply({ dryRun: name === 'Dry run' }) }, name));
-    this.element = h('div.editor', null,
-      h('p.quiet', null, `Applied by the field manager ${MANAGER}: fields that are left out stay as others set them; fields that only ${MANAGER} owns are removed. Ctrl+Enter is a dry run.`),
-      this.area, this.note,
-      h('div.buttons', null, this.buttons, h('button', { type: 'button', onclick: () => this.reset() }, 'Start again')), this.result);
+    this.buttons = [button('Dry run', () => this.apply({ dryRun: true })), button('Save', () => this.apply({}), { id: 'save' }, 'button.primary')];
+    this.element = h('div.editor', null, this.managers, this.area, this.note,
+      h('div.buttons', null, this.buttons, button('Discard changes', () => this.reset())), this.result);
   }
 
   focus() {
     this.area.focus();
   }
 
-  // The newest state of the object: what is edited stays.
+  // The newest state of the object; text that was edited stays.
   offer(text, object) {
     this.newest = text;
-    this.object = object;
+    const others = new Set((object.metadata.managedFields ?? []).filter(({ manager, subresource }) => manager !== MANAGER && !subresource).map(({ manager }) => manager));
+    this.managers.textContent = `Saved by server-side apply as the field manager ${MANAGER}. Fields that you leave out keep their values. ${others.size
+      ? `Fields of this object are managed by ${[...others].join(', ')}: if you change one of them, saving takes it over, after you confirm.` : ''} Ctrl+Enter starts a dry run.`;
     if (!this.isEdited) this.begin(text);
-    else if (text !== this.began) this.note.textContent = 'The object has changed since you began. A dry run compares with what it is now.';
+    else if (text !== this.began) this.note.textContent = 'The object has changed since you started editing. A dry run compares with its current state.';
   }
 
   begin(text) {
     this.area.value = this.began = text;
-    this.area.rows = Math.min(MOST_ROWS, text.split('\n').length + 1);
+    this.area.rows = Math.min(MAX_ROWS, text.split('\n').length + 1);
   }
 
   reset() {
@@ -58,41 +60,76 @@ export class Editor {
     }
   }
 
-  async apply({ dryRun, force }) {
-    for (const button of this.buttons) button.disabled = true;
+  async send({ dryRun, force }) {
     const options = { fieldManager: MANAGER, fieldValidation: 'Strict', dryRun: dryRun ? 'All' : '', force: force ? 'true' : '' };
+    const response = await fetchApi(this.path + query(options), { method: 'PATCH', type: 'application/apply-patch+yaml', body: this.area.value });
+    return { object: parseJson(await response.text()), warning: response.headers.get('warning') };
+  }
+
+  // `force` is set once the user has confirmed a takeover.
+  async apply({ dryRun, force }) {
+    for (const one of this.buttons) one.disabled = true;
     try {
-      const response = await fetchApi(this.path + query(options), { method: 'PATCH', type: 'application/apply-patch+yaml', body: this.area.value });
-      const answered = parseJson(await response.text());
-      this.applied(answered, dryRun, force, response.headers.get('warning'));
+      replace(this.result, this.applied(await this.send({ dryRun, force }), dryRun));
     } catch (error) {
-      replace(this.result, error.code === 409 ? this.conflict(error, dryRun) : failure(error));
+      const causes = (error.status?.details?.causes ?? []).filter((cause) => cause.reason === 'FieldManagerConflict');
+      replace(this.result, causes.length ? await this.takeover(causes) : failure(error));
     }
-    for (const button of this.buttons) button.disabled = false;
+    for (const one of this.buttons) one.disabled = false;
     this.result.scrollIntoView({ block: 'nearest' });
   }
 
-  applied(answered, dryRun, force, warning) {
-    const after = printYaml(editable(answered));
+  applied({ object, warning }, dryRun) {
+    const after = printYaml(editable(object));
     const before = this.newest;
     if (!dryRun) {
       this.isEdited = false;
-      this.offer(after, answered);
+      this.offer(after, object);
       this.note.textContent = '';
     }
-    replace(this.result,
-      h('h3', null, dryRun ? 'This would change' : `Applied: revision ${answered.metadata.resourceVersion}`), warning && h('p.warning', null, warning), showDiff(before, after),
-      dryRun && h('div.buttons', null, h('button.primary', { type: 'button', onclick: () => this.apply({ force }) }, force ? 'Apply and take over' : 'Apply')));
+    return [h('h3', null, dryRun ? 'This would change' : `Saved: revision ${object.metadata.resourceVersion}`), warning && h('p.warning', null, warning), showDiff(before, after)];
   }
 
-  conflict(error, dryRun) {
-    const causes = error.status?.details?.causes ?? [];
-    if (!causes.some((cause) => cause.reason === 'FieldManagerConflict')) return failure(error);
-    const manager = (message) => /"([^"]*)"/.exec(message)?.[1] ?? '';
-    return h('div.conflict', { role: 'alert' },
-      h('h3', null, 'Others own fields that you would change'),
-      table('Conflicts', ['Field', 'Owner', 'In the server’s words'], causes.map((cause) => [h('code', null, cause.field), manager(cause.message), cause.message])),
-      h('div.buttons', null, h('button.danger', { type: 'button', id: 'force', onclick: () => this.apply({ dryRun, force: true }) },
-        dryRun ? 'Dry run as if taken over' : 'Apply and take these fields over')));
+  // Explains which fields have another manager, shows the change, and asks once.
+  async takeover(causes) {
+    const owner = ({ message }) => /"([^"]*)"/.exec(message)?.[1] ?? message;
+    const owners = [...new Set(causes.map(owner))].join(', ');
+    const change = await this.send({ dryRun: true, force: true }).then(({ object }) => showDiff(this.newest, printYaml(editable(object))), failure);
+    return h('div.takeover', { role: 'alert' },
+      h('h3', null, causes.length > 1 ? `These fields are managed by ${owners}` : `This field is managed by ${owners}`),
+      h('p', null, `Saving takes ${causes.length > 1 ? 'them' : 'it'} over: ${MANAGER} becomes the manager. ${/kubectl/.test(owners)
+        ? 'The next kubectl apply of a file with another value changes it back, or reports a conflict.' : 'The present manager may change it back.'}`),
+      table('Fields', ['Field', 'Managed by'], causes.map((cause) => [h('code', null, cause.field), owner(cause)])), change,
+      h('div.buttons', null, button('Save and take over', () => this.apply({ force: true }), { id: 'force' }, 'button.primary'), button('Cancel', () => replace(this.result))));
   }
+}
+
+export function newObject(kind, namespace) {
+  const metadata = kind.namespaced ? { name: 'example', namespace: namespace || 'default' } : { name: 'example' };
+  const name = h('input', { id: 'new-name', value: 'example', required: true, spellcheck: 'false' });
+  const place = kind.namespaced && h('input', { id: 'new-namespace', value: metadata.namespace, required: true, spellcheck: 'false' });
+  const area = h('textarea.code', { id: 'new-yaml', rows: '18', spellcheck: 'false', 'aria-label': 'YAML', value: printYaml({ apiVersion: groupVersion(kind), kind: kind.kind, metadata }) });
+  const rename = () => {
+    area.value = area.value.replace(/^( {2}name: ).*$/m, (_, start) => start + text(name.value, ''));
+    if (place) area.value = area.value.replace(/^( {2}namespace: ).*$/m, (_, start) => start + text(place.value, ''));
+  };
+  name.addEventListener('input', rename);
+  if (place) place.addEventListener('input', rename);
+  const result = h('div', { 'aria-live': 'polite' });
+  const create = async (dryRun) => {
+    const path = pathOf(kind, place?.value, name.value);
+    const options = { fieldManager: MANAGER, fieldValidation: 'Strict', dryRun: dryRun ? 'All' : '' };
+    try {
+      await fetchApi(path + query(options), { method: 'PATCH', type: 'application/apply-patch+yaml', body: area.value });
+      if (dryRun) return replace(result, h('p.good', null, '✓ The server accepts this object.'));
+      return go(objectLink(kind, place?.value, name.value));
+    } catch (error) {
+      return replace(result, failure(error));
+    }
+  };
+  const node = dialog('dialog.wide', `New ${kind.kind}`,
+    h('div.fields', null, h('label', { for: 'new-name' }, 'Name'), name, place && [h('label', { for: 'new-namespace' }, 'Namespace'), place]),
+    area, result,
+    h('div.buttons', null, button('Cancel', () => node.close()), button('Dry run', () => create(true)), button('Create', () => create(false), { id: 'create' }, 'button.primary')));
+  name.select();
 }

@@ -4,15 +4,12 @@ import { h, replace } from './dom.js';
 
 const ROW = 30;
 const MARGIN = 12;
+const NARROW = matchMedia('(max-width: 720px)');
 
 export class Grid {
-  // `open(row)` is called for the row that is chosen.
-  constructor({ label, open }) {
-    this.rows = [];
-    this.columns = [];
-    this.selected = -1;
-    this.open = open;
-    this.drawn = new Map();
+  // `open(row)` opens a row. With `onchosen`, rows have a checkbox and `chosen` holds the ids of the checked ones.
+  constructor({ label, open, onchosen }) {
+    Object.assign(this, { open, onchosen, rows: [], all: [], columns: [], selected: -1, drawn: new Map(), chosen: new Set() });
     this.head = h('div.grid-head', { role: 'row' });
     this.sizer = h('div.grid-rows', { role: 'presentation' });
     this.body = h('div.grid-body', { role: 'rowgroup', tabindex: '0', 'aria-label': `${label}, use arrows and Enter` }, this.sizer);
@@ -21,23 +18,29 @@ export class Grid {
     this.body.addEventListener('keydown', (event) => this.key(event));
     this.observer = new ResizeObserver(() => this.later());
     this.observer.observe(this.body);
+    this.narrowed = () => this.setColumns(this.all, this.sorted);
+    NARROW.addEventListener('change', this.narrowed);
   }
 
-  // A column is { title, cell(row), sort(row)?, width, strong }, where width is one of CSS grid's.
+  // A column is { title, cell(row), sort(row)?, width, strong, narrow }; `width` is one of CSS grid's. Narrow windows show
+  // the columns that are `strong` or `narrow`.
   setColumns(columns, sorted) {
-    this.columns = columns;
-    this.element.style.setProperty('--columns', columns.map((column) => column.width ?? 'minmax(8ch,1fr)').join(' '));
-    replace(this.head, columns.map((column, at) => h('button.grid-title', {
-      type: 'button', role: 'columnheader', title: column.description, onclick: () => sorted?.(at),
+    Object.assign(this, { all: columns, sorted });
+    this.columns = NARROW.matches ? columns.filter((column) => column.strong || column.narrow) : columns;
+    const widths = this.columns.map((column) => (NARROW.matches ? (column.strong ? 'minmax(0,4fr)' : 'minmax(0,2fr)') : column.width ?? 'minmax(8ch,1fr)'));
+    this.element.style.setProperty('--columns', [this.onchosen && '16px', ...widths].filter(Boolean).join(' '));
+    this.everything = this.onchosen && h('input', { type: 'checkbox', 'aria-label': 'Choose all rows', onchange: () => this.chooseAll() });
+    replace(this.head, this.everything, this.columns.map((column) => h('button.grid-title', {
+      type: 'button', role: 'columnheader', title: column.description, onclick: () => sorted?.(columns.indexOf(column)),
       'aria-sort': column.order ? (column.order > 0 ? 'ascending' : 'descending') : 'none',
     }, column.title, column.order ? (column.order > 0 ? ' ↑' : ' ↓') : '')));
     this.redraw();
   }
 
   setRows(rows) {
-    const chosen = this.rows[this.selected]?.id;
+    const selected = this.rows[this.selected]?.id;
     this.rows = rows;
-    this.selected = chosen === undefined ? -1 : rows.findIndex((row) => row.id === chosen);
+    this.selected = selected === undefined ? -1 : rows.findIndex((row) => row.id === selected);
     this.element.setAttribute('aria-rowcount', rows.length);
     this.sizer.style.height = `${rows.length * ROW}px`;
     this.redraw();
@@ -71,13 +74,34 @@ export class Grid {
     const node = h('div.grid-row', {
       role: 'row', id: `row-${at}`, 'aria-rowindex': at + 1, 'aria-selected': at === this.selected ? 'true' : 'false',
       onclick: () => { this.select(at); this.open?.(row); },
-    }, this.columns.map((column) => {
+    }, this.onchosen && this.checkbox(row), this.columns.map((column) => {
       const value = column.cell(row);
       return h(column.strong ? 'span.grid-cell.strong' : 'span.grid-cell', { role: 'gridcell', title: value instanceof Node ? undefined : String(value ?? '') }, value ?? '');
     }));
     node.style.transform = `translateY(${at * ROW}px)`;
     if (row.fresh) node.classList.add('fresh');
     return node;
+  }
+
+  checkbox(row) {
+    return h('input', { type: 'checkbox', 'aria-label': `Choose ${row.name}`, checked: this.chosen.has(row.id),
+      onclick: (event) => event.stopPropagation(), onchange: () => this.toggle(row) });
+  }
+
+  toggle(row) {
+    if (!this.chosen.delete(row.id)) this.chosen.add(row.id);
+    this.onchosen();
+    this.redraw();
+  }
+
+  chooseAll() {
+    this.chosen = new Set(this.everything.checked ? this.rows.map((row) => row.id) : []);
+    this.onchosen();
+    this.redraw();
+  }
+
+  toggleSelected() {
+    if (this.onchosen && this.rows[this.selected]) this.toggle(this.rows[this.selected]);
   }
 
   select(at) {
@@ -103,10 +127,11 @@ export class Grid {
 
   key(event) {
     const page = Math.max(1, Math.floor(this.body.clientHeight / ROW) - 1);
-    const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
+    const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -this.rows.length, End: this.rows.length };
+    if (event.target !== this.body) return;
     if (event.key in moves) {
       event.preventDefault();
-      this.move(moves[event.key] === -Infinity ? -this.rows.length : moves[event.key] === Infinity ? this.rows.length : moves[event.key]);
+      this.move(moves[event.key]);
     } else if (event.key === 'Enter') {
       event.preventDefault();
       this.openSelected();
@@ -115,6 +140,20 @@ export class Grid {
 
   end() {
     this.observer.disconnect();
+    NARROW.removeEventListener('change', this.narrowed);
     if (this.asked) cancelAnimationFrame(this.asked);
   }
+}
+
+// Keys of a page that is a grid with a filter.
+export function gridKeys(grid, filter) {
+  return {
+    j: ['Next row', () => grid.move(1)],
+    k: ['Previous row', () => grid.move(-1)],
+    G: ['Last row', () => grid.select(grid.rows.length - 1)],
+    'g g': ['First row', () => grid.select(0)],
+    Enter: ['Open the row', () => grid.openSelected()],
+    f: ['Filter', () => filter.focus()],
+    Escape: ['Clear the filter', () => { filter.value = ''; filter.dispatchEvent(new Event('input')); grid.body.focus(); }],
+  };
 }

@@ -1,9 +1,8 @@
-// Requests to the API, with the token of the session if there is one, and streams of JSON lines.
+// Requests to the API, with the token of the session if it has one; exact JSON; streams of JSON lines.
 
-import { parseJson, printJson } from './json.js';
 import { session, forget } from './session.js';
 
-// A refusal of the server: `status` is its Status, as far as it sent one.
+// An error response; `status` is the Status object, or at least its code.
 export class ApiError extends Error {
   constructor(code, status, text) {
     super(status?.message || text || `the server answered ${code}`);
@@ -12,6 +11,7 @@ export class ApiError extends Error {
   }
 }
 
+const AT_ONCE = 6;
 export const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json';
 
 export async function fetchApi(path, { method = 'GET', accept = 'application/json', type, body, signal } = {}) {
@@ -26,7 +26,7 @@ export async function fetchApi(path, { method = 'GET', accept = 'application/jso
   try {
     const parsed = JSON.parse(text);
     if (parsed?.kind === 'Status') status = parsed;
-  } catch { /* It is text for people. */ }
+  } catch { /* A plain text. */ }
   if (response.status === 401 && session.user) forget();
   throw new ApiError(response.status, status, text.trim());
 }
@@ -49,7 +49,7 @@ export function call(method, message, options) {
   return postJson(`/grpc/${method}`, message, options);
 }
 
-// Each line of an answer that is JSON lines, as it comes.
+// The lines of a response that consists of JSON lines, as they arrive.
 export async function* jsonLines(path, options) {
   const response = await fetchApi(path, options);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -68,10 +68,35 @@ export function query(values) {
   return set.length ? `?${new URLSearchParams(set)}` : '';
 }
 
-// Resolves after a while, or when it is no longer wanted.
+// Resolves after a time, or when `signal` aborts.
 export function pause(milliseconds, signal) {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, milliseconds);
     signal?.addEventListener('abort', () => { clearTimeout(timer); resolve(); }, { once: true });
   });
+}
+
+// Runs requests for many items, a few at a time.
+export async function forEach(items, signal, run) {
+  const waiting = [...items];
+  const work = async () => {
+    for (let item = waiting.shift(); item !== undefined && !signal?.aborted; item = waiting.shift()) await run(item);
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+}
+
+// Only texts with long digit strings need the slower parser.
+const LONG = /\d{16}/;
+
+function exact(key, value, context) {
+  const isRounded = typeof value === 'number' && !Number.isSafeInteger(value);
+  return isRounded && /^-?\d+$/.test(context?.source ?? '') ? BigInt(context.source) : value;
+}
+
+export function parseJson(text) {
+  return LONG.test(text) ? JSON.parse(text, exact) : JSON.parse(text);
+}
+
+export function printJson(value) {
+  return JSON.stringify(value, (key, item) => (typeof item === 'bigint' ? JSON.rawJSON(String(item)) : item));
 }

@@ -1,12 +1,12 @@
-// The keyboard: single keys where nobody types, `g` and a letter to go somewhere, `?` for help.
+// Keyboard shortcuts: single keys outside of text fields, `g` and a letter for a page, `?` for help.
 
-import { h } from './dom.js';
+import { dialog, h } from './dom.js';
 
 let page = new Map();
 let global = new Map();
 let waiting = false;
 
-// Keys of the page that is shown: { key: [what it does, function] }.
+// Keys of the current page: { key: [description, function] }.
 export function pageKeys(keys) {
   page = new Map(Object.entries(keys));
 }
@@ -16,10 +16,19 @@ export function globalKeys(keys) {
 }
 
 function isTyping(target) {
-  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+  return target instanceof HTMLElement && (target.isContentEditable || /^(TEXTAREA|SELECT)$/.test(target.tagName)
+    || (target.tagName === 'INPUT' && !['checkbox', 'radio'].includes(target.type)));
+}
+
+// Frames around focused elements are for users of the keyboard.
+function watchInput() {
+  const { dataset } = document.documentElement;
+  document.addEventListener('keydown', () => { dataset.keys = ''; }, true);
+  document.addEventListener('pointerdown', () => { delete dataset.keys; }, true);
 }
 
 export function listen() {
+  watchInput();
   document.addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     if (isTyping(event.target)) {
@@ -27,7 +36,7 @@ export function listen() {
       return;
     }
     if (document.querySelector('dialog[open]')) return;
-    // Enter on a link or a button is theirs.
+    // Links and buttons handle Enter themselves.
     if (event.key === 'Enter' && event.target.closest?.('a, button, summary')) return;
     const key = waiting ? `g ${event.key}` : event.key;
     waiting = !waiting && event.key === 'g';
@@ -44,11 +53,6 @@ const NAMES = { Escape: 'Esc', Enter: 'Enter' };
 export function showHelp() {
   const rows = (keys) => [...keys].map(([key, [what]]) => h('div.key', null,
     h('dt', null, key.split(' ').map((one) => h('kbd', null, NAMES[one] ?? one))), h('dd', null, what)));
-  const dialog = h('dialog.help', { 'aria-labelledby': 'help-title' },
-    h('h2', { id: 'help-title' }, 'Keys'),
-    h('dl', null, rows(page), rows(global)),
+  dialog('dialog.help', 'Keys', h('dl', null, rows(page), rows(global)),
     h('form', { method: 'dialog' }, h('button.primary', { autofocus: true }, 'Close')));
-  dialog.addEventListener('close', () => dialog.remove());
-  document.body.append(dialog);
-  dialog.showModal();
 }

@@ -1,10 +1,10 @@
-// The page to log in, and the question who somebody is.
+// The login page, and the user that the server recognizes.
 
 import { h, replace, failure } from './dom.js';
 import { postJson } from './http.js';
 import { session, remember, clear } from './session.js';
 
-// The user of this session; nothing for anonymous callers and tokens that are not known.
+// The user of this session; `undefined` for anonymous callers and unknown tokens.
 export async function whoAmI() {
   const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' };
   const { status } = await postJson('/apis/authentication.k8s.io/v1/selfsubjectreviews', review);
@@ -24,7 +24,7 @@ export function showLogin(main, done) {
     remember(field.value.trim());
     try {
       if (await whoAmI()) return done();
-      throw new Error('The server does not know this token.');
+      throw new Error('The server does not accept this token.');
     } catch (error) {
       clear();
       replace(refused, failure(error));
@@ -35,7 +35,7 @@ export function showLogin(main, done) {
   replace(main, h('form.login.panel', { onsubmit: submit },
     h('h1', null, 'Log in'),
     h('label', { for: 'token' }, 'Bearer token'), field,
-    h('p.quiet', { id: 'token-help' }, 'For example that of a service account: kubectl create token NAME. It stays in this tab, is sent with each request, and is forgotten when the tab is closed. With a client certificate in the browser no token is needed.'),
+    h('p.quiet', { id: 'token-help' }, 'For example of a service account: kubectl create token NAME. The token stays in this tab and is forgotten when you close it. If your browser has a client certificate, you need no token.'),
     refused, button));
   field.focus();
 }

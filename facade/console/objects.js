@@ -1,44 +1,28 @@
-// Kinds, and the objects of one as the server's Table shows them, kept up to date by a watch.
+// The objects of one kind as the server's Table shows them, kept up to date by a watch.
 
-import { h, replace, failure, append } from './dom.js';
-import { TABLE, getJson } from './http.js';
-import { fullName, groupVersion, listLink, objectLink, pastLink, pathOf, resource, resources } from './discovery.js';
+import { button, h, replace, failure } from './dom.js';
+import { TABLE } from './http.js';
+import { groupVersion, objectLink, pastLink, pathOf, resource } from './discovery.js';
 import { follow } from './watch.js';
-import { Grid } from './grid.js';
-import { gridKeys } from './grid_keys.js';
+import { Grid, gridKeys } from './grid.js';
 import { pageKeys } from './keys.js';
 import { go, setQuery } from './router.js';
 import { age } from './time.js';
-import { newObject } from './create.js';
+import { newObject } from './editor.js';
+import { removeAll } from './actions.js';
+import { isFavourite, toggleFavourite } from './kinds.js';
+import { askForNamespace, chosen } from './namespace.js';
 import { timeChoices, timeField } from './past.js';
+import { may } from './rights.js';
 
-// All kinds, to choose one.
-export async function kinds({ main, signal }) {
-  const all = (await resources()).filter((one) => one.verbs.includes('list'));
-  if (signal.aborted) return;
-  const grid = new Grid({ label: 'Kinds', open: (row) => go(listLink(row.resource)) });
-  const filter = h('input', { type: 'search', 'aria-label': 'Filter', placeholder: 'Filter kinds  /', oninput: () => show() });
-  grid.setColumns([
-    { title: 'Kind', cell: (row) => row.resource.kind, width: 'minmax(20ch,2fr)', strong: true },
-    { title: 'Resource', cell: (row) => fullName(row.resource), width: 'minmax(20ch,3fr)' },
-    { title: 'Version', cell: (row) => row.resource.version },
-    { title: 'Scope', cell: (row) => (row.resource.namespaced ? 'Namespaced' : 'Cluster') },
-    { title: 'Short names', cell: (row) => row.resource.shortNames.join(', ') },
-  ]);
-  const rows = all.filter((one) => one.preferred).map((one) => ({ id: `${groupVersion(one)}/${one.name}`, resource: one,
-    text: `${one.kind} ${fullName(one)} ${one.shortNames.join(' ')}`.toLowerCase() }));
-  const show = () => grid.setRows(rows.filter((row) => row.text.includes(filter.value.toLowerCase())));
-  replace(main, h('div.bar', null, h('h1', null, 'Objects'), filter), grid.element);
-  show();
-  grid.body.focus({ preventScroll: true });
-  pageKeys(gridKeys(grid, filter));
-}
+const compare = new Intl.Collator(undefined, { numeric: true }).compare;
 
-// The objects of one kind.
 export async function objects({ main, parameters, query, signal }) {
   const kind = await resource(parameters.group === 'core' ? '' : parameters.group, parameters.version, parameters.resource);
+  const namespace = kind.namespaced ? chosen() : '';
+  const [create, remove, history] = await Promise.all(['create', 'delete', 'history'].map((verb) => verb !== 'history' && !kind.verbs.includes(verb) ? false : may(verb, kind, namespace)));
   if (signal.aborted) return;
-  const list = new ObjectList(kind, query, signal);
+  const list = new ObjectList(kind, namespace, query, { create, remove, history }, signal);
   replace(main, list.element);
   list.grid.body.focus({ preventScroll: true });
   pageKeys({ ...list.keys(), Backspace: ['All kinds', () => go('#/objects')] });
@@ -46,35 +30,34 @@ export async function objects({ main, parameters, query, signal }) {
 }
 
 class ObjectList {
-  constructor(kind, query, signal) {
-    this.kind = kind;
-    this.signal = signal;
-    this.rows = new Map();
-    this.order = { at: -1, by: 1 };
-    this.grid = new Grid({ label: kind.name, open: (row) => go(objectLink(kind, row.namespace, row.name)) });
-    const field = (label, name, value, placeholder) => h('input', { 'aria-label': label, name, value, placeholder, spellcheck: 'false', onchange: () => this.restart() });
-    this.namespace = kind.namespaced && h('input', { 'aria-label': 'Namespace', list: 'namespaces', value: query.get('namespace') ?? '', placeholder: 'All namespaces', spellcheck: 'false', onchange: () => this.restart() });
-    this.labels = field('Label selector', 'labels', query.get('labels') ?? '', 'Labels: app=web,tier!=db');
-    this.at = timeField('', () => this.at.value && go(pastLink(kind, this.namespace?.value, this.at.value)));
-    this.filter = h('input', { type: 'search', 'aria-label': 'Filter', placeholder: 'Filter rows  /', value: query.get('filter') ?? '', oninput: () => { setQuery({ filter: this.filter.value }); this.show(); } });
+  constructor(kind, namespace, query, rights, signal) {
+    Object.assign(this, { kind, namespace, rights, signal, rows: new Map(), order: { at: -1, by: 1 } });
+    this.grid = new Grid({ label: kind.name, open: (row) => go(objectLink(kind, row.namespace, row.name)), onchosen: rights.remove && (() => this.showChosen()) });
+    this.labels = h('input', { 'aria-label': 'Label selector', value: query.get('labels') ?? '', placeholder: 'Labels: app=web,tier!=db', spellcheck: 'false', onchange: () => this.select() });
+    this.at = timeField('', () => this.at.value && go(pastLink(kind, namespace, this.at.value)));
+    this.filter = h('input', { type: 'search', 'aria-label': 'Filter', placeholder: 'Filter rows  f', value: query.get('filter') ?? '', oninput: () => { setQuery({ filter: this.filter.value }); this.show(); } });
     this.wide = h('input', { type: 'checkbox', id: 'wide', onchange: () => this.columns() });
     this.count = h('span.count', { id: 'count', 'aria-live': 'polite' });
     this.state = h('span.state', { id: 'state' });
     this.problem = h('div');
     this.more = h('div');
-    this.element = h('div.page', null,
-      h('div.bar', null, h('h1', null, kind.kind), h('span.quiet', null, groupVersion(kind)), this.count, this.state,
-        h('span.grow'), this.namespace, this.namespace && h('datalist', { id: 'namespaces' }), this.labels, this.at, timeChoices(), this.filter,
-        h('label.check', { for: 'wide' }, this.wide, 'Wide'),
-        kind.verbs.includes('create') && h('button', { type: 'button', onclick: () => newObject(kind, this.namespace?.value) }, 'New')),
-      this.problem, this.grid.element, this.more);
+    this.removing = button('', () => this.remove(), { id: 'delete-chosen', hidden: true }, 'button.danger');
+    this.element = h('div.page', null, this.bar(), this.problem, this.grid.element, this.more);
     signal.addEventListener('abort', () => { this.grid.end(); clearInterval(this.ages); this.following?.abort(); });
+  }
+
+  bar() {
+    const { kind, namespace } = this;
+    const star = button(isFavourite(kind) ? '★' : '☆', () => { toggleFavourite(kind); star.textContent = isFavourite(kind) ? '★' : '☆'; }, { id: 'favourite', 'aria-label': 'Favourite', title: 'Favourites come first on the start page' }, 'button.plain');
+    return h('div.bar', null, star, h('h1', null, kind.kind), h('span.quiet', null, groupVersion(kind), kind.namespaced ? ` in ${namespace || 'all namespaces'}` : ''), this.count, this.state,
+      h('span.grow'), this.labels, this.rights.history && [this.at, timeChoices()], this.filter, h('label.check', { for: 'wide' }, this.wide, 'Wide'), this.removing,
+      this.rights.create && button('New', () => newObject(kind, namespace), { id: 'new' }));
   }
 
   keys() {
     return {
       ...gridKeys(this.grid, this.filter),
-      n: ['Namespace', () => this.namespace?.focus()],
+      x: ['Choose the row', () => this.grid.toggleSelected()],
       l: ['Label selector', () => this.labels.focus()],
       t: ['A time in the past', () => this.at.focus()],
       w: ['Wide or narrow', () => this.wide.click()],
@@ -82,8 +65,8 @@ class ObjectList {
     };
   }
 
-  restart() {
-    setQuery({ namespace: this.namespace?.value, labels: this.labels.value });
+  select() {
+    setQuery({ labels: this.labels.value });
     this.start();
   }
 
@@ -96,24 +79,13 @@ class ObjectList {
     this.rows.clear();
     this.state.textContent = 'Loading …';
     this.state.className = 'state';
-    this.suggestNamespaces();
-    const path = pathOf(this.kind, this.namespace?.value);
-    follow(path, { labelSelector: this.labels.value }, { accept: TABLE, watches: this.kind.verbs.includes('watch'), signal }, {
+    follow(pathOf(this.kind, this.namespace), { labelSelector: this.labels.value }, { accept: TABLE, watches: this.kind.verbs.includes('watch'), signal }, {
       begin: (table) => { this.rows.clear(); replace(this.problem); this.defined = table.columnDefinitions ?? []; this.columns(); this.add(table); },
       page: (table) => this.add(table),
       changed: (type, table) => this.change(type, table),
       state: (state, error) => this.showState(state, error),
       full: (rows, rest) => this.askForMore(rows, rest, signal),
     });
-  }
-
-  async suggestNamespaces() {
-    const list = this.element.querySelector('datalist');
-    if (!list || list.childElementCount) return;
-    try {
-      const { items } = await getJson('/api/v1/namespaces?limit=500', { accept: 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io', signal: this.signal });
-      append(list, items.map((item) => h('option', { value: item.metadata.name })));
-    } catch { /* Who may not list them writes a name. */ }
   }
 
   add(table, fresh) {
@@ -126,8 +98,11 @@ class ObjectList {
 
   change(type, table) {
     if (type !== 'DELETED') return this.add(table, true);
-    for (const { object } of table.rows ?? []) this.rows.delete(object.metadata.uid);
-    this.later();
+    for (const { object } of table.rows ?? []) {
+      this.rows.delete(object.metadata.uid);
+      if (this.grid.chosen.delete(object.metadata.uid)) this.showChosen();
+    }
+    return this.later();
   }
 
   // Many changes are shown at once.
@@ -138,14 +113,14 @@ class ObjectList {
   columns() {
     const wide = this.wide.checked;
     const shown = this.defined.map((column, at) => ({ column, at })).filter(({ column }) => wide || !column.priority);
-    const columns = shown.map(({ column, at }) => {
+    const columns = shown.map(({ column, at }, index) => {
       const isAge = column.name === 'Age';
       const cell = isAge ? (row) => age(row.created) : (row) => row.cells[at];
       const sort = isAge ? (row) => -Date.parse(row.created) : cell;
       const width = at === 0 ? 'minmax(24ch,3fr)' : isAge ? '8ch' : 'minmax(9ch,1fr)';
-      return { title: column.name, description: column.description, cell, sort, width, strong: at === 0 };
+      return { title: column.name, description: column.description, cell, sort, width, strong: at === 0, narrow: index === 1 || isAge };
     });
-    if (this.kind.namespaced && !this.namespace.value) columns.unshift({ title: 'Namespace', cell: (row) => row.namespace, sort: (row) => row.namespace, width: 'minmax(14ch,1fr)' });
+    if (this.kind.namespaced && !this.namespace) columns.unshift({ title: 'Namespace', cell: (row) => row.namespace, sort: (row) => row.namespace, width: 'minmax(14ch,1fr)', narrow: true });
     this.shown = columns;
     this.drawColumns();
   }
@@ -166,7 +141,6 @@ class ObjectList {
     if (wanted) rows = rows.filter((row) => row.text.includes(wanted));
     const sort = this.shown?.[this.order.at]?.sort;
     if (sort) {
-      const compare = new Intl.Collator(undefined, { numeric: true }).compare;
       const of = (row) => sort(row) ?? '';
       rows.sort((a, b) => this.order.by * (typeof of(a) === 'number' && typeof of(b) === 'number' ? of(a) - of(b) : compare(of(a), of(b))));
     }
@@ -175,21 +149,32 @@ class ObjectList {
     for (const row of this.rows.values()) row.fresh = false;
   }
 
+  showChosen() {
+    this.removing.hidden = !this.grid.chosen.size;
+    this.removing.textContent = `Delete ${this.grid.chosen.size} …`;
+  }
+
+  async remove() {
+    const rows = [...this.grid.chosen].map((id) => this.rows.get(id)).filter(Boolean);
+    const failures = await removeAll(this.kind, rows);
+    replace(this.problem, failures.map(failure));
+  }
+
   showState(state, error) {
     this.state.className = `state ${state}`;
     this.state.textContent = { live: '● Live', lost: '○ Reconnecting …', listed: 'Not watchable: r lists again' }[state];
-    if (error?.code) {
-      replace(this.problem, failure(error));
-      if (error.code < 500) this.state.textContent = '';
-    }
+    if (!error?.code) return;
+    const isEverywhere = error.code === 403 && this.kind.namespaced && !this.namespace;
+    replace(this.problem, isEverywhere ? askForNamespace(this.kind.name) : failure(error));
+    this.grid.element.hidden = isEverywhere;
+    if (error.code < 500) this.state.textContent = '';
   }
 
   // Resolves when more rows are wanted.
   askForMore(rows, rest, signal) {
     return new Promise((resolve) => {
       const done = () => { replace(this.more); resolve(); };
-      const text = rest ? `${rows} rows are shown, ${rest} are left.` : `${rows} rows are shown.`;
-      replace(this.more, h('p', null, text, ' ', h('button', { type: 'button', onclick: done }, 'Load more')));
+      replace(this.more, h('p', null, `${rows} rows are shown${rest ? `, ${rest} are left` : ''}. `, button('Load more', done)));
       signal.addEventListener('abort', done, { once: true });
     });
   }

@@ -1,10 +1,10 @@
-// Who owns which fields of an object, by its managed fields.
+// The field managers of an object and the fields that each of them owns.
 
 import { h, table } from './dom.js';
 import { age, moment } from './time.js';
 
-// The paths of a field set, as people write them.
-export function paths(set, prefix = '') {
+// The paths of a field set, such as `.spec.replicas`.
+function paths(set, prefix = '') {
   return Object.entries(set ?? {}).flatMap(([key, below]) => {
     if (key === '.') return [prefix || '.'];
     const path = prefix + step(key);

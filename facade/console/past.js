@@ -1,13 +1,13 @@
-// The objects of a kind as there were at a time, and what has become of them since: from here a deleted one is brought back.
+// The objects of a kind as of a time, and their state since: changed, replaced or deleted.
 
 import { h, replace, failure } from './dom.js';
 import { TABLE } from './http.js';
 import { groupVersion, listLink, objectLink, pathOf, resource } from './discovery.js';
 import { ALL, follow } from './watch.js';
-import { Grid } from './grid.js';
-import { gridKeys } from './grid_keys.js';
+import { Grid, gridKeys } from './grid.js';
 import { pageKeys } from './keys.js';
 import { go, setQuery } from './router.js';
+import { chosen } from './namespace.js';
 import { RETENTION, past as ask, target } from './states.js';
 import { moment, pointInTime } from './time.js';
 
@@ -19,13 +19,13 @@ export async function past({ main, parameters, query, signal }) {
   const list = new PastList(kind, query, signal);
   replace(main, list.element);
   list.grid.body.focus({ preventScroll: true });
-  pageKeys({ ...gridKeys(list.grid, list.filter), t: ['Time', () => list.at.focus()], d: ['Only what was deleted since', () => list.deleted.click()],
-    Backspace: ['The objects of now', () => go(listLink(kind, list.namespace?.value))] });
+  pageKeys({ ...gridKeys(list.grid, list.filter), t: ['Time', () => list.at.focus()], d: ['Only objects deleted since', () => list.deleted.click()],
+    Backspace: ['Current objects', () => go(listLink(kind))] });
   list.followNow();
   list.load();
 }
 
-// Where a point in time is typed.
+// The field for a point in time.
 export function timeField(value, onchange) {
   return h('input', { 'aria-label': 'Point in time', id: 'at', list: 'times', value, placeholder: 'Past: 15m, a time, a revision', title: '15m ago, 2026-01-31T12:00, or a revision', spellcheck: 'false', onchange });
 }
@@ -36,18 +36,17 @@ export function timeChoices() {
 
 class PastList {
   constructor(kind, query, signal) {
-    Object.assign(this, { kind, signal, rows: [] });
-    this.grid = new Grid({ label: `${kind.name} of a time`, open: (row) => go(`${objectLink(kind, row.namespace, row.name)}?tab=history`) });
+    Object.assign(this, { kind, signal, rows: [], namespace: kind.namespaced ? chosen() : '' });
+    this.grid = new Grid({ label: `${kind.name} as of a time`, open: (row) => go(`${objectLink(kind, row.namespace, row.name)}?tab=history`) });
     this.at = timeField(query.get('at') ?? '4m', () => this.restart());
-    this.namespace = kind.namespaced && h('input', { 'aria-label': 'Namespace', value: query.get('namespace') ?? '', placeholder: 'All namespaces', spellcheck: 'false', onchange: () => this.restart() });
-    this.filter = h('input', { type: 'search', 'aria-label': 'Filter', placeholder: 'Filter rows  /', oninput: () => this.show() });
+    this.filter = h('input', { type: 'search', 'aria-label': 'Filter', placeholder: 'Filter rows  f', oninput: () => this.show() });
     this.deleted = h('input', { type: 'checkbox', id: 'deleted', checked: query.get('deleted') === 'true', onchange: () => { setQuery({ deleted: this.deleted.checked ? 'true' : '' }); this.show(); } });
     this.count = h('span.count', { id: 'count', 'aria-live': 'polite' });
     this.when = h('p.quiet', { id: 'when', 'aria-live': 'polite' });
     this.problem = h('div');
     this.element = h('div.page', null,
-      h('nav.crumbs', { 'aria-label': 'Place' }, h('a', { href: '#/objects' }, 'Objects'), ' / ', h('a', { href: listLink(kind) }, kind.kind)),
-      h('div.bar', null, h('h1', null, `${kind.kind} of a time`), h('span.quiet', null, groupVersion(kind)), this.count, h('span.grow'), this.at, timeChoices(), this.namespace, this.filter,
+      h('nav.crumbs', { 'aria-label': 'Breadcrumb' }, h('a', { href: '#/objects' }, 'Objects'), ' / ', h('a', { href: listLink(kind) }, kind.kind)),
+      h('div.bar', null, h('h1', null, `${kind.kind} as of a time`), h('span.quiet', null, groupVersion(kind), kind.namespaced ? ` in ${this.namespace || 'all namespaces'}` : ''), this.count, h('span.grow'), this.at, timeChoices(), this.filter,
         h('label.check', { for: 'deleted' }, this.deleted, 'Deleted since')),
       this.when, this.problem, this.grid.element);
     this.grid.setColumns([
@@ -55,18 +54,18 @@ class PastList {
       { title: 'Name', cell: (row) => row.name, width: 'minmax(24ch,3fr)', strong: true },
       { title: 'Revision then', cell: (row) => row.revision, width: 'minmax(12ch,1fr)' },
       { title: 'Created', cell: (row) => moment(row.created), width: 'minmax(22ch,1fr)' },
-      { title: 'Since then', cell: (row) => this.sinceThen(row), width: 'minmax(16ch,1fr)' },
+      { title: 'Since then', cell: (row) => this.sinceThen(row), width: 'minmax(16ch,1fr)', narrow: true },
     ].filter(Boolean));
     signal.addEventListener('abort', () => { this.grid.end(); this.loading?.abort(); });
   }
 
   restart() {
-    setQuery({ at: this.at.value, namespace: this.namespace?.value });
+    setQuery({ at: this.at.value });
     this.load();
     this.followNow();
   }
 
-  // Fills the rows; another time that is asked for meanwhile counts.
+  // Fills the rows; a later call aborts this one.
   async load() {
     this.loading?.abort();
     const loading = this.loading = new AbortController();
@@ -76,9 +75,9 @@ class PastList {
     this.show();
     try {
       const at = pointInTime(this.at.value);
-      for await (const part of ask(target(this.kind, this.namespace?.value), at, loading.signal)) {
+      for await (const part of ask(target(this.kind, this.namespace), at, loading.signal)) {
         this.add(part);
-        if (this.rows.length >= ALL) { this.when.textContent += ` The first ${ALL}: a namespace shows fewer.`; loading.abort(); return; }
+        if (this.rows.length >= ALL) { this.when.textContent += ` The first ${ALL} are shown: choose a namespace to see all.`; loading.abort(); return; }
       }
     } catch (error) {
       if (loading.signal.aborted) return;
@@ -92,19 +91,19 @@ class PastList {
       const { name, namespace, uid, resourceVersion, creationTimestamp: created } = metadata;
       this.rows.push({ id: uid, name, namespace, uid, revision: resourceVersion, created, text: key(metadata).toLowerCase() });
     }
-    this.when.textContent = `As of revision ${revision}. Enter opens the history of an object, from which it is restored.`;
-    if (unreadable.length) replace(this.problem, h('p.warning', null, `Cannot be read: ${unreadable.join(', ')}`));
+    this.when.textContent = `As of revision ${revision}. Open an object to see its history and to restore it.`;
+    if (unreadable.length) replace(this.problem, h('p.warning', null, `These objects cannot be read: ${unreadable.join(', ')}`));
     this.show();
   }
 
-  // What there is now, kept up to date by a watch.
+  // The current objects, kept up to date by a watch.
   followNow() {
     this.following?.abort();
     this.following = new AbortController();
     const now = this.now = new Map();
     const put = (table) => { for (const { object } of table.rows ?? []) now.set(key(object.metadata), object.metadata); this.later(); };
     this.isKnown = false;
-    follow(pathOf(this.kind, this.namespace?.value), {}, { accept: TABLE, watches: this.kind.verbs.includes('watch'), signal: AbortSignal.any([this.signal, this.following.signal]) }, {
+    follow(pathOf(this.kind, this.namespace), {}, { accept: TABLE, watches: this.kind.verbs.includes('watch'), signal: AbortSignal.any([this.signal, this.following.signal]) }, {
       begin: (table) => { now.clear(); put(table); },
       page: put,
       changed: (type, table) => {
@@ -116,7 +115,7 @@ class PastList {
     });
   }
 
-  become(row) {
+  changeOf(row) {
     const now = this.now.get(key(row));
     if (!this.isKnown) return '';
     if (!now) return 'deleted';
@@ -125,9 +124,9 @@ class PastList {
   }
 
   sinceThen(row) {
-    const words = { deleted: '✗ deleted', replaced: '✗ deleted, made anew', changed: '● changed', same: 'as it was', '': '–' };
-    const become = this.become(row);
-    return h(['deleted', 'replaced'].includes(become) ? 'span.bad' : 'span', null, words[become]);
+    const words = { deleted: '✗ deleted', replaced: '✗ deleted and recreated', changed: '● changed', same: 'unchanged', '': '–' };
+    const change = this.changeOf(row);
+    return h(['deleted', 'replaced'].includes(change) ? 'span.bad' : 'span', null, words[change]);
   }
 
   later() {
@@ -136,7 +135,7 @@ class PastList {
 
   show() {
     const wanted = this.filter.value.toLowerCase();
-    const rows = this.rows.filter((row) => row.text.includes(wanted) && (!this.deleted.checked || ['deleted', 'replaced'].includes(this.become(row))));
+    const rows = this.rows.filter((row) => row.text.includes(wanted) && (!this.deleted.checked || ['deleted', 'replaced'].includes(this.changeOf(row))));
     this.grid.setRows(rows);
     this.count.textContent = rows.length === this.rows.length ? `${rows.length}` : `${rows.length} of ${this.rows.length}`;
   }

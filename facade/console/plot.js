@@ -1,10 +1,10 @@
-// Plots over time as SVG: lines on one scale, with a legend that says the newest values.
+// Plots over time as SVG: lines on one scale, with the newest values in the legend.
 
 import { h, s } from './dom.js';
 
 const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP] = [520, 150, 52, 18, 8];
 
-// The next of 1, 2, 5, 10, … that is not smaller; of bytes, the next of 1, 2, 4, … times 2 to the power of ten.
+// The next larger of 1, 2, 5, 10, …; for bytes, the next power of two.
 function roundUp(value, base) {
   if (!(value > 0)) return 1;
   if (base === 1024) return 2 ** Math.ceil(Math.log2(value));
@@ -12,13 +12,13 @@ function roundUp(value, base) {
   return [1, 2, 5, 10].map((n) => n * power).find((n) => n >= value);
 }
 
-// An hour, or less while there is less to show.
+// The shown span: up to an hour.
 function spanOf(samples) {
   const seen = samples.length ? samples.at(-1).time - samples[0].time : 0;
   return [600, 1800, 3600].find((span) => span >= seen) ?? 3600;
 }
 
-// `series` are { name, value(sample) } in the order of their colours; `show` writes a value.
+// `series` are { name, value(sample) } in the order of their colours; `show` formats a value.
 export function plot(title, samples, series, show, base = 10) {
   const span = spanOf(samples);
   const now = samples.at(-1)?.time ?? Date.now() / 1000;
@@ -43,7 +43,7 @@ export function plot(title, samples, series, show, base = 10) {
     s('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': title }, grid, times, lines));
 }
 
-// A line, interrupted where there is no value.
+// A line with gaps where values are missing.
 function line(samples, value, x, y, at) {
   let path = '', drawing = false;
   for (const sample of samples) {

@@ -1,8 +1,10 @@
-// Which page is shown: the part of the address behind #. Leaving a page aborts all that it follows.
+// Shows the page that the address names behind #. Leaving a page aborts its requests and closes its dialogs.
+
+import { closeDialogs } from './dom.js';
 
 const routes = [];
 let leave;
-// The address that a page was left with, by its path.
+// The last address of each page, by its path.
 const left = new Map();
 
 // `pattern` is a path with :names; `show(parameters, query, signal)` shows the page.
@@ -12,7 +14,7 @@ export function route(pattern, show) {
 
 export function where() {
   const [path, search = ''] = location.hash.replace(/^#\/?/, '').split('?');
-  return { path: path || 'overview', query: new URLSearchParams(search) };
+  return { path: path || 'objects', query: new URLSearchParams(search) };
 }
 
 export function go(hash) {
@@ -20,7 +22,7 @@ export function go(hash) {
   else location.hash = hash;
 }
 
-// Changes the query of the page that is shown without showing it anew.
+// Changes the query of the current page without showing it again.
 export function setQuery(values) {
   const { path, query } = where();
   for (const [name, value] of Object.entries(values)) {
@@ -32,17 +34,22 @@ export function setQuery(values) {
   left.set(path, location.hash);
 }
 
-// Where a page was left, with its filters; nothing if it was not shown.
+// The last address of a page with its filters, if it was shown.
 export function leftAt(path) {
   return left.get(path);
+}
+
+export function forgetLeft() {
+  left.clear();
 }
 
 export function end() {
   leave?.abort();
   leave = undefined;
+  closeDialogs();
 }
 
-// What somebody typed may be no encoding: it is taken as it stands.
+// A part that is not a valid encoding is used unchanged.
 function decoded(part) {
   try {
     return decodeURIComponent(part);
@@ -63,5 +70,5 @@ export function start() {
     const fits = parts.every((part, at) => (part.startsWith(':') ? (parameters[part.slice(1)] = given[at], true) : part === given[at]));
     if (fits) return show(parameters, query, leave.signal);
   }
-  location.hash = '#/overview';
+  location.hash = '#/objects';
 }

@@ -1,8 +1,7 @@
-// A schema as a tree that is unfolded as far as it is looked at, and the page of a kind's schema.
+// A schema as a tree that unfolds on demand, and the page of a kind's schema.
 
 import { h, replace } from './dom.js';
-import { getJson } from './http.js';
-import { printJson } from './json.js';
+import { getJson, printJson } from './http.js';
 
 const DEEPEST = 30;
 
@@ -24,7 +23,7 @@ function constraints(s) {
   return out;
 }
 
-// What an array or a map has in it, and otherwise the schema itself.
+// The schema of the items of an array or a map; other schemas are returned unchanged.
 function inner(schema, resolve) {
   let s = resolve(schema);
   for (let depth = 0; depth < DEEPEST; depth++) {
@@ -45,7 +44,7 @@ function field(name, schema, required, resolve, depth) {
   const ruled = rules.map((rule) => h('p.rule', null, h('code', null, rule.rule), rule.message && ` – ${rule.message}`));
   if (!below.properties || depth >= DEEPEST) return h('li.leaf', null, h('div.head', null, head), description, ruled);
   const details = h('details', null, h('summary', null, head), description, ruled);
-  // What people look for first is open.
+  // The spec is unfolded at first.
   details.open = depth === 0 && name === 'spec';
   details.addEventListener('toggle', () => {
     if (details.open && !details.querySelector('ul')) details.append(fields(below, resolve, depth + 1));
@@ -59,14 +58,14 @@ function fields(schema, resolve, depth) {
   return h('ul.schema', null, entries.map(([name, one]) => field(name, one, required.has(name), resolve, depth)));
 }
 
-// `resolve` follows references, where the schema has any.
+// `resolve` follows references.
 export function schemaTree(schema, resolve = (one) => one ?? {}) {
   const s = inner(schema, resolve);
   const rules = s['x-kubernetes-validations'] ?? [];
-  return h('div.schema-tree', null, rules.map((rule) => h('p.rule', null, h('code', null, rule.rule))), s.properties ? fields(s, resolve, 0) : h('p.quiet', null, 'No fields are described.'));
+  return h('div.schema-tree', null, rules.map((rule) => h('p.rule', null, h('code', null, rule.rule))), s.properties ? fields(s, resolve, 0) : h('p.quiet', null, 'The schema has no fields.'));
 }
 
-// The schema of a kind that is served, out of OpenAPI.
+// The schema of a served kind, from OpenAPI.
 export async function schema({ main, parameters, signal }) {
   const { version, kind } = parameters;
   const group = parameters.group === 'core' ? '' : parameters.group;
@@ -74,7 +73,7 @@ export async function schema({ main, parameters, signal }) {
   const all = document.components?.schemas ?? {};
   const isIt = (one) => (one['x-kubernetes-group-version-kind'] ?? []).some((gvk) => gvk.group === group && gvk.version === version && gvk.kind === kind);
   const found = Object.values(all).find(isIt);
-  if (!found) throw new Error(`OpenAPI describes no ${kind} of ${group || 'core'}/${version}.`);
+  if (!found) throw new Error(`OpenAPI has no schema of ${kind} in ${group || 'core'}/${version}.`);
   const resolve = (one) => {
     const reference = one?.$ref ?? one?.allOf?.[0]?.$ref;
     return reference ? all[reference.replace('#/components/schemas/', '')] ?? {} : one ?? {};

@@ -1,4 +1,4 @@
-// Who uses the console: a token that lives in this tab alone, or the browser's client certificate.
+// The user of the console: by a token, which is kept for this tab only, or by the browser's client certificate.
 
 const KEY = 'portico-console-token';
 const listeners = new Set();
@@ -18,7 +18,7 @@ export function clear() {
   session.user = undefined;
 }
 
-// Ends the session; who listens shows the page to log in.
+// Ends the session and notifies the listeners.
 export function forget() {
   clear();
   for (const listener of listeners) listener();

@@ -1,10 +1,9 @@
-// Past states of objects, asked of the control service: the verb `history` on the resource is what it takes.
+// Past states of objects, from the control service. They require the verb `history` on the resource.
 
-import { ApiError, call, jsonLines } from './http.js';
-import { parseJson } from './json.js';
+import { ApiError, call, jsonLines, parseJson } from './http.js';
 
 const HISTORY = 'portico.history.v1.History';
-// What a restored or a later state says anew by itself.
+// Fields that every write sets.
 const OWN = ['managedFields', 'resourceVersion', 'uid', 'creationTimestamp', 'generation'];
 
 export const CREATED = 'CHANGE_CREATED', DELETED = 'CHANGE_DELETED';
@@ -13,12 +12,12 @@ export function target({ group, version, name, namespaced }, namespace, object =
   return { group, version, resource: name, namespace: namespaced ? namespace ?? '' : '', name: object };
 }
 
-// An object as messages carry it.
+// An object, which messages carry as base64.
 function decoded(base64) {
   return base64 && parseJson(new TextDecoder().decode(Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))));
 }
 
-// { states, more }, the newest first; those older than `before`.
+// { states, more }, newest first; only states older than `before`.
 export function states(of, { before, limit }, signal) {
   return call(`${HISTORY}/States`, { target: of, before, limit }, { signal });
 }
@@ -37,7 +36,7 @@ export async function restored(of, revision, dryRun, signal) {
   return { ...answer, object: decoded(answer.object) };
 }
 
-// What there was at { revision } or { time }: parts of { revision, objects, unreadable } as they come.
+// The objects as of { revision } or { time }, in parts of { revision, objects, unreadable }.
 export async function* past(of, at, signal) {
   const request = { method: 'POST', type: 'application/json', body: JSON.stringify({ target: of, ...at }), signal };
   for await (const { result, error } of jsonLines(`/grpc/${HISTORY}/List`, request)) {
@@ -46,12 +45,12 @@ export async function* past(of, at, signal) {
   }
 }
 
-// An object without what every write changes, to compare it.
+// An object without the fields that every write sets, for comparisons.
 export function comparable(object) {
   if (!object) return object;
   const { apiVersion, kind, metadata, ...rest } = object;
   return { apiVersion, kind, metadata: Object.fromEntries(Object.entries(metadata).filter(([name]) => !OWN.includes(name))), ...rest };
 }
 
-// How long states are kept, for whoever misses one.
-export const RETENTION = 'How long states are kept: --history-retention of the control service, such as 5m,configmaps=720h,*=24h; without rules as long as watches need them, five minutes.';
+// Shown where a past state is missing.
+export const RETENTION = 'The flag --history-retention of the control service sets how long states are kept, for example 5m,configmaps=720h,*=24h. The default is five minutes.';

@@ -1,4 +1,4 @@
-// Times and sizes as people read them.
+// Times, durations and sizes for display.
 
 // `5d4h`, as kubectl writes ages.
 export function age(since, now = Date.now()) {
@@ -40,7 +40,7 @@ export function seconds(value) {
 
 const UNITS = { d: 86400, h: 3600, m: 60, s: 1 };
 
-// A revision, a time, or how long ago (2h30m), as { revision } or { time } in Unix seconds.
+// A revision, a time, or a duration before now (2h30m), as { revision } or { time } in Unix seconds.
 export function pointInTime(text, now = Date.now()) {
   const trimmed = text.trim();
   if (/^[1-9]\d*$/.test(trimmed)) return { revision: trimmed };
@@ -49,6 +49,6 @@ export function pointInTime(text, now = Date.now()) {
     return { time: String(Math.floor(now / 1000) - ago.reduce((sum, [, count, unit]) => sum + count * UNITS[unit], 0)) };
   }
   const at = Date.parse(trimmed);
-  if (Number.isNaN(at)) throw new Error('Neither a revision nor a time (2026-01-31T12:00) nor how long ago (15m, 2h30m).');
+  if (Number.isNaN(at)) throw new Error('Enter a revision, a time such as 2026-01-31T12:00, or a duration such as 15m or 2h30m.');
   return { time: String(Math.floor(at / 1000)) };
 }

@@ -1,33 +1,24 @@
-// Who owns an object, up to the last owner, and what it owns.
+// Owners of an object, up to the topmost, and the objects that it owns.
 
-import { h, replace, append, mark } from './dom.js';
-import { getJson, query } from './http.js';
+import { h, mark } from './dom.js';
+import { forEach, getJson, query } from './http.js';
 import { groupVersion, objectLink, pathOf, resourceOf, resources } from './discovery.js';
+import { listable } from './rights.js';
 
 const METADATA = 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io';
 const METADATA_LIST = 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io';
-const DEEPEST = 8;
-// How many resources are asked at once, and how many objects of each are looked at.
-const AT_ONCE = 6;
+const MAX_DEPTH = 8;
+// Objects of each resource that are searched for dependents.
 const PAGE = 1000;
 
-export async function tree(kind, object, into, signal) {
-  const up = h('div'), down = h('div', null, h('p.quiet', null, 'Looking through what is served …'));
-  replace(into, h('h3', null, 'Owners'), up, h('h3', null, 'Dependents'), down);
-  replace(up, await owners(object, signal, 0) ?? h('p.quiet', null, 'None: nothing owns it.'));
-  const { children, skipped } = await dependents(kind, object, signal);
-  if (signal.aborted) return;
-  replace(down, children.length ? shown(children, object.metadata.uid, 0) : h('p.quiet', null, 'None.'));
-  if (skipped.length) append(down, [h('p.quiet', { title: skipped.join('\n') }, `${skipped.length} resources could not be looked through, or only in part.`)]);
-}
-
-async function owners(object, signal, depth) {
+// The tree of owners; `undefined` without any.
+export async function owners(object, signal, depth = 0) {
   const references = object.metadata.ownerReferences ?? [];
-  if (!references.length || depth >= DEEPEST) return undefined;
+  if (!references.length || depth >= MAX_DEPTH) return undefined;
   return h('ul.tree', null, await Promise.all(references.map(async (reference) => {
     const kind = await resourceOf(reference.apiVersion, reference.kind);
     const label = `${reference.kind}/${reference.name}`;
-    if (!kind) return h('li', null, label, ' ', mark(false, 'its kind is not served'));
+    if (!kind) return h('li', null, label, ' ', mark(false, 'this kind is not served'));
     const namespace = kind.namespaced ? object.metadata.namespace : '';
     const link = h('a', { href: objectLink(kind, namespace, reference.name) }, label);
     try {
@@ -35,39 +26,32 @@ async function owners(object, signal, depth) {
       if (owner.metadata.uid !== reference.uid) return h('li', null, link, ' ', mark(false, 'another object of this name'));
       return h('li', null, link, reference.controller && h('span.quiet', null, ' controller'), await owners(owner, signal, depth + 1));
     } catch (error) {
-      return h('li', null, link, ' ', mark(false, error.code === 404 ? 'is gone' : error.message));
+      return h('li', null, link, ' ', mark(false, error.code === 404 ? 'deleted' : error.message));
     }
   })));
 }
 
-// Everything that could be owned by it: what has an owner, in its namespace or, of a cluster-scoped one, anywhere.
-async function dependents(kind, object, signal) {
-  const places = (await resources()).filter((one) => one.preferred && one.verbs.includes('list') && (one.namespaced || !kind.namespaced));
+// The tree of dependents: of a namespaced object in its namespace, of a cluster-scoped one everywhere.
+export async function dependents(kind, object, signal) {
+  const served = (await resources()).filter((one) => one.preferred && one.verbs.includes('list') && (one.namespaced || !kind.namespaced));
+  const places = await listable(served, object.metadata.namespace);
   const children = [], skipped = [];
-  const waiting = [...places];
-  const look = async () => {
-    for (let one = waiting.shift(); one && !signal.aborted; one = waiting.shift()) {
-      try {
-        const list = await getJson(pathOf(one, object.metadata.namespace) + query({ limit: PAGE }), { accept: METADATA_LIST, signal });
-        if (list.metadata?.continue) skipped.push(`${groupVersion(one)} ${one.name}: more than ${PAGE}`);
-        for (const { metadata } of list.items ?? []) if (metadata.ownerReferences) children.push({ kind: one, metadata });
-      } catch (error) {
-        if (!signal.aborted) skipped.push(`${groupVersion(one)} ${one.name}: ${error.message}`);
-      }
+  await forEach(places, signal, async (one) => {
+    try {
+      const list = await getJson(pathOf(one, object.metadata.namespace) + query({ limit: PAGE }), { accept: METADATA_LIST, signal });
+      if (list.metadata?.continue) skipped.push(`${groupVersion(one)} ${one.name}: more than ${PAGE} objects`);
+      for (const { metadata } of list.items ?? []) if (metadata.ownerReferences) children.push({ kind: one, metadata });
+    } catch (error) {
+      if (!signal.aborted) skipped.push(`${groupVersion(one)} ${one.name}: ${error.message}`);
     }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, look));
-  const owned = (uid, depth) => depth < DEEPEST && children.some((child) => isOwned(child, uid));
-  return { children: owned(object.metadata.uid, 0) ? children : [], skipped };
-}
-
-function isOwned({ metadata }, uid) {
-  return metadata.ownerReferences.some((reference) => reference.uid === uid);
+  });
+  return [shown(children, object.metadata.uid, 0) ?? h('p.quiet', null, 'No dependents.'),
+    skipped.length ? h('p.quiet', { title: skipped.join('\n') }, `${skipped.length} resources were not searched, or only in part.`) : null];
 }
 
 function shown(children, uid, depth) {
-  const own = children.filter((child) => isOwned(child, uid));
-  if (!own.length || depth >= DEEPEST) return null;
+  const own = children.filter(({ metadata }) => metadata.ownerReferences.some((reference) => reference.uid === uid));
+  if (!own.length || depth >= MAX_DEPTH) return undefined;
   return h('ul.tree', null, own.map(({ kind, metadata }) => h('li', null,
     h('a', { href: objectLink(kind, metadata.namespace, metadata.name) }, `${kind.kind}/${metadata.name}`), shown(children, metadata.uid, depth + 1))));
 }

@@ -1,9 +1,9 @@
-// Lists and watches: all pages of a list, then every change, begun anew where the server has forgotten too much.
+// Lists and watches: all pages of a list, then every change; starts again with a list after 410 Gone.
 
 import { ApiError, getJson, jsonLines, pause, query } from './http.js';
 
-export const PAGE = 500;
-// So many rows are loaded by themselves; the rest when they are asked for.
+const PAGE = 500;
+// Rows that are loaded without asking; the user can load more.
 export const ALL = 20000;
 const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 15000;
@@ -52,7 +52,7 @@ async function listAll(path, parameters, accept, signal, sink) {
   return revision;
 }
 
-// Watches until the server has forgotten where to go on (410), going on where a stream ends.
+// Watches until the revision has expired (410); resumes after the end of a stream.
 async function watchFrom(path, parameters, accept, signal, sink, revision) {
   let wait = FIRST_PAUSE;
   while (!signal.aborted) {
@@ -75,7 +75,7 @@ async function watchFrom(path, parameters, accept, signal, sink, revision) {
   }
 }
 
-// Follows objects as objects: `show` gets the map of them by uid, at most once a frame.
+// Follows a list of objects: `show` gets a map of them by uid, at most once a frame.
 export function followObjects(path, parameters, signal, show, failed) {
   const objects = new Map();
   let asked = false;

@@ -1,17 +1,17 @@
-// Prints an object as YAML in the way of kubectl. Reading YAML is left to the server.
+// Prints an object as YAML, as kubectl does. The server parses YAML.
 
 const PLAIN = /^[A-Za-z_/][\w./@%+=()$: -]*$/;
 const MAPPING = /:( |$)/;
 const RESERVED = /^(true|false|null|yes|no|on|off|y|n|~|\.inf|\.nan)$/i;
-// What a block of lines cannot show as it is.
+// Characters that a block scalar cannot contain.
 const UNPRINTABLE = /[^\n\x20-\x7e\u00a0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd]/;
 
-// In quotes. JSON leaves some control characters as they are, which YAML does not.
+// In quotes. YAML escapes some control characters that JSON does not.
 function quoted(value) {
   return JSON.stringify(value).replace(/[\x7f-\x9f]/g, (character) => `\\x${character.charCodeAt(0).toString(16)}`);
 }
 
-// A text as YAML: what follows its first line has this indent.
+// A text as YAML; its lines after the first have this indent.
 export function text(value, indent) {
   if (PLAIN.test(value) && !MAPPING.test(value) && !RESERVED.test(value) && !value.endsWith(' ')) return value;
   const lines = value.split('\n');
@@ -60,7 +60,7 @@ export function printYaml(value) {
   return `${out.join('\n')}\n`;
 }
 
-// What an editor begins with: the object without what the server says of it.
+// The text of an editor: the object without the fields that the server sets.
 export function editable(object) {
   const { apiVersion, kind, metadata, status, ...rest } = object;
   const { managedFields, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, selfLink, ...kept } = metadata;

@@ -1,7 +1,7 @@
-//! `/console/`: a page for browsers that shows what the API says, and what only this facade knows.
+//! `/console/`: a web page that shows the API and the state of this facade.
 //!
-//! The page is static and the same for everybody; it gets all it shows by requests of its own, with the credentials of whoever
-//! looks. What is below `/console/data/` is the facade's own state, each path with a permission of its own (docs/internals/adr/0032).
+//! The page is static and the same for all users; it loads its data with the credentials of its user. Paths below `/console/data/` serve
+//! state of the facade, each with its own permission (docs/internals/adr/0032).
 
 mod audit_tail;
 mod backends;
@@ -27,13 +27,13 @@ use crate::request::{RequestView, Response};
 use crate::respond;
 use files::{File, files};
 
-/// Scripts and styles come from here alone, and nothing is ever parsed as markup.
+/// Allows scripts and styles of this origin only, and no text that is parsed as markup.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
     font-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'none'; require-trusted-types-for 'script'; \
     trusted-types 'none'";
-/// The path of an asset names the contents of all assets.
+/// Cache policy of assets: their path changes with their contents.
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
-/// The page is asked for again each time, and is not sent again.
+/// Cache policy of the page: browsers revalidate it with each use.
 const REVALIDATED: HeaderValue = HeaderValue::from_static("no-cache");
 
 const HEADERS: [(HeaderName, &str); 6] = [
@@ -45,19 +45,19 @@ const HEADERS: [(HeaderName, &str); 6] = [
     (VARY, "accept-encoding"),
 ];
 
-/// `/console` leads to the page.
+/// Redirects `/console` to the page.
 pub(super) async fn redirect() -> Response {
     let mut response = respond::plain(StatusCode::FOUND, "");
     response.headers_mut().insert(LOCATION, HeaderValue::from_static(PAGE));
     response
 }
 
-/// The page.
+/// Serves the page.
 pub(super) async fn page(request: Request) -> Response {
     answer(&request, Some(&files().page), REVALIDATED)
 }
 
-/// What the page loads, below a folder that is named after its contents.
+/// Serves an asset of the page; its folder is named after the contents.
 pub(super) async fn asset(request: Request) -> Response {
     let below = request.uri().path().strip_prefix(ASSETS).unwrap_or_default();
     let found = below.split_once('/').filter(|(folder, _)| *folder == files().folder);

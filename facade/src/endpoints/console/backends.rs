@@ -1,6 +1,6 @@
-//! `/console/data/backends`: what this facade's own requests have shown of backends: their addresses, and which of them get no requests.
+//! `/console/data/backends`: addresses of backends as seen by this facade, with circuits and ejections.
 //!
-//! With `?watch=true` a line whenever something is another, looked at once a second; `?name=` is for one APIService.
+//! With `?watch=true`, a line for each change, polled once a second; `?name=` selects one APIService.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -28,8 +28,8 @@ use crate::in_force::{Current, InForce};
 use crate::request::{RequestView, Response};
 use crate::respond;
 
-/// How often it is looked for news.
-const LOOK: Duration = Duration::from_secs(1);
+/// Interval between checks for changes.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Serialize)]
 struct Backends {
@@ -39,11 +39,11 @@ struct Backends {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Backend {
-    /// The APIService's name.
+    /// Name of the APIService.
     name: String,
-    /// Requests under way.
+    /// Requests in flight.
     in_flight: usize,
-    /// None before the first request.
+    /// Empty before the first request.
     targets: Vec<Target>,
 }
 
@@ -51,17 +51,17 @@ struct Backend {
 #[serde(rename_all = "camelCase")]
 struct Target {
     target: String,
-    /// Whether only probes are sent there.
+    /// True if the target gets probes only.
     circuit_open: bool,
     failures: u32,
-    /// The stage at which the last dial failed; empty when it did not.
+    /// Stage at which the last dial failed; empty after a success.
     failed: &'static str,
     message: String,
     /// RFC 3339; empty before the first dial.
     since: String,
-    /// Its share of requests; nothing where all have the same.
+    /// Share of requests; `None` if all targets have the same.
     weight: Option<u32>,
-    /// Nothing where no policy asks for ejections.
+    /// `None` without outlier ejection.
     ejection: Option<Ejection>,
 }
 
@@ -69,15 +69,15 @@ struct Target {
 #[serde(rename_all = "camelCase")]
 struct Ejection {
     out: bool,
-    /// Requests in a row that went badly.
+    /// Consecutive failed requests.
     failures: u32,
-    /// Since when they go badly, or when it came back; empty where none ever went badly.
+    /// Time of the first of these failures, or of the return; empty without failures.
     since: String,
-    /// When one request may try it again; empty while it is in.
+    /// Time of the next attempt; empty unless ejected.
     tried_at: String,
 }
 
-/// The backends of the routes in force.
+/// Serves the backends of the current routes.
 pub async fn backends(State(endpoints): Shared, request: Request) -> Response {
     let Some(console) = &endpoints.console else { return respond::not_found(&request) };
     if request.method() != Method::GET {
@@ -90,7 +90,7 @@ pub async fn backends(State(endpoints): Shared, request: Request) -> Response {
             Err(error) => respond::internal(&request, &error.to_string()),
         };
     }
-    let mut ticks = interval(LOOK);
+    let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (current, stopping) = (console.in_force.clone(), console.stopping.clone());
     let follower = Follower { current, stopping, name, ticks, last: Vec::new() };
@@ -103,7 +103,7 @@ pub async fn backends(State(endpoints): Shared, request: Request) -> Response {
     response
 }
 
-/// Somebody who goes on looking.
+/// State of a client that follows changes.
 struct Follower {
     current: Current,
     stopping: Signal,
@@ -113,14 +113,14 @@ struct Follower {
 }
 
 impl Follower {
-    /// The next state; nothing at the end.
+    /// Waits for the next state. Returns `None` at the end of the stream.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             tokio::select! {
                 _ = self.ticks.tick() => {}
                 () = self.stopping.signaled() => return None,
             }
-            // What cannot be written ends it.
+            // A state that cannot be encoded ends the stream.
             let state = written(&self.current.load(), self.name.as_deref()).ok()?;
             if state != self.last {
                 let line = [&*state, b"\n"].concat().into();
@@ -168,7 +168,7 @@ fn ejection(state: EjectionState) -> Ejection {
     }
 }
 
-/// RFC 3339; empty where there is none.
+/// Formats a time as RFC 3339; empty without a time.
 fn time(ms: Option<u64>) -> String {
     let time = ms.and_then(|ms| Timestamp::from_millisecond(i64::try_from(ms).ok()?).ok());
     time.map(|time| time.to_string()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The console's files, which the build compresses (`build.rs`); they are opened when the first of them is asked for.
+//! Files of the console. The build script compresses them; they are decompressed on first use.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,10 +12,10 @@ use flate2::write::GzEncoder;
 
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// The page; it names its assets by `{assets}`, and has `{modules}` where all modules are asked for at once.
+/// The page. `{assets}` is replaced by the path of the assets, `{modules}` by links that preload all modules.
 const PAGE: &str = include_str!("../../../console/index.html");
 
-/// Names, media types and compressed contents of what the page loads.
+/// Lists names, media types and compressed contents of the assets.
 macro_rules! assets {
     ($($name:literal $media_type:expr),* $(,)?) => {
         &[$(($name, $media_type, include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".gz")))),*]
@@ -26,63 +26,65 @@ const ASSETS: &[(&str, &str, &[u8])] = assets![
     "console.css" "text/css; charset=utf-8",
     "icon.svg" "image/svg+xml",
     "access.js" JAVASCRIPT,
+    "actions.js" JAVASCRIPT,
     "apis.js" JAVASCRIPT,
     "app.js" JAVASCRIPT,
     "audit.js" JAVASCRIPT,
     "certs.js" JAVASCRIPT,
-    "create.js" JAVASCRIPT,
     "definitions.js" JAVASCRIPT,
     "diff.js" JAVASCRIPT,
     "discovery.js" JAVASCRIPT,
     "dom.js" JAVASCRIPT,
     "editor.js" JAVASCRIPT,
-    "events.js" JAVASCRIPT,
-    "facades.js" JAVASCRIPT,
     "grid.js" JAVASCRIPT,
-    "grid_keys.js" JAVASCRIPT,
     "history.js" JAVASCRIPT,
     "http.js" JAVASCRIPT,
-    "json.js" JAVASCRIPT,
     "keys.js" JAVASCRIPT,
+    "kinds.js" JAVASCRIPT,
     "login.js" JAVASCRIPT,
+    "namespace.js" JAVASCRIPT,
     "object.js" JAVASCRIPT,
     "objects.js" JAVASCRIPT,
-    "overview.js" JAVASCRIPT,
     "owners.js" JAVASCRIPT,
+    "palette.js" JAVASCRIPT,
     "past.js" JAVASCRIPT,
     "plot.js" JAVASCRIPT,
-    "rbac.js" JAVASCRIPT,
-    "restore.js" JAVASCRIPT,
+    "rights.js" JAVASCRIPT,
     "router.js" JAVASCRIPT,
     "schema.js" JAVASCRIPT,
+    "search.js" JAVASCRIPT,
+    "secrets.js" JAVASCRIPT,
     "session.js" JAVASCRIPT,
     "states.js" JAVASCRIPT,
-    "theme.js" JAVASCRIPT,
+    "status.js" JAVASCRIPT,
+    "store.js" JAVASCRIPT,
+    "summary.js" JAVASCRIPT,
     "time.js" JAVASCRIPT,
     "tree.js" JAVASCRIPT,
     "watch.js" JAVASCRIPT,
     "yaml.js" JAVASCRIPT,
+    "yaml_view.js" JAVASCRIPT,
 ];
 
-/// One file, ready to be sent.
+/// One file, ready to send.
 pub(super) struct File {
     pub(super) media_type: &'static str,
     pub(super) plain: Bytes,
-    /// Nothing where it cannot be compressed.
+    /// `None` if compression failed.
     pub(super) gzip: Option<Bytes>,
-    /// Names the contents, whatever the encoding.
+    /// Weak entity tag of the contents in any encoding.
     pub(super) tag: String,
 }
 
-/// All of them.
+/// The page and its assets.
 pub(super) struct Files {
     pub(super) page: File,
     pub(super) assets: HashMap<&'static str, File>,
-    /// The folder of the assets: another one whenever one of them is another.
+    /// Folder of the assets; its name changes with their contents.
     pub(super) folder: String,
 }
 
-/// The files of this build.
+/// Returns the files of this build.
 pub(super) fn files() -> &'static Files {
     static FILES: LazyLock<Files> = LazyLock::new(Files::new);
     &FILES
@@ -99,7 +101,7 @@ impl Files {
             gzip,
         };
         let assets = ASSETS.iter().map(|(name, media_type, packed)| {
-            (*name, file(media_type, opened(name, packed), Some(Bytes::from_static(packed))))
+            (*name, file(media_type, decompressed(name, packed), Some(Bytes::from_static(packed))))
         });
         let assets = assets.collect();
         let page = Bytes::from(page);
@@ -107,8 +109,8 @@ impl Files {
     }
 }
 
-/// Asks for all modules beside the first one: what a module imports is not waited for one after the other. The style sheet, which the first
-/// paint waits for, goes before them.
+/// Builds the links that preload all modules, so that the browser does not fetch imports one after the other. Their low priority lets the
+/// style sheet, which the first paint needs, arrive first.
 fn preloads() -> String {
     let modules = ASSETS.iter().filter(|(name, ..)| name.ends_with(".js") && *name != "app.js");
     modules
@@ -118,26 +120,25 @@ fn preloads() -> String {
         .collect()
 }
 
-/// The same bytes have the same one in every process of one build.
+/// Hashes contents. Equal bytes have the same fingerprint in all processes of one build.
 fn fingerprint(of: &(impl Hash + ?Sized)) -> String {
     let mut hasher = DefaultHasher::new();
     of.hash(&mut hasher);
     format!("{:016x}", hasher.finish())
 }
 
-/// The page's way: it is put together at run time.
+/// Compresses the page, which is assembled at run time.
 fn compressed(bytes: &[u8]) -> Option<Bytes> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    // Writing into memory does not fail; what is not compressed is sent as it is.
+    // Writing to memory does not fail.
     encoder.write_all(bytes).and_then(|()| encoder.finish()).ok().map(Bytes::from)
 }
 
-/// An asset as it was before the build compressed it.
-fn opened(name: &str, packed: &[u8]) -> Bytes {
+/// Decompresses an asset for clients that do not accept gzip.
+fn decompressed(name: &str, packed: &[u8]) -> Bytes {
     let mut plain = Vec::new();
     if let Err(error) = GzDecoder::new(packed).read_to_end(&mut plain) {
-        // The build wrote it; browsers take it compressed.
-        tracing::error!(%error, name, "a file of the console cannot be opened");
+        tracing::error!(%error, name, "failed to decompress a file of the console");
     }
     plain.into()
 }
@@ -146,7 +147,7 @@ fn opened(name: &str, packed: &[u8]) -> Bytes {
 mod tests {
     use super::*;
 
-    /// What a browser has to load before the page works.
+    /// Limit for all scripts together, compressed.
     const MAX_COMPRESSED_SCRIPT: usize = 60 * 1024;
 
     #[test]
@@ -200,9 +201,22 @@ mod tests {
     }
 
     #[test]
-    fn every_script_says_what_it_is_for() {
+    fn scripts_start_with_a_comment_and_keep_their_code_without_comments() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("console");
         for (name, file) in files().assets.iter().filter(|(name, _)| name.ends_with(".js")) {
-            assert!(file.plain.starts_with(b"// "), "{name}");
+            let source = std::fs::read_to_string(folder.join(name)).unwrap();
+            assert!(source.starts_with("// "), "{name}");
+            for (number, line) in source.lines().enumerate() {
+                // The build removes comments and indentation line by line, which would change a template of several lines.
+                assert!(
+                    line.matches('`').count() % 2 == 0,
+                    "{name}:{}: a template of several lines",
+                    number + 1
+                );
+            }
+            let code = source.lines().map(str::trim_start).filter(|line| !line.starts_with("//"));
+            let code: String = code.flat_map(|line| [line, "\n"]).collect();
+            assert_eq!(code.as_bytes(), file.plain, "{name}");
         }
     }
 }

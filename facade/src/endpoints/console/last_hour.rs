@@ -1,4 +1,4 @@
-//! `/console/data/last-hour`: what this facade measured every ten seconds.
+//! `/console/data/last-hour`: samples that this facade takes every ten seconds.
 
 use axum::extract::{Request, State};
 
@@ -7,7 +7,7 @@ use crate::endpoints::state::Shared;
 use crate::request::Response;
 use crate::respond;
 
-/// One line for each sample.
+/// Serves one line per sample.
 pub async fn last_hour(State(endpoints): Shared, request: Request) -> Response {
     match &endpoints.console {
         Some(console) => lines(&request, &console.last_hour, &console.stopping),

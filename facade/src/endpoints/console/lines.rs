@@ -1,4 +1,4 @@
-//! Answers that are JSON lines: what is kept, and with `watch=true` what comes, until the client leaves or the facade stops.
+//! Responses of JSON lines: those in memory, and with `watch=true` each new one, until the client disconnects or the facade stops.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::endpoints::json_body::JSON_LINES;
 use crate::request::{RequestView, Response};
 use crate::respond;
 
-/// The lines of `recent`.
+/// Serves the lines of `recent`.
 pub(super) fn lines(request: &Request, recent: &Arc<Recent>, stopping: &Signal) -> Response {
     if request.method() != Method::GET {
         return respond::status(request, &Status::no_method());
@@ -39,7 +39,7 @@ pub(super) fn lines(request: &Request, recent: &Arc<Recent>, stopping: &Signal) 
     response
 }
 
-/// Somebody who goes on reading.
+/// Position of a client in the stream of lines.
 struct Reader {
     recent: Arc<Recent>,
     stopping: Signal,
@@ -48,7 +48,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// The next lines; nothing at the end.
+    /// Waits for the next lines. Returns `None` at the end of the stream.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             let lines = match self.first.take() {
@@ -69,7 +69,7 @@ impl Reader {
     }
 }
 
-/// Each with its end; before them, how many a reader has missed.
+/// Joins lines. A first line has the number of lines that the reader missed.
 fn text(lines: &Lines) -> Bytes {
     let mut text = BytesMut::new();
     if lines.missed > 0 {

@@ -1,0 +1,119 @@
+// The start page: all kinds by group, with the number of their objects, and favourites.
+
+import { h, replace, section } from './dom.js';
+import { forEach, getJson } from './http.js';
+import { fullName, listLink, pathOf, resources } from './discovery.js';
+import { pageKeys } from './keys.js';
+import { askForNamespace, chosen } from './namespace.js';
+import { listable } from './rights.js';
+import { load, save } from './store.js';
+
+const COUNTED = 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json';
+
+export async function kinds({ main, signal }) {
+  const all = await listable((await resources()).filter((one) => one.preferred && one.verbs.includes('list')), chosen());
+  if (signal.aborted) return;
+  const page = new Kinds(all, signal);
+  replace(main, page.element);
+  pageKeys({ f: ['Filter kinds', () => page.filter.focus()], r: ['Count again', () => page.count()] });
+  page.show();
+  await page.count();
+}
+
+// The number of objects without fetching them: one, and how many remain.
+async function countOf(kind, namespace, signal) {
+  const { items, metadata } = await getJson(`${pathOf(kind, namespace)}?limit=1`, { accept: COUNTED, signal });
+  return items.length + (metadata?.remainingItemCount ?? 0);
+}
+
+class Kinds {
+  constructor(all, signal) {
+    Object.assign(this, { all, signal, counts: new Map() });
+    this.filter = h('input', { type: 'search', 'aria-label': 'Filter kinds', placeholder: 'Filter kinds  f', spellcheck: 'false', oninput: () => this.show() });
+    this.used = h('input', { type: 'checkbox', id: 'used', checked: load('used-kinds', false), onchange: () => { save('used-kinds', this.used.checked); this.show(); } });
+    this.offer = h('div');
+    this.groups = h('div.kinds', { id: 'kinds' });
+    this.element = h('div.page', null,
+      h('div.bar', null, h('h1', null, 'Objects'), h('span.quiet', null, chosen() ? `in namespace ${chosen()}` : 'in all namespaces'), h('span.grow'), this.filter,
+        h('label.check', { for: 'used' }, this.used, 'Only kinds with objects')),
+      this.offer, this.groups);
+  }
+
+  // Counts favourites first; kinds that may not be listed are left out.
+  async count() {
+    const names = favourites();
+    const order = [...this.all].sort((a, b) => names.includes(fullName(b)) - names.includes(fullName(a)));
+    await forEach(order, this.signal, async (kind) => {
+      const count = await countOf(kind, chosen(), this.signal).catch((error) => (error.code === 403 ? 'refused' : '–'));
+      this.counts.set(kind, count);
+      this.later();
+    });
+    const namespaced = this.all.filter((kind) => kind.namespaced);
+    if (!this.signal.aborted && !chosen() && namespaced.every((kind) => this.counts.get(kind) === 'refused')) replace(this.offer, askForNamespace('objects'));
+  }
+
+  later() {
+    this.asked ??= requestAnimationFrame(() => { this.asked = undefined; if (!this.signal.aborted) this.show(); });
+  }
+
+  isShown(kind) {
+    const count = this.counts.get(kind);
+    const text = `${kind.kind} ${fullName(kind)} ${kind.shortNames.join(' ')}`.toLowerCase();
+    return count !== 'refused' && !(this.used.checked && count === 0) && text.includes(this.filter.value.toLowerCase());
+  }
+
+  show() {
+    const focused = document.activeElement?.id;
+    const shown = this.all.filter((kind) => this.isShown(kind));
+    const starred = shown.filter(isFavourite);
+    const panel = ([title, list], at) => section(title, h('ul', null, list.map((kind) => this.row(kind, at))));
+    replace(this.groups, starred.length ? panel(['Favourites', starred], 'starred') : null, grouped(shown).map((group) => panel(group, 'all')));
+    if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
+  }
+
+  row(kind, at) {
+    const count = this.counts.get(kind);
+    const starred = isFavourite(kind);
+    const name = fullName(kind);
+    const star = h('button.plain.star', { type: 'button', id: `${at}-${name}`, 'aria-pressed': String(starred), 'aria-label': `Favourite ${name}`, title: starred ? 'Remove from favourites' : 'Add to favourites',
+      onclick: () => { toggleFavourite(kind); this.show(); } }, starred ? '★' : '☆');
+    return h(count === 0 ? 'li.empty' : 'li', { 'data-kind': name }, star, h('a', { href: listLink(kind), title: name }, kind.kind), h('span.quiet', null, count === undefined ? '…' : count.toLocaleString()));
+  }
+}
+
+const ORDER = ['Workloads', 'Configuration', 'Network', 'Access', 'Storage', 'Cluster'];
+// By API group; kinds of the core group follow below.
+const BUILT_IN = {
+  apps: 'Workloads', batch: 'Workloads', autoscaling: 'Workloads', policy: 'Workloads', 'resource.k8s.io': 'Workloads', 'scheduling.k8s.io': 'Configuration',
+  'networking.k8s.io': 'Network', 'discovery.k8s.io': 'Network', 'rbac.authorization.k8s.io': 'Access', 'certificates.k8s.io': 'Access', 'storage.k8s.io': 'Storage', 'storagemigration.k8s.io': 'Storage',
+  'node.k8s.io': 'Configuration', 'coordination.k8s.io': 'Cluster', 'events.k8s.io': 'Cluster', 'admissionregistration.k8s.io': 'Cluster', 'apiregistration.k8s.io': 'Cluster',
+  'apiextensions.k8s.io': 'Cluster', 'flowcontrol.apiserver.k8s.io': 'Cluster', 'internal.apiserver.k8s.io': 'Cluster',
+};
+const CORE = {
+  pods: 'Workloads', podtemplates: 'Workloads', replicationcontrollers: 'Workloads', configmaps: 'Configuration', secrets: 'Configuration', limitranges: 'Configuration', resourcequotas: 'Configuration',
+  services: 'Network', endpoints: 'Network', serviceaccounts: 'Access', persistentvolumes: 'Storage', persistentvolumeclaims: 'Storage',
+};
+
+function groupOf({ group, name }) {
+  return group ? BUILT_IN[group] ?? group : CORE[name] ?? 'Cluster';
+}
+
+// Built-in groups in their order, then custom resources by API group; [title, kinds] each.
+function grouped(kinds) {
+  const groups = Object.groupBy(kinds, groupOf);
+  const custom = Object.keys(groups).filter((name) => !ORDER.includes(name)).sort();
+  return [...ORDER.slice(0, -1), ...custom, 'Cluster'].filter((name) => groups[name]).map((name) => [name === 'Cluster' ? 'Other' : name, groups[name].sort((a, b) => a.kind.localeCompare(b.kind))]);
+}
+
+function favourites() {
+  return load('favourites', []);
+}
+
+export function isFavourite(kind) {
+  return favourites().includes(fullName(kind));
+}
+
+export function toggleFavourite(kind) {
+  const name = fullName(kind);
+  save('favourites', isFavourite(kind) ? favourites().filter((one) => one !== name) : [...favourites(), name]);
+}
