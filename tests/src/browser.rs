@@ -224,9 +224,11 @@ impl Browser {
         base64::Engine::decode(&base64::engine::general_purpose::STANDARD, png.as_str().unwrap()).unwrap()
     }
 
-    /// Makes the window another one of this size.
+    /// Sets the size of the page, which may be smaller than the smallest window.
     pub async fn resize(&self, width: u32, height: u32) {
-        self.command(Method::POST, "/window/rect", &json!({"width": width, "height": height})).await;
+        let params = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        let body = json!({"cmd": "Emulation.setDeviceMetricsOverride", "params": params});
+        self.command(Method::POST, "/goog/cdp/execute", &body).await;
     }
 
     /// Ends the browser, and waits for its end.

@@ -1,8 +1,12 @@
-//! The console: what is served of it, to whom, and what its data says.
+//! The console: its files, permissions, data and pages.
 
+mod actions;
 mod browsing;
 mod data;
 mod history;
+mod namespaces;
+mod pages;
+mod summary;
 
 use http::{Method, Request};
 use http_body_util::Full;

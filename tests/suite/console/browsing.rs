@@ -1,4 +1,4 @@
-//! The console in a real browser: what a user sees, types and presses.
+//! The console in a real browser: login, lists, edits, keys, themes and the size of the page.
 
 use http::Method;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -9,11 +9,10 @@ use portico_tests::backend::Mood;
 use portico_tests::browser::key;
 use portico_tests::http::Http;
 use portico_tests::objects::API_SERVICES;
-use portico_tests::{Backend, Browser, Launch, Portico, binary, measured, until};
+use portico_tests::{Backend, Browser, Portico, binary, measured, until};
 use serde_json::{Value, json};
 
-/// How long a step of scrolling may keep the page from being drawn, in milliseconds: far beyond what it takes, short of what a list
-/// that draws all of its rows would take on a busy machine.
+/// Limit for the longest frame while scrolling, in milliseconds: enough on a busy machine, and too little for drawing all rows.
 const LONGEST_FRAME: f64 = 5_000.0;
 pub(super) const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -25,10 +24,15 @@ pub(super) async fn at(portico: &Portico, page: &str) -> Option<Browser> {
 async fn logged_in(address: &str) -> Option<Browser> {
     let browser = Browser::start().await?;
     browser.open(address).await;
-    browser.fill("#token", "admin-token").await;
-    browser.press(&[key::ENTER]).await;
-    browser.shown("the navigation", "return document.querySelectorAll('#nav a').length > 3").await;
+    log_in(&browser, "admin-token").await;
     Some(browser)
+}
+
+/// Types a token into the login page.
+pub(super) async fn log_in(browser: &Browser, token: &str) {
+    browser.fill("#token", token).await;
+    browser.press(&[key::ENTER]).await;
+    browser.shown("the navigation", "return document.querySelector('#nav a') !== null").await;
 }
 
 pub(super) fn address(portico: &Portico, page: &str) -> String {
@@ -46,7 +50,7 @@ async fn apply(client: &Http, manager: &str, object: &Value) {
     assert!(answer.status.is_success(), "{}", answer.text());
 }
 
-/// What the browser has complained of, but for the answer to the question who somebody is without a token.
+/// Errors that the browser logged, except for the review without a token before the login.
 pub(super) async fn complaints(browser: &Browser) -> Vec<String> {
     let all = browser.complaints().await;
     all.into_iter().filter(|one| !one.contains("selfsubjectreviews")).collect()
@@ -84,7 +88,7 @@ async fn objects_appear_change_and_go_as_the_api_says() {
     admin.post(MAPS, &json!({"metadata": {"name": "other-labels"}})).await;
     browser.has("by-watch").await;
     admin.merge(&format!("{MAPS}/by-watch"), &json!({"data": {"b": "2"}})).await;
-    let cells = "return [...document.querySelectorAll('.grid-row')].map((row) => row.children[1].textContent).join() === '2'";
+    let cells = "return [...document.querySelectorAll('.grid-row')].map((row) => row.children[2].textContent).join() === '2'";
     browser.shown("the new number of entries", cells).await;
     assert!(!browser.text().await.contains("other-labels"));
     admin.delete(&format!("{MAPS}/by-watch")).await;
@@ -98,7 +102,7 @@ async fn objects_appear_change_and_go_as_the_api_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watch_that_has_expired_is_begun_anew_with_a_list() {
+async fn an_expired_watch_starts_again_with_a_list() {
     let folder = tempfile::tempdir().unwrap();
     let tokens = folder.path().join("tokens.csv");
     std::fs::write(&tokens, "admin-token,admin,1,system:masters\n").unwrap();
@@ -112,7 +116,7 @@ async fn a_watch_that_has_expired_is_begun_anew_with_a_list() {
     browser.has("● Live").await;
     maps.create(&PostParams::default(), &named("before")).await.unwrap();
     browser.has("before").await;
-    // The watch ends with 410: what is written before the next one is only in a list.
+    // The watch ends with 410: writes before the next watch are only in a list.
     let expired = server.fault(Fault::expire_watch().resource("", "configmaps").times(1)).await.unwrap();
     until("the watch has expired", || async { expired.hits().await.unwrap() == 1 }).await;
     maps.create(&PostParams::default(), &named("after")).await.unwrap();
@@ -172,7 +176,7 @@ async fn ten_thousand_rows_scroll_without_freezing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_edit_is_tried_conflicts_name_their_owners_and_can_be_taken_over() {
+async fn an_edit_of_a_managed_field_is_explained_and_confirmed_once() {
     let portico = Portico::start().await;
     let admin = portico.admin();
     let note = "two lines:\n  - \"quoted\" # and more\n";
@@ -194,21 +198,25 @@ async fn an_edit_is_tried_conflicts_name_their_owners_and_can_be_taken_over() {
             json!(label)
         )
     };
-    // What is printed is what the server reads.
+    // The printed YAML means the same to the server.
+    browser.has("Fields of this object are managed by deployer").await;
     browser.run(&press("Dry run"), json!([])).await;
-    browser.has("Nothing would change.").await;
+    browser.has("No changes.").await;
     let edit = "const area = document.querySelector('.editor textarea');
         area.value = area.value.replace('blue', 'green'); area.dispatchEvent(new Event('input'));";
     browser.run(edit, json!([])).await;
-    browser.run(&press("Apply"), json!([])).await;
-    browser.has("Others own fields that you would change").await;
+    browser.click("#save").await;
+    browser.has("This field is managed by deployer").await;
     let page = browser.text().await;
-    assert!(page.contains(".data.color") && page.contains("deployer"), "{page}");
-    picture(&browser, "conflict").await;
+    for text in [".data.color", "portico-console becomes the manager", "-   color: blue", "+   color: green"]
+    {
+        assert!(page.contains(text), "{text:?} is not in {page}");
+    }
+    picture(&browser, "edit").await;
     let stored = admin.get(&format!("{MAPS}/settings")).await.json();
     assert_eq!(stored["data"]["color"], "blue");
     browser.click("#force").await;
-    browser.has("Applied: revision").await;
+    browser.has("Saved: revision").await;
     let stored = admin.get(&format!("{MAPS}/settings")).await.json();
     assert_eq!((&stored["data"]["color"], &stored["data"]["note"]), (&json!("green"), &json!(note)));
     let manager = stored["metadata"]["managedFields"]
@@ -239,13 +247,13 @@ async fn keys_move_open_filter_and_lead_to_every_page() {
     browser.has("cc").await;
     browser.press(&["j", "j", "k", "j"]).await;
     let selected =
-        "return document.querySelector('.grid-row[aria-selected=true]')?.firstChild.textContent === 'bb'";
+        "return document.querySelector('.grid-row[aria-selected=true]')?.children[1].textContent === 'bb'";
     browser.shown("the second row is chosen", selected).await;
     browser.press(&[key::ENTER]).await;
     browser.shown("its page", "return document.querySelector('h1')?.textContent === 'bb'").await;
     browser.press(&[key::ESCAPE]).await;
     browser.has("● Live").await;
-    browser.press(&["/", "c", "c"]).await;
+    browser.press(&["f", "c", "c"]).await;
     browser.has("1 of 3").await;
     browser.press(&[key::ESCAPE, "?"]).await;
     browser.has("Previous row").await;
@@ -256,7 +264,7 @@ async fn keys_move_open_filter_and_lead_to_every_page() {
         ("d", "Definitions"),
         ("a", "Access"),
         ("t", "Audit"),
-        ("h", "Overview"),
+        ("s", "Status"),
         ("o", "Objects"),
     ] {
         browser.press(&["g", letter]).await;
@@ -266,7 +274,7 @@ async fn keys_move_open_filter_and_lead_to_every_page() {
         let current = "return document.querySelector('#nav [aria-current=page]')?.textContent";
         assert_eq!(browser.run(current, json!([])).await, json!(title));
     }
-    // Every control is reached by Tab and has a name.
+    // Tab reaches every control, and every control has a name.
     let nameless = "return [...document.querySelectorAll('button, input, select, textarea, a')].filter((one) =>
         one.tabIndex < 0 || !(one.textContent.trim() || one.getAttribute('aria-label') || one.labels?.length)).map((one) => one.outerHTML)";
     assert_eq!(browser.run(nameless, json!([])).await, json!([]));
@@ -301,80 +309,7 @@ async fn dark_and_light_follow_the_system_until_one_is_chosen() {
     browser.quit().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_page_shows_what_it_is_for_without_a_complaint() {
-    let (launch, folder) = Launch::new().prepared();
-    std::fs::write(
-        folder.join("policy.yaml"),
-        "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n",
-    )
-    .unwrap();
-    let portico =
-        launch.args(&["--audit-policy-file", "policy.yaml", "--audit-log-path", "audit.log"]).start().await;
-    let admin = portico.admin();
-    let definition = include_str!("thing.yaml");
-    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let made = admin.request(Method::POST, definitions, "application/yaml", definition).await;
-    assert_eq!(made.status, 201, "{}", made.text());
-    let service = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": "v1.nowhere.example.com"},
-        "spec": {"group": "nowhere.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10,
-            "service": {"namespace": "default", "name": "nobody"}, "insecureSkipTLSVerify": true}});
-    assert_eq!(admin.post("/apis/apiregistration.k8s.io/v1/apiservices", &service).await.status, 201);
-    let Some(browser) = at(&portico, "overview").await else { return };
-    for (page, texts) in [
-        (
-            "overview",
-            &[
-                "Ready",
-                "in-process",
-                "Requests per second",
-                "objects",
-                "serving gRPC",
-                "up to date",
-                "Memory of",
-            ][..],
-        ),
-        ("apis", &["v1.nowhere.example.com", "default/nobody:443", "this server"][..]),
-        ("api/v1.nowhere.example.com", &["Fails at resolved", "default/nobody:443", "not verified"][..]),
-        ("definitions", &["things.example.com", "Established", "ConfigMap"][..]),
-        ("definition/things.example.com", &["Written to the store", "NamesAccepted", "size", "required"][..]),
-        ("schema/apps/v1/Deployment", &["Deployment", "spec", "status"][..]),
-        (
-            "access?verb=get&resource=secrets",
-            &["system:masters", "cluster-admin", "allowed", "selfsubjectaccessreviews"][..],
-        ),
-        ("access?verb=get&resource=secrets&user=alice", &["alice", "not allowed"][..]),
-        (
-            "audit?filter=apiservices",
-            &["ResponseComplete", "/apis/apiregistration.k8s.io/v1/apiservices"][..],
-        ),
-        ("object/core/v1/namespaces/-/default?tab=events", &["Events", "Last seen"][..]),
-        ("object/core/v1/namespaces/-/default?tab=tree", &["nothing owns it", "None."][..]),
-        ("object/core/v1/namespaces/-/default?tab=history", &["All of revision", "created"][..]),
-        ("past/core/v1/namespaces?at=0s", &["Namespace of a time"][..]),
-    ] {
-        browser.open(&address(&portico, page)).await;
-        for text in texts {
-            browser.has(text).await;
-        }
-        picture(&browser, page.split(['/', '?']).next().unwrap()).await;
-    }
-    browser.open(&address(&portico, "definition/things.example.com")).await;
-    browser
-        .shown("the definition", "return document.querySelector('textarea')?.value.includes('things')")
-        .await;
-    let edit = "const area = document.querySelector('textarea');
-        area.value = area.value.replace('type: integer', 'type: string'); area.dispatchEvent(new Event('input'));";
-    browser.run(edit, json!([])).await;
-    browser.click("#check").await;
-    browser.has("Breaks clients").await;
-    assert_eq!(complaints(&browser).await, Vec::<String>::new());
-    let origins: Vec<_> = browser.origins().await.into_iter().collect();
-    assert_eq!(origins, [format!("https://{}", portico.https())]);
-    browser.quit().await;
-}
-
-/// Keeps what the window shows as a picture of docs/guides/console.md, where `$PORTICO_SCREENSHOTS` names the folder for it.
+/// Writes a picture of the window for the documentation, if `$PORTICO_SCREENSHOTS` names a folder.
 pub(super) async fn picture(browser: &Browser, name: &str) {
     if let Some(folder) = std::env::var_os("PORTICO_SCREENSHOTS") {
         let file = std::path::Path::new(&folder).join(format!("{name}.png"));
@@ -391,23 +326,25 @@ async fn what_is_shown_and_written_back_is_what_it_was() {
         "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"terminationGracePeriodSeconds": seconds, "containers": [{"name": "c", "image": "i"}]}}});
     let (admin, path) = (portico.admin(), "/api/v1/namespaces/default/podtemplates");
     assert_eq!(admin.post(path, &template).await.status, 201);
-    let Some(browser) = at(&portico, "object/core/v1/podtemplates/default/exact").await else { return };
+    let Some(browser) = at(&portico, "object/core/v1/podtemplates/default/exact?tab=yaml").await else {
+        return;
+    };
     browser.has(&format!("terminationGracePeriodSeconds: {seconds}")).await;
     browser.has(r#"odd: "a\x85b""#).await;
     browser.click("#tab-edit").await;
     browser
         .shown("the editor", "return document.querySelector('.editor textarea')?.value.includes('old')")
         .await;
-    // Only the note has another owner: nothing else is taken for a change.
+    // Only the note has another manager: no other field counts as changed.
     let edit = "const area = document.querySelector('.editor textarea');
         area.value = area.value.replace('note: old', 'note: new'); area.dispatchEvent(new Event('input'));
-        [...document.querySelectorAll('#panel button')].find((one) => one.textContent === 'Apply').click()";
+        document.getElementById('save').click()";
     browser.run(edit, json!([])).await;
-    browser.has("Others own fields that you would change").await;
+    browser.has("This field is managed by").await;
     let page = browser.text().await;
     assert!(page.contains(".metadata.annotations.note") && !page.contains("Seconds\n"), "{page}");
     browser.click("#force").await;
-    browser.has("Applied: revision").await;
+    browser.has("Saved: revision").await;
     let stored = admin.get(&format!("{path}/exact")).await.json();
     assert_eq!(stored["template"]["spec"]["terminationGracePeriodSeconds"], seconds);
     assert_eq!(stored["metadata"]["annotations"], json!({"odd": "a\u{85}b", "note": "new"}));
@@ -424,7 +361,7 @@ async fn texts_of_objects_are_never_markup() {
     browser.has("<script>window.attacked=1</script>").await;
     let found = "return window.attacked === undefined && document.querySelectorAll('main img, main script').length === 0";
     assert_eq!(browser.run(found, json!([])).await, json!(true));
-    // And where a mistake would make it one, the browser refuses.
+    // The browser refuses text as markup, so that a mistake does no harm.
     let refused = "try { document.body.innerHTML = '<b>x</b>'; return false; } catch (error) { return error instanceof TypeError; }";
     assert_eq!(browser.run(refused, json!([])).await, json!(true));
     browser.quit().await;
@@ -438,7 +375,7 @@ async fn an_address_of_a_backend_is_shown_out_and_back() {
     let path = backend.path("/namespaces/default/flunders");
     until("the backend answers", || async { admin.get(&path).await.status == 200 }).await;
     let Some(browser) = at(&portico, &format!("api/{}", backend.name())).await else { return };
-    browser.has("As this facade sees it").await;
+    browser.has("As seen by this facade").await;
     backend.behave(Mood::Code(503));
     for _ in 0..2 {
         admin.get(&path).await;
@@ -447,16 +384,16 @@ async fn an_address_of_a_backend_is_shown_out_and_back() {
     backend.behave(Mood::Well);
     until("it answers again", || async { admin.get(&path).await.status == 200 }).await;
     browser.has("✓ returned").await;
-    // Ends of certificates are marked by words, too.
+    // Words mark the expiry of certificates.
     let marks = "const file = document.querySelector('link[href*=\"/certs.js\"]').href;
         return import(file).then(({ end }) => [-1, 1, 100.5].map((days) => end(new Date(Date.now() + days * 86400000)).textContent.slice(0, 7)).join())";
-    assert_eq!(browser.run(marks, json!([])).await, json!("✗ ended,✗ soon:,✓ 100d"));
+    assert_eq!(browser.run(marks, json!([])).await, json!("✗ expir,✗ soon:,✓ 100d"));
     assert_eq!(complaints(&browser).await, Vec::<String>::new());
     browser.quit().await;
 }
 
-/// How long the first paint of a page that nothing is kept of may take, in milliseconds: far beyond what it takes, even on a busy machine.
-const LONGEST_PAINT: f64 = 10_000.0;
+/// Limit for the fastest of several first paints with an empty cache, in milliseconds.
+const MAX_FIRST_PAINT: f64 = 300.0;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_paints_what_it_loads() {
@@ -479,6 +416,6 @@ async fn the_page_paints_what_it_loads() {
         "console: first contentful paint with nothing kept, median of five {:.0} ms, {paints:.0?}; {script:.1} KiB of script",
         paints[2]
     ));
-    assert!(paints[2] < LONGEST_PAINT && script > 1.0, "{paints:?}, {script}");
+    assert!(paints[0] < MAX_FIRST_PAINT && script > 1.0, "{paints:?}, {script}");
     browser.quit().await;
 }

@@ -1,4 +1,4 @@
-//! What the console shows that no other path has: samples, the tail of the audit log, methods of the control service.
+//! Data of the console that no other path serves: samples, the tail of the audit log, methods of the control service.
 
 use http::{Method, Request};
 use http_body_util::Full;
@@ -68,11 +68,14 @@ async fn streams_are_long_running_watches_without_an_objective() {
     };
     let mut samples = follow(&admin, "/console/data/last-hour?watch=true").await;
     let mut facades = watch_facades(&admin).await;
-    assert!(samples.next().await.is_some() && facades.next().await.is_some());
-    assert_eq!(value("apiserver_longrunning_requests").await, 2);
-    drop((samples, facades));
-    until("both have ended", async || value("apiserver_longrunning_requests").await == 0).await;
-    assert_eq!(value("apiserver_request_duration_seconds_count").await, 2);
+    let mut backends = follow(&admin, "/console/data/backends?watch=true").await;
+    assert!(
+        samples.next().await.is_some() && facades.next().await.is_some() && backends.next().await.is_some()
+    );
+    assert_eq!(value("apiserver_longrunning_requests").await, 3);
+    drop((samples, facades, backends));
+    until("all have ended", async || value("apiserver_longrunning_requests").await == 0).await;
+    assert_eq!(value("apiserver_request_duration_seconds_count").await, 3);
     assert_eq!(value("apiserver_request_sli_duration_seconds_count").await, 0);
 }
 
@@ -102,6 +105,26 @@ async fn the_audit_tail_shows_what_was_recorded_and_goes_on() {
             );
             break;
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_tail_keeps_requests_of_browsers_apart() {
+    let portico = recording().await;
+    let admin = portico.admin();
+    let request =
+        Request::get("/api/v1/namespaces/by-browser").header("user-agent", "Mozilla/5.0 (X11; Linux)");
+    admin.fetch(request.body(Full::default()).unwrap()).await.unwrap();
+    admin.get("/api/v1/namespaces/by-program").await;
+    for (query, own, other) in
+        [("", "by-program", "by-browser"), ("?browsers=true", "by-browser", "by-program")]
+    {
+        eventually("the event is in the tail", || async {
+            let all = admin.get(&format!("/console/data/audit{query}")).await.text();
+            assert!(!all.contains(other), "{all}");
+            if all.contains(own) { Ok(()) } else { Err(all) }
+        })
+        .await;
     }
 }
 
@@ -238,7 +261,7 @@ async fn facades_say_how_they_are_and_when_their_certificates_end() {
         (shown, failing) = (usages(&line), line["result"]["failing"].clone());
     }
     assert!(shown.contains(&"serving".to_owned()) && failing == json!([]), "{shown:?}, {failing}");
-    // A later client gets what was measured before.
+    // A later client gets the earlier samples.
     let mut later = watch_facades(&admin).await;
     later.next().await.unwrap();
     let first = later.next().await.unwrap();

@@ -1,4 +1,4 @@
-//! Histories of objects in the console, and what they come from: past states as JSON, for whoever has the verb `history`.
+//! Histories of objects in the console, and their source: past states as JSON, which need the verb `history`.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -273,7 +273,7 @@ async fn states_are_compared_restored_and_undeleted_by_keys_alone() {
     let (first, second) = blue_then_green(&portico).await;
     let Some(browser) = at(&portico, "object/core/v1/configmaps/default/settings").await else { return };
     browser.has("● Live").await;
-    browser.press(&["6"]).await;
+    browser.press(&["5"]).await;
     browser.has(&format!("From revision {first} to revision {second}")).await;
     let page = browser.text().await;
     for text in ["painter", "maker", "created", "updated", "-   color: blue", "+   color: green"] {
@@ -300,7 +300,7 @@ async fn states_are_compared_restored_and_undeleted_by_keys_alone() {
     // A page that begins after the deletion shows the same.
     browser.open("about:blank").await;
     browser.open(&address(&portico, "object/core/v1/configmaps/default/settings")).await;
-    browser.has("○ Not there").await;
+    browser.has("○ Not found").await;
     browser.has("✗ deleted").await;
     browser.run("document.getElementById('undelete').focus()", json!([])).await;
     browser.press(&[key::ENTER]).await;
@@ -332,7 +332,7 @@ async fn a_list_of_a_time_shows_what_became_of_its_objects() {
             "return [...document.querySelectorAll('.grid-row')].some((row) => row.children[1].textContent === '{name}' && row.lastChild.textContent.includes('{state}'))"
         )
     };
-    for (name, state) in [("stays", "as it was"), ("changes", "changed"), ("goes", "deleted")] {
+    for (name, state) in [("stays", "unchanged"), ("changes", "changed"), ("goes", "deleted")] {
         browser.shown(name, &row(name, state)).await;
     }
     picture(&browser, "past").await;

@@ -1,0 +1,151 @@
+//! The namespace that all pages share, the start page, search, and users without cluster-wide permissions.
+
+use portico_tests::browser::key;
+use portico_tests::{Browser, Portico};
+use serde_json::{Value, json};
+
+use super::browsing::{MAPS, address, at, complaints, log_in, map, picture};
+
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+
+/// Creates the namespace `team-a` with a ConfigMap, and lets alice read in it.
+async fn team(portico: &Portico) {
+    let admin = portico.admin();
+    let namespace = json!({"metadata": {"name": "team-a"}});
+    assert_eq!(admin.post("/api/v1/namespaces", &namespace).await.status, 201);
+    let made =
+        admin.post("/api/v1/namespaces/team-a/configmaps", &json!({"metadata": {"name": "of-team-a"}})).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let binding = json!({"metadata": {"name": "readers"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "User", "name": "alice", "apiGroup": "rbac.authorization.k8s.io"}]});
+    let bound = admin.post(&format!("{RBAC}/namespaces/team-a/rolebindings"), &binding).await;
+    assert_eq!(bound.status, 201, "{}", bound.text());
+}
+
+async fn value(browser: &Browser, script: &str) -> Value {
+    browser.run(script, json!([])).await
+}
+
+async fn type_text(browser: &Browser, text: &str) {
+    browser.shown("the palette", "return document.activeElement?.id === 'palette'").await;
+    browser.fill("#palette", text).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_chosen_namespace_stays_on_all_pages_and_after_a_reload() {
+    let portico = Portico::start().await;
+    team(&portico).await;
+    portico.admin().post(MAPS, &map("of-default", json!({}))).await;
+    let Some(browser) = at(&portico, "objects/core/v1/configmaps").await else { return };
+    browser.has("of-default").await;
+    browser.has("of-team-a").await;
+    browser.press(&["n"]).await;
+    browser.shown("the namespaces", "return document.querySelectorAll('.choices li').length > 3").await;
+    type_text(&browser, "team").await;
+    picture(&browser, "namespace").await;
+    browser.press(&[key::ENTER]).await;
+    browser.shown("other rows are gone", "return !document.body.innerText.includes('of-default')").await;
+    browser.has("of-team-a").await;
+    let hash = value(&browser, "return location.hash").await;
+    assert_eq!(hash, json!("#/objects/core/v1/configmaps?namespace=team-a"));
+    for page in ["access", "objects", "objects/core/v1/secrets"] {
+        browser.open(&address(&portico, page)).await;
+        browser
+            .shown(page, "return document.getElementById('namespace')?.textContent.includes('team-a')")
+            .await;
+    }
+    browser.run("location.reload()", json!([])).await;
+    browser.has("in team-a").await;
+    // An address with a namespace chooses it.
+    browser.open(&address(&portico, "objects/core/v1/configmaps?namespace=default")).await;
+    browser.has("of-default").await;
+    let chosen = value(&browser, "return document.querySelector('#namespace b').textContent").await;
+    assert_eq!(chosen, json!("default"));
+    browser.quit().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_of_one_namespace_chooses_it_and_sees_what_they_may() {
+    let portico = Portico::start().await;
+    team(&portico).await;
+    let Some(browser) = Browser::start().await else { return };
+    browser.open(&address(&portico, "")).await;
+    log_in(&browser, "alice-token").await;
+    browser.has("Choose a namespace").await;
+    assert_eq!(value(&browser, "return document.querySelectorAll('.failure').length").await, json!(0));
+    let pages = "return [...document.querySelectorAll('#nav a')].map((one) => one.textContent)";
+    assert_eq!(value(&browser, pages).await, json!(["Objects", "Access"]));
+    browser.fill("#choose-namespace", "team-a").await;
+    browser.press(&[key::ENTER]).await;
+    let counted = "return document.querySelector('[data-kind=configmaps]')?.textContent.endsWith('2')";
+    browser.shown("the number of ConfigMaps", counted).await;
+    assert_eq!(value(&browser, "return document.querySelector('[data-kind=secrets]')").await, Value::Null);
+    // The choice holds for lists, which hide actions without permission.
+    browser.open(&address(&portico, "objects/core/v1/configmaps")).await;
+    browser.has("of-team-a").await;
+    let actions = "return document.querySelectorAll('#new, .grid input').length";
+    assert_eq!(value(&browser, actions).await, json!(0));
+    browser.press(&["j", key::ENTER]).await;
+    browser.has("No dependents.").await;
+    let tabs = "return [...document.querySelectorAll('[role=tab]')].map((one) => one.textContent)";
+    assert_eq!(value(&browser, tabs).await, json!(["Summary", "YAML", "Field owners"]));
+    assert_eq!(value(&browser, "return document.querySelectorAll('.actions button').length").await, json!(0));
+    browser.quit().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_start_page_counts_at_once_and_remembers_favourites() {
+    let portico = Portico::start().await;
+    portico.admin().post(MAPS, &map("one-more", json!({}))).await;
+    let Some(browser) = at(&portico, "objects").await else { return };
+    let counted = "const rows = [...document.querySelectorAll('#kinds li')]; return rows.length > 50 && rows.every((row) => !row.textContent.endsWith('…'))";
+    browser.shown("all counts", counted).await;
+    let list = portico.admin().get("/api/v1/configmaps").await.json();
+    let number = list["items"].as_array().unwrap().len();
+    let shown =
+        value(&browser, "return document.querySelector('[data-kind=configmaps]').lastChild.textContent")
+            .await;
+    assert_eq!(shown, json!(number.to_string()));
+    browser.click("[data-kind='secrets'] .star").await;
+    browser.has("Favourites").await;
+    browser.run("location.reload()", json!([])).await;
+    let first = "return document.querySelector('#kinds section')?.innerText.replaceAll('\\n', ' ').startsWith('Favourites ★ Secret')";
+    browser.shown("the favourite", first).await;
+    browser.click("#used").await;
+    browser.shown("no kind without objects", "return document.querySelector('#kinds .empty') === null").await;
+    assert_eq!(complaints(&browser).await, Vec::<String>::new());
+    browser.quit().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn search_finds_kinds_by_short_name_and_objects_by_part_of_their_name() {
+    let portico = Portico::start().await;
+    team(&portico).await;
+    portico.admin().post(MAPS, &map("team-settings", json!({}))).await;
+    let Some(browser) = at(&portico, "objects").await else { return };
+    browser.press(&[":"]).await;
+    type_text(&browser, "cm").await;
+    browser
+        .shown("the kind", "return document.querySelector('.choices li')?.innerText.startsWith('ConfigMap')")
+        .await;
+    picture(&browser, "palette").await;
+    browser.press(&[key::ENTER]).await;
+    browser.has("of-team-a").await;
+    browser.press(&["/"]).await;
+    type_text(&browser, "team-").await;
+    browser.has("ConfigMap · default").await;
+    browser.has("ConfigMap · team-a").await;
+    picture(&browser, "search").await;
+    browser.press(&[key::ESCAPE]).await;
+    // With a namespace, only its objects are searched.
+    browser.open(&address(&portico, "objects/core/v1/configmaps?namespace=default")).await;
+    browser.has("team-settings").await;
+    browser.press(&["/"]).await;
+    type_text(&browser, "team-").await;
+    browser.has("ConfigMap · default").await;
+    assert!(!browser.text().await.contains("ConfigMap · team-a"));
+    browser.press(&[key::ENTER]).await;
+    browser.shown("the object", "return document.querySelector('h1')?.textContent === 'team-settings'").await;
+    browser.quit().await;
+}

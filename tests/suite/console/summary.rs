@@ -1,0 +1,118 @@
+//! The page of an object: its summary, its YAML, and values of Secrets.
+
+use portico_tests::Portico;
+use serde_json::json;
+
+use super::browsing::{MAPS, address, at, complaints, map, picture};
+
+const SECRETS: &str = "/api/v1/namespaces/default/secrets";
+/// `hunter2` in base64.
+const ENCODED: &str = "aHVudGVyMg==";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_summary_shows_conditions_labels_status_owners_and_dependents() {
+    let portico = Portico::start().await;
+    let admin = portico.admin();
+    let owner = admin.post(MAPS, &map("owner", json!({"color": "blue"}))).await.json();
+    let uid = &owner["metadata"]["uid"];
+    let mut child = map("child", json!({}));
+    child["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}]);
+    assert_eq!(admin.post(MAPS, &child).await.status, 201);
+    let event = json!({"metadata": {"name": "owner.1"}, "reason": "Painted", "message": "It is blue now.", "type": "Warning",
+        "involvedObject": {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "owner", "uid": uid}});
+    assert_eq!(admin.post("/api/v1/namespaces/default/events", &event).await.status, 201);
+    let Some(browser) = at(&portico, "object/core/v1/configmaps/default/owner").await else { return };
+    for text in ["app=shop", "color", "blue", "No owners.", "ConfigMap/child", "Painted", "It is blue now."] {
+        browser.has(text).await;
+    }
+    // Changes arrive by themselves.
+    admin.merge(&format!("{MAPS}/owner"), &json!({"data": {"color": "green"}})).await;
+    browser
+        .shown("the new value", "return document.getElementById('data').innerText.includes('green')")
+        .await;
+    browser.click(".tree a").await;
+    browser.has("ConfigMap/owner").await;
+    // A label leads to all objects that have it.
+    browser.click(".chip").await;
+    browser.shown("both objects", "return document.querySelectorAll('.grid-row').length === 2").await;
+    let service = "object/apiregistration.k8s.io/v1/apiservices/-/v1.apps";
+    browser.open(&address(&portico, service)).await;
+    browser.has("✓ True").await;
+    browser.has("Local APIServices are always available").await;
+    browser.open(&address(&portico, "object/core/v1/namespaces/-/default")).await;
+    browser.has("phase: Active").await;
+    assert_eq!(complaints(&browser).await, Vec::<String>::new());
+    browser.quit().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn yaml_is_highlighted_wrapped_copied_and_downloaded() {
+    let portico = Portico::start().await;
+    let data = json!({"long": "word ".repeat(100).trim_end(), "number": "1", "text": "a: b\n- c\n"});
+    portico.admin().post(MAPS, &map("settings", data)).await;
+    let Some(browser) = at(&portico, "object/core/v1/configmaps/default/settings?tab=yaml").await else {
+        return;
+    };
+    browser.has("kind: ConfigMap").await;
+    let spans = |class: &str| {
+        format!(
+            "return [...document.querySelectorAll('#panel .{class}')].map((one) => one.textContent.trim())"
+        )
+    };
+    let keys = browser.run(&spans("key-name"), json!([])).await;
+    assert_eq!(keys[0], "apiVersion");
+    // Lines of a block scalar are strings, whatever they look like.
+    assert!(!keys.as_array().unwrap().contains(&json!("a")), "{keys}");
+    let strings = browser.run(&spans("string"), json!([])).await;
+    assert!(strings.as_array().unwrap().contains(&json!("a: b")), "{strings}");
+    let is_wide =
+        "const pre = document.querySelector('#panel pre'); return pre.scrollWidth > pre.clientWidth";
+    assert_eq!(browser.run(is_wide, json!([])).await, json!(true));
+    browser.click("#wrap").await;
+    assert_eq!(browser.run(is_wide, json!([])).await, json!(false));
+    browser.run("location.reload()", json!([])).await;
+    browser.shown("lines wrap again", "return document.querySelector('#panel pre.wrap') !== null").await;
+    let intercept =
+        "window.copied = ''; navigator.clipboard.writeText = async (text) => { window.copied = text; };
+        HTMLAnchorElement.prototype.click = function () { window.downloaded = this.download; };";
+    browser.run(intercept, json!([])).await;
+    browser.click("#copy").await;
+    browser.has("Copied").await;
+    browser.click("#download").await;
+    let results = browser.run("return [window.copied.split('\\n')[0], window.downloaded]", json!([])).await;
+    assert_eq!(results, json!(["apiVersion: v1", "configmaps-settings.yaml"]));
+    browser.quit().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_of_a_secret_are_hidden_until_they_are_revealed() {
+    let portico = Portico::start().await;
+    let secret = json!({"metadata": {"name": "database"}, "stringData": {"password": "hunter2"}});
+    assert_eq!(portico.admin().post(SECRETS, &secret).await.status, 201);
+    let Some(browser) = at(&portico, "object/core/v1/secrets/default/database").await else { return };
+    let contains =
+        |text: &str| format!("return document.documentElement.outerHTML.includes({})", json!(text));
+    browser.has("7 bytes").await;
+    assert_eq!(browser.run(&contains("hunter2"), json!([])).await, json!(false));
+    picture(&browser, "secret").await;
+    browser.click("#reveal-password").await;
+    browser.has("hunter2").await;
+    browser.click("#reveal-password").await;
+    assert_eq!(browser.run(&contains("hunter2"), json!([])).await, json!(false));
+    browser.click("#tab-yaml").await;
+    browser.has("password: hidden").await;
+    browser.click("#tab-history").await;
+    browser.has("password: hidden").await;
+    browser.click("#tab-edit").await;
+    browser.has("Show values and edit").await;
+    assert_eq!(browser.run(&contains(ENCODED), json!([])).await, json!(false));
+    browser.click("#show-editor").await;
+    let edited = format!("return document.querySelector('.editor textarea')?.value.includes('{ENCODED}')");
+    browser.shown("the value", &edited).await;
+    browser.click("#tab-yaml").await;
+    browser.has(ENCODED).await;
+    browser.click("#show-values").await;
+    browser.has("password: hidden").await;
+    browser.quit().await;
+}
