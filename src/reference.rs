@@ -78,16 +78,15 @@ struct ValueFacts {
     help: Option<String>,
 }
 
-/// Prints the facts.
+/// Prints the facts about the command tree and the server.
 pub(crate) fn main() -> ExitCode {
-    match serde_json::to_string_pretty(&facts()) {
+    match serde_json::to_string_pretty(&facts(command_tree::portico())) {
         Ok(text) => print_text(&text),
         Err(error) => fail_with(&error.to_string(), 1),
     }
 }
 
-fn facts() -> Facts {
-    let mut root = command_tree::portico();
+fn facts(mut root: Command) -> Facts {
     root.build();
     let foreign = FOREIGN_FLAGS.iter().map(|flag| ForeignFlagFacts {
         name: flag.name,

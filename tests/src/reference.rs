@@ -35,7 +35,6 @@ fn pages() -> Vec<Page> {
     pages.extend([
         admission_plugins::page(&facts),
         annotations::page(),
-        cli::page(&facts),
         config_file::page(&facts),
         controllers::page(&facts),
         exit_codes::page(&sources),
@@ -44,6 +43,7 @@ fn pages() -> Vec<Page> {
         limits::page(&sources),
         metrics::page(&sources),
     ]);
+    pages.extend(cli::pages(&facts));
     pages
 }
 
