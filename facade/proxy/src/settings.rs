@@ -44,7 +44,7 @@ impl Default for Kubelets {
     }
 }
 
-/// The proxy's limits. The defaults are those of the `--backend-*` flags.
+/// Limits of the proxy; docs/reference/limits.md lists the defaults of those that are no flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Idle HTTP/1.1 connections to one backend.

@@ -27,9 +27,21 @@ const KEPT: usize = 200;
 /// Limit (Webhooks): the call fails.
 const WAITING: usize = 16;
 
+/// Consecutive dial failures that open the circuit of an address of a webhook.
+///
+/// Limit (Webhooks): calls fail immediately with the last failure.
+const CIRCUIT_FAILURES: u32 = 3;
+/// Time between two dials of an address with an open circuit, initially.
+///
+/// Limit (Webhooks): one call probes the address; the time doubles with each failure.
+const CIRCUIT_OPEN: Duration = Duration::from_millis(250);
+/// Maximum time between two dials of an address with an open circuit.
+///
+/// Limit (Webhooks): one call probes the address.
+const CIRCUIT_OPEN_MAX: Duration = Duration::from_secs(2);
+
 /// As for backends.
-const CIRCUIT: Limits =
-    Limits { failures: 3, open: Duration::from_millis(250), open_max: Duration::from_secs(2) };
+const CIRCUIT: Limits = Limits { failures: CIRCUIT_FAILURES, open: CIRCUIT_OPEN, open_max: CIRCUIT_OPEN_MAX };
 
 /// The circuit of one address: how dials of it end.
 pub(super) type DialCircuit = Circuit<String>;
