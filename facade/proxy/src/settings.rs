@@ -48,8 +48,6 @@ impl Default for Kubelets {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Idle HTTP/1.1 connections to one backend.
-    ///
-    /// Limit (Backends): an old one is closed.
     pub max_idle_per_target: usize,
     /// Idle time of a connection to a backend.
     ///
@@ -90,24 +88,16 @@ pub struct Limits {
     /// Bytes a second that a connection to a node, pod or Service carries each way, once it has changed its protocol.
     pub connection_bytes_per_second: Option<NonZeroU32>,
     /// Size of a WebSocket message that is translated for a kubelet.
-    ///
-    /// Limit (Kubelets and remote commands, bytes): the connection is closed.
     pub web_socket_message_bytes: usize,
     /// Idle time of a WebSocket that is translated for a kubelet.
-    ///
-    /// Limit (Kubelets and remote commands): the connection is closed.
     pub web_socket_idle_timeout: Duration,
     /// Time for a kubelet to accept the streams of a command.
     ///
     /// Limit (Kubelets and remote commands): the command fails.
     pub stream_creation_timeout: Duration,
     /// Copies of requests in flight to one mirror.
-    ///
-    /// Limit (Backends): further copies are dropped.
     pub max_mirrored_requests: u32,
     /// Time for a mirror to answer a copy.
-    ///
-    /// Limit (Backends): the copy is aborted.
     pub mirror_timeout: Duration,
     /// Bytes of the response of a mirror that are read.
     ///

@@ -39,8 +39,6 @@ pub struct Settings {
     /// from the database before it looks again.
     pub cache_rest: Duration,
     /// Requests that wait for the writer.
-    ///
-    /// Limit (Storage and watches): callers wait for a place.
     pub write_queue: usize,
     /// Operations that one sync makes durable.
     ///
@@ -55,12 +53,8 @@ pub struct Settings {
     /// Limit (Storage and watches, bytes): older events are read from history.
     pub ring_bytes: usize,
     /// Events that wait for one watch of the store.
-    ///
-    /// Limit (Storage and watches): the watch ends and the client resumes.
     pub subscription_events: usize,
     /// Bytes of events that wait for one watch of the store.
-    ///
-    /// Limit (Storage and watches, bytes): the watch ends and the client resumes.
     pub subscription_bytes: usize,
     /// How many connections load resources and serve exact reads and history. For watches that resume all but one of them read
     /// at a time, or the only one: however many resume, other reads have their turn.

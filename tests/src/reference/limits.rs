@@ -41,7 +41,7 @@ pub(super) fn page(sources: &[Source]) -> Page {
     let limits: Vec<Limit> = sources.iter().flat_map(|source| limits(source, sources)).collect();
     let mut text = String::from(
         "# Limits\n\nEvery queue, buffer, size, depth and time has a limit. The limits on this page are fixed; the others are \
-         [flags](flags.md).\n\n",
+         [flags](flags.md). A number such as 413 under \"When reached\" is the HTTP status of the response.\n\n",
     );
     for area in AREAS {
         let rows = limits.iter().filter(|limit| limit.area == area);

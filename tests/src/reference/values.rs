@@ -119,8 +119,7 @@ fn duration(time: Duration) -> String {
     let micros = time.as_micros();
     let units =
         [("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000)];
-    let unit = units.into_iter().find(|(_, size)| micros > *size && micros % size == 0);
-    match unit.or_else(|| units.into_iter().find(|(_, size)| micros == *size)) {
+    match units.into_iter().find(|(_, size)| micros >= *size && micros % size == 0) {
         Some((unit, size)) => format!("{} {unit}", micros / size),
         None => format!("{micros} µs"),
     }
@@ -168,6 +167,7 @@ mod tests {
             ("0.5", "", "0.5"),
             ("300", "s", "5 min"),
             ("Duration::from_secs(90)", "", "90 s"),
+            ("Duration::from_secs(1)", "", "1 s"),
             ("Duration::from_secs(4 * 3600)", "", "4 h"),
             ("Duration::from_millis(1_500)", "", "1500 ms"),
             ("std::time::Duration::from_micros(100)", "", "100 µs"),

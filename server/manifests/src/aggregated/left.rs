@@ -14,7 +14,7 @@ use crate::identity::{self, LABEL, MADE};
 use crate::prune;
 use crate::requests::{Refusal, refusal};
 
-/// Objects in such a page.
+/// Objects in a page of a resource on another API server that is searched for objects to delete.
 ///
 /// Limit (Manifests): the next page is read.
 const PAGE: usize = 500;
