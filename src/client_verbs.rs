@@ -1,7 +1,6 @@
-//! `portico` as a client of a control service: what is served, what may be reached and why not, for people and for scripts.
+//! Commands of a client: they ask a control service, or a facade, what it serves, and change objects there.
 
 mod apply;
-mod completion;
 mod explain;
 mod facade;
 mod failure;
@@ -19,99 +18,56 @@ mod table;
 mod tree;
 mod watch;
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::Subcommand;
 
-use crate::control_service::parse;
-use crate::ending::fail_with;
-use completion::{Completion, Man};
-use outcome::Ending;
-
-/// The verbs that are ours.
-pub(crate) const VERBS: [&str; 13] = [
-    "get",
-    "apply",
-    "explain",
-    "route",
-    "routes",
-    "watch",
-    "tree",
-    "history",
-    "diff",
-    "rollback",
-    "undelete",
-    "completion",
-    "man",
-];
-
-/// What was asked about is not as it should be.
-const NOT_SO: u8 = 1;
-/// It could not be done.
-const FAILED: u8 = 2;
-
-/// Verbs of the client.
-#[derive(Debug, Parser)]
-#[command(name = "portico", about, disable_version_flag = true)]
-struct Cli {
-    #[command(subcommand)]
-    verb: Verb,
-}
+use crate::exit::{fail_with, fail_with_hint};
+use crate::exit_codes;
+use outcome::Outcome;
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+pub(crate) enum Verb {
     Get(get::Get),
-    Apply(apply::Apply),
     Explain(explain::Explain),
-    Route(route::Route),
     Routes(routes::Routes),
+    Route(route::Route),
     Watch(watch::Watch),
     Tree(tree::Tree),
     History(history::History),
     Diff(history::Diff),
+    Apply(apply::Apply),
     Rollback(history::Rollback),
     Undelete(history::Undelete),
-    Completion(Completion),
-    Man(Man),
 }
 
-/// The verbs as commands, for help, completions and manual pages.
-pub(crate) fn commands() -> Vec<clap::Command> {
-    Cli::command().get_subcommands().cloned().collect()
-}
-
-/// Runs the verb in these arguments, of which the first is `portico`. The whole command line is `portico`.
-pub(crate) fn main(arguments: impl Iterator<Item = OsString>, portico: clap::Command) -> ExitCode {
-    let cli: Cli = match parse(arguments, FAILED) {
-        Ok(cli) => cli,
-        Err(ending) => return ending,
-    };
+/// Runs a command.
+pub(crate) fn run(verb: &Verb) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return fail_with(&error.to_string(), FAILED),
+        Err(error) => return fail_with(&error.to_string(), exit_codes::NOT_EXAMINED),
     };
     let (name, done) = runtime.block_on(async {
-        match cli.verb {
-            Verb::Get(verb) => ("get", get::run(&verb).await),
-            Verb::Apply(verb) => ("apply", apply::run(&verb).await),
-            Verb::Explain(verb) => ("explain", explain::run(&verb).await),
-            Verb::Route(verb) => ("route", route::run(&verb).await),
-            Verb::Routes(verb) => ("routes", routes::run(&verb).await),
-            Verb::Watch(verb) => ("watch", watch::run(&verb).await),
-            Verb::Tree(verb) => ("tree", tree::run(&verb).await),
-            Verb::History(verb) => ("history", history::run(&verb).await),
-            Verb::Diff(verb) => ("diff", history::diff(&verb).await),
-            Verb::Rollback(verb) => ("rollback", history::rollback(&verb).await),
-            Verb::Undelete(verb) => ("undelete", history::undelete(&verb).await),
-            Verb::Completion(verb) => ("completion", verb.print(portico)),
-            Verb::Man(verb) => ("man", verb.print(portico)),
+        match verb {
+            Verb::Get(verb) => ("get", get::run(verb).await),
+            Verb::Explain(verb) => ("explain", explain::run(verb).await),
+            Verb::Routes(verb) => ("routes", routes::run(verb).await),
+            Verb::Route(verb) => ("route", route::run(verb).await),
+            Verb::Watch(verb) => ("watch", watch::run(verb).await),
+            Verb::Tree(verb) => ("tree", tree::run(verb).await),
+            Verb::History(verb) => ("history", history::run(verb).await),
+            Verb::Diff(verb) => ("diff", history::diff(verb).await),
+            Verb::Apply(verb) => ("apply", apply::run(verb).await),
+            Verb::Rollback(verb) => ("rollback", history::rollback(verb).await),
+            Verb::Undelete(verb) => ("undelete", history::undelete(verb).await),
         }
     });
     match done {
-        Ok(Ending::Well) => ExitCode::SUCCESS,
-        Ok(Ending::NotSo) => ExitCode::from(NOT_SO),
-        Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
-        Err(failure) => fail_with(&format!("{name}: {failure}"), FAILED),
+        Ok(Outcome::Positive) => ExitCode::from(exit_codes::SUCCESS),
+        Ok(Outcome::Negative) => ExitCode::from(exit_codes::FOUND),
+        Err(failure) if failure.is_closed_pipe() => ExitCode::from(exit_codes::SUCCESS),
+        Err(failure) => {
+            fail_with_hint(&format!("{name}: {failure}"), failure.hint(), exit_codes::NOT_EXAMINED)
+        }
     }
 }

@@ -1,35 +1,33 @@
-//! What client verbs share: how their command line is read, and where their control service is.
+//! The control service that a client command calls.
 
 use std::cell::OnceCell;
-use std::ffi::OsString;
-use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser;
-use clap::error::{ContextKind, ContextValue};
-use portico_kit::url_password::without_secrets;
-use portico_proto::client::{Client, ConnectError, Kubeconfig, KubeconfigError};
+use portico_proto::client::{Client, ConnectError, Connection, Kubeconfig, KubeconfigError};
 use tonic::{Code, Status};
 
 use crate::kubeconfig_flag::KubeconfigFlag;
 
-/// The context of kubeconfigs that the control service writes.
-const CONTROL: &str = "control";
+/// Context of the control service in the kubeconfigs that it writes.
+pub(crate) const CONTROL_CONTEXT: &str = "control";
 
-/// Where the control service is.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Server")]
 pub(crate) struct ControlService {
     #[command(flatten)]
     kubeconfig: KubeconfigFlag,
-    /// Its context; control, if none is named.
+    /// Context of the kubeconfig [default: control]
     #[arg(long)]
     context: Option<String>,
-    /// Read once: it may be a pipe.
+    /// Address to connect to instead of the one in the kubeconfig
+    #[arg(long, value_name = "HOST:PORT")]
+    server: Option<String>,
+    /// The kubeconfig once it was read: it may be a pipe.
     #[arg(skip)]
     read: OnceCell<Kubeconfig>,
 }
 
-/// Why there is no client of the control service.
+/// Why there is no client for the control service.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoClient {
     #[error(transparent)]
@@ -38,18 +36,36 @@ pub(crate) enum NoClient {
     Connect(#[from] ConnectError),
 }
 
+impl NoClient {
+    /// Hint for a server that does not answer.
+    pub(crate) const OTHER_SERVER: &str =
+        "start it (`portico`), or name another one with --kubeconfig, --data-dir or --server";
+
+    /// What the user can do about it, if known.
+    pub(crate) fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Kubeconfig(_) => Some(
+                "a running server writes admin.kubeconfig into its data folder: name it with --kubeconfig FILE or --data-dir DIR",
+            ),
+            Self::Connect(_) => None,
+        }
+    }
+}
+
 impl ControlService {
-    /// A client, whose calls may take so long.
+    /// Returns a client whose calls have this deadline.
     ///
     /// # Errors
     /// [`NoClient`].
     pub(crate) fn client(&self, deadline: Duration) -> Result<Client, NoClient> {
-        let connection = self.file()?.connection(Some(self.context.as_deref().unwrap_or(CONTROL)))?;
+        let context = self.context.as_deref().unwrap_or(CONTROL_CONTEXT);
+        let connection = self.file()?.connection(Some(context))?;
+        let connection = at_address(connection, self.server.as_deref());
         Ok(Client::connect(&connection.with_deadline(deadline))?)
     }
 
-    /// The namespace that the context names. Where none is asked for it is that of `control`, or of the current context of the same
-    /// user: that is the facade's, where `kubectl config set-context --current` writes it.
+    /// Returns the namespace of the context. Without `--context` it is the namespace of `control`, or else of the current context of the
+    /// same user: the facade's, where `kubectl config set-context --current` writes it.
     ///
     /// # Errors
     /// [`NoClient::Kubeconfig`].
@@ -57,7 +73,9 @@ impl ControlService {
         let file = self.file()?;
         Ok(match &self.context {
             Some(context) => file.namespace(context),
-            None => file.namespace(CONTROL).or_else(|| file.current_namespace_beside(CONTROL)),
+            None => {
+                file.namespace(CONTROL_CONTEXT).or_else(|| file.current_namespace_beside(CONTROL_CONTEXT))
+            }
         })
     }
 
@@ -70,33 +88,26 @@ impl ControlService {
     }
 }
 
-/// Why a call was refused. A control service of an earlier release than this program has no words for what it does not know; what
-/// it knows and does not allow comes with details.
-pub(crate) fn refusal(status: &Status) -> String {
+/// The connection with the address of `--server`, if given.
+pub(crate) fn at_address(mut connection: Connection, server: Option<&str>) -> Connection {
+    if let Some(server) = server {
+        let has_scheme = server.contains("://");
+        connection.server = if has_scheme { server.to_owned() } else { format!("https://{server}") };
+    }
+    connection
+}
+
+/// True if no server answered the call.
+pub(crate) fn is_unreachable(status: &Status) -> bool {
+    status.code() == Code::Unavailable && status.details().is_empty()
+}
+
+/// Describes why a call failed. A control service of an earlier release does not implement new calls; one that implements a call and
+/// refuses it sends details.
+pub(crate) fn describe(status: &Status) -> String {
     if status.code() == Code::Unimplemented && status.details().is_empty() {
-        return "it does not know this call: it is of an earlier release than this portico".to_owned();
+        return "the control service is of an earlier release than this portico and does not know this call"
+            .to_owned();
     }
     status.message().to_owned()
-}
-
-/// Reads a command line.
-///
-/// # Errors
-/// How the command ends: well where help was asked for, which is printed, else with this code.
-pub(crate) fn parse<C: Parser>(
-    arguments: impl Iterator<Item = OsString>,
-    unreadable: u8,
-) -> Result<C, ExitCode> {
-    C::try_parse_from(arguments).map_err(|error| unparsed(error, unreadable))
-}
-
-/// Says why arguments were not taken; how the process ends.
-pub(crate) fn unparsed(mut error: clap::Error, unreadable: u8) -> ExitCode {
-    if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) {
-        let shown = without_secrets(value);
-        error.insert(ContextKind::InvalidValue, ContextValue::String(shown));
-    }
-    // Nowhere is left to say that nothing can be said.
-    let _ = error.print();
-    ExitCode::from(if error.use_stderr() { unreadable } else { 0 })
 }

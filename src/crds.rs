@@ -1,4 +1,4 @@
-//! `portico crds check`: what definitions would do if they were applied. Asks the control service; writes nothing.
+//! `portico crds check`: reports the effects of CustomResourceDefinitions before they are applied. Writes nothing.
 
 mod failure;
 mod print;
@@ -7,42 +7,35 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Subcommand, ValueEnum};
 use portico_proto::apiextensions::finding::Kind;
 use portico_proto::apiextensions::{CheckRequest, CheckResponse};
 
-use crate::control_service::{ControlService, parse, refusal};
+use crate::control_service::ControlService;
 use crate::documents::{self, Document};
+use crate::exit::fail_with_hint;
+use crate::exit_codes;
 use failure::Failure;
 
-/// How long the control service may take for one definition: it checks all stored objects.
+/// Deadline of the check of one definition, which reads all stored objects.
 const DEADLINE: Duration = Duration::from_secs(300);
-/// Something was found that breaks.
-const FOUND: u8 = 1;
-/// It could not be looked at.
-const FAILED: u8 = 2;
-
-/// Client verbs about CustomResourceDefinitions.
-#[derive(Debug, Parser)]
-#[command(name = "portico crds", bin_name = "portico crds", about, disable_version_flag = true)]
-pub(crate) struct Cli {
-    #[command(subcommand)]
-    verb: Verb,
-}
 
 #[derive(Debug, Subcommand)]
-enum Verb {
-    /// Report what definitions would do if they were applied: refusals, what they break for clients, which stored objects
-    /// would be invalid or lose fields. Nothing is written. Exit code 0: nothing breaks; 1: something does; 2: not checked.
+pub(crate) enum Verb {
+    /// Report what CustomResourceDefinitions would break: clients, and stored objects that become invalid or lose fields
+    ///
+    /// The definitions are not applied.
+    ///
+    /// Exit codes: 0 nothing breaks; 1 something does; 2 not checked.
     Check(Check),
 }
 
 #[derive(Debug, clap::Args)]
-struct Check {
-    /// Files of definitions, YAML (several documents each) or JSON; - reads what is piped in. Other kinds are passed over.
+pub(crate) struct Check {
+    /// Files of definitions, YAML or JSON; - reads standard input. Objects of other kinds are skipped
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// How findings are printed.
+    /// Output format
     #[arg(long, short, value_enum, default_value_t = Output::Text)]
     output: Output,
     #[command(flatten)]
@@ -55,34 +48,33 @@ enum Output {
     Json,
 }
 
-/// Runs the verb in these arguments, of which the first are `portico crds`.
-pub(crate) fn main(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
-    let cli: Cli = match parse(arguments, FAILED) {
-        Ok(cli) => cli,
-        Err(ending) => return ending,
-    };
-    let Verb::Check(check) = cli.verb;
+/// Runs the command.
+pub(crate) fn run(verb: &Verb) -> ExitCode {
+    let Verb::Check(verb) = verb;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let outcome = runtime.map_err(Failure::from).and_then(|runtime| runtime.block_on(run(&check)));
-    match outcome {
-        Ok(all) if all.iter().any(breaks) => ExitCode::from(FOUND),
-        Ok(_) => ExitCode::SUCCESS,
-        Err(failure) => crate::ending::fail_with(&format!("crds check: {failure}"), FAILED),
+    let checked = runtime.map_err(Failure::from).and_then(|runtime| runtime.block_on(check(verb)));
+    match checked {
+        Ok(all) if all.iter().any(breaks) => ExitCode::from(exit_codes::FOUND),
+        Ok(_) => ExitCode::from(exit_codes::SUCCESS),
+        Err(failure) => {
+            fail_with_hint(&format!("crds check: {failure}"), failure.hint(), exit_codes::NOT_EXAMINED)
+        }
     }
 }
 
-async fn run(check: &Check) -> Result<Vec<CheckResponse>, Failure> {
+async fn check(check: &Check) -> Result<Vec<CheckResponse>, Failure> {
     let mut definitions = documents::objects(&check.files)?;
     definitions.retain(|document| document.head.kind == "CustomResourceDefinition");
     if definitions.is_empty() {
-        return Err("there is no CustomResourceDefinition in what was given".into());
+        return Err(Failure::NoDefinition);
     }
     let client = check.control.client(DEADLINE)?;
     let mut all = Vec::new();
     for Document { from, manifest, media_type, .. } in definitions {
         let request = CheckRequest { definition: manifest, media_type: media_type.to_owned() };
         let answer = client.definitions().check(request).await;
-        let checked = answer.map_err(|status| format!("{from}: {}", refusal(&status)))?.into_inner();
+        let refused = |status| Failure::Refused { from, status: Box::new(status) };
+        let checked = answer.map_err(refused)?.into_inner();
         if check.output == Output::Text {
             print::text(&checked)?;
         }
@@ -94,7 +86,7 @@ async fn run(check: &Check) -> Result<Vec<CheckResponse>, Failure> {
     Ok(all)
 }
 
-/// Whether anything but warnings was found.
+/// True if there are findings other than warnings.
 fn breaks(checked: &CheckResponse) -> bool {
     checked.findings.iter().any(|finding| finding.kind() != Kind::Warning)
 }

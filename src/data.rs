@@ -1,102 +1,73 @@
-//! `portico backup`, `restore`, `migrate` and `doctor`: what is stored, copied, moved and looked after.
+//! `portico backup`, `restore`, `migrate` and `doctor`: copies, moves and examines stored data.
 
 mod backup;
 mod doctor;
 mod failure;
+mod location;
 mod migrate;
-mod place;
 mod remote;
 mod restore;
 mod serving;
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::Subcommand;
 
-use crate::control_service::unparsed;
-use crate::ending::fail_with;
+use crate::exit::{fail_with, fail_with_hint, print_text};
+use crate::exit_codes;
 use failure::Failure;
 
-/// The verbs that are ours.
-pub(crate) const VERBS: [&str; 4] = ["backup", "restore", "migrate", "doctor"];
-
-/// It did not work; nothing was changed.
-const FAILED: u8 = 1;
-/// The command line cannot be read.
-const USAGE: u8 = 2;
-
-/// Verbs about what is stored.
-#[derive(Debug, Parser)]
-#[command(name = "portico", about, disable_version_flag = true)]
-pub(crate) struct Cli {
-    #[command(subcommand)]
-    verb: Verb,
-}
-
 #[derive(Debug, Subcommand)]
-enum Verb {
-    /// Write the state of one revision into a new file, while it is served or not
+pub(crate) enum Verb {
+    /// Write all objects into a backup file, served or not
     ///
-    /// Secrets are in it as in the database: sealed where
-    /// they are encrypted at rest. Exit code 0: made, or whole; 1: not.
+    /// The file has the state of one revision. It can be restored into any database. It contains values as the database stores them: encrypted ones stay encrypted. An
+    /// interrupted backup continues when you repeat the command.
+    ///
+    /// Exit codes: 0 written, or the checked file is complete; 1 not; 2 the command line is invalid.
     Backup(backup::Backup),
-    /// Take a backup into service in the place of a database that is not served
+    /// Restore a backup into a database that is not served
     ///
-    /// A new epoch begins: watches and continue tokens of before end with 410. A SQLite file that was there is kept beside it. Exit code 0:
-    /// restored; 1: not, and nothing was replaced.
+    /// The restored data begins a new epoch: clients that use watches and continue tokens from before get 410 and list again. A replaced
+    /// SQLite file is kept under another name.
+    ///
+    /// Exit codes: 0 restored; 1 not, and nothing was replaced; 2 the command line is invalid.
     Restore(restore::Restore),
-    /// Move a store to another database while it is served
+    /// Move all data to another database while it is served
     ///
-    /// Revisions, uids and the store's identity stay, watches go on; into an etcd, and out of some, a new epoch begins. At the end the old database takes no writes any more. Exit code 0: moved; 1: not,
-    /// and everything is as it was (an etcd that was moved into is marked as not whole).
+    /// Revisions, UIDs and the identity of the store do not change and watches continue; a move into etcd, and out of some, begins a new
+    /// epoch. At the end the old database refuses writes.
+    ///
+    /// Exit codes: 0 moved; 1 not, and nothing has changed, except that an etcd target is marked as incomplete; 2 the command line is
+    /// invalid.
     Migrate(migrate::Migrate),
-    /// Examine the database of a data folder, served or not
+    /// Examine the SQLite database of a data folder
     ///
-    /// What SQLite says of the file, objects that cannot be read, indexes and counters. Exit code 0: sound; 1: something is wrong; 2: not examined.
+    /// The database may be served. Runs the integrity check of SQLite and reports unreadable objects and wrong indexes and counters.
+    ///
+    /// Exit codes: 0 sound; 1 something is wrong; 2 not examined.
     Doctor(doctor::Doctor),
 }
 
-/// Runs the verb in these arguments, of which the first is `portico`.
-pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let cli = match with_places(arguments) {
-        Ok(cli) => cli,
-        Err(ending) => return ending,
-    };
+/// Runs a command.
+pub(crate) fn run(verb: &Verb) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return fail_with(&error.to_string(), USAGE),
+        Err(error) => return fail_with(&error.to_string(), exit_codes::FAILED),
     };
     runtime.block_on(async {
-        match cli.verb {
-            Verb::Backup(verb) => report("backup", backup::run(&verb).await),
-            Verb::Restore(verb) => report("restore", restore::run(&verb).await),
-            Verb::Migrate(verb) => report("migrate", migrate::run(&verb).await),
-            Verb::Doctor(verb) => doctor::run(&verb).await,
+        match verb {
+            Verb::Backup(verb) => report("backup", backup::run(verb).await),
+            Verb::Restore(verb) => report("restore", restore::run(verb).await),
+            Verb::Migrate(verb) => report("migrate", migrate::run(verb).await),
+            Verb::Doctor(verb) => doctor::run(verb).await,
         }
     })
 }
 
-/// The command line; it names one place at most where one is meant.
-fn with_places(arguments: impl Iterator<Item = OsString>) -> Result<Cli, ExitCode> {
-    let parsed = Cli::command().try_get_matches_from(arguments).and_then(|matches| {
-        let mut cli = Cli::from_arg_matches(&matches)?;
-        if let Some((_, matches)) = matches.subcommand() {
-            match &mut cli.verb {
-                Verb::Backup(verb) => verb.from.place.settle(matches)?,
-                Verb::Restore(verb) => verb.to.settle(matches)?,
-                Verb::Doctor(verb) => verb.check(matches)?,
-                Verb::Migrate(_) => {}
-            }
-        }
-        Ok(cli)
-    });
-    parsed.map_err(|error| unparsed(error, USAGE))
-}
-
 fn report(verb: &str, done: Result<String, Failure>) -> ExitCode {
     match done {
-        Ok(text) => crate::ending::print_text(&text),
-        Err(error) => fail_with(&format!("{verb}: {error}"), FAILED),
+        Ok(text) => print_text(&text),
+        Err(error) => fail_with_hint(&format!("{verb}: {error}"), error.hint(), error.exit_code()),
     }
 }

@@ -1,4 +1,4 @@
-//! Manifests in files: documents of YAML, or JSON.
+//! Manifests in files: YAML documents, or JSON.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -8,19 +8,19 @@ use portico_machinery::Object;
 use portico_server::list_items;
 use serde::Deserialize;
 
-/// One object as it was written.
+/// A manifest.
 #[derive(Debug)]
 pub(crate) struct Document {
-    /// File and place in it, for messages.
+    /// File and number of the document, for messages.
     pub(crate) from: String,
-    /// The text.
+    /// Text of the manifest.
     pub(crate) manifest: Vec<u8>,
     pub(crate) media_type: &'static str,
-    /// What it says that it is.
+    /// Kind and name.
     pub(crate) head: Head,
 }
 
-/// What every object says of itself.
+/// Kind and name of a manifest.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Head {
@@ -29,7 +29,7 @@ pub(crate) struct Head {
     pub(crate) metadata: Metadata,
 }
 
-/// Where an object is.
+/// Name and namespace of a manifest.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Metadata {
@@ -37,7 +37,7 @@ pub(crate) struct Metadata {
     pub(crate) namespace: String,
 }
 
-/// Why files cannot be read; one line for people.
+/// Why files cannot be read, in one line.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unreadable {
     #[error("{file}: {}", error_text(.source))]
@@ -46,7 +46,7 @@ pub(crate) enum Unreadable {
     Document { from: String, reason: String },
 }
 
-/// All objects of these files, in their order: documents, and the items of lists in the place of these; `-` is what is piped in.
+/// Reads all objects of these files in their order, with lists replaced by their items; `-` is standard input.
 pub(crate) fn objects(files: &[PathBuf]) -> Result<Vec<Document>, Unreadable> {
     let mut objects = Vec::new();
     for document in read(files)? {
@@ -73,7 +73,7 @@ fn item_of(list: &Document, at: usize, item: Option<Object>) -> Result<Document,
     Ok(Document { from, manifest, media_type: "application/json", head })
 }
 
-/// All documents of these files, in their order, as they stand there; `-` is what is piped in.
+/// Reads all documents of these files in their order; `-` is standard input.
 pub(crate) fn read(files: &[PathBuf]) -> Result<Vec<Document>, Unreadable> {
     let mut found = Vec::new();
     for file in files {
@@ -81,10 +81,10 @@ pub(crate) fn read(files: &[PathBuf]) -> Result<Vec<Document>, Unreadable> {
         let text = text(file).map_err(|source| Unreadable::File { file: named.clone(), source })?;
         for (at, document) in split(&text).into_iter().enumerate() {
             let from = format!("{named}, document {}", at + 1);
-            // The parser of YAML accepts fewer levels than bodies may have in JSON.
+            // JSON may be nested more deeply than the YAML parser accepts.
             let head = serde_json::from_str(document).or_else(|_| serde_saphyr::from_str(document));
             let head: Option<Head> = head.map_err(|error| {
-                // Further lines show the place in the text.
+                // The other lines quote the text.
                 let reason = error.to_string().lines().next().unwrap_or_default().to_owned();
                 Unreadable::Document { from: from.clone(), reason }
             })?;
@@ -106,7 +106,7 @@ fn text(file: &Path) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// The documents between lines of three dashes; those that say nothing are left out.
+/// Splits at lines of three dashes; empty documents are left out.
 fn split(text: &str) -> Vec<&str> {
     let mut documents = Vec::new();
     let (mut begin, mut at) = (0, 0);
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_stand_between_dashes_and_say_something() {
+    fn text_is_split_at_dashes_into_documents_that_are_not_empty() {
         let text = "# one\n---\nkind: A\n---\n\n# nothing\n--- # two\nkind: B\n";
         assert_eq!(split(text), ["kind: A\n", "kind: B\n"]);
         assert_eq!(split("kind: A"), ["kind: A"]);

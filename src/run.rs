@@ -1,7 +1,6 @@
 //! From settings to a running process, and from a signal to a clean exit.
 
 mod addresses;
-mod asked;
 mod banner;
 mod companion;
 mod facade;
@@ -9,6 +8,7 @@ mod failure;
 mod passed_sockets;
 mod process;
 mod rehearsal;
+mod request;
 mod scratch;
 mod server;
 #[cfg(unix)]
@@ -35,12 +35,12 @@ use portico_kit::telemetry::{LogFormat, Telemetry};
 
 use crate::settings::{LoggingFormat, Role, Settings};
 use addresses::AddressesFile;
-use asked::{Asked, Stop};
 use companion::{Companion, Told};
 pub(crate) use failure::Failure;
 use passed_sockets::PassedSockets;
 use process::Process;
 pub(crate) use rehearsal::rehearse;
+use request::{Request, Stop};
 use scratch::Scratch;
 use signals::Signals;
 use unapplied::Unapplied;
@@ -48,10 +48,15 @@ use unapplied::Unapplied;
 /// A worker's stack. Decoders go down with the depth of foreign documents, which they bound; address space is cheap.
 const STACK_BYTES: usize = 8 << 20;
 
-/// What `portico version` prints.
+/// Name and versions, as `portico version` prints them.
 pub(crate) fn version() -> String {
+    format!("portico {}", version_numbers())
+}
+
+/// The version of Portico, and the version of Kubernetes that it serves.
+pub(crate) fn version_numbers() -> String {
     let version = portico_facade::VersionInfo::default();
-    format!("portico {} (Kubernetes {})", env!("CARGO_PKG_VERSION"), version.git_version)
+    format!("{} (Kubernetes {})", env!("CARGO_PKG_VERSION"), version.git_version)
 }
 
 /// Runs a role until it is asked to stop, or until the program beside it has ended; answers with the exit code.
@@ -279,9 +284,9 @@ async fn until_end(
             failure = &mut failed => return Err(Failure::Part(failure)),
             code = end_of(&mut companion) => return code.map(Ended::Command),
             asked = signals.next() => match (asked, &companion) {
-                (Asked::Reload, _) => service_manager::reloading(reload()).await,
-                (Asked::Stop(stop), Some(companion)) => companion.signal(stop),
-                (Asked::Stop(stop), None) => return Ok(Ended::Asked(stop)),
+                (Request::Reload, _) => service_manager::reloading(reload()).await,
+                (Request::Stop(stop), Some(companion)) => companion.signal(stop),
+                (Request::Stop(stop), None) => return Ok(Ended::Stopped(stop)),
             },
         }
     }
@@ -297,8 +302,8 @@ async fn end_of(companion: &mut Option<Companion>) -> Result<u8, Failure> {
 
 /// How a life came to its end.
 enum Ended {
-    /// A signal asked for it, and no program ran.
-    Asked(Stop),
+    /// A signal ended the process, and no program ran.
+    Stopped(Stop),
     /// The program ended, with this exit code.
     Command(u8),
 }
@@ -308,8 +313,8 @@ impl Ended {
     fn exit_code(self, settings: &Settings) -> u8 {
         match self {
             Self::Command(code) => code,
-            Self::Asked(_) if settings.command.is_empty() => 0,
-            Self::Asked(stop) => companion::code_of(stop),
+            Self::Stopped(_) if settings.command.is_empty() => 0,
+            Self::Stopped(stop) => companion::code_of(stop),
         }
     }
 }

@@ -1,90 +1,90 @@
-//! `portico secrets rewrap`: has the control service seal anew what is not sealed as it should be.
+//! `portico secrets rewrap`: has the control service encrypt again what is not encrypted as configured.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand};
+use clap::Subcommand;
 use portico_gostd::os::error_text;
 use portico_proto::admin::{RewrapProgress, RewrapRequest};
 
-use crate::control_service::{ControlService, NoClient, parse, refusal};
-use crate::ending::fail_with;
+use crate::control_service::{ControlService, NoClient, describe, is_unreachable};
+use crate::exit::fail_with_hint;
+use crate::exit_codes;
 
-/// How long it may take: every object of a large store may have to be written.
+/// Deadline of the call: it may have to write every object of a large store.
 const DEADLINE: Duration = Duration::from_secs(24 * 3600);
-/// Objects, or past states, are left that cannot be opened.
-const LEFT: u8 = 1;
-/// It could not be done, or not to the end.
-const FAILED: u8 = 2;
-
-/// Client verbs about what is encrypted at rest.
-#[derive(Debug, Parser)]
-#[command(name = "portico secrets", bin_name = "portico secrets", about, disable_version_flag = true)]
-pub(crate) struct Cli {
-    #[command(subcommand)]
-    verb: Verb,
-}
 
 #[derive(Debug, Subcommand)]
-enum Verb {
-    /// Write anew every object that is not sealed with the first provider, and its first key, of its resource in
-    /// --encryption-provider-config, seal anew the past states that --history-retention keeps, and forget all others. The server goes
-    /// on serving; what was cut off is gone on with by the next call. Exit code 0: everything is sealed so; 1: objects or past states are left that cannot be opened; 2: not done.
+pub(crate) enum Verb {
+    /// Encrypt all objects again with the first provider and key of --encryption-provider-config
+    ///
+    /// The server keeps serving. Past states that --history-retention keeps are encrypted again, too; all others are dropped. If the
+    /// command is interrupted, call it again: it continues.
+    ///
+    /// Exit codes: 0 everything is encrypted as configured; 1 some objects or past states cannot be decrypted; 2 not done.
     Rewrap(Rewrap),
 }
 
 #[derive(Debug, clap::Args)]
-struct Rewrap {
+pub(crate) struct Rewrap {
     #[command(flatten)]
     control: ControlService,
 }
 
-/// Why it was not done; one line for people.
+/// Why the command failed, in one line.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
     Unreachable(#[from] NoClient),
-    #[error("{0}")]
-    Refused(String),
-    #[error("the control service ended before the work was done: call it again")]
+    #[error("{}", describe(.0))]
+    Refused(#[from] tonic::Status),
+    #[error("the control service ended before all objects were encrypted again")]
     CutOff,
     #[error(
-        "objects are written anew, but past states that are kept stay as they were sealed: the control service is of an earlier release \
-         than this portico"
+        "all objects are encrypted again, but not the past states that are kept: the control service is of an earlier release than this \
+         portico"
     )]
     HistoriesLeft,
     #[error("{}", error_text(.0))]
     Output(#[from] io::Error),
 }
 
-/// Runs the verb in these arguments, of which the first are `portico secrets`.
-pub(crate) fn main(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
-    let cli: Cli = match parse(arguments, FAILED) {
-        Ok(cli) => cli,
-        Err(ending) => return ending,
-    };
-    let Verb::Rewrap(verb) = cli.verb;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let outcome = runtime.map_err(Failure::from).and_then(|runtime| runtime.block_on(rewrap(&verb)));
-    match outcome {
-        Ok(0) => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::from(LEFT),
-        Err(failure) => fail_with(&format!("secrets rewrap: {failure}"), FAILED),
+impl Failure {
+    /// What the user can do about it, if known.
+    fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Unreachable(error) => error.hint(),
+            Self::Refused(status) if is_unreachable(status) => Some(NoClient::OTHER_SERVER),
+            Self::CutOff => Some("call it again: it continues"),
+            _ => None,
+        }
     }
 }
 
-/// How many objects and past states cannot be opened.
+/// Runs the command.
+pub(crate) fn run(verb: &Verb) -> ExitCode {
+    let Verb::Rewrap(verb) = verb;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let outcome = runtime.map_err(Failure::from).and_then(|runtime| runtime.block_on(rewrap(verb)));
+    match outcome {
+        Ok(0) => ExitCode::from(exit_codes::SUCCESS),
+        Ok(_) => ExitCode::from(exit_codes::FOUND),
+        Err(failure) => {
+            fail_with_hint(&format!("secrets rewrap: {failure}"), failure.hint(), exit_codes::NOT_EXAMINED)
+        }
+    }
+}
+
+/// Returns the number of objects and past states that cannot be decrypted.
 async fn rewrap(verb: &Rewrap) -> Result<i64, Failure> {
     let client = verb.control.client(DEADLINE)?;
     let answer = client.admin().rewrap(RewrapRequest {}).await;
-    let mut progress = answer.map_err(|status| Failure::Refused(refusal(&status)))?.into_inner();
+    let mut progress = answer?.into_inner();
     let (mut out, mut unreadable) = (io::stdout(), 0);
     let mut last = RewrapProgress::default();
     loop {
-        let message = progress.message().await;
-        let message = message.map_err(|status| Failure::Refused(refusal(&status)))?;
-        let message = message.ok_or(Failure::CutOff)?;
+        let message = progress.message().await?.ok_or(Failure::CutOff)?;
         if message.resource != last.resource {
             unreadable += last.unreadable;
         }

@@ -27,7 +27,6 @@ mod process;
 mod proxying;
 mod service_accounts;
 mod serving;
-mod short_help;
 mod signing;
 mod store;
 mod tracing;
@@ -51,7 +50,6 @@ pub(crate) use process::{LoggingFormat, Process, ReadyFormat};
 pub(crate) use proxying::Proxying;
 pub(crate) use service_accounts::ServiceAccounts;
 pub(crate) use serving::Serving;
-use short_help::with_short_help;
 pub(crate) use signing::Signing;
 pub(crate) use store::StoreSettings;
 pub(crate) use tracing::Tracing;
@@ -61,44 +59,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::{OsStr, Str};
-use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use portico_kit::url_password::without_secrets;
+use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches};
+
+use crate::usage_error::UsageError;
 
 /// The prefix of environment variables: `--data-dir` is `PORTICO_DATA_DIR`.
 const ENV_PREFIX: &str = "PORTICO_";
 
-/// The Kubernetes API without a Kubernetes cluster.
-#[derive(Parser)]
-#[command(name = "portico", version, propagate_version = true, args_conflicts_with_subcommands = false)]
-struct Cli {
-    #[command(subcommand)]
-    verb: Option<Verb>,
-    #[command(flatten)]
-    settings: Settings,
-}
-
-/// What is asked for.
-#[derive(Subcommand)]
-enum Verb {
-    /// Control service and facade in one process, as without a command
-    ///
-    /// With -- CMD ARGS: runs CMD once it serves, with KUBECONFIG set, ends with it and with its exit code; what is logged by default
-    /// are errors.
-    Run {
-        /// The program, and its arguments.
-        #[arg(last = true, value_name = "CMD")]
-        command: Vec<OsString>,
-    },
-    /// The control service alone: owns state, speaks gRPC.
-    Server,
-    /// A facade alone: speaks HTTPS, follows a control service (--control-kubeconfig).
-    Facade,
-    /// Print the version.
-    Version,
-}
-
-/// What this process is.
+/// Parts of Portico that a process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Control service and facade in one process.
@@ -109,10 +77,10 @@ pub(crate) enum Role {
     Facade,
 }
 
-/// What a setting is unless somebody says it: its id, and the value.
+/// The id of a setting, and its default in place of the one in its declaration.
 pub(crate) type OtherDefault<'a> = (&'static str, &'a str);
 
-/// Without -v, of a process that runs a command: standard error is the command's.
+/// The default of -v for a process that runs a program, which shares its standard error.
 const QUIET: OtherDefault<'_> = ("verbosity", "error");
 
 /// Every setting.
@@ -156,10 +124,10 @@ pub(crate) struct Settings {
     pub(crate) signing: Signing,
     #[command(flatten)]
     pub(crate) manifests: Manifests,
-    /// The program to run once everything is served, and its arguments.
+    /// Program to run once everything is served, and its arguments.
     #[arg(skip)]
     pub(crate) command: Vec<OsString>,
-    /// Flags that were given and have no meaning here.
+    /// Flags of kube-apiserver that were given and have no effect.
     #[arg(skip)]
     pub(crate) ignored: Vec<ForeignFlag>,
     /// Each flag's value, for `/flagz`.
@@ -167,137 +135,118 @@ pub(crate) struct Settings {
     pub(crate) flag_values: BTreeMap<String, String>,
 }
 
-/// What reading the command line comes to.
-pub(crate) enum Parsed {
-    /// Run as this.
-    Run(Role, Box<Settings>),
-    /// Print this (help) and end well.
-    Print(String),
-    /// Print the version and end well.
-    Version,
-}
-
-/// Reads flags, environment and file. Help names these verbs, too.
+/// Reads flags, environment and file. `program` is the program to run once everything is served, and its arguments.
 ///
 /// # Errors
-/// [`SettingError`] names the first setting that is wrong.
-pub(crate) fn parse(argv: Vec<OsString>, verbs: Vec<clap::Command>) -> Result<Parsed, SettingError> {
-    parse_by(command().subcommands(verbs), argv)
+/// [`SettingError`] names the first invalid setting.
+pub(crate) fn parse(
+    role: Role,
+    flags: Vec<OsString>,
+    program: Vec<OsString>,
+) -> Result<Settings, SettingError> {
+    read(command(), role, argv(flags), program).map_err(SettingError::from)
 }
 
-/// The same for a program of another name, whose settings have these defaults; a flag that is given again replaces what it was.
+/// Reads the command line of a program of another name, whose settings have these defaults; a repeated flag replaces the value.
 ///
 /// # Errors
-/// [`SettingError`].
-pub(crate) fn parse_with(defaults: &[OtherDefault<'_>], argv: Vec<OsString>) -> Result<Parsed, SettingError> {
-    parse_by(with_defaults(command(), defaults).args_override_self(true), argv)
+/// [`Unread`].
+pub(crate) fn parse_as(defaults: &[OtherDefault<'_>], argv: Vec<OsString>) -> Result<Settings, Unread> {
+    let command = with_defaults(command(), defaults).args_override_self(true).disable_help_flag(false);
+    read(command.disable_version_flag(false), Role::AllInOne, argv, Vec::new())
 }
 
-/// The same without the environment: nothing that a server on this machine is told counts.
+/// Reads flags alone: the environment of this process is not used.
 ///
 /// # Errors
 /// [`SettingError`].
-pub(crate) fn parse_alone(argv: Vec<OsString>) -> Result<Parsed, SettingError> {
-    parse_by(foreign_flags::with_foreign_flags(Cli::command()), argv)
+pub(crate) fn parse_flags(role: Role, flags: Vec<OsString>) -> Result<Settings, SettingError> {
+    read(flag_command(), role, argv(flags), Vec::new()).map_err(SettingError::from)
 }
 
-fn parse_by(command: clap::Command, argv: Vec<OsString>) -> Result<Parsed, SettingError> {
-    if argv.last().is_some_and(|last| last == "--") && is_of_run(&argv) {
-        return Err(SettingError::new("--", "the program that is to run must stand behind it"));
-    }
-    // A role takes every flag, before it and behind it.
-    let command = command.mut_args(|arg| arg.global(true));
-    let first = match command.clone().try_get_matches_from(&argv) {
-        Ok(matches) => matches,
-        Err(e) if matches!(e.kind(), ErrorKind::DisplayHelp) => return Ok(Parsed::Print(e.to_string())),
-        Err(e) if matches!(e.kind(), ErrorKind::DisplayVersion) => return Ok(Parsed::Version),
-        Err(e) if is_of_run(&argv) => return Err(hinted(&e)),
-        Err(e) => return Err(one_line(&e)),
-    };
-    let (matches, argv) = match first.get_one::<PathBuf>("config") {
-        None => (first, argv),
-        Some(path) => {
-            let from_file = file::arguments(path, &command, &first)?;
-            let mut argv = argv.into_iter();
-            let all: Vec<_> = argv.next().into_iter().chain(from_file).chain(argv).collect();
-            (command.clone().try_get_matches_from(&all).map_err(|e| one_line(&e))?, all)
-        }
-    };
-    let (command, matches) = match defaults_of(&matches) {
-        defaults if defaults.is_empty() => (command, matches),
-        defaults => {
-            let command = with_defaults(command, &defaults);
-            let matches = command.clone().try_get_matches_from(argv).map_err(|e| one_line(&e))?;
-            (command, matches)
-        }
-    };
-    settled(&command, &matches)
+/// Why settings could not be read.
+pub(crate) enum Unread {
+    /// The command line is invalid, or asks for help or the version.
+    CommandLine(clap::Error),
+    /// A setting is invalid.
+    Setting(SettingError),
 }
 
-fn is_of_run(argv: &[OsString]) -> bool {
-    argv.iter().any(|argument| argument == "run")
-}
-
-/// Of a command line of `run`: a program may have been meant by what is no flag.
-fn hinted(error: &clap::Error) -> SettingError {
-    match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(word))
-            if error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-') =>
-        {
-            let how = format!("no such setting; a program stands behind --: portico run ... -- {word} ...");
-            SettingError::new(word, how)
-        }
-        _ => one_line(error),
+impl From<clap::Error> for Unread {
+    fn from(error: clap::Error) -> Self {
+        Self::CommandLine(error)
     }
 }
 
-/// Other defaults that follow from what was given.
-fn defaults_of(matches: &ArgMatches) -> Vec<OtherDefault<'static>> {
+impl From<SettingError> for Unread {
+    fn from(error: SettingError) -> Self {
+        Self::Setting(error)
+    }
+}
+
+impl From<Unread> for SettingError {
+    fn from(unread: Unread) -> Self {
+        match unread {
+            Unread::Setting(error) => error,
+            Unread::CommandLine(error) => {
+                let UsageError { argument, message, hint, .. } = UsageError::of(&error);
+                let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+                Self::new(&argument, message + &hint)
+            }
+        }
+    }
+}
+
+fn argv(flags: Vec<OsString>) -> Vec<OsString> {
+    std::iter::once(OsString::from("portico")).chain(flags).collect()
+}
+
+fn read(
+    mut command: clap::Command,
+    role: Role,
+    mut argv: Vec<OsString>,
+    program: Vec<OsString>,
+) -> Result<Settings, Unread> {
+    let mut matches = command.clone().try_get_matches_from(&argv)?;
+    if let Some(path) = matches.get_one::<PathBuf>("config") {
+        let from_file = file::arguments(path, &command, &matches)?;
+        argv.splice(1..1, from_file);
+        matches = command.clone().try_get_matches_from(&argv)?;
+    }
+    let defaults = defaults_of(&matches, &program);
+    if !defaults.is_empty() {
+        command = with_defaults(command, &defaults);
+        matches = command.clone().try_get_matches_from(argv)?;
+    }
+    let mut settings = Settings::from_arg_matches(&matches)?;
+    settings.ignored = foreign_flags::given(&matches)?;
+    settings.flag_values = flag_values::flag_values(&command, &matches);
+    settings.command = program;
+    settings.check(role)?;
+    settings.process.check(&settings.command)?;
+    ephemeral::check(&matches)?;
+    Ok(settings)
+}
+
+/// Defaults that depend on other settings.
+fn defaults_of(matches: &ArgMatches, program: &[OsString]) -> Vec<OtherDefault<'static>> {
     let mut defaults = Vec::new();
     if ephemeral::is_asked_for(matches) {
         defaults.extend(ephemeral::DEFAULTS);
     }
-    let runs = matches.subcommand_matches("run").and_then(|run| run.get_raw("command"));
-    if runs.is_some() {
+    if !program.is_empty() {
         defaults.push(QUIET);
     }
     defaults
 }
 
-/// What everything that was given comes to.
-fn settled(command: &clap::Command, matches: &ArgMatches) -> Result<Parsed, SettingError> {
-    if let Some(verb) = matches.subcommand_name().filter(|name| !Verb::has_subcommand(name)) {
-        return Err(SettingError::unknown(verb, "no flag of a server goes before it"));
-    }
-    let Cli { verb, mut settings } = Cli::from_arg_matches(matches).map_err(|e| one_line(&e))?;
-    settings.ignored = foreign_flags::given(matches)?;
-    settings.flag_values = flag_values::flag_values(command, matches);
-    let role = match verb {
-        None => Role::AllInOne,
-        Some(Verb::Run { command }) => {
-            if command.first().is_some_and(|program| program.is_empty()) {
-                return Err(SettingError::new("--", "the program that is to run has an empty name"));
-            }
-            settings.command = command;
-            Role::AllInOne
-        }
-        Some(Verb::Server) => Role::Server,
-        Some(Verb::Facade) => Role::Facade,
-        Some(Verb::Version) => return Ok(Parsed::Version),
-    };
-    settings.check(role)?;
-    settings.process.check(&settings.command)?;
-    ephemeral::check(matches)?;
-    Ok(Parsed::Run(role, Box::new(settings)))
-}
-
 impl Settings {
-    /// The folder of certificates.
+    /// Folder of certificates.
     pub(crate) fn cert_dir(&self) -> PathBuf {
         self.serving.cert_dir.clone().unwrap_or_else(|| self.process.data_dir.join("certs"))
     }
 
-    /// Whether the front proxy that backends are told of is ours: wanted, and no flag says who it is.
+    /// True if Portico issues the front-proxy certificate that it presents to backends and publishes its CA.
     pub(crate) fn own_front_proxy(&self) -> bool {
         let is_wanted = self.proxying.own_front_proxy.unwrap_or(self.store.etcd.etcd_servers.is_empty());
         is_wanted && !self.names_front_proxy()
@@ -307,7 +256,8 @@ impl Settings {
         self.proxying.proxy_client_cert_file.is_some() || self.authentication.names_front_proxies()
     }
 
-    /// Whether a facade of its own process has its client certificate signed. What `--requestheader-*` tell it is whom it believes.
+    /// True if the control service signs the client certificate of a separate facade. `--requestheader-*` do not matter here: they
+    /// configure which front proxies the facade accepts.
     pub(crate) fn is_front_proxy_signed(&self) -> bool {
         self.proxying.own_front_proxy != Some(false) && self.proxying.proxy_client_cert_file.is_none()
     }
@@ -347,9 +297,29 @@ impl Settings {
     }
 }
 
-/// The command line of a process that serves.
+/// All flags with their environment variables, as one command.
 pub(crate) fn command() -> clap::Command {
-    with_short_help(with_environment(foreign_flags::with_foreign_flags(Cli::command())))
+    with_environment(flag_command())
+}
+
+/// All flags, without their environment variables.
+pub(crate) fn flag_command() -> clap::Command {
+    let command = clap::Command::new("portico").disable_help_flag(true).disable_version_flag(true);
+    let command = command.version(env!("CARGO_PKG_VERSION"));
+    foreign_flags::with_foreign_flags(Settings::augment_args(command)).mut_args(with_value)
+}
+
+/// Lets a switch take a value, which the configuration file gives it: `--flag=true`.
+fn with_value(arg: Arg) -> Arg {
+    match arg.get_action() {
+        ArgAction::SetTrue => arg
+            .action(ArgAction::Set)
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true")
+            .default_value("false"),
+        _ => arg,
+    }
 }
 
 /// The command with other defaults.
@@ -359,7 +329,7 @@ fn with_defaults(command: clap::Command, defaults: &[OtherDefault<'_>]) -> clap:
     })
 }
 
-/// Gives every flag its variable.
+/// Gives every flag its environment variable.
 fn with_environment(command: clap::Command) -> clap::Command {
     command.mut_args(|arg| match arg.get_long() {
         None | Some("help" | "version") => arg,
@@ -370,61 +340,7 @@ fn with_environment(command: clap::Command) -> clap::Command {
     })
 }
 
-fn one_line(error: &clap::Error) -> SettingError {
-    let text = |kind| match error.get(kind) {
-        Some(ContextValue::String(s)) => Some(s.clone()),
-        Some(ContextValue::Strings(s)) => Some(s.join(", ")),
-        _ => None,
-    };
-    let setting = text(ContextKind::InvalidArg).or_else(|| text(ContextKind::InvalidSubcommand));
-    let setting = setting.unwrap_or_default();
-    let setting = setting.split_once([' ', '=', '[']).map_or(setting.as_str(), |(flag, _)| flag).to_owned();
-    let reason = std::error::Error::source(error).map(ToString::to_string);
-    let message = match (error.kind(), text(ContextKind::InvalidValue)) {
-        (ErrorKind::UnknownArgument, _) => {
-            format!("no such setting{}", suggestion(text(ContextKind::SuggestedArg)))
-        }
-        (ErrorKind::InvalidSubcommand, _) => {
-            format!("no such command{}", suggestion(text(ContextKind::SuggestedSubcommand)))
-        }
-        (_, Some(value)) => {
-            let value = without_secrets(&value);
-            match reason.or_else(|| supported(error)) {
-                Some(reason) => format!("invalid value {value:?}: {reason}"),
-                None => format!("invalid value {value:?}"),
-            }
-        }
-        (ErrorKind::ArgumentConflict, None) => {
-            match text(ContextKind::PriorArg)
-                .filter(|prior| Some(prior) != text(ContextKind::InvalidArg).as_ref())
-            {
-                Some(prior) => format!("cannot be used with {prior}"),
-                None => "is given twice".to_owned(),
-            }
-        }
-        (kind, None) => reason.unwrap_or_else(|| kind.to_string()),
-    };
-    match error.kind() {
-        ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand => SettingError::unknown(&setting, message),
-        _ => SettingError::new(&setting, message),
-    }
-}
-
-/// What may have been meant.
-fn suggestion(similar: Option<String>) -> String {
-    similar.map_or_else(String::new, |similar| format!(", did you mean {similar}?"))
-}
-
-fn supported(error: &clap::Error) -> Option<String> {
-    match error.get(ContextKind::ValidValue) {
-        Some(ContextValue::Strings(values)) if !values.is_empty() => {
-            Some(format!("must be one of {}", values.join(", ")))
-        }
-        _ => None,
-    }
-}
-
-/// The heading under which a group of settings stands in --help.
+/// The heading of a group of settings in the help.
 fn heading(text: &'static str) -> Str {
     Str::from(text)
 }

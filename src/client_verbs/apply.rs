@@ -9,29 +9,30 @@ use serde::Deserialize;
 use super::failure::Failure;
 use super::get::{qualified, read_object};
 use super::namespace::Namespace;
-use super::outcome::{DEADLINE, Ending};
+use super::outcome::{DEADLINE, Outcome};
 use super::output::{self, Format, Printing};
 use crate::control_service::ControlService;
 use crate::documents::{self, Document};
 
-/// Create objects, or change just the fields that manifests name (server-side apply)
+/// Create or change objects by manifests (server-side apply)
 ///
-/// In the order of the manifests; of a list, its items. Exit code 0: all were applied; 2: one was refused, and nothing behind it was sent.
+/// Fields that a manifest does not contain keep their values. Manifests are applied in their order, lists item by item.
+///
+/// Exit codes: 0 all applied; 2 one was refused, and none after it was sent.
 #[derive(Debug, clap::Args)]
-pub(super) struct Apply {
-    /// Files of manifests, YAML (several documents each) or JSON; - reads what is piped in.
+pub(crate) struct Apply {
+    /// Files of manifests, YAML or JSON; - reads standard input
     #[arg(long = "filename", short, required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Of objects whose manifest names none.
     #[command(flatten)]
     namespace: Namespace,
-    /// Who owns the fields.
+    /// Name of the owner of the applied fields
     #[arg(long, default_value = "portico")]
     field_manager: String,
-    /// Take over fields that others own.
+    /// Take over fields that other managers own
     #[arg(long)]
     force_conflicts: bool,
-    /// Have everything checked, write nothing.
+    /// Validate on the server without writing
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -40,7 +41,7 @@ pub(super) struct Apply {
     control: ControlService,
 }
 
-/// Of an object that was answered.
+/// The part of a response that is printed.
 #[derive(Deserialize)]
 struct Applied {
     metadata: Name,
@@ -51,17 +52,17 @@ struct Name {
     name: String,
 }
 
-/// Applies all.
-pub(super) async fn run(apply: &Apply) -> Result<Ending, Failure> {
+/// Applies all manifests.
+pub(super) async fn run(apply: &Apply) -> Result<Outcome, Failure> {
     let documents = documents::objects(&apply.files)?;
     if documents.is_empty() {
-        return Err(Failure::Usage("there is no object in what was given".to_owned()));
+        return Err(Failure::Usage("the files contain no object".to_owned()));
     }
     let client = apply.control.client(DEADLINE)?;
     for document in documents {
         apply.one(&client, document).await?;
     }
-    Ok(Ending::Well)
+    Ok(Outcome::Positive)
 }
 
 impl Apply {
@@ -76,8 +77,9 @@ impl Apply {
         let name = format!("{}.{version}.{group}", head.kind);
         let found = client.resources(&name).await.map_err(refused)?;
         let resource = found.into_iter().next();
-        let resource = resource
-            .ok_or_else(|| usage(&format!("no kind {} of {} is kept here", head.kind, head.api_version)))?;
+        let resource = resource.ok_or_else(|| {
+            usage(&format!("the control service has no kind {} in {}", head.kind, head.api_version))
+        })?;
         let namespace = match (resource.namespaced, head.metadata.namespace.as_str()) {
             (false, _) => String::new(),
             (true, "") => self.namespace.of(&self.control)?,

@@ -1,31 +1,32 @@
-//! `portico explain`: the walk of a request from registration to answer, and where it fails.
+//! `portico explain`: the stages of a request to an API, and the stage that fails.
 
 use portico_proto::routes::{AdmissionPolicy, AdmissionWebhook, ExplainRequest, ExplainResponse, Stage};
 
 use super::failure::Failure;
-use super::outcome::{DEADLINE, Ending};
+use super::outcome::{DEADLINE, Outcome};
 use super::output::{self, Format};
 use super::stages::{state, words};
 use super::table::Table;
 use crate::control_service::ControlService;
 
-/// Say whether requests reach an API and, if not, at which stage they fail
+/// Show whether requests reach an API, and where they fail
 ///
-/// Since when, and who sees it; and which webhooks and policies a write would meet. Exit code 0: they reach it; 1: they do not;
-/// 2: not known.
+/// Lists each stage with the time of its last change and the facades that report it, and the webhooks and policies that apply to writes.
+///
+/// Exit codes: 0 the API is reachable; 1 it is not; 2 not known.
 #[derive(Debug, clap::Args)]
-pub(super) struct Explain {
-    /// A path (`/apis/wardle.example.com/v1alpha1/flunders`), a group version, or an APIService.
+pub(crate) struct Explain {
+    /// Path (`/apis/wardle.example.com/v1alpha1/flunders`), group version, or name of an APIService
     subject: String,
-    /// How it is printed.
+    /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
     #[command(flatten)]
     control: ControlService,
 }
 
-/// Prints the walk.
-pub(super) async fn run(explain: &Explain) -> Result<Ending, Failure> {
+/// Prints the stages.
+pub(super) async fn run(explain: &Explain) -> Result<Outcome, Failure> {
     let client = explain.control.client(DEADLINE)?;
     let request = ExplainRequest { subject: explain.subject.clone() };
     let explained = client.routes().explain(request).await?.into_inner();
@@ -36,7 +37,7 @@ pub(super) async fn run(explain: &Explain) -> Result<Ending, Failure> {
         }
         Format::Json | Format::Yaml => output::value(&explained, explain.output)?,
     }
-    Ok(if explained.ok { Ending::Well } else { Ending::NotSo })
+    Ok(if explained.ok { Outcome::Positive } else { Outcome::Negative })
 }
 
 fn text(subject: &str, explained: &ExplainResponse) -> Result<(), Failure> {

@@ -1,4 +1,4 @@
-//! The facade that a kubeconfig leads to, over HTTPS.
+//! HTTPS client for the facade of a kubeconfig.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,32 +17,31 @@ use super::failure::Failure;
 use crate::control_service::NoClient;
 use crate::kubeconfig_flag::KubeconfigFlag;
 
-/// Asks for a walk, and says in a response that it is one.
+/// Requests a trace; in a response it marks one.
 pub(super) const ROUTE_TRY: HeaderName = HeaderName::from_static("portico-route-try");
-/// How long a facade may take: longer than it waits itself (`--request-timeout`).
+/// Deadline of a request, longer than `--request-timeout` of facades.
 const DEADLINE: Duration = Duration::from_secs(90);
-/// Bytes of a walk, or of what stands in its place.
+/// Maximum size of a response.
 const MAX_ANSWER: usize = 4 << 20;
 
-/// Where the facade is.
 #[derive(Debug, clap::Args)]
 pub(super) struct Facade {
     #[command(flatten)]
     kubeconfig: KubeconfigFlag,
-    /// Its context; the current one, if none is named.
+    /// Context of the kubeconfig [default: the current one]
     #[arg(long)]
     context: Option<String>,
 }
 
-/// A request.
-pub(super) struct Asked {
+/// A request to trace.
+pub(super) struct TraceRequest {
     pub(super) method: Method,
     pub(super) path: String,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
 }
 
-/// Sends requests to it.
+/// Sends requests to a facade.
 pub(super) struct FacadeClient {
     fetcher: Fetcher,
     to: FetchTarget,
@@ -50,12 +49,13 @@ pub(super) struct FacadeClient {
 }
 
 impl Facade {
-    /// A client; nothing is dialled yet.
+    /// Returns a client; it connects with the first request.
     pub(super) fn client(&self) -> Result<FacadeClient, Failure> {
         let file = self.kubeconfig.read().map_err(NoClient::Kubeconfig)?;
         let connection = file.connection(self.context.as_deref()).map_err(NoClient::Kubeconfig)?;
         let unusable = |why: String| Failure::Facade(format!("{}: {why}", connection.server));
-        let target = target(&connection.server).ok_or_else(|| unusable("it is no https URL".to_owned()))?;
+        let target =
+            target(&connection.server).ok_or_else(|| unusable("it is not an https URL".to_owned()))?;
         let (pair, token) = match &connection.credentials {
             Credentials::None => (None, None),
             Credentials::Certificate { cert_pem, key_pem } => {
@@ -83,27 +83,28 @@ impl Facade {
 }
 
 impl FacadeClient {
-    /// The walk of a request, JSON.
-    pub(super) async fn walk(&self, asked: Asked) -> Result<Bytes, Failure> {
-        let fetched = self.send(asked).await?;
+    /// Returns the trace of a request as JSON.
+    pub(super) async fn trace(&self, request: TraceRequest) -> Result<Bytes, Failure> {
+        let fetched = self.send(request).await?;
         if fetched.headers.contains_key(ROUTE_TRY) {
             return Ok(fetched.body);
         }
         Err(Failure::Facade(match Status::from_json(&fetched.body) {
             Some(status) => status.message,
-            None => format!("the answer is no walk, but {}", fetched.status),
+            None => format!("the server answered {} without a trace", fetched.status),
         }))
     }
 
-    /// Whether requests are walked there, as far as this user may see it.
-    pub(super) async fn check_walks(&self) -> Result<(), Failure> {
+    /// Checks that the facade traces requests for this user.
+    pub(super) async fn check_traces(&self) -> Result<(), Failure> {
         let headers = HeaderMap::from_iter([(ROUTE_TRY, HeaderValue::from_static("walk"))]);
-        let asked = Asked { method: Method::GET, path: "/version".to_owned(), headers, body: Bytes::new() };
-        self.walk(asked).await.map(drop)
+        let request =
+            TraceRequest { method: Method::GET, path: "/version".to_owned(), headers, body: Bytes::new() };
+        self.trace(request).await.map(drop)
     }
 
-    async fn send(&self, asked: Asked) -> Result<Fetched, Failure> {
-        let Asked { method, path, mut headers, body } = asked;
+    async fn send(&self, request: TraceRequest) -> Result<Fetched, Failure> {
+        let TraceRequest { method, path, mut headers, body } = request;
         if let Some(token) = &self.token {
             headers.insert(AUTHORIZATION, token.clone());
         }

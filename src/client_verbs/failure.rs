@@ -1,41 +1,61 @@
-//! Why a verb of the client could not be done.
+//! Errors of client commands.
 
 use std::io;
 
 use portico_gostd::os::error_text;
+use tonic::Code;
 
-use crate::control_service::{NoClient, refusal};
+use crate::control_service::{NoClient, describe, is_unreachable};
 use crate::documents::Unreadable;
 
-/// One line for people.
+/// Why a command failed, in one line.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     #[error(transparent)]
     NoClient(#[from] NoClient),
-    #[error("{}", refusal(.0))]
+    #[error("{}", describe(.0))]
     Refused(#[from] tonic::Status),
-    /// Of one of several documents.
-    #[error("{from}: {}", refusal(.status))]
+    /// The server refused one of several documents.
+    #[error("{from}: {}", describe(.status))]
     RefusedDocument { from: String, status: Box<tonic::Status> },
     #[error(transparent)]
     Document(#[from] Unreadable),
     #[error("{}", error_text(.0))]
     Output(#[from] io::Error),
-    /// Of a watch.
+    /// The control service stopped answering a watch.
     #[error("{0}")]
     Lost(String),
-    /// Of a facade.
+    /// The request to a facade failed.
     #[error("{0}")]
     Facade(String),
-    #[error("an answer cannot be read: {0}")]
+    #[error("the response cannot be read: {0}")]
     Answer(#[from] serde_json::Error),
     #[error("{0}")]
     Usage(String),
+    /// The request cannot be carried out as given; the second part says what to do.
+    #[error("{0}")]
+    Hinted(String, &'static str),
 }
 
 impl Failure {
-    /// Whether whoever reads the output wants no more of it: `portico get ... | head`.
+    /// True if the reader closed the pipe: `portico get ... | head`.
     pub(super) fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// What the user can do about it, if known.
+    pub(super) fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::NoClient(error) => error.hint(),
+            Self::Refused(status) if is_unreachable(status) => Some(NoClient::OTHER_SERVER),
+            Self::RefusedDocument { status, .. } if status.message().contains("conflict with") => {
+                Some("--force-conflicts takes over these fields")
+            }
+            Self::Refused(status) if status.code() == Code::PermissionDenied => {
+                Some("the user of the kubeconfig needs this permission; `--context` selects another user")
+            }
+            Self::Hinted(_, hint) => Some(hint),
+            _ => None,
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! `portico get`: objects, as the server's tables or whole.
+//! `portico get`: objects as tables of the server, as JSON or as YAML.
 
 use std::io::Write;
 
@@ -10,31 +10,33 @@ use portico_proto::objects::Resource;
 
 use super::failure::Failure;
 use super::namespace::Namespace;
-use super::outcome::{DEADLINE, Ending};
+use super::outcome::{DEADLINE, Outcome};
 use super::output::{self, Format, Printing};
 use super::served_table::{ACCEPT, ServedTable, Shown};
 use crate::control_service::ControlService;
 
-/// Show objects that are kept here: APIServices, built-in kinds, custom resources
+/// Show stored objects: APIServices, built-in kinds, custom resources
 ///
-/// What backends serve, kubectl shows. Exit code 0: shown, even if there is none; 2: not.
+/// Objects of aggregated APIs are stored by their backends: use kubectl for these.
+///
+/// Exit codes: 0 shown, also if there are none; 2 not shown.
 #[derive(Debug, clap::Args)]
-pub(super) struct Get {
-    /// A plural, singular, short name, kind or category; with its group where that is not clear: `deployments.apps`.
+pub(crate) struct Get {
+    /// Plural, singular, short name, kind or category, with the group if ambiguous: `deployments.apps`
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     resource: String,
-    /// One object; otherwise all.
+    /// Name of one object [default: all]
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     name: Option<String>,
     #[command(flatten)]
     namespace: Namespace,
-    /// Objects of all namespaces.
+    /// Show objects of all namespaces
     #[arg(long, short = 'A')]
     all_namespaces: bool,
-    /// Only objects whose labels match.
+    /// Label selector
     #[arg(long, short = 'l', conflicts_with = "name", default_value = "", hide_default_value = true)]
     selector: String,
-    /// Only objects whose fields match.
+    /// Field selector
     #[arg(long, conflicts_with = "name", default_value = "", hide_default_value = true)]
     field_selector: String,
     #[command(flatten)]
@@ -43,15 +45,15 @@ pub(super) struct Get {
     control: ControlService,
 }
 
-/// Prints what was asked for.
-pub(super) async fn run(get: &Get) -> Result<Ending, Failure> {
+/// Prints the objects.
+pub(super) async fn run(get: &Get) -> Result<Outcome, Failure> {
     let client = get.control.client(DEADLINE)?;
-    let resources = meant(&client, &get.resource).await?;
+    let resources = find_resources(&client, &get.resource).await?;
     let (mut found, several) = (0, resources.len() > 1);
     if several && get.name.is_some() {
-        return Err(Failure::Usage(format!("{} are several resources: name one", get.resource)));
+        return Err(several_resources(&get.resource));
     }
-    // As kubectl prints it: what is listed of several resources is one document, too.
+    // Like kubectl: objects of several resources are one document.
     let mut list = Object::default();
     list.set(&["apiVersion"], "v1");
     list.put(&["items"], Node::from_iter([]));
@@ -76,16 +78,16 @@ pub(super) async fn run(get: &Get) -> Result<Ending, Failure> {
         found += printed;
     }
     if get.printing.is_whole() && get.name.is_none() {
-        return Ok(get.printing.object(list).map(|()| Ending::Well)?);
+        return Ok(get.printing.object(list).map(|()| Outcome::Positive)?);
     }
     if found == 0 {
         writeln!(std::io::stderr(), "No resources found")?;
     }
-    Ok(Ending::Well)
+    Ok(Outcome::Positive)
 }
 
 impl Get {
-    /// Prints objects of one resource; how many.
+    /// Prints objects of one resource and returns their number.
     async fn print(
         &self,
         objects: &ResourceClient,
@@ -108,13 +110,13 @@ impl Get {
         Ok(table.rows.len())
     }
 
-    /// Prints the one object.
+    /// Prints one object.
     async fn print_whole(&self, objects: &ResourceClient, name: &str) -> Result<usize, Failure> {
         self.printing.object(read_object(&objects.get(name).await?)?)?;
         Ok(1)
     }
 
-    /// Puts objects of one resource into a list, each with its kind as in a manifest; how many.
+    /// Adds objects of one resource to a list, with their kinds, and returns their number.
     async fn collect(&self, objects: &ResourceClient, list: &mut Object) -> Result<usize, Failure> {
         let found = read_object(&self.read(objects).await?)?;
         let Resource { group, version, kind, .. } = objects.resource();
@@ -148,17 +150,25 @@ impl Get {
     }
 }
 
-/// An object that was answered.
+/// Decodes an object of a response.
 pub(super) fn read_object(json: &[u8]) -> Result<Object, Failure> {
     Object::from_json(json).map_err(unreadable)
 }
 
 fn unreadable(error: NotAnObject) -> Failure {
-    Failure::Facade(format!("an answer cannot be read: {error}"))
+    Failure::Facade(format!("the response cannot be read: {error}"))
 }
 
-/// The resources of a name, each in its preferred version: all of a category, else the first.
-pub(super) async fn meant(client: &Client, name: &str) -> Result<Vec<Resource>, Failure> {
+/// Error for the name of a category where one resource is needed.
+pub(super) fn several_resources(name: &str) -> Failure {
+    Failure::Hinted(
+        format!("{name:?} names several resources"),
+        "name one of them: `portico get` takes categories",
+    )
+}
+
+/// Finds the resources of a name, in their preferred versions: all of a category, or the first one.
+pub(super) async fn find_resources(client: &Client, name: &str) -> Result<Vec<Resource>, Failure> {
     let mut found = client.resources(name).await?;
     found.dedup_by(|next, first| (&next.group, &next.resource) == (&first.group, &first.resource));
     let word = name.to_lowercase();
@@ -173,7 +183,11 @@ pub(super) async fn meant(client: &Client, name: &str) -> Result<Vec<Resource>, 
         found.truncate(1);
     }
     if found.is_empty() {
-        return Err(Failure::Usage(format!("the control service keeps no resource named {name:?}")));
+        let text = format!("the control service has no resource named {name:?}");
+        return Err(Failure::Hinted(
+            text,
+            "`portico tree` lists all APIs; kubectl shows objects of aggregated APIs",
+        ));
     }
     Ok(found)
 }

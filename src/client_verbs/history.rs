@@ -1,4 +1,4 @@
-//! `portico history`: the states that an object has had, and what there was at a time.
+//! `portico history`: past states of an object, or the objects that existed at a time.
 
 mod diff;
 mod restore;
@@ -21,60 +21,61 @@ use serde_json::value::RawValue;
 use tonic::Code;
 
 use super::failure::Failure;
-use super::get::{meant, qualified};
+use super::get::{find_resources, qualified, several_resources};
 use super::namespace::Namespace;
-use super::outcome::{DEADLINE, Ending};
+use super::outcome::{DEADLINE, Outcome};
 use super::output::{self, Format};
 use super::table::Table;
 use crate::control_service::ControlService;
 
-/// Show the states that an object has had, over deletions, or with --at what there was at a time
+/// Show past states of an object, or the objects of a past time
 ///
-/// How far back is set by the control service's --history-retention. Needs the verb `history` on the resource. Exit code 0: shown, even if
-/// there is none; 2: not.
+/// States from before a deletion are included. /// --history-retention of the control service sets how long states are kept. You need the verb `history` on the resource.
+///
+/// Exit codes: 0 shown, also if there are none; 2 not shown.
 #[derive(Debug, clap::Args)]
-pub(super) struct History {
+pub(crate) struct History {
     #[command(flatten)]
-    object: Named,
-    /// One object; with --at it may be left out.
+    object: ObjectArgs,
+    /// Name of the object; optional with --at
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     name: Option<String>,
-    /// With --at: objects of all namespaces.
+    /// With --at: show objects of all namespaces
     #[arg(long, short = 'A', requires = "at")]
     all_namespaces: bool,
-    /// What there was then: a revision, a time (2026-01-31T12:00:00Z), or how long ago (15m).
+    /// Show the objects of a revision, a time (2026-01-31T12:00:00Z) or a time ago (15m)
     #[arg(long, value_name = "WHEN", value_parser = when::parse)]
     at: Option<At>,
-    /// At most so many states, the newest ones.
+    /// Maximum number of states, newest first
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
-    /// How states or objects are printed.
+    /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
     #[command(flatten)]
     control: ControlService,
 }
 
-/// Which objects.
+/// The resource and namespace of objects on the command line.
 #[derive(Debug, clap::Args)]
-pub(super) struct Named {
-    /// A plural, singular, short name or kind; with its group where that is not clear: `deployments.apps`.
+pub(super) struct ObjectArgs {
+    /// Plural, singular, short name or kind, with the group if ambiguous: `deployments.apps`
     resource: String,
     #[command(flatten)]
     namespace: Namespace,
 }
 
-impl Named {
+impl ObjectArgs {
     /// The resource in its preferred version.
     async fn resource(&self, client: &Client) -> Result<Resource, Failure> {
-        let mut meant = meant(client, &self.resource).await?;
-        match (meant.pop(), meant.is_empty()) {
+        let mut found = find_resources(client, &self.resource).await?;
+        match (found.pop(), found.is_empty()) {
             (Some(resource), true) => Ok(resource),
-            _ => Err(Failure::Usage(format!("{} are several resources: name one", self.resource))),
+            _ => Err(several_resources(&self.resource)),
         }
     }
 
-    /// An object of it, or with no name all.
+    /// An object of the resource, or all if the name is empty.
     fn target(&self, resource: &Resource, name: &str, control: &ControlService) -> Result<Target, Failure> {
         Ok(Target {
             group: resource.group.clone(),
@@ -86,19 +87,19 @@ impl Named {
     }
 }
 
-/// States as a document.
+/// States as JSON or YAML.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
-    /// The newest first.
-    states: Vec<Shown>,
-    /// From which revision on no state is missing.
+    /// Newest first.
+    states: Vec<ShownState>,
+    /// Revision from which on all states are kept.
     complete_from: i64,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown {
+struct ShownState {
     revision: i64,
     change: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,7 +112,7 @@ struct Shown {
     unreadable: String,
 }
 
-/// Objects as a document.
+/// Objects as JSON or YAML.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct List {
@@ -127,21 +128,24 @@ struct ListMeta {
     resource_version: String,
 }
 
-/// Prints what was asked for.
-pub(super) async fn run(history: &History) -> Result<Ending, Failure> {
+/// Prints states or objects.
+pub(super) async fn run(history: &History) -> Result<Outcome, Failure> {
     let client = history.control.client(DEADLINE)?;
     let resource = history.object.resource(&client).await?;
     match (&history.name, history.at) {
         (name, Some(at)) => history.print_objects(&client, &resource, name.as_deref(), at).await?,
         (Some(name), None) => history.print_states(&client, &resource, name).await?,
         (None, None) => {
-            return Err(Failure::Usage("name an object, or say --at which time".to_owned()));
+            return Err(Failure::Hinted(
+                "the name of an object is missing".to_owned(),
+                "--at WHEN shows all objects of a time",
+            ));
         }
     }
-    Ok(Ending::Well)
+    Ok(Outcome::Positive)
 }
 
-/// So many states of an object, the newest first.
+/// Reads the newest states of an object.
 async fn states(
     client: &Client,
     target: &Target,
@@ -177,7 +181,7 @@ impl History {
             Format::Table | Format::Wide => {
                 output::lines(table(&found.states, self.output == Format::Wide).lines(None))?;
                 if found.more {
-                    writeln!(std::io::stderr(), "older states follow: --limit shows more")?;
+                    writeln!(std::io::stderr(), "There are older states: --limit shows more")?;
                 }
             }
         }
@@ -222,7 +226,7 @@ impl History {
     }
 }
 
-/// What there was, and at which revision.
+/// Reads the objects of a time, and its revision.
 async fn objects_at(client: &Client, target: Target, at: At) -> Result<(i64, Vec<Bytes>), Failure> {
     let request = ListRequest { target: Some(target), at: Some(at) };
     let mut parts = client.history().list(request).await?.into_inner();
@@ -237,13 +241,13 @@ async fn objects_at(client: &Client, target: Target, at: At) -> Result<(i64, Vec
     Ok((revision, objects))
 }
 
-/// Says how to keep more where history does not go back so far.
+/// Adds how to keep more if history does not reach back that far.
 fn forgotten(status: tonic::Status) -> Failure {
     match status.code() {
-        Code::OutOfRange | Code::Aborted | Code::FailedPrecondition => Failure::Usage(format!(
-            "{} (how long states are kept: --history-retention of the control service)",
-            status.message()
-        )),
+        Code::OutOfRange | Code::Aborted | Code::FailedPrecondition => Failure::Hinted(
+            status.message().to_owned(),
+            "--history-retention of the control service sets how long states are kept",
+        ),
         _ => status.into(),
     }
 }
@@ -252,11 +256,11 @@ fn raw(json: &[u8]) -> Result<Box<RawValue>, serde_json::Error> {
     serde_json::from_slice(json)
 }
 
-fn shown(state: State) -> Result<Shown, Failure> {
+fn shown(state: State) -> Result<ShownState, Failure> {
     let change = change(&state);
     let State { revision, written, uid, manager, object, unreadable, .. } = state;
     let object = if object.is_empty() { None } else { Some(raw(&object)?) };
-    Ok(Shown { revision, change, written: time(written), manager, uid, object, unreadable })
+    Ok(ShownState { revision, change, written: time(written), manager, uid, object, unreadable })
 }
 
 fn change(state: &State) -> &'static str {
@@ -288,7 +292,7 @@ fn table(states: &[State], wide: bool) -> Table {
     table
 }
 
-/// Of an object.
+/// The part of an object that the table shows.
 #[derive(serde::Deserialize)]
 struct Head {
     metadata: Metadata,

@@ -1,28 +1,28 @@
-//! A table that is drawn again in place while what it shows changes.
+//! A table on a terminal that is redrawn in place.
 
 use std::io::{self, IsTerminal, Write};
 
 use super::table::Table;
 
-/// A terminal, of which a part is ours.
+/// The redrawn part of a terminal.
 pub(super) struct Live {
     out: anstream::AutoStream<io::Stdout>,
     drawn: usize,
 }
 
 impl Live {
-    /// Nothing where standard output is no terminal: there, lines are appended.
+    /// Returns `None` if standard output is not a terminal.
     pub(super) fn begin() -> Option<Self> {
         let is_terminal = io::stdout().is_terminal();
         is_terminal.then(|| Self { out: super::output::out(), drawn: 0 })
     }
 
-    /// Draws a table and a line below it in the place of what was drawn before; rows that do not fit are counted.
+    /// Replaces the last table by this one and a line below it; rows that do not fit are counted.
     pub(super) fn draw(&mut self, table: &Table, below: &str) -> io::Result<()> {
         let (width, height) = terminal_size::terminal_size()
             .map_or((80, 24), |(width, height)| (usize::from(width.0).max(10), usize::from(height.0).max(4)));
         let mut lines = table.lines(Some(width - 1));
-        // The last two: what is left out, and the line below.
+        // Two lines are reserved: the number of rows left out, and the line below.
         if lines.len() + 2 > height {
             let left_out = lines.len() + 2 - height;
             lines.truncate(height - 2);

@@ -1,21 +1,20 @@
-//! Which namespace a verb is about: the flag's, or, as with kubectl, that of the kubeconfig's context.
+//! The namespace of a command: that of the flag, or, as with kubectl, of the kubeconfig's context.
 
 use super::failure::Failure;
 use crate::control_service::ControlService;
 
-/// The namespace where no context names one.
+/// Namespace if neither the flag nor the context names one.
 const DEFAULT: &str = "default";
 
-/// The flag.
 #[derive(Debug, clap::Args)]
 pub(super) struct Namespace {
-    /// The namespace; without it, the one that the kubeconfig's context names, or default.
+    /// Namespace [default: that of the kubeconfig's context, else default]
     #[arg(long, short)]
     namespace: Option<String>,
 }
 
 impl Namespace {
-    /// The namespace; an empty one is none, as with kubectl.
+    /// Returns the namespace; an empty flag is ignored, as by kubectl.
     pub(super) fn of(&self, control: &ControlService) -> Result<String, Failure> {
         if let Some(given) = self.namespace.as_ref().filter(|given| !given.is_empty()) {
             return Ok(given.clone());

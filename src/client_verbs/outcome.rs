@@ -1,15 +1,15 @@
-//! How verbs end, and how long their calls may take.
+//! Results of client commands, and the deadline of their calls.
 
 use std::time::Duration;
 
-/// How long a call may take.
+/// Deadline of a call.
 pub(super) const DEADLINE: Duration = Duration::from_secs(30);
 
-/// How a verb ends that could be done.
+/// Result of a command that could be executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
-    /// All is as it should be.
-    Well,
-    /// Something is not.
-    NotSo,
+pub(super) enum Outcome {
+    /// Done, or: the API is reachable, the states are equal.
+    Positive,
+    /// The API is unreachable, the states differ, the condition is not met.
+    Negative,
 }

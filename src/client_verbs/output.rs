@@ -1,4 +1,4 @@
-//! How answers are printed.
+//! Output formats.
 
 use std::io::{self, Write};
 
@@ -8,24 +8,24 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use portico_machinery::Object;
 use serde::Serialize;
 
-/// What `-o` takes.
+/// Values of `-o`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// For people.
+    /// Table
     #[default]
     Table,
-    /// For people, with more columns.
+    /// Table with more columns
     Wide,
-    /// JSON, indented.
+    /// JSON
     Json,
-    /// YAML.
+    /// YAML
     Yaml,
-    /// `resource.group/name`, a line each.
+    /// `resource.group/name`, one per line
     Name,
 }
 
 impl Format {
-    /// What `-o` takes where nothing is printed that has a name.
+    /// Parser for output without names.
     pub(super) fn without_names() -> impl TypedValueParser<Value = Self> {
         let known = Self::value_variants().iter().filter(|format| **format != Self::Name);
         PossibleValuesParser::new(known.filter_map(ValueEnum::to_possible_value))
@@ -33,24 +33,23 @@ impl Format {
     }
 }
 
-/// How objects are printed.
 #[derive(Debug, clap::Args)]
 pub(super) struct Printing {
-    /// How objects are printed.
+    /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     pub(super) output: Format,
-    /// With -o json and -o yaml: who owns which fields, too.
+    /// Include metadata.managedFields in JSON and YAML
     #[arg(long)]
     show_managed_fields: bool,
 }
 
 impl Printing {
-    /// Whether objects are printed whole.
+    /// True for JSON and YAML.
     pub(super) fn is_whole(&self) -> bool {
         matches!(self.output, Format::Json | Format::Yaml)
     }
 
-    /// Prints an object whole.
+    /// Prints an object as JSON or YAML.
     pub(super) fn object(&self, mut object: Object) -> io::Result<()> {
         if !self.show_managed_fields {
             object.remove(&["metadata", "managedFields"]);
@@ -60,7 +59,7 @@ impl Printing {
     }
 }
 
-/// Standard output; colours where it is a terminal that wants them (`NO_COLOR`, `CLICOLOR`).
+/// Standard output, with colours on a terminal (`NO_COLOR`, `CLICOLOR`).
 pub(super) fn out() -> AutoStream<io::Stdout> {
     AutoStream::auto(io::stdout())
 }
@@ -74,12 +73,12 @@ pub(super) fn lines(lines: impl IntoIterator<Item = impl AsRef<str>>) -> io::Res
     Ok(())
 }
 
-/// Prints a document of JSON in this form.
+/// Prints JSON in this format.
 pub(super) fn document(json: &[u8], format: Format) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match format {
         Format::Yaml => {
-            let invalid = || io::Error::new(io::ErrorKind::InvalidData, "the answer is no JSON");
+            let invalid = || io::Error::new(io::ErrorKind::InvalidData, "the response is not JSON");
             out.write_all(&portico_facade::yaml(json).ok_or_else(invalid)?)
         }
         _ => {
@@ -89,7 +88,7 @@ pub(super) fn document(json: &[u8], format: Format) -> io::Result<()> {
     }
 }
 
-/// Prints what has no form of its own on the wire.
+/// Prints a serializable value.
 pub(super) fn value<T: Serialize>(value: &T, format: Format) -> io::Result<()> {
     document(&serde_json::to_vec(value)?, format)
 }

@@ -1,4 +1,4 @@
-//! `portico route try`: one request through a facade, with all stages and their times.
+//! `portico route try`: traces one request through a facade, with all stages and their times.
 
 use std::path::PathBuf;
 
@@ -8,17 +8,17 @@ use http::Method;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 
-use super::facade::{Asked, Facade, ROUTE_TRY};
+use super::facade::{Facade, ROUTE_TRY, TraceRequest};
 use super::failure::Failure;
-use super::outcome::Ending;
+use super::outcome::Outcome;
 use super::output::{self, Format};
 use super::stages::state;
 use super::table::{Cell, Table};
 use crate::documents;
 
-/// Look at the way of one request
+/// Trace one request through a facade
 #[derive(Debug, clap::Args)]
-pub(super) struct Route {
+pub(crate) struct Route {
     #[command(subcommand)]
     verb: Verb,
 }
@@ -28,46 +28,48 @@ enum Verb {
     Try(Try),
 }
 
-/// Take one request through a facade and show each stage: who asks, whether they may, where it goes, how long it takes
+/// Trace one request through a facade: user, authorization, route, backend address, and the duration of each stage
 ///
-/// What reads is sent. What writes goes as far as a connection to the backend and is not sent, unless --send is given. Who asks needs
-/// the verb get on the path /portico/route-try. Exit code 0: it is answered well, or could be sent; 1: it is not; 2: not tried.
+/// Reads are sent. Writes stop once the backend is connected, unless you pass --send. You need the verb `get` on the path
+/// /portico/route-try.
+///
+/// Exit codes: 0 the request succeeded, or could be sent; 1 it failed; 2 not tried.
 #[derive(Debug, clap::Args)]
 struct Try {
-    /// The path, with its query.
+    /// Path and query
     path: String,
-    /// The method.
+    /// HTTP method
     #[arg(long, short = 'X', default_value = "GET")]
     method: Method,
-    /// As this user.
+    /// User to impersonate
     #[arg(long = "as", value_name = "USER")]
     user: Option<String>,
-    /// As a member of this group, which may be given several times.
+    /// Group to impersonate; may be repeated
     #[arg(long = "as-group", value_name = "GROUP")]
     groups: Vec<String>,
-    /// With this uid.
+    /// UID to impersonate
     #[arg(long = "as-uid", value_name = "UID")]
     uid: Option<String>,
-    /// Send what writes, too.
+    /// Send the request also if it writes
     #[arg(long)]
     send: bool,
-    /// The body: one document, YAML or JSON; - reads what is piped in.
+    /// File of the body, YAML or JSON; - reads standard input
     #[arg(long = "filename", short = 'f', value_name = "FILE")]
     body: Option<PathBuf>,
-    /// The media type of the body, if it is another than that of the file.
+    /// Media type of the body [default: that of the file]
     #[arg(long, value_name = "TYPE")]
     content_type: Option<String>,
-    /// How it is printed.
+    /// Output format
     #[arg(long, short, value_parser = Format::without_names(), default_value = "table")]
     output: Format,
     #[command(flatten)]
     facade: Facade,
 }
 
-/// What a facade says of the walk.
+/// A trace, as the facade returns it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Walk {
+struct Trace {
     method: String,
     path: String,
     sent: bool,
@@ -97,34 +99,34 @@ struct Endpoint {
     message: String,
 }
 
-/// Runs what follows `route`.
-pub(super) async fn run(route: &Route) -> Result<Ending, Failure> {
+/// Runs the command.
+pub(super) async fn run(route: &Route) -> Result<Outcome, Failure> {
     let Verb::Try(tried) = &route.verb;
     tried.run().await
 }
 
 impl Try {
-    async fn run(&self) -> Result<Ending, Failure> {
+    async fn run(&self) -> Result<Outcome, Failure> {
         if !self.path.starts_with('/') {
-            return Err(Failure::Usage(format!("{:?} is no path: it must begin with a slash", self.path)));
+            return Err(Failure::Usage(format!("{:?} is not a path: it must begin with a slash", self.path)));
         }
         let client = self.facade.client()?;
         let reads = matches!(self.method, Method::GET | Method::HEAD | Method::OPTIONS);
         if !reads {
-            // A server that does not know the header would carry the request out.
-            client.check_walks().await?;
+            // A server that ignores the header would execute the request.
+            client.check_traces().await?;
         }
-        let asked = self.asked()?;
-        let json = client.walk(asked).await?;
-        let walk: Walk = serde_json::from_slice(&json)?;
+        let request = self.request()?;
+        let json = client.trace(request).await?;
+        let trace: Trace = serde_json::from_slice(&json)?;
         match self.output {
             Format::Json | Format::Yaml => output::document(&json, self.output)?,
-            format => walk.print(format == Format::Wide)?,
+            format => trace.print(format == Format::Wide)?,
         }
-        Ok(if walk.ok { Ending::Well } else { Ending::NotSo })
+        Ok(if trace.ok { Outcome::Positive } else { Outcome::Negative })
     }
 
-    fn asked(&self) -> Result<Asked, Failure> {
+    fn request(&self) -> Result<TraceRequest, Failure> {
         let (body, media_type) = self.read_body()?;
         let mut headers = HeaderMap::new();
         let how = if self.send { "send" } else { "walk" };
@@ -143,7 +145,7 @@ impl Try {
         for (name, value) in named.chain(members).chain(self.uid.iter().map(|value| (&uid, value))) {
             append(&mut headers, name.clone(), value)?;
         }
-        Ok(Asked { method: self.method.clone(), path: self.path.clone(), headers, body })
+        Ok(TraceRequest { method: self.method.clone(), path: self.path.clone(), headers, body })
     }
 
     fn read_body(&self) -> Result<(Bytes, Option<&'static str>), Failure> {
@@ -163,7 +165,7 @@ fn append(headers: &mut HeaderMap, name: HeaderName, value: &str) -> Result<(), 
     Ok(())
 }
 
-impl Walk {
+impl Trace {
     fn print(&self, wide: bool) -> Result<(), Failure> {
         output::lines([self.summary()])?;
         let mut table = Table::new(&["stage", "state", "ms", "what"]);
@@ -184,7 +186,7 @@ impl Walk {
         let Self { method, path, whole_ms, bytes, .. } = self;
         let failed = self.stages.iter().rev().find(|stage| !stage.ok);
         match (self.ok, self.code, failed) {
-            (true, _, _) if !self.sent => format!("{method} {path} could be sent, and was not"),
+            (true, _, _) if !self.sent => format!("{method} {path} could be sent (--send sends it)"),
             (true, Some(code), _) => format!("{method} {path}: {code} after {whole_ms} ms, {bytes} bytes"),
             (_, Some(code), Some(stage)) => {
                 format!("{method} {path} fails at {} with {code}: {}", stage.stage, self.message)

@@ -1,22 +1,24 @@
-//! `portico routes`: the compiled table of what may be reached.
+//! `portico routes`: the compiled route table.
 
 use portico_proto::client::Client;
 use portico_proto::routes::{ListRequest, RouteSummary};
 
 use super::failure::Failure;
-use super::outcome::{DEADLINE, Ending};
+use super::outcome::{DEADLINE, Outcome};
 use super::output::{self, Format};
 use super::stages::availability;
 use super::table::{Cell, Table};
 use crate::control_service::ControlService;
 
-/// List what may be reached: each APIService, where its requests go, and whether they arrive
+/// List all routes: APIServices, their Services and availability
+///
+/// Exit codes: 0 listed; 2 not, or the group does not exist.
 #[derive(Debug, clap::Args)]
-pub(super) struct Routes {
-    /// Only routes of this group.
+pub(crate) struct Routes {
+    /// API group [default: all]
     #[arg(default_value = "", hide_default_value = true)]
     group: String,
-    /// How routes are printed.
+    /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
     #[command(flatten)]
@@ -24,7 +26,7 @@ pub(super) struct Routes {
 }
 
 /// Prints the table.
-pub(super) async fn run(routes: &Routes) -> Result<Ending, Failure> {
+pub(super) async fn run(routes: &Routes) -> Result<Outcome, Failure> {
     let client = routes.control.client(DEADLINE)?;
     let listed = listed(&client, &routes.group).await?;
     match routes.output {
@@ -37,14 +39,17 @@ pub(super) async fn run(routes: &Routes) -> Result<Ending, Failure> {
         }
         Format::Json | Format::Yaml => output::value(&listed, routes.output)?,
     }
-    Ok(Ending::Well)
+    Ok(Outcome::Positive)
 }
 
-/// The routes of a group; of none that is named all.
+/// The routes of a group, or all if it is empty.
 pub(super) async fn listed(client: &Client, group: &str) -> Result<Vec<RouteSummary>, Failure> {
     let listed = client.routes().list(ListRequest { group: group.to_owned() }).await?.into_inner().routes;
     match listed.is_empty() && !group.is_empty() {
-        true => Err(Failure::Usage(format!("group {group:?} not found: no APIService is of it"))),
+        true => Err(Failure::Hinted(
+            format!("group {group:?} not found: it has no APIService"),
+            "`portico routes` lists all groups",
+        )),
         false => Ok(listed),
     }
 }

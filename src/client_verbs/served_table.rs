@@ -1,10 +1,10 @@
-//! The Table form of lists and objects, as the server makes it, for a terminal.
+//! Tables of the server (`meta.k8s.io/v1`) for a terminal.
 
 use serde::Deserialize;
 
 use super::table::Table;
 
-/// What is asked for.
+/// Media type of the request.
 pub(super) const ACCEPT: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
 /// A Table of `meta.k8s.io/v1`.
@@ -45,7 +45,7 @@ struct Metadata {
     namespace: String,
 }
 
-/// What a cell may hold.
+/// Value of a cell.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Value {

@@ -1,4 +1,4 @@
-//! Colours of states, and how a state is put into words.
+//! Texts and colours of states.
 
 use anstyle::{AnsiColor, Style};
 use portico_proto::routes::{RouteSummary, Stage};
@@ -9,22 +9,22 @@ const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const WAITING: Style = AnsiColor::Yellow.on_default();
 
-/// A state in its colour.
+/// A state: green if good, else red.
 pub(super) fn state(text: &str, is_good: bool) -> Cell {
     Cell { text: text.to_owned(), style: if is_good { GOOD } else { BAD } }
 }
 
-/// What is not decided yet.
+/// A state that is not known yet.
 pub(super) fn waiting(text: &str) -> Cell {
     Cell { text: text.to_owned(), style: WAITING }
 }
 
-/// Whether requests reach a route.
+/// The availability of a route.
 pub(super) fn availability(route: &RouteSummary) -> Cell {
     state(if route.available { "Available" } else { "Unavailable" }, route.available)
 }
 
-/// Why a stage fails, or what it found.
+/// Reason and message of a stage.
 pub(super) fn words(stage: &Stage) -> String {
     let parts = [&*stage.reason, &*stage.message];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();

@@ -1,8 +1,8 @@
-//! A table for a terminal: columns as wide as their widest cell, three spaces between them.
+//! Tables for a terminal, with columns as wide as their widest cell.
 
 use anstyle::Style;
 
-/// One cell, perhaps in a colour.
+/// A cell and its colour.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cell {
     pub(super) text: String,
@@ -15,23 +15,23 @@ impl<T: Into<String>> From<T> for Cell {
     }
 }
 
-/// Headers and rows, all of one length.
+/// Headers, and rows of the same length.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     pub(super) headers: Vec<String>,
     pub(super) rows: Vec<Vec<Cell>>,
 }
 
-/// Between columns.
+/// Spaces between columns.
 const GAP: usize = 3;
 
 impl Table {
-    /// Without rows.
+    /// A table without rows.
     pub(super) fn new(headers: &[&str]) -> Self {
         Self { headers: headers.iter().map(|header| (*header).to_owned()).collect(), rows: Vec::new() }
     }
 
-    /// The lines, the headers first; cut to so many characters, where a number is given.
+    /// The lines, headers first, cut to a width if one is given.
     pub(super) fn lines(&self, width: Option<usize>) -> Vec<String> {
         let headers = self.headers.iter().map(|header| Cell::from(header.to_uppercase())).collect();
         let rows: Vec<&Vec<Cell>> = std::iter::once(&headers).chain(&self.rows).collect();

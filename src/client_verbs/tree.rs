@@ -1,36 +1,38 @@
-//! `portico tree`: groups, their versions, and where each leads.
+//! `portico tree`: groups, their versions, and the backend of each.
 
 use portico_proto::routes::RouteSummary;
 
 use super::failure::Failure;
-use super::outcome::{DEADLINE, Ending};
+use super::outcome::{DEADLINE, Outcome};
 use super::output;
 use super::routes::listed;
 use super::stages::availability;
 use super::table::Cell;
 use crate::control_service::ControlService;
 
-/// Show groups, their versions, and where each leads: this server, or a Service and the addresses behind it
+/// Show all groups and versions as a tree, with their backends
+///
+/// Exit codes: 0 shown; 2 not, or the group does not exist.
 #[derive(Debug, clap::Args)]
-pub(super) struct Tree {
-    /// Only this group.
+pub(crate) struct Tree {
+    /// API group [default: all]
     #[arg(default_value = "", hide_default_value = true)]
     group: String,
     #[command(flatten)]
     control: ControlService,
 }
 
-/// A line and those below it.
+/// A line of the tree and its children.
 struct Branch {
     line: String,
     below: Vec<Branch>,
 }
 
 /// Prints the tree.
-pub(super) async fn run(tree: &Tree) -> Result<Ending, Failure> {
+pub(super) async fn run(tree: &Tree) -> Result<Outcome, Failure> {
     let client = tree.control.client(DEADLINE)?;
     output::lines(lines(&listed(&client, &tree.group).await?))?;
-    Ok(Ending::Well)
+    Ok(Outcome::Positive)
 }
 
 fn lines(routes: &[RouteSummary]) -> Vec<String> {
@@ -62,7 +64,7 @@ fn branch(route: &RouteSummary) -> Branch {
     Branch { line, below }
 }
 
-/// Writes a branch whose own line begins with `first`, and whose further lines begin with `rest`.
+/// Writes a branch: `first` precedes its own line, `rest` those of its children.
 fn write(branch: &Branch, first: &str, rest: &str, lines: &mut Vec<String>) {
     lines.push(format!("{first}{}", branch.line));
     for (at, below) in branch.below.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! `portico watch`: APIServices as they become available, or cease to be.
+//! `portico watch`: availability of APIServices as it changes.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,59 +13,69 @@ use tonic::Status;
 
 use super::failure::Failure;
 use super::live::Live;
-use super::outcome::{DEADLINE, Ending};
+use super::outcome::{DEADLINE, Outcome};
 use super::output;
 use super::stages::{state, waiting};
 use super::table::{Cell, Table};
-use crate::control_service::{ControlService, refusal};
+use crate::control_service::{ControlService, describe};
 
-/// How often the time that has passed is drawn anew.
+/// Interval at which a terminal is redrawn.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Watch APIServices as they become available, or cease to be
+/// Watch APIServices, or wait until they are available
 ///
-/// A live table on a terminal, else a line for each change. A control service that does not answer is asked again, and standard error says
-/// why. Exit code with --until-available 0: all are available; 1: not within the timeout; 2: not known, as it does not answer then.
+/// Prints a table that is updated on a terminal, and one line per change elsewhere. While the control service does not answer, the command
+/// retries and prints the reason to standard error.
+///
+/// Exit codes: 0 all are available, or the timeout ended a watch without --until-available; 1 --until-available timed out; 2 the control
+/// service does not answer.
 #[derive(Debug, clap::Args)]
-pub(super) struct Watch {
-    /// Only these APIServices; otherwise all.
+pub(crate) struct Watch {
+    /// Names of APIServices [default: all]
     names: Vec<String>,
-    /// End once all of them are there and available.
+    /// End once all of them exist and are available
     #[arg(long)]
     until_available: bool,
-    /// How many seconds at most; 0: for ever.
-    #[arg(long, default_value_t = 0)]
+    /// Timeout; 0 means none
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     timeout: u64,
     #[command(flatten)]
     control: ControlService,
 }
 
-/// What is known of one APIService.
+/// State of an APIService.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Seen {
     service: String,
     available: bool,
     reason: String,
-    /// Where requests fail, in words.
+    /// The stage at which requests fail, and why.
     why: String,
 }
 
-/// Prints until it is interrupted, until all are available, or until the time is over.
-pub(super) async fn run(watch: &Watch) -> Result<Ending, Failure> {
+/// Prints changes until interrupted, until all are available, or until the timeout.
+pub(super) async fn run(watch: &Watch) -> Result<Outcome, Failure> {
     let limit = if watch.timeout == 0 { Duration::MAX } else { Duration::from_secs(watch.timeout) };
     let (lost, seen) = (RefCell::default(), RefCell::default());
+    if watch.until_available {
+        notify(&watch.waits_for());
+    }
     match tokio::time::timeout(limit, follow(watch, &lost, &seen)).await {
         Ok(done) => done,
-        // What is known is of earlier, or nothing is.
+        // The last known state is out of date.
         Err(_) if !lost.borrow().is_empty() => Err(Failure::Lost(lost.take())),
         Err(_) if watch.until_available => {
             let missing = watch.missing(&seen.borrow());
-            // If standard error is closed, the exit code still says it.
-            let _ = writeln!(std::io::stderr(), "portico: watch: after {limit:?}: {missing}");
-            Ok(Ending::NotSo)
+            notify(&format!("timed out after {limit:?}: {missing}"));
+            Ok(Outcome::Negative)
         }
-        Err(_) => Ok(Ending::Well),
+        Err(_) => Ok(Outcome::Positive),
     }
+}
+
+/// Prints progress to standard error, whose failures are ignored.
+fn notify(text: &str) {
+    let _ = writeln!(std::io::stderr(), "portico: watch: {text}");
 }
 
 /// Follows changes. `lost` holds why the control service does not answer, and is empty while it does; `seen` holds the
@@ -74,15 +84,14 @@ async fn follow(
     watch: &Watch,
     lost: &RefCell<String>,
     seen: &RefCell<BTreeMap<String, Seen>>,
-) -> Result<Ending, Failure> {
+) -> Result<Outcome, Failure> {
     let client = watch.control.client(DEADLINE)?;
     let mut live = Live::begin();
     let is_live = live.is_some();
     let report = |status: &Status| {
-        let why = refusal(status);
+        let why = describe(status);
         if lost.replace(why.clone()) != why && !is_live {
-            // Where nothing can be said, there is nothing to be said.
-            let _ = writeln!(std::io::stderr(), "portico: watch: {why}; trying again");
+            notify(&format!("{why}; retrying"));
         }
     };
     let mut events = pin!(watch_api_services_on_retry(client.clone(), WatchRequest::default(), report));
@@ -91,7 +100,7 @@ async fn follow(
     loop {
         tokio::select! {
             event = events.try_next() => {
-                let Some(event) = event? else { return Ok(Ending::Well) };
+                let Some(event) = event? else { return Ok(Outcome::Positive) };
                 lost.take();
                 let changed = watch.take(&client, event, seen).await?;
                 if let (None, Some(line)) = (&live, changed) {
@@ -105,13 +114,13 @@ async fn follow(
             live.draw(&table(&seen), &progress(&seen, begun.elapsed(), &lost.borrow()))?;
         }
         if watch.until_available && watch.all_are_available(&seen.borrow()) {
-            return Ok(Ending::Well);
+            return Ok(Outcome::Positive);
         }
     }
 }
 
 impl Watch {
-    /// Takes a change; a line about it, where something that is shown has changed.
+    /// Applies an event; returns a line if the displayed state has changed.
     async fn take(
         &self,
         client: &Client,
@@ -139,14 +148,21 @@ impl Watch {
         Ok(Some(line))
     }
 
-    /// Describes what --until-available still waits for.
+    /// Describes what --until-available waits for.
+    fn waits_for(&self) -> String {
+        let names = if self.names.is_empty() { "all APIServices".to_owned() } else { self.names.join(", ") };
+        let limit = if self.timeout == 0 { String::new() } else { format!(", at most {} s", self.timeout) };
+        format!("waiting until {names} are available{limit}")
+    }
+
+    /// Describes what --until-available is missing.
     fn missing(&self, seen: &BTreeMap<String, Seen>) -> String {
         let absent = self.names.iter().filter(|name| !seen.contains_key(*name));
-        let absent = absent.map(|name| format!("there is no APIService {name}"));
+        let absent = absent.map(|name| format!("APIService {name} does not exist"));
         let unavailable = seen.iter().filter(|(_, seen)| !seen.available);
         let unavailable = unavailable.map(|(name, _)| format!("{name} is unavailable"));
         let missing: Vec<String> = absent.chain(unavailable).collect();
-        if missing.is_empty() { "there are no APIServices".to_owned() } else { missing.join(", ") }
+        if missing.is_empty() { "no APIService exists".to_owned() } else { missing.join(", ") }
     }
 
     fn all_are_available(&self, seen: &BTreeMap<String, Seen>) -> bool {
@@ -155,7 +171,7 @@ impl Watch {
     }
 }
 
-/// An APIService, and where its requests fail.
+/// Reads the state of an APIService, and the stage at which requests fail.
 async fn look_at(client: &Client, name: &str, object: &ApiService) -> Result<Seen, Failure> {
     let service = object.spec.as_ref().and_then(|spec| spec.service.as_ref());
     let service = service.map_or_else(

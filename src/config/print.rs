@@ -1,4 +1,4 @@
-//! Findings for people, and for machines.
+//! Findings as text and as JSON.
 
 use std::io::{self, Write};
 

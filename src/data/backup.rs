@@ -1,48 +1,45 @@
-//! `portico backup`: portable backups of any database, and copies of a SQLite file.
+//! `portico backup`: backups of any database in one format.
 
 use std::path::{Path, PathBuf};
 
 use portico_server::data::{self, BackupDone, CopyError, CopySource, Counts, Header};
 
 use super::failure::Failure;
-use super::place::From;
+use super::location::Location;
 
 #[derive(Debug, clap::Args)]
 #[group(id = "what", required = true, multiple = false, args = ["file", "to", "check"])]
-pub(super) struct Backup {
-    /// The file to make: a copy of the SQLite file of a data folder.
-    #[arg(value_name = "FILE")]
+pub(crate) struct Backup {
+    #[arg(value_name = "FILE", hide = true)]
     file: Option<PathBuf>,
-    /// The file to make: a portable backup, of a data folder, a PostgreSQL database, an etcd or a running control service. What was cut off
-    /// is gone on with.
+    /// File to write; it must not exist
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
-    /// Read a portable backup to its end, and say whether it is whole.
+    /// Check that a backup is complete and undamaged
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
-    /// The state of this revision, instead of the current one; with --to. It is exact while it is kept as history.
-    #[arg(long, value_name = "N", requires = "to", value_parser = clap::value_parser!(i64).range(1..))]
+    /// Back up this revision instead of the current one; history must still contain it
+    #[arg(long, value_name = "N", conflicts_with = "check", value_parser = clap::value_parser!(i64).range(1..))]
     at_revision: Option<i64>,
-    /// The state of this time (2026-01-31T12:00:00Z), as near as the compaction interval before it; with --to.
-    #[arg(long, value_name = "TIME", requires = "to", conflicts_with = "at_revision", value_parser = data::unix_seconds)]
+    /// Back up the revision of this time (2026-01-31T12:00:00Z), to within --compaction-interval before it
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["at_revision", "check"], value_parser = data::unix_seconds)]
     at_time: Option<i64>,
-    /// Leave out the past states that --history-retention keeps longer; with --to. Any portico from the first on restores such a file.
-    #[arg(long, requires = "to")]
+    /// Leave out the past states that --history-retention keeps; every release can restore such a file
+    #[arg(long, conflicts_with = "check")]
     without_history: bool,
     #[command(flatten)]
-    pub(super) from: From,
+    from: Location,
 }
 
 pub(super) async fn run(verb: &Backup) -> Result<String, Failure> {
-    match (&verb.file, &verb.to, &verb.check) {
-        (_, Some(to), _) => portable(verb, to).await,
-        (_, _, Some(file)) => check(file),
-        (Some(file), ..) => copy(verb, file).await,
-        (None, None, None) => Err(Failure::Asked("a file is missing".to_owned())),
+    match (verb.to.as_ref().or(verb.file.as_ref()), &verb.check) {
+        (Some(to), _) => back_up(verb, to).await,
+        (_, Some(file)) => check(file),
+        (None, None) => Err(Failure::Request("--to FILE is missing".to_owned())),
     }
 }
 
-async fn portable(verb: &Backup, to: &Path) -> Result<String, Failure> {
+async fn back_up(verb: &Backup, to: &Path) -> Result<String, Failure> {
     let source = verb.from.source().await?;
     let revision = match verb.at_time {
         Some(time) => Some(at_time(&*source, time).await?),
@@ -54,20 +51,20 @@ async fn portable(verb: &Backup, to: &Path) -> Result<String, Failure> {
     let BackupDone { header, counts, bytes, resumed, began_anew } = done;
     let mut text = format!("{}: {}, {bytes} bytes", to.display(), described(&header, counts));
     if resumed > 0 {
-        text.push_str(&format!("\nan earlier try was gone on with behind {resumed} objects"));
+        text.push_str(&format!("\ncontinued an interrupted backup after {resumed} objects"));
     }
     if let Some(why) = began_anew {
-        text.push_str(&format!("\nbegun anew: {why}"));
+        text.push_str(&format!("\nstarted again: {why}"));
     }
     Ok(text)
 }
 
-/// Where the revision stood at a time, if that can be read.
+/// The revision of a time, if history still contains it.
 async fn at_time(source: &dyn CopySource, time: i64) -> Result<i64, Failure> {
     let now = data::now();
     if time > now {
         let (time, now) = (data::time_text(time), data::time_text(now));
-        return Err(Failure::Asked(format!("--at-time {time} lies in the future: it is {now} now")));
+        return Err(Failure::Request(format!("--at-time {time} is in the future: it is {now} now")));
     }
     let (revision, extent) = (source.revision_at(time).await?, source.extent().await?);
     if revision < extent.oldest.max(1) {
@@ -84,21 +81,11 @@ fn described(header: &Header, counts: Counts) -> String {
 
 fn check(file: &Path) -> Result<String, Failure> {
     let (header, counts) = data::check_backup(file)?;
-    Ok(format!("{}: whole: {}", file.display(), described(&header, counts)))
+    Ok(format!("{}: complete: {}", file.display(), described(&header, counts)))
 }
 
-/// What is in a copy, for people.
+/// Describes the content of a copy.
 pub(super) fn content(objects: u64, past: Option<u64>) -> String {
     let past = past.map(|past| format!(", {past} past states")).unwrap_or_default();
     format!("{objects} objects{past}")
-}
-
-async fn copy(verb: &Backup, file: &Path) -> Result<String, Failure> {
-    if verb.from.place.database_url.is_some() || verb.from.place.etcd()?.is_some() {
-        let text = "a store in PostgreSQL or etcd is backed up with --to FILE";
-        return Err(Failure::Asked(text.to_owned()));
-    }
-    let copied = data::backup(&data::database(&verb.from.place.data_dir), file).await?;
-    let (file, data::BackedUp { store_id, epoch, revision, bytes }) = (file.display(), copied);
-    Ok(format!("{file}: store {store_id}, epoch {epoch}, revision {revision}, {bytes} bytes"))
 }

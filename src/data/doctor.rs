@@ -1,85 +1,97 @@
-//! `portico doctor`: what is wrong with a database, what can be saved of it, and removing what cannot be read.
+//! `portico doctor`: examines a database, exports readable objects, and removes unreadable ones.
 
 use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::ArgMatches;
-use clap::parser::ValueSource;
 use portico_gostd::os::error_text;
 use portico_kit::platform::OpenOptionsExt;
 use portico_machinery::effective_version::KUBERNETES;
 use portico_machinery::expiration::Evaluator;
 use portico_server::data::{DataError, DataFolder, Exported};
 
-use super::place::conflict;
-use crate::ending::fail_with;
-
-/// Something is wrong, or still is.
-const FOUND: u8 = 1;
-/// It could not be examined.
-const FAILED: u8 = 2;
+use super::failure::Failure as LocationFailure;
+use super::location::{Location, Place, two_places};
+use crate::exit::fail_with_hint;
+use crate::exit_codes;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Doctor {
-    /// The folder of the database; --data-dir names it as well.
-    #[arg(value_name = "DATA_DIR")]
+pub(crate) struct Doctor {
+    #[arg(value_name = "DATA_DIR", hide = true)]
     folder: Option<PathBuf>,
-    /// The folder of the database.
-    #[arg(long, value_name = "DIR", default_value = "./portico-data", env = "PORTICO_DATA_DIR")]
-    data_dir: PathBuf,
-    /// Write every object that can be read into a new file, one line of JSON each, Secrets included; - writes to standard
-    /// output, and findings to standard error.
+    /// Write all readable objects, Secrets included, into a new file, one line of JSON each; - writes to standard output
     #[arg(long, value_name = "FILE")]
     export: Option<PathBuf>,
-    /// Remove the objects that cannot be read, and all past states: a new epoch begins. The database must not be served.
+    /// Remove objects that cannot be read, and past states without a rule in --history-retention; the database must not be served
+    ///
+    /// A new epoch begins: clients that watch get 410 and list again.
     #[arg(long)]
     remove_unreadable: bool,
-    /// What values are sealed with, as the server was given it. Without it those that are count as they stand, are left out of
-    /// an export, and are never removed.
-    #[arg(long, value_name = "FILE", env = "PORTICO_ENCRYPTION_PROVIDER_CONFIG")]
-    encryption_provider_config: Option<PathBuf>,
+    #[command(flatten)]
+    location: Location,
 }
 
-/// Why it could not be examined; one line for people.
+/// Why the database could not be examined, in one line.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
     Data(#[from] DataError),
+    #[error(transparent)]
+    Location(#[from] LocationFailure),
     #[error("--export {}: {}", path.display(), error_text(error))]
     Export { path: PathBuf, error: io::Error },
     #[error("{}", error_text(.0))]
     Output(#[from] io::Error),
 }
 
-impl Doctor {
-    /// The folder that the command line names; the variable counts where it names none.
-    fn folder(&self) -> &Path {
-        self.folder.as_deref().unwrap_or(&self.data_dir)
+impl Failure {
+    /// What the user can do about it, if known.
+    fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Location(failure) => failure.hint(),
+            _ => None,
+        }
     }
+}
 
-    /// Refuses a command line that names two folders.
-    pub(super) fn check(&self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        match self.folder.is_some() && matches.value_source("data_dir") == Some(ValueSource::CommandLine) {
-            true => Err(conflict("DATA_DIR", "--data-dir")),
-            false => Ok(()),
+impl Doctor {
+    /// The data folder: only SQLite databases are examined.
+    fn folder(&self) -> Result<&Path, LocationFailure> {
+        match (&self.folder, self.location.place()?) {
+            (Some(_), _) if self.location.is_named() => Err(two_places("DATA_DIR", "a flag")),
+            (Some(folder), _) => Ok(folder),
+            (None, Place::Folder(folder)) => Ok(folder),
+            (None, Place::Server(_)) => Err(LocationFailure::Unsupported(
+                "the files of a running control service are not accessible through its API",
+                "run doctor with --data-dir DIR on the machine of the server",
+            )),
+            (None, Place::Postgres(_)) => Err(LocationFailure::Unsupported(
+                "doctor examines SQLite databases only",
+                "PostgreSQL's pg_amcheck examines its databases",
+            )),
+            (None, Place::Etcd(_)) => Err(LocationFailure::Unsupported(
+                "doctor examines SQLite databases only",
+                "`etcdctl endpoint health` and `etcdutl` examine an etcd",
+            )),
         }
     }
 }
 
 pub(super) async fn run(verb: &Doctor) -> ExitCode {
     match examine(verb).await {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(FOUND),
-        Err(failure) => fail_with(&format!("doctor: {failure}"), FAILED),
+        Ok(true) => ExitCode::from(exit_codes::SUCCESS),
+        Ok(false) => ExitCode::from(exit_codes::FOUND),
+        Err(failure) => {
+            fail_with_hint(&format!("doctor: {failure}"), failure.hint(), exit_codes::NOT_EXAMINED)
+        }
     }
 }
 
-/// Whether the database is sound in the end.
+/// Returns true if the database is sound.
 async fn examine(verb: &Doctor) -> Result<bool, Failure> {
-    let mut folder = DataFolder::new(verb.folder(), &Evaluator::new(KUBERNETES))?;
-    if let Some(file) = &verb.encryption_provider_config {
+    let mut folder = DataFolder::new(verb.folder()?, &Evaluator::new(KUBERNETES))?;
+    if let Some(file) = verb.location.encryption() {
         folder = folder.opening_with(file)?;
     }
     let to_stdout = verb.export.as_deref() == Some(Path::new("-"));
@@ -111,7 +123,7 @@ async fn examine(verb: &Doctor) -> Result<bool, Failure> {
         }
     }
     if examined.sealed > 0 {
-        writeln!(out, "{} states are sealed and were not looked into", examined.sealed)?;
+        writeln!(out, "{} states are encrypted and were not examined", examined.sealed)?;
     }
     let is_sound = examined.is_sound() && is_whole;
     let sound = if is_sound { "sound" } else { "something is wrong" };

@@ -1,10 +1,11 @@
-//! Why a verb about data was not done; one line for people.
+//! Errors of commands about stored data.
 
 use portico_server::data::{BackupError, CopyError, DataError};
 
 use crate::control_service::NoClient;
+use crate::exit_codes;
 
-/// See the module.
+/// Why a command failed, in one line.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error(transparent)]
@@ -14,8 +15,33 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Data(#[from] DataError),
     #[error(transparent)]
-    Unreachable(#[from] NoClient),
-    /// What was asked for cannot be done so.
+    NoClient(#[from] NoClient),
+    /// The command cannot be carried out as given.
     #[error("{0}")]
-    Asked(String),
+    Request(String),
+    /// The command cannot be carried out at this location; the second part says what to do.
+    #[error("{0}")]
+    Unsupported(&'static str, &'static str),
+    /// Flags or variables that exclude each other.
+    #[error("{0}")]
+    Usage(String),
+}
+
+impl Failure {
+    /// What the user can do about it, if known.
+    pub(super) fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::NoClient(error) => error.hint(),
+            Self::Unsupported(_, hint) => Some(hint),
+            Self::Usage(_) => Some("name one: --data-dir, --database-url, --etcd-servers or --kubeconfig"),
+            _ => None,
+        }
+    }
+
+    pub(super) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage(_) => exit_codes::USAGE,
+            _ => exit_codes::FAILED,
+        }
+    }
 }

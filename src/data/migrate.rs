@@ -14,51 +14,41 @@ use portico_server::{EtcdSettings, PostgresSettings};
 
 use super::backup::content;
 use super::failure::Failure;
-use super::place::{postgres, read, with_password};
+use super::location::{Location, Place, postgres, two_places, with_password};
 use super::remote::Remote;
 use super::serving;
-use crate::etcd_flags::{self, EtcdFiles};
+use crate::etcd_flags;
+use crate::kubeconfig_flag::ADMIN_KUBECONFIG;
 
-/// How often progress is told.
-const TOLD: Duration = Duration::from_secs(1);
+/// Minimum interval between progress lines.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Migrate {
-    /// The database that is moved: `sqlite://DATA_DIR`, `postgres://...` or `etcd://HOST:PORT,HOST:PORT/PREFIX` (`etcds://` with TLS).
-    /// It may be served; its control services refuse writes from the end of the move on. Stop every kube-apiserver first.
-    #[arg(long, value_name = "URL", value_parser = address)]
-    from: Address,
-    /// Where it goes, which no server has open. Into etcd, and out of one that has given one revision to several objects, the store
-    /// begins a new epoch: watches and versions of before end with 410.
+pub(crate) struct Migrate {
+    #[arg(long, value_name = "URL", value_parser = address, hide = true)]
+    from: Option<Address>,
+    /// Database to move to: `sqlite://DATA_DIR`, `postgres://USER@HOST:PORT/DATABASE`, `etcd://HOST:PORT,HOST:PORT/PREFIX` (`etcds://`: TLS)
+    ///
+    /// No server may have it open.
     #[arg(long, value_name = "URL", value_parser = address, required_unless_present = "resume_writes")]
     to: Option<Address>,
-    /// Move nothing: have --from take writes again, after a move that was killed before its end. Not once --to is served.
+    /// Move nothing, and let the old database take writes again after a move was killed; never once the new one is served
     #[arg(long, conflicts_with = "to")]
     resume_writes: bool,
-    /// Leave behind the past states that --history-retention keeps longer.
+    /// Leave out the past states that --history-retention keeps
     #[arg(long)]
     without_history: bool,
-    /// The kubeconfig of the control service that serves --from, where that is a SQLite file; DATA_DIR/admin.kubeconfig if it is not
-    /// given.
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// The context of --kubeconfig.
-    #[arg(long, default_value = "control")]
-    context: String,
-    /// The password for --from, from a file.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide = true)]
     from_password_file: Option<PathBuf>,
-    /// The password for --to, from a file.
+    /// File with the password for a PostgreSQL database in --to
     #[arg(long, value_name = "FILE")]
     to_password_file: Option<PathBuf>,
-    /// What values are sealed with, where --from or --to is an etcd: they are sealed anew, as the other one keeps them.
-    #[arg(long, value_name = "FILE", env = "PORTICO_ENCRYPTION_PROVIDER_CONFIG")]
-    encryption_provider_config: Option<PathBuf>,
-    #[command(flatten)]
-    etcd: EtcdFiles,
-    /// Replace what is at --to, and move an etcd though a kube-apiserver has written to it just now.
+    /// Replace existing data at --to, and move an etcd even if a kube-apiserver has just written to it
     #[arg(long)]
     force: bool,
+    /// Of a data folder that is served, --kubeconfig names the control service [default: DIR/admin.kubeconfig].
+    #[command(flatten)]
+    location: Location,
 }
 
 /// A database.
@@ -74,7 +64,7 @@ fn address(url: &str) -> Result<Address, String> {
         return Ok(Address::Etcd(Box::new(settings)));
     }
     match url.strip_prefix("sqlite://") {
-        Some("") => Err("a path is missing".to_owned()),
+        Some("") => Err("the path is missing".to_owned()),
         Some(path) => Ok(Address::Sqlite(PathBuf::from(path))),
         None if ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) => {
             postgres(url).map(|settings| Address::Postgres(Box::new(settings)))
@@ -83,18 +73,18 @@ fn address(url: &str) -> Result<Address, String> {
     }
 }
 
-/// What is moved, and what stops its writes.
+/// The data to move, and the switch that stops its writes.
 struct From {
     source: Arc<dyn CopySource>,
     switch: Arc<dyn WriteSwitch>,
-    /// Let go of in the end.
+    /// A store that no server has open, closed at the end.
     owned: Option<OwnedStore>,
 }
 
 pub(super) async fn run(verb: &Migrate) -> Result<String, Failure> {
     let from = open(verb).await?;
     let ended = match &verb.to {
-        Some(to) => move_to(verb, to, &from).await.map(told_of),
+        Some(to) => move_to(verb, to, &from).await.map(summary),
         None => resume(&from).await,
     };
     if let Some(owned) = from.owned {
@@ -105,30 +95,30 @@ pub(super) async fn run(verb: &Migrate) -> Result<String, Failure> {
 
 async fn resume(from: &From) -> Result<String, Failure> {
     let revision = from.switch.set_read_only(None).await?;
-    Ok(format!("writes are taken from revision {revision} on"))
+    Ok(format!("the database takes writes again, from revision {revision} on"))
 }
 
-fn told_of(moved: Migrated) -> String {
+fn summary(moved: Migrated) -> String {
     let Migrated { extent, is_new_epoch, objects, changes, past, left_behind, stopped, kept } = moved;
     let (identity, revision) = (extent.identity, extent.revision);
     let content = content(objects, (past > 0).then_some(past));
     let mut text = format!(
         "moved: store {}, epoch {}, revision {revision}, {content} and {changes} changes; writes were refused for {} ms\n\
-         start the control service on the new database; the old one takes no writes any more",
+         start the control service on the new database; the old one refuses writes",
         identity.store_id,
         identity.epoch,
         stopped.as_millis()
     );
     if is_new_epoch {
-        text.push_str("\nrevisions could not be kept: watches and versions of before end with 410");
+        text.push_str("\nrevisions could not be kept: clients that watch get 410 and list again");
     }
     if left_behind {
         text.push_str(
-            "\nthe past states that --history-retention had kept were left behind: etcd has only its own history",
+            "\nthe past states that --history-retention kept were left out: etcd keeps only its own history",
         );
     }
     if let Some(kept) = kept {
-        text.push_str(&format!("\nthe database that was there before is {kept}"));
+        text.push_str(&format!("\nthe previous database is now {kept}"));
     }
     text
 }
@@ -136,12 +126,12 @@ fn told_of(moved: Migrated) -> String {
 async fn move_to(verb: &Migrate, to: &Address, from: &From) -> Result<Migrated, Failure> {
     let extent = from.source.extent().await?;
     let (target, place) = target(verb, to, &extent).await?;
-    // Clients are told: they need not know where.
+    // Clients see the reason, but not the address.
     let reason = format!("it was moved to {place}");
     let history = !verb.without_history;
     let migration = Migration { source: &*from.source, switch: &*from.switch, reason: &reason, history };
-    let mut told = None;
-    Ok(data::migrate(&migration, target, &mut |step| tell(step, &mut told)).await?)
+    let mut last_report = None;
+    Ok(data::migrate(&migration, target, &mut |step| report(step, &mut last_report)).await?)
 }
 
 async fn target(
@@ -161,31 +151,55 @@ async fn target(
             (Box::new(PostgresTarget::open(settings, verb.force).await?), "a PostgreSQL database")
         }
         Address::Etcd(settings) => {
-            let settings = verb.etcd.add_to(settings.as_ref().clone(), read)?;
-            let known = data::known(verb.encryption_provider_config.as_deref()).await?;
+            let settings = verb.location.with_etcd_files(settings.as_ref().clone())?;
+            let known = data::known(verb.location.encryption()).await?;
             serving::refuse_into(&settings, &known, verb.force).await?;
             (Box::new(EtcdTarget::open(&settings, known, from.revision, verb.force).await?), "an etcd")
         }
     })
 }
 
-async fn open(verb: &Migrate) -> Result<From, Failure> {
-    let opener = || data::opener(verb.encryption_provider_config.as_deref());
-    let folder = match &verb.from {
-        Address::Sqlite(folder) => folder,
-        Address::Etcd(settings) => return of_etcd(verb, settings).await,
+/// The database to move: `--from`, or the location.
+fn from_address(verb: &Migrate) -> Result<Address, Failure> {
+    let Some(from) = &verb.from else {
+        return match verb.location.place_of_data()? {
+            Place::Folder(folder) => Ok(Address::Sqlite(folder.to_owned())),
+            Place::Postgres(settings) => Ok(Address::Postgres(Box::new(settings))),
+            Place::Etcd(settings) => Ok(Address::Etcd(Box::new(settings))),
+            Place::Server(_) => Err(Failure::Unsupported(
+                "a move needs access to the database itself",
+                "name it: --data-dir, --database-url or --etcd-servers",
+            )),
+        };
+    };
+    if verb.location.names_data() {
+        return Err(two_places("--from", "another flag"));
+    }
+    Ok(match from {
+        Address::Sqlite(folder) => Address::Sqlite(folder.clone()),
         Address::Postgres(settings) => {
             let file = verb.from_password_file.as_deref();
             let settings = with_password(settings.as_ref().clone(), "--from-password-file", file)?;
-            let source = PostgresSource::open(settings.clone(), opener()?).await?;
-            return Ok(From {
-                source: Arc::new(source),
-                switch: Arc::new(PostgresSwitch(settings)),
-                owned: None,
-            });
+            Address::Postgres(Box::new(settings))
+        }
+        Address::Etcd(settings) => {
+            Address::Etcd(Box::new(verb.location.with_etcd_files(settings.as_ref().clone())?))
+        }
+    })
+}
+
+async fn open(verb: &Migrate) -> Result<From, Failure> {
+    let opener = || data::opener(verb.location.encryption());
+    let folder = match from_address(verb)? {
+        Address::Sqlite(folder) => folder,
+        Address::Etcd(settings) => return of_etcd(verb, &settings).await,
+        Address::Postgres(settings) => {
+            let source = PostgresSource::open((*settings).clone(), opener()?).await?;
+            let (source, switch) = (Arc::new(source), Arc::new(PostgresSwitch(*settings)));
+            return Ok(From { source, switch, owned: None });
         }
     };
-    let database = data::database_in(folder);
+    let database = data::database_in(&folder);
     match OwnedStore::open(&database, opener()?).await {
         Ok(owned) => {
             Ok(From { source: owned.source(), switch: Arc::new(owned.switch()), owned: Some(owned) })
@@ -195,26 +209,26 @@ async fn open(verb: &Migrate) -> Result<From, Failure> {
     }
 }
 
-/// Of an etcd, whoever serves it.
+/// Opens an etcd, whether it is served or not.
 async fn of_etcd(verb: &Migrate, settings: &EtcdSettings) -> Result<From, Failure> {
-    let settings = verb.etcd.add_to(settings.clone(), read)?;
-    let known = data::known(verb.encryption_provider_config.as_deref()).await?;
-    let source = Arc::new(EtcdSource::open(&settings, known.clone()).await?);
+    let known = data::known(verb.location.encryption()).await?;
+    let source = Arc::new(EtcdSource::open(settings, known.clone()).await?);
     if !verb.force && !verb.resume_writes {
         serving::refuse_from(&source, &settings.place()).await?;
     }
-    let switch = Arc::new(EtcdSwitch::open(&settings, known).await?);
+    let switch = Arc::new(EtcdSwitch::open(settings, known).await?);
     Ok(From { source, switch, owned: None })
 }
 
-/// By the control service that has the file open.
+/// Opens the data through the control service that has the file open.
 async fn served(verb: &Migrate, database: &Path) -> Result<From, Failure> {
-    let kubeconfig = verb.kubeconfig.clone().unwrap_or_else(|| database.with_file_name("admin.kubeconfig"));
-    let remote = Arc::new(Remote::new(&kubeconfig, &verb.context)?);
+    let beside = database.with_file_name(ADMIN_KUBECONFIG);
+    let kubeconfig = verb.location.kubeconfig().unwrap_or(&beside);
+    let remote = Arc::new(Remote::new(&verb.location.server(kubeconfig))?);
     let there = SqliteSource::open(database, data::opener(None)?).await?.extent().await?.identity;
     let found = remote.extent().await?.identity;
     if found != there {
-        return Err(Failure::Asked(format!(
+        return Err(Failure::Request(format!(
             "the control service of {} serves store {}, epoch {}; {} is store {}, epoch {}",
             kubeconfig.display(),
             found.store_id,
@@ -227,21 +241,21 @@ async fn served(verb: &Migrate, database: &Path) -> Result<From, Failure> {
     Ok(From { source: remote.clone(), switch: remote, owned: None })
 }
 
-/// Tells how far it is, not too often.
-fn tell(step: MigrationStep, told: &mut Option<Instant>) {
-    let is_late = told.is_none_or(|at| at.elapsed() >= TOLD);
+/// Prints progress to standard error, at most once per [`PROGRESS_INTERVAL`].
+fn report(step: MigrationStep, last: &mut Option<Instant>) {
+    let is_due = last.is_none_or(|at| at.elapsed() >= PROGRESS_INTERVAL);
     let text = match step {
-        MigrationStep::Copied { objects, bytes } if is_late => {
+        MigrationStep::Copied { objects, bytes } if is_due => {
             format!("copied {objects} objects, {bytes} bytes")
         }
-        MigrationStep::Archived { states } if is_late => format!("copied {states} past states"),
-        MigrationStep::Followed { changes, behind } if is_late || behind == 0 => {
-            format!("taken up {changes} changes, {behind} revisions behind")
+        MigrationStep::Archived { states } if is_due => format!("copied {states} past states"),
+        MigrationStep::Followed { changes, behind } if is_due || behind == 0 => {
+            format!("applied {changes} changes, {behind} revisions behind")
         }
         MigrationStep::Stopped { revision } => format!("writes are stopped at revision {revision}"),
         _ => return,
     };
-    *told = Some(Instant::now());
-    // Nobody may be left to be told.
+    *last = Some(Instant::now());
+    // The move goes on if standard error is closed.
     let _ = writeln!(io::stderr(), "{text}");
 }

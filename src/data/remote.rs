@@ -1,4 +1,4 @@
-//! A store by the control service that serves it: the calls of `portico.admin.v1` that show what is stored, and stop writes.
+//! Stored data read from a running control service (`portico.admin.v1`), which can also stop writes.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,21 +11,30 @@ use portico_server::data::{
 };
 use tonic::Code;
 
-use crate::control_service::{NoClient, refusal};
+use crate::control_service::{NoClient, at_address, describe};
 
-/// How long one call may take: it reads a page.
+/// Deadline of a call, which reads one page.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// See the module.
+/// A running control service.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Server<'s> {
+    pub(super) kubeconfig: &'s Path,
+    pub(super) context: &'s str,
+    /// Address to connect to instead of that of the kubeconfig.
+    pub(super) address: Option<&'s str>,
+}
+
+/// The data of a running control service.
 pub(super) struct Remote {
     client: Client,
     place: String,
 }
 
 impl Remote {
-    /// Of the control service of a kubeconfig.
-    pub(super) fn new(kubeconfig: &Path, context: &str) -> Result<Self, NoClient> {
-        let connection = Connection::from_kubeconfig(kubeconfig, Some(context))?;
+    pub(super) fn new(server: &Server<'_>) -> Result<Self, NoClient> {
+        let connection = Connection::from_kubeconfig(server.kubeconfig, Some(server.context))?;
+        let connection = at_address(connection, server.address);
         let place = format!("the control service {}", connection.server);
         Ok(Self { client: Client::connect(&connection.with_deadline(DEADLINE))?, place })
     }
@@ -40,7 +49,7 @@ impl Remote {
 
     async fn describe(&self, time: i64) -> Result<pb::DescribeLogResponse, CopyError> {
         let answer = self.client.admin().describe_log(pb::DescribeLogRequest { time }).await;
-        Ok(answer.map_err(|status| self.failed(&refusal(&status)))?.into_inner())
+        Ok(answer.map_err(|status| self.failed(&describe(&status)))?.into_inner())
     }
 
     async fn read_states(&self, revision: i64, after: Option<&Key>) -> Result<Vec<StoredState>, CopyError> {
@@ -51,7 +60,7 @@ impl Remote {
             name: key.name().to_owned(),
         });
         let answer = self.client.admin().read_states(pb::ReadStatesRequest { revision, after }).await;
-        let page = answer.map_err(|status| self.failed(&refusal(&status)))?.into_inner();
+        let page = answer.map_err(|status| self.failed(&describe(&status)))?.into_inner();
         if page.oldest_revision > revision {
             return Err(CopyError::Compacted { revision, oldest: page.oldest_revision });
         }
@@ -60,7 +69,7 @@ impl Remote {
 
     async fn read_changes(&self, after: i64) -> Result<Changes, CopyError> {
         let answer = self.client.admin().read_changes(pb::ReadChangesRequest { after }).await;
-        let part = answer.map_err(|status| self.failed(&refusal(&status)))?.into_inner();
+        let part = answer.map_err(|status| self.failed(&describe(&status)))?.into_inner();
         if part.oldest_revision > after {
             return Err(CopyError::Compacted { revision: after, oldest: part.oldest_revision });
         }
@@ -72,7 +81,7 @@ impl Remote {
         let request =
             pb::ReadArchiveRequest { revision, after_until: until, after_revision, after_mark: mark };
         let answer = self.client.admin().read_archive(request).await.map_err(|status| {
-            let reason = refusal(&status);
+            let reason = describe(&status);
             match status.code() {
                 Code::Unimplemented => self.failed(&format!("{reason} (--without-history leaves it out)")),
                 _ => self.failed(&reason),
@@ -84,7 +93,7 @@ impl Remote {
     async fn switch(&self, reason: Option<&str>) -> Result<i64, CopyError> {
         let (read_only, reason) = (reason.is_some(), reason.unwrap_or_default().to_owned());
         let answer = self.client.admin().set_read_only(pb::SetReadOnlyRequest { read_only, reason }).await;
-        Ok(answer.map_err(|status| self.failed(&refusal(&status)))?.into_inner().revision)
+        Ok(answer.map_err(|status| self.failed(&describe(&status)))?.into_inner().revision)
     }
 }
 

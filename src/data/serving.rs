@@ -1,11 +1,11 @@
-//! Who serves what is in an etcd now: their Leases tell.
+//! Detects servers of the data in an etcd by their Leases.
 
 use portico_server::EtcdSettings;
 use portico_server::data::{self, CopyError, EtcdKnown, EtcdSource, Server};
 
 use super::failure::Failure;
 
-/// Refuses to replace what a kube-apiserver serves, which nothing ends, and, unless that is wanted, what a control service serves.
+/// Refuses to replace data that a kube-apiserver serves, or, unless forced, a control service.
 pub(super) async fn refuse_into(
     settings: &EtcdSettings,
     known: &EtcdKnown,
@@ -13,12 +13,12 @@ pub(super) async fn refuse_into(
 ) -> Result<(), Failure> {
     match EtcdSource::open(settings, known.clone()).await {
         Ok(source) => refuse(&source, &settings.place(), |server| !force || !server.is_portico).await,
-        // Whoever takes the copy says what is wrong there; what is empty is served by nobody.
+        // Opening the target reports the error; an empty etcd is not served.
         Err(_) => Ok(()),
     }
 }
 
-/// Refuses to move what a kube-apiserver writes to: it does not know that writes are stopped.
+/// Refuses to move data that a kube-apiserver serves: it would not stop writing.
 pub(super) async fn refuse_from(source: &EtcdSource, place: &str) -> Result<(), Failure> {
     refuse(source, place, |server| !server.is_portico).await
 }

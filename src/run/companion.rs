@@ -8,12 +8,10 @@ use std::process::ExitStatus;
 use portico_gostd::os::error_text;
 use tokio::process::{Child, Command};
 
-use super::asked::Stop;
 use super::failure::Failure;
+use super::request::Stop;
 use super::signals;
-
-/// The exit code of a program that was ended by a signal is this and the signal's number, as shells have it.
-const SIGNALLED: u8 = 128;
+use crate::exit_codes::SIGNAL_BASE;
 
 /// What the program is told of the server, in its environment.
 pub(super) struct Told<'a> {
@@ -71,7 +69,7 @@ impl Companion {
 }
 
 fn exit_code(status: ExitStatus) -> u8 {
-    let code = status.code().or_else(|| signal_of(status).map(|signal| i32::from(SIGNALLED) + signal));
+    let code = status.code().or_else(|| signal_of(status).map(|signal| i32::from(SIGNAL_BASE) + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
 
@@ -87,7 +85,7 @@ fn signal_of(_: ExitStatus) -> Option<i32> {
 
 /// The exit code of a program that this has ended.
 pub(super) fn code_of(stop: Stop) -> u8 {
-    SIGNALLED + stop.number()
+    SIGNAL_BASE + stop.number()
 }
 
 #[cfg(test)]

@@ -6,13 +6,8 @@ use portico_gostd::os::error_text;
 use portico_kit::tasks::TaskFailure;
 use portico_kit::telemetry::TelemetryError;
 
+use crate::exit_codes;
 use crate::settings::SettingError;
-
-/// A setting turned out to be unusable only when its file was read.
-const USAGE: u8 = 2;
-
-/// The database is not the one that was served last: only a person can say what is to become of it.
-const REPLACED: u8 = 3;
 
 /// Why the process ended badly; one line for people.
 #[derive(Debug, thiserror::Error)]
@@ -72,20 +67,23 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// 2 for settings, 126 and 127 for a command that cannot be started, 3 for a database that was exchanged, 1 for everything else.
+    /// The exit code of the process.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Self::Setting(_) | Self::Telemetry(_) | Self::Audit(_) => USAGE,
-            Self::Server(error) if error.is_setting() => USAGE,
-            Self::Facade(error) if error.is_setting() => USAGE,
-            Self::Server(error) if error.is_replaced() => REPLACED,
+            Self::Setting(_) | Self::Telemetry(_) | Self::Audit(_) => exit_codes::USAGE,
+            Self::Server(error) if error.is_setting() => exit_codes::USAGE,
+            Self::Facade(error) if error.is_setting() => exit_codes::USAGE,
+            Self::Server(error) if error.is_replaced() => exit_codes::DATABASE_REPLACED,
             Self::Command { error, .. } => not_started(error),
-            _ => 1,
+            _ => exit_codes::FAILED,
         }
     }
 }
 
-/// What shells answer where a program cannot be started.
+/// The exit code of a program that cannot be started, as in shells.
 fn not_started(error: &std::io::Error) -> u8 {
-    if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 }
+    match error.kind() {
+        std::io::ErrorKind::NotFound => exit_codes::NOT_FOUND,
+        _ => exit_codes::NOT_EXECUTABLE,
+    }
 }

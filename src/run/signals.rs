@@ -11,7 +11,7 @@ use portico_gostd::os::error_text;
 use tokio::fs::File;
 use tokio::io::AsyncReadExt;
 
-use super::asked::{Asked, Stop};
+use super::request::{Request, Stop};
 use system::Listened;
 pub(super) use system::send;
 #[cfg(unix)]
@@ -33,10 +33,10 @@ impl Signals {
     }
 
     /// The next thing that is asked for. Cancel safe.
-    pub(super) async fn next(&mut self) -> Asked {
+    pub(super) async fn next(&mut self) -> Request {
         tokio::select! {
             asked = self.signals.next() => asked,
-            () = end_of(&mut self.input) => Asked::Stop(Stop::Terminate),
+            () = end_of(&mut self.input) => Request::Stop(Stop::Terminate),
         }
     }
 }

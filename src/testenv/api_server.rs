@@ -1,35 +1,43 @@
-//! Under the name `kube-apiserver`: Portico with that program's flags, and with defaults for tests.
+//! Under the name `kube-apiserver`: Portico with defaults for tests.
 //!
-//! Where the etcd that it is told of is ours, its state lies where that says; a real one is used as an etcd. A second server of ours on
-//! one etcd is a facade of the first.
+//! If `--etcd-servers` names the `etcd` of this program, that reports the folder for the state; a real etcd stores the state itself. A second
+//! server on the same etcd is a facade of the first.
 
 use std::ffi::OsString;
 use std::fs::File;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use super::arguments::{controllers, normalised};
-use super::beside::{self, Position};
-use super::kept::{self, Kept};
-use super::shown::version;
-use crate::ending::{fail_with, print_text};
-use crate::run::{self, Failure};
-use crate::settings::{self, OtherDefault, Parsed, Role, SettingError, Settings};
+use clap::error::ErrorKind;
 
-/// What state is kept under when servers of one etcd are told apart by --etcd-prefix.
+use super::arguments::{controllers, normalised};
+use super::election::{self, Position};
+use super::format::version;
+use super::state_location::{self, StateLocation};
+use crate::exit::{fail_with, print_text};
+use crate::exit_codes;
+use crate::run::{self, Failure};
+use crate::settings::{self, OtherDefault, Role, SettingError, Settings, Unread};
+
+/// Folder of the state for an empty --etcd-prefix.
 const NO_PREFIX: &str = "root";
 
 /// Serves until it is asked to stop.
 pub(super) fn main(arguments: Vec<OsString>) -> ExitCode {
     let started = Instant::now();
-    match parse(normalised(arguments)) {
-        Ok(Parsed::Print(text)) => print_text(&text),
-        Ok(Parsed::Version) => print_text(&format!("Kubernetes v{}", version())),
-        Ok(Parsed::Run(role, settings)) => match serve(role, *settings, started) {
-            Ok(code) => ExitCode::from(code),
-            Err(failure) => fail(&failure, failure.exit_code()),
-        },
-        Err(error) => fail(&error, super::names::USAGE),
+    let settings = match parse(normalised(arguments)) {
+        Ok(settings) => settings,
+        Err(Unread::CommandLine(error)) if error.kind() == ErrorKind::DisplayHelp => {
+            return print_text(&error.to_string());
+        }
+        Err(Unread::CommandLine(error)) if error.kind() == ErrorKind::DisplayVersion => {
+            return print_text(&format!("Kubernetes v{}", version()));
+        }
+        Err(unread) => return fail(&SettingError::from(unread), exit_codes::USAGE),
+    };
+    match serve(settings, started) {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => fail(&failure, failure.exit_code()),
     }
 }
 
@@ -37,36 +45,35 @@ fn fail(error: &dyn std::fmt::Display, code: u8) -> ExitCode {
     fail_with(&format!("kube-apiserver: {error}"), code)
 }
 
-fn parse(arguments: Vec<OsString>) -> Result<Parsed, SettingError> {
+fn parse(arguments: Vec<OsString>) -> Result<Settings, Unread> {
     let controllers = controllers()?;
     let defaults: [OtherDefault<'_>; 6] = [
         ("controllers", &controllers),
-        // Several run at the same time, and nobody is told where.
+        // Several run at the same time, and no client needs the address.
         ("control_address", "127.0.0.1:0"),
-        // envtest takes the first good answer of /healthz for readiness, and looks ten times a second.
+        // envtest polls /healthz ten times a second and takes the first 200 for readiness.
         ("serve_when_ready", "true"),
-        // A kube-apiserver makes none, and envtest names none.
+        // Neither kube-apiserver nor envtest creates one.
         ("own_front_proxy", "false"),
         ("shutdown_drain", "false"),
         ("database_reserve_bytes", "0"),
     ];
-    let parsed = settings::parse_with(&defaults, arguments)?;
-    if let Parsed::Run(_, settings) = &parsed
-        && settings.store.etcd.etcd_servers.is_empty()
-    {
-        return Err(SettingError::new("--etcd-servers", "must be specified"));
+    let settings = settings::parse_as(&defaults, arguments)?;
+    match settings.store.etcd.etcd_servers.is_empty() {
+        true => Err(SettingError::new("--etcd-servers", "must be specified").into()),
+        false => Ok(settings),
     }
-    Ok(parsed)
 }
 
-/// Serves, beside whatever is at the address of its etcd.
-fn serve(mut role: Role, mut settings: Settings, started: Instant) -> Result<u8, Failure> {
-    let kept = settings.store.etcd.etcd_servers.first().and_then(|first| kept::ask(first));
-    // Held until the end.
-    let _first = match kept {
-        Some(kept) => keep_in(&kept, &mut role, &mut settings)?,
+/// Serves, with its state where its etcd reports.
+fn serve(mut settings: Settings, started: Instant) -> Result<u8, Failure> {
+    let location = settings.store.etcd.etcd_servers.first().and_then(|first| state_location::request(first));
+    let mut role = Role::AllInOne;
+    // The lock is held until the end.
+    let _first = match location {
+        Some(location) => join(&location, &mut role, &mut settings)?,
         None => {
-            // State lies in a real etcd; the folder of the process itself is a temporary one.
+            // A real etcd stores the state; the data folder of the process is temporary.
             settings.process.ephemeral = true;
             None
         }
@@ -74,18 +81,21 @@ fn serve(mut role: Role, mut settings: Settings, started: Instant) -> Result<u8,
     run::run(role, settings, started)
 }
 
-/// State lies in the folder of our etcd, apart for each prefix. Answers with what makes this server the first one there, or none if it
-/// is to follow another.
-fn keep_in(kept: &Kept, role: &mut Role, settings: &mut Settings) -> Result<Option<File>, SettingError> {
+/// Stores state in the folder of this etcd, one for each prefix. Returns the lock of the first server there, or `None` for a facade of it.
+fn join(
+    location: &StateLocation,
+    role: &mut Role,
+    settings: &mut Settings,
+) -> Result<Option<File>, SettingError> {
     let etcd = &mut settings.store.etcd;
     let prefix = etcd.etcd_prefix.trim_matches('/').replace('/', "_");
     let name = if prefix.is_empty() { NO_PREFIX } else { &prefix };
-    let folder = kept.folder.join(name);
+    let folder = location.folder.join(name);
     etcd.etcd_servers.clear();
-    match beside::position_in(&folder)? {
+    match election::position_in(&folder)? {
         Position::First(held) => {
             settings.process.data_dir = folder;
-            settings.store.unsafe_no_fsync |= kept.unsafe_no_fsync;
+            settings.store.unsafe_no_fsync |= location.unsafe_no_fsync;
             Ok(Some(held))
         }
         Position::FacadeOf(kubeconfig) => {

@@ -1,4 +1,4 @@
-//! Command lines as kube-apiserver reads them, and the variable that says which controllers run.
+//! The command line of kube-apiserver, and the variable that selects controllers.
 
 use std::ffi::OsString;
 
@@ -6,13 +6,13 @@ use portico_server::controllers::known;
 
 use crate::settings::SettingError;
 
-/// Which controllers of kube-controller-manager run: none by default, as envtest starts none.
+/// Controllers of kube-controller-manager to run: none by default, because envtest starts none.
 const CONTROLLERS: &str = "PORTICO_TESTENV_CONTROLLERS";
 
-/// What the names of controllers end with.
+/// Suffix of the names of controllers.
 const SUFFIX: &str = "-controller";
 
-/// The same arguments with - for _ in the names of flags, which are one to kube-apiserver.
+/// Replaces _ by - in the names of flags, as kube-apiserver does.
 pub(super) fn normalised(arguments: Vec<OsString>) -> Vec<OsString> {
     arguments.into_iter().map(|argument| argument.to_str().and_then(flag).unwrap_or(argument)).collect()
 }
@@ -27,15 +27,15 @@ fn flag(argument: &str) -> Option<OsString> {
     })
 }
 
-/// What the variable says, for `--controllers`.
+/// Reads the variable, for `--controllers`.
 ///
 /// # Errors
-/// It names a controller that there is not.
+/// It names an unknown controller.
 pub(super) fn controllers() -> Result<String, SettingError> {
     named(&std::env::var(CONTROLLERS).unwrap_or_default())
 }
 
-/// Names may be given without their end.
+/// Completes names without their suffix.
 fn named(names: &str) -> Result<String, SettingError> {
     let full = |name: &str| {
         let bare = name.strip_prefix('-').unwrap_or(name);
@@ -46,7 +46,7 @@ fn named(names: &str) -> Result<String, SettingError> {
             (_, None, Some(_)) => Ok(format!("{minus}{longer}")),
             (_, None, None) => {
                 let why =
-                    format!("{bare:?} is not in the list of known controllers (docs/OPERATIONS.md has it)");
+                    format!("{bare:?} is not a known controller; docs/reference/controllers.md lists them");
                 Err(SettingError::new(CONTROLLERS, why))
             }
         }
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn controllers_are_named_with_or_without_their_end() {
+    fn controllers_are_named_with_or_without_their_suffix() {
         for (said, names) in [
             ("", ""),
             ("*", "*"),

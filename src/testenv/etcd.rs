@@ -1,7 +1,7 @@
-//! Under the name `etcd`: what envtest waits for, and what tells our kube-apiserver where to keep its state. It keeps nothing itself,
-//! and speaks none of etcd's protocol.
+//! Under the name `etcd`: answers the health checks of envtest, and reports to the program `kube-apiserver` where to store its state. It
+//! stores nothing itself and does not implement etcd's protocol.
 //!
-//! It loads nothing, has one thread, and ends by the signal that asks it to, as etcd does.
+//! It has one thread, and signals end it as they end etcd.
 
 mod answers;
 mod flags;
@@ -20,38 +20,38 @@ use portico_kit::tasks::TaskSet;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-use super::kept::Kept;
-use super::names::{FAILED, USAGE};
-use crate::ending::{fail_with, print_text};
+use super::state_location::StateLocation;
+use crate::exit::{fail_with, print_text};
+use crate::exit_codes;
 use answers::Answers;
-use flags::{Asked, Flags};
+use flags::{Flags, Request};
 
-/// What a real etcd keeps in its folder.
+/// Name of a real etcd's folder in its data folder.
 const OF_ETCD: &str = "member";
-/// What servers keep in it.
+/// Name of the folder of servers in it.
 const OURS: &str = "portico";
 
-/// Connections at a time; each is answered once. Further ones are closed.
+/// Maximum number of connections; each is answered once, and further ones are closed.
 const CONNECTIONS: usize = 64;
 
 /// Serves until it is killed.
 pub(super) fn main(arguments: &[OsString]) -> ExitCode {
     match flags::parse(arguments) {
-        Ok(Asked::Print(text)) => print_text(&text),
-        Ok(Asked::Serve(flags)) => match serve(&flags) {
+        Ok(Request::Print(text)) => print_text(&text),
+        Ok(Request::Serve(flags)) => match serve(&flags) {
             Ok(never) => match never {},
-            Err(error) => fail_with(&format!("etcd (of portico testenv): {error}"), FAILED),
+            Err(error) => fail_with(&format!("etcd (of portico testenv): {error}"), exit_codes::FAILED),
         },
-        Err(error) => fail_with(&format!("etcd (of portico testenv): {error}"), USAGE),
+        Err(error) => fail_with(&format!("etcd (of portico testenv): {error}"), exit_codes::USAGE),
     }
 }
 
 fn serve(flags: &Flags) -> Result<Infallible, String> {
-    let kept = Kept { folder: folder(&flags.data_dir)?, unsafe_no_fsync: flags.unsafe_no_fsync };
+    let location = StateLocation { folder: folder(&flags.data_dir)?, unsafe_no_fsync: flags.unsafe_no_fsync };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {}", error_text(&error)))?;
     runtime.block_on(async {
-        let answers = Arc::new(Answers::new(&kept));
+        let answers = Arc::new(Answers::new(&location));
         let tasks = TaskSet::new();
         let places = Arc::new(Semaphore::new(CONNECTIONS));
         for address in &flags.listen {
@@ -83,13 +83,13 @@ async fn accept(
         let answers = Arc::clone(&answers);
         tasks.spawn("connection", async move {
             let _place = place;
-            // Whoever goes away before the answer is theirs has nobody to tell.
+            // A client that closes the connection early is not an error.
             let _gone = answers.answer(stream).await;
         });
     }
 }
 
-/// The folder in which servers keep their state: one of ours in etcd's, which is made.
+/// The folder for the state of servers, in the data folder of etcd, which is created.
 fn folder(data_dir: &Path) -> Result<PathBuf, String> {
     let failed = |error: io::Error| format!("--data-dir: {}: {}", data_dir.display(), error_text(&error));
     let data_dir = std::path::absolute(data_dir).map_err(failed)?;

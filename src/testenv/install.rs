@@ -1,5 +1,5 @@
-//! Makes the folder that KUBEBUILDER_ASSETS names. Every file appears whole, in the place of what had its name, so that several
-//! may do it at the same time and tests may run meanwhile.
+//! Creates the folder of KUBEBUILDER_ASSETS. Every file replaces an existing one atomically, so that several processes can do so at the same
+//! time, and while tests run.
 
 use std::fs;
 use std::io;
@@ -10,17 +10,16 @@ use portico_kit::platform::{file_id, is_program, symlink};
 
 use super::names::{Name, SETUP_ENVTEST};
 
-/// How the names lead to this program.
+/// How the files refer to this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Link {
-    /// Second names of its file, or copies of it on another file system: what is installed stays as it is, whatever becomes of the
-    /// program.
+    /// Hard links, or copies on another file system: installed files do not change when the program is replaced.
     Lasting,
-    /// Symbolic links: what is installed follows a program that is replaced in its place.
+    /// Symbolic links: installed files follow the program when it is replaced.
     Symbolic,
 }
 
-/// Whether all names are there, and lead to this program where they are its. Copies do not: they are made anew.
+/// True if all files exist and are this program, except for copies, which are created again.
 pub(super) fn is_current(dir: &Path) -> bool {
     let own = std::env::current_exe().and_then(|own| file_id(&own)).ok();
     Name::ALL.into_iter().all(|(name, file)| {
@@ -29,7 +28,7 @@ pub(super) fn is_current(dir: &Path) -> bool {
     })
 }
 
-/// Makes the names; says what was made.
+/// Creates the files and describes them.
 ///
 /// # Errors
 /// One line that names the file.
@@ -41,10 +40,10 @@ pub(super) fn install(dir: &Path, link: Link) -> Result<String, String> {
         let path = dir.join(file);
         let other = (name == Name::Kubectl).then(|| kubectl_of_path(dir, &own)).flatten();
         let how = match other {
-            Some(kubectl) => place(&path, |new| symlink(&kubectl, new).map(|()| "symbolic link to"))
+            Some(kubectl) => create(&path, |new| symlink(&kubectl, new).map(|()| "symbolic link to"))
                 .map(|how| format!("{how} {}", kubectl.display())),
             None => {
-                place(&path, |new| made_of(&own, new, link)).map(|how| format!("{how} {}", own.display()))
+                create(&path, |new| made_of(&own, new, link)).map(|how| format!("{how} {}", own.display()))
             }
         };
         made.push(format!("{}: {}", path.display(), how.map_err(failed(&path))?));
@@ -52,18 +51,18 @@ pub(super) fn install(dir: &Path, link: Link) -> Result<String, String> {
     Ok(made.join("\n"))
 }
 
-/// Makes setup-envtest in a Makefile's LOCALBIN, as its `go-install-tool` leaves it for `ENVTEST_VERSION=portico`: a file with the
+/// Creates setup-envtest in a Makefile's LOCALBIN, as its `go-install-tool` does for `ENVTEST_VERSION=portico`: a file with the
 /// version in its name, and a symbolic link to it. Existing files are not fetched.
 ///
 /// # Errors
 /// One line that names the file.
 pub(super) fn setup_envtest(dir: &Path) -> Result<String, String> {
     fs::create_dir_all(dir).map_err(failed(dir))?;
-    let dir = super::place::absolute(dir)?;
+    let dir = super::assets::absolute(dir)?;
     let own = own_file()?;
     let (file, name) = (dir.join(format!("{SETUP_ENVTEST}-portico")), dir.join(SETUP_ENVTEST));
-    let how = place(&file, |new| made_of(&own, new, Link::Lasting)).map_err(failed(&file))?;
-    place(&name, |new| symlink(&file, new).map(|()| "symbolic link to")).map_err(failed(&name))?;
+    let how = create(&file, |new| made_of(&own, new, Link::Lasting)).map_err(failed(&file))?;
+    create(&name, |new| symlink(&file, new).map(|()| "symbolic link to")).map_err(failed(&name))?;
     let made = format!("{}: {how} {}", file.display(), own.display());
     Ok(format!("{made}\n\n  make test ENVTEST_VERSION=portico"))
 }
@@ -78,27 +77,27 @@ fn made_of(own: &Path, new: &Path, link: Link) -> io::Result<&'static str> {
     if link == Link::Symbolic {
         return symlink(own, new).map(|()| "symbolic link to");
     }
-    // Second names are refused across file systems, and by some systems to those who may not write the file.
+    // Hard links fail across file systems, and on some systems for files that the user may not write.
     match fs::hard_link(own, new) {
         Ok(()) => Ok("the same file as"),
         Err(_) => fs::copy(own, new).map(|_| "copy of"),
     }
 }
 
-/// Makes a file beside its place and moves it there.
-fn place(path: &Path, make: impl FnOnce(&Path) -> io::Result<&'static str>) -> io::Result<&'static str> {
+/// Creates a file under another name and renames it.
+fn create(path: &Path, make: impl FnOnce(&Path) -> io::Result<&'static str>) -> io::Result<&'static str> {
     let mut new = path.as_os_str().to_owned();
     new.push(format!(".{}.new", std::process::id()));
     let new = PathBuf::from(new);
     let made = make(&new).and_then(|how| fs::rename(&new, path).map(|()| how));
-    // Renaming one name of a file to another name of it does nothing, and leaves both.
+    // A rename between two hard links of one file does nothing and leaves both.
     match fs::remove_file(&new) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => made.and(Err(error)),
         _ => made,
     }
 }
 
-/// The kubectl that a shell would run, unless it is this program or lies in the folder itself.
+/// The first kubectl on the PATH that is neither this program nor in the folder itself.
 fn kubectl_of_path(dir: &Path, own: &Path) -> Option<PathBuf> {
     let folder = fs::canonicalize(dir).ok()?;
     let folders = std::env::split_paths(&std::env::var_os("PATH")?).collect::<Vec<_>>();

@@ -1,14 +1,12 @@
-//! Under the name `kubectl`: there was none when the folder was made.
+//! Under the name `kubectl`: reports that there was none when the folder was created.
 
 use std::process::ExitCode;
 
-use super::names::FAILED;
-use crate::ending::fail_with;
+use crate::exit::fail_with_hint;
+use crate::exit_codes;
 
-/// Says what to do.
+/// Prints the error and what to do.
 pub(super) fn main() -> ExitCode {
-    fail_with(
-        "there was no kubectl on the PATH when `portico testenv install` made this folder: install kubectl, and run it again",
-        FAILED,
-    )
+    let text = "there was no kubectl on the PATH when `portico testenv install` created this folder";
+    fail_with_hint(text, Some("install kubectl and run `portico testenv install` again"), exit_codes::FAILED)
 }

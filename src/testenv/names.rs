@@ -1,21 +1,16 @@
-//! The names of envtest's programs, and what programs here end with.
+//! The names of envtest's programs.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// It did not work.
-pub(super) const FAILED: u8 = 1;
-/// The command line cannot be read.
-pub(super) const USAGE: u8 = 2;
-
-/// A name of envtest's under which this program is started.
+/// A program of envtest that this program can stand in for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
-    /// What serves the API.
+    /// Serves the API.
     ApiServer,
-    /// What stands where state is kept.
+    /// Reports where state is stored.
     Etcd,
-    /// What is there when there is no kubectl.
+    /// Reports that kubectl is missing.
     Kubectl,
     /// setup-envtest, as Makefiles of kubebuilder call it.
     SetupEnvtest,

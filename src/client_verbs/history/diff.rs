@@ -1,51 +1,54 @@
-//! `portico diff`: what lies between two states of an object.
+//! `portico diff`: the difference between two states of an object.
 
 use clap::builder::NonEmptyStringValueParser;
 use portico_proto::history::{State, StatesResponse, Target};
 use similar::TextDiff;
 
-use super::{Named, states};
+use super::{ObjectArgs, states};
 use crate::client_verbs::failure::Failure;
-use crate::client_verbs::outcome::{DEADLINE, Ending};
+use crate::client_verbs::outcome::{DEADLINE, Outcome};
 use crate::client_verbs::output;
 use crate::control_service::ControlService;
 
-/// Lines around a difference.
+/// Lines of context around a difference.
 const CONTEXT: usize = 3;
-/// States that are looked through, at most.
+/// Maximum number of states to search.
 const MAX_STATES: u32 = 10_000;
 
-/// Show what lies between two states of an object, as YAML
+/// Show the difference between two states of an object
 ///
-/// Without revisions: what the last write changed. Managed fields and the resourceVersion are left out. Exit code 0: the same; 1: they
-/// differ; 2: it could not be shown.
+/// The states are shown as YAML. Without revisions it shows what the last write changed. Managed fields and the resourceVersion are left out.
+///
+/// Exit codes: 0 the states are equal; 1 they differ; 2 not shown.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Diff {
     #[command(flatten)]
-    object: Named,
-    /// The object.
+    object: ObjectArgs,
+    /// Name of the object
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     name: String,
-    /// The earlier state, by the revision at which it was there; without it the one before --to.
+    /// Revision of the earlier state [default: the state before --to]
     #[arg(long, value_name = "REVISION", value_parser = clap::value_parser!(i64).range(1..))]
     from: Option<i64>,
-    /// The later state, by the revision at which it was there; without it the last one.
+    /// Revision of the later state [default: the last state]
     #[arg(long, value_name = "REVISION", value_parser = clap::value_parser!(i64).range(1..))]
     to: Option<i64>,
     #[command(flatten)]
     control: ControlService,
 }
 
-/// Prints it.
-pub(crate) async fn run(diff: &Diff) -> Result<Ending, Failure> {
+/// Prints the difference.
+pub(crate) async fn run(diff: &Diff) -> Result<Outcome, Failure> {
     let client = diff.control.client(DEADLINE)?;
     let resource = diff.object.resource(&client).await?;
     let target = diff.object.target(&resource, &diff.name, &diff.control)?;
-    // With what a state is compared is found without the objects.
+    // The two states are selected without their objects.
     let StatesResponse { states: found, revision, .. } = states(&client, &target, MAX_STATES, false).await?;
-    // A control service of an earlier release does not say how far it is.
+    // A control service of an earlier release does not report its revision.
     if let Some(asked) = diff.from.max(diff.to).filter(|asked| *asked > revision && revision > 0) {
-        return Err(Failure::Usage(format!("revision {asked} is still to come: the last one is {revision}")));
+        return Err(Failure::Usage(format!(
+            "revision {asked} does not exist yet: the last one is {revision}"
+        )));
     }
     let later = found.iter().find(|state| diff.to.is_none_or(|to| state.revision <= to));
     let later = later.ok_or_else(|| missing(&target, diff.to))?;
@@ -60,13 +63,13 @@ pub(crate) async fn run(diff: &Diff) -> Result<Ending, Failure> {
     };
     let later_text = text(&client, &target, later).await?;
     if earlier_text == later_text {
-        return Ok(Ending::Well);
+        return Ok(Outcome::Positive);
     }
     let difference = TextDiff::from_lines(&earlier_text, &later_text);
     let mut unified = difference.unified_diff();
     let unified = unified.context_radius(CONTEXT).header(&name_of(earlier), &name_of(Some(later)));
     output::lines(unified.to_string().lines())?;
-    Ok(Ending::NotSo)
+    Ok(Outcome::Negative)
 }
 
 fn missing(target: &Target, revision: Option<i64>) -> Failure {
@@ -84,7 +87,7 @@ fn name_of(state: Option<&State>) -> String {
     }
 }
 
-/// A state as YAML, without what every write changes; a deletion leaves nothing.
+/// A state as YAML, without the fields that every write changes; a deleted object is empty.
 async fn text(
     client: &portico_proto::client::Client,
     target: &Target,

@@ -1,38 +1,42 @@
-//! `portico rollback` and `portico undelete`: the way back to a past state.
+//! `portico rollback` and `portico undelete`: restore past states of objects.
 
 use std::io::Write;
 
 use clap::builder::NonEmptyStringValueParser;
 use portico_proto::history::RestoreRequest;
 
-use super::Named;
+use super::ObjectArgs;
 use crate::client_verbs::failure::Failure;
 use crate::client_verbs::get::qualified;
-use crate::client_verbs::outcome::{DEADLINE, Ending};
+use crate::client_verbs::outcome::{DEADLINE, Outcome};
 use crate::client_verbs::output::{self, Format};
 use crate::control_service::ControlService;
 
-/// Give an object the content that it had at a revision
+/// Restore the content of an object at a revision
 ///
-/// Its identity, finalizers and owners stay as they are now, and so does what only a subresource writes (status); fields get back the
-/// managers that they had. Admission and validation see an update. Needs the verbs `history` and `update`.
+/// Identity, finalizers, owners and status do not change; fields get their former managers. Admission and validation see an update.
+/// You need the verbs `history` and `update`.
+///
+/// Exit codes: 0 restored; 2 not.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Rollback {
     #[command(flatten)]
     change: Restoring,
-    /// The revision, as `portico history` shows it.
+    /// Revision to restore (`portico history` lists them)
     #[arg(long = "to-revision", value_name = "REVISION", value_parser = clap::value_parser!(i64).range(1..))]
     revision: i64,
 }
 
-/// Create a deleted object again, as it was before its deletion began
+/// Create a deleted object again with its last content
 ///
-/// It is a new object, with another uid; owners that are gone are not named any more. Needs the verbs `history` and `create`.
+/// The object gets a new uid; owners that no longer exist are removed. You need the verbs `history` and `create`.
+///
+/// Exit codes: 0 created; 2 not.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Undelete {
     #[command(flatten)]
     change: Restoring,
-    /// As it was at this revision; without it as it was last.
+    /// Revision to restore [default: the last before the deletion]
     #[arg(long = "to-revision", value_name = "REVISION", value_parser = clap::value_parser!(i64).range(1..))]
     revision: Option<i64>,
 }
@@ -40,31 +44,31 @@ pub(crate) struct Undelete {
 #[derive(Debug, clap::Args)]
 struct Restoring {
     #[command(flatten)]
-    object: Named,
-    /// The object.
+    object: ObjectArgs,
+    /// Name of the object
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     name: String,
-    /// Have everything checked, write nothing.
+    /// Validate on the server without writing
     #[arg(long)]
     dry_run: bool,
-    /// What is printed of the object.
+    /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
     #[command(flatten)]
     control: ControlService,
 }
 
-/// Rolls back.
-pub(crate) async fn rollback(verb: &Rollback) -> Result<Ending, Failure> {
+/// Restores the content of an object.
+pub(crate) async fn rollback(verb: &Rollback) -> Result<Outcome, Failure> {
     restore(&verb.change, verb.revision, "rolled back to").await
 }
 
-/// Undeletes.
-pub(crate) async fn undelete(verb: &Undelete) -> Result<Ending, Failure> {
+/// Creates a deleted object again.
+pub(crate) async fn undelete(verb: &Undelete) -> Result<Outcome, Failure> {
     restore(&verb.change, verb.revision.unwrap_or_default(), "undeleted from").await
 }
 
-async fn restore(verb: &Restoring, revision: i64, done: &str) -> Result<Ending, Failure> {
+async fn restore(verb: &Restoring, revision: i64, done: &str) -> Result<Outcome, Failure> {
     let client = verb.control.client(DEADLINE)?;
     let resource = verb.object.resource(&client).await?;
     let target = Some(verb.object.target(&resource, &verb.name, &verb.control)?);
@@ -82,5 +86,5 @@ async fn restore(verb: &Restoring, revision: i64, done: &str) -> Result<Ending, 
             output::lines([format!("{name} {done} revision {}{dry}", restored.revision)])?;
         }
     }
-    Ok(Ending::Well)
+    Ok(Outcome::Positive)
 }

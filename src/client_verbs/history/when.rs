@@ -1,9 +1,9 @@
-//! Points in time as people name them.
+//! Points in time on the command line.
 
 use jiff::Timestamp;
 use portico_proto::history::list_request::At;
 
-/// A revision, a time, or how long ago.
+/// Parses a revision, a time, or a duration before now.
 pub(super) fn parse(text: &str) -> Result<At, String> {
     if let Ok(revision) = text.parse::<i64>() {
         return match revision {

@@ -7,7 +7,7 @@ use rustix::process::{Pid, getpgrp, kill_process};
 use rustix::termios::tcgetpgrp;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::run::asked::{Asked, Stop};
+use crate::run::request::{Request, Stop};
 
 /// The signals that the process listens to from now on.
 pub(super) struct Listened {
@@ -26,11 +26,11 @@ impl Listened {
     }
 
     /// The next one. Cancel safe.
-    pub(super) async fn next(&mut self) -> Asked {
+    pub(super) async fn next(&mut self) -> Request {
         tokio::select! {
-            _ = self.hangup.recv() => Asked::Reload,
-            _ = self.term.recv() => Asked::Stop(Stop::Terminate),
-            _ = self.interrupt.recv() => Asked::Stop(Stop::Interrupt),
+            _ = self.hangup.recv() => Request::Reload,
+            _ = self.term.recv() => Request::Stop(Stop::Terminate),
+            _ = self.interrupt.recv() => Request::Stop(Stop::Interrupt),
         }
     }
 }

@@ -7,7 +7,7 @@ use tokio::signal::windows::{
     CtrlBreak, CtrlC, CtrlClose, CtrlShutdown, ctrl_break, ctrl_c, ctrl_close, ctrl_shutdown,
 };
 
-use crate::run::asked::{Asked, Stop};
+use crate::run::request::{Request, Stop};
 
 /// What the process listens to from now on.
 pub(super) struct Listened {
@@ -24,12 +24,12 @@ impl Listened {
     }
 
     /// The next one. Cancel safe.
-    pub(super) async fn next(&mut self) -> Asked {
+    pub(super) async fn next(&mut self) -> Request {
         tokio::select! {
-            _ = self.interrupt.recv() => Asked::Stop(Stop::Interrupt),
-            _ = self.r#break.recv() => Asked::Reload,
-            _ = self.close.recv() => Asked::Stop(Stop::Terminate),
-            _ = self.shutdown.recv() => Asked::Stop(Stop::Terminate),
+            _ = self.interrupt.recv() => Request::Stop(Stop::Interrupt),
+            _ = self.r#break.recv() => Request::Reload,
+            _ = self.close.recv() => Request::Stop(Stop::Terminate),
+            _ = self.shutdown.recv() => Request::Stop(Stop::Terminate),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! HTTP, as far as health checks go: one request a connection, answered by its path.
+//! HTTP for health checks: one request per connection, answered by its path.
 
 use std::io;
 use std::time::Duration;
@@ -7,40 +7,40 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::testenv::kept::{Kept, PATH};
+use crate::testenv::state_location::{PATH, StateLocation};
 
-/// How long a client may take for its request and its answer.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a request's head may be.
-const LONGEST: u64 = 16 * 1024;
+/// Timeout of a request.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum size of the header of a request.
+const MAX_HEADER: u64 = 16 * 1024;
 
-/// What etcd says of itself when it is well.
+/// Response of a healthy etcd.
 const HEALTHY: &str = r#"{"health":"true","reason":""}"#;
 
-/// The answers that do not change.
+/// Responses that do not change.
 pub(super) struct Answers {
-    kept: String,
+    location: String,
 }
 
 impl Answers {
-    /// Those of a program that tells this.
-    pub(super) fn new(kept: &Kept) -> Self {
-        // Two fields always encode; a path that is not UTF-8 is refused by the flags.
-        Self { kept: serde_json::to_string(kept).unwrap_or_default() }
+    /// Responses that report this location.
+    pub(super) fn new(location: &StateLocation) -> Self {
+        // Encoding cannot fail: the flags refuse paths that are not UTF-8.
+        Self { location: serde_json::to_string(location).unwrap_or_default() }
     }
 
     /// Reads a request, answers it, and closes the connection.
     pub(super) async fn answer(&self, mut stream: TcpStream) -> io::Result<()> {
-        timeout(PATIENCE, self.exchange(&mut stream)).await?
+        timeout(TIMEOUT, self.exchange(&mut stream)).await?
     }
 
     async fn exchange(&self, stream: &mut TcpStream) -> io::Result<()> {
         let (read, mut write) = stream.split();
-        let mut reader = BufReader::new(read.take(LONGEST));
+        let mut reader = BufReader::new(read.take(MAX_HEADER));
         let mut request = String::new();
         reader.read_line(&mut request).await?;
         let mut line = String::new();
-        // What is not read would reset the connection at its end, and take the answer along.
+        // Unread data would reset the connection when it is closed, and the response would be lost.
         while reader.read_line(&mut line).await? > 0 && !line.trim_end().is_empty() {
             line.clear();
         }
@@ -60,11 +60,11 @@ impl Answers {
             "/health" => (200, "OK", HEALTHY),
             "/livez" | "/readyz" => (200, "OK", "ok\n"),
             "/version" => (200, "OK", VERSION),
-            PATH => (200, "OK", &self.kept),
+            PATH => (200, "OK", &self.location),
             _ => (404, "Not Found", "404 page not found\n"),
         }
     }
 }
 
-/// Of the etcd in whose place this stands.
+/// Version of the etcd that this stands in for.
 const VERSION: &str = r#"{"etcdserver":"3.6.8","etcdcluster":"3.6.0"}"#;

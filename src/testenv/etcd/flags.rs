@@ -1,67 +1,67 @@
-//! etcd's command line, as far as it means something here: where to listen, where to keep state, whether to wait for the disk.
+//! The command line of etcd: the address, the data folder, and whether to wait for the disk; other flags have no effect.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use http::Uri;
 
-/// The flags of etcd 3.6, one a line; those that may stand without a value end with a question mark.
+/// The flags of etcd 3.6, one per line; a question mark marks those whose value is optional.
 const OF_ETCD: &str = include_str!("flags.txt");
 
 /// Flags that ask for TLS.
 const TLS: [&str; 4] = ["cert-file", "client-cert-auth", "auto-tls", "trusted-ca-file"];
 
-/// Where etcd listens if nobody says.
+/// Default address.
 const LISTEN: &str = "http://localhost:2379";
 
-/// What envtest looks for in it is `--unsafe-no-fsync`.
+/// envtest searches it for `--unsafe-no-fsync`.
 const HELP: &str = "\
 Usage:
 
   etcd [flags]
 
-This is no etcd: `portico testenv install` has made it. It answers health checks, and tells the kube-apiserver of the same
-folder where to keep its state. Set TEST_ASSET_ETCD to the path of a real etcd to have everything kept there.
+This is not etcd: `portico testenv install` created it. It answers health checks and reports to the kube-apiserver of the same
+folder where to store its state. Set TEST_ASSET_ETCD to the path of a real etcd to use that.
 
   --listen-client-urls 'http://localhost:2379'
-    URLs to listen at, comma-separated; http only.
+    URLs to listen on, comma-separated; http only.
   --data-dir 'default.etcd'
-    The folder in which state is kept.
+    Folder of the state.
   --unsafe-no-fsync 'true'
     Do not wait for the disk.
   --name 'default'
-    Gives the folder its default name.
+    Default name of the folder.
   --version
     Print the version and exit.
 
-Other flags of etcd are taken and change nothing; those that ask for TLS are refused.
+Other flags of etcd have no effect; those for TLS are refused.
 ";
 
-/// What is asked for.
+/// What the command line requests.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Asked {
-    /// Print this and end well.
+pub(super) enum Request {
+    /// Print this text.
     Print(String),
     /// Serve.
     Serve(Flags),
 }
 
-/// What means something here.
+/// Flags that have an effect.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Flags {
     /// `HOST:PORT` of each URL.
     pub(super) listen: Vec<String>,
-    /// Where state is kept.
+    /// Folder of the state.
     pub(super) data_dir: PathBuf,
-    /// Whether nobody waits for the disk.
+    /// True if writes do not wait for the disk.
     pub(super) unsafe_no_fsync: bool,
 }
 
-/// Reads the command line, of which the first is the program's name.
+/// Reads the command line; the first argument is the name of the program.
 ///
 /// # Errors
 /// One line.
-pub(super) fn parse(arguments: &[OsString]) -> Result<Asked, String> {
+pub(super) fn parse(arguments: &[OsString]) -> Result<Request, String> {
     let mut arguments = arguments.iter().skip(1).map(|argument| {
         argument.to_str().ok_or_else(|| format!("{} is not UTF-8", argument.to_string_lossy()))
     });
@@ -73,10 +73,12 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Asked, String> {
         let flag = flag.ok_or_else(|| format!("'{argument}' is not a valid flag"))?;
         let (flag, value) = flag.split_once('=').map_or((flag, None), |(flag, value)| (flag, Some(value)));
         match flag {
-            "h" | "help" => return Ok(Asked::Print(HELP.to_owned())),
-            "version" => return Ok(Asked::Print(format!("etcd Version: none ({})", crate::run::version()))),
+            "h" | "help" => return Ok(Request::Print(HELP.to_owned())),
+            "version" => {
+                return Ok(Request::Print(format!("etcd Version: none ({})", crate::run::version())));
+            }
             _ if TLS.contains(&flag) => {
-                return Err(format!("--{flag}: there is no TLS here; name a real etcd in TEST_ASSET_ETCD"));
+                return Err(format!("--{flag}: TLS is not supported; set TEST_ASSET_ETCD to a real etcd"));
             }
             _ => {}
         }
@@ -96,10 +98,10 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Asked, String> {
     }
     let listen = listen.split(',').map(address).collect::<Result<_, _>>()?;
     let data_dir = data_dir.unwrap_or_else(|| PathBuf::from(format!("{name}.etcd")));
-    Ok(Asked::Serve(Flags { listen, data_dir, unsafe_no_fsync }))
+    Ok(Request::Serve(Flags { listen, data_dir, unsafe_no_fsync }))
 }
 
-/// Whether a flag of etcd may stand without a value, in which case the next argument is one of its own; none if etcd has no such flag.
+/// True if the value of this flag is optional; `None` if etcd has no such flag.
 fn is_switch(flag: &str) -> Option<bool> {
     OF_ETCD.lines().find_map(|line| match line.strip_suffix('?') {
         Some(switch) => (switch == flag).then_some(true),
@@ -107,7 +109,7 @@ fn is_switch(flag: &str) -> Option<bool> {
     })
 }
 
-/// As Go reads a boolean.
+/// Parses a boolean as Go does.
 fn truth(flag: &str, value: &str) -> Result<bool, String> {
     match value {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
@@ -121,8 +123,8 @@ fn address(url: &str) -> Result<String, String> {
     let uri: Uri = url.parse().map_err(|_| wrong("not a URL"))?;
     match (uri.scheme_str(), uri.host(), uri.port_u16()) {
         (Some("http"), Some(host), Some(port)) => Ok(format!("{host}:{port}")),
-        (Some("http"), ..) => Err(wrong("a host and a port are needed")),
-        _ => Err(wrong("only http is spoken here; name a real etcd in TEST_ASSET_ETCD")),
+        (Some("http"), ..) => Err(wrong("a host and a port are required")),
+        _ => Err(wrong("only http is supported; set TEST_ASSET_ETCD to a real etcd")),
     }
 }
 
@@ -130,12 +132,12 @@ fn address(url: &str) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    fn asked(arguments: &[&str]) -> Result<Asked, String> {
+    fn request(arguments: &[&str]) -> Result<Request, String> {
         parse(&["etcd"].iter().chain(arguments).map(OsString::from).collect::<Vec<_>>())
     }
 
     #[test]
-    fn what_envtest_passes_is_understood() {
+    fn arguments_of_envtest_are_accepted() {
         let envtest = [
             "--advertise-client-urls=http://127.0.0.1:4001",
             "--data-dir=/tmp/k8s_test_framework_1",
@@ -148,13 +150,13 @@ mod tests {
             data_dir: PathBuf::from("/tmp/k8s_test_framework_1"),
             unsafe_no_fsync: true,
         };
-        assert_eq!(asked(&envtest), Ok(Asked::Serve(flags)));
+        assert_eq!(request(&envtest), Ok(Request::Serve(flags)));
         assert!(HELP.lines().any(|line| line.trim_start().starts_with("--unsafe-no-fsync")));
     }
 
     #[test]
-    fn flags_of_etcd_are_taken_in_gos_ways_and_others_are_refused() {
-        let Ok(Asked::Serve(flags)) = asked(&[
+    fn flags_of_etcd_are_parsed_as_by_go_and_unknown_ones_are_refused() {
+        let Ok(Request::Serve(flags)) = request(&[
             "-name",
             "a",
             "--unsafe-no-fsync=false",
@@ -172,10 +174,10 @@ mod tests {
             (&["data"], "'data' is not a valid flag"),
             (&["--unsafe-no-fsync=maybe"], "invalid boolean value"),
             (&["--cert-file=a"], "TEST_ASSET_ETCD"),
-            (&["--listen-client-urls=https://a:1"], "only http is spoken"),
+            (&["--listen-client-urls=https://a:1"], "only http is supported"),
             (&["--listen-client-urls=http://a"], "a host and a port"),
         ] {
-            let error = asked(arguments).unwrap_err();
+            let error = request(arguments).unwrap_err();
             assert!(error.contains(said), "{arguments:?}: {error}");
         }
     }

@@ -1,16 +1,16 @@
-//! What is printed of a folder of programs, for shells, files of variables and people.
+//! Output about a folder of programs: for shells, files of variables and people.
 
 use std::path::Path;
 
 use crate::shell;
 
-/// The variable in which envtest looks.
+/// The variable that envtest reads.
 const VARIABLE: &str = "KUBEBUILDER_ASSETS";
 
 /// The version of Kubernetes that is served, as `1.36.3`.
 pub(super) fn version() -> String {
     let version = portico_facade::VersionInfo::default().git_version;
-    // What stands behind a plus is the build's, here Portico's own version.
+    // The build metadata after the plus is the version of Portico.
     version.split('+').next().unwrap_or_default().trim_start_matches('v').to_owned()
 }
 
@@ -24,12 +24,12 @@ pub(super) fn shell(dir: &Path) -> String {
     format!("export {VARIABLE}={}", shell::quoted(&path(dir)))
 }
 
-/// A line of a file of variables, which knows no quotes.
+/// A line of a file of variables, which has no quotes.
 pub(super) fn variable(dir: &Path) -> String {
     format!("{VARIABLE}={}", path(dir))
 }
 
-/// As setup-envtest shows it.
+/// The overview of setup-envtest.
 pub(super) fn overview(dir: &Path) -> String {
     let (os, arch) = (std::env::consts::OS, go_architecture());
     format!("Version: {}\nOS/Arch: {os}/{arch}\nPath: {}", version(), path(dir))

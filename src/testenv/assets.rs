@@ -1,13 +1,13 @@
-//! Which folder is meant: named, below a folder of programs as setup-envtest has it, or one of this user.
+//! The folder of the programs: named, below a folder as for setup-envtest, or one of this user.
 
 use std::path::{Path, PathBuf};
 
 use portico_gostd::os::error_text;
 
-use super::shown::{go_architecture, version};
+use super::format::{go_architecture, version};
 
-/// What was said of it.
-pub(super) struct Asked<'a> {
+/// The folder on the command line.
+pub(super) struct Selection<'a> {
     /// A folder or a version.
     pub(super) text: Option<&'a str>,
     /// setup-envtest's `--bin-dir`.
@@ -16,42 +16,44 @@ pub(super) struct Asked<'a> {
 
 /// The folder to use.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Assets {
     pub(super) dir: PathBuf,
     /// A warning for the caller.
     pub(super) warning: Option<String>,
 }
 
-/// Returns the requested folder. For another version it is that of the served one, with a warning.
+/// Returns the selected folder. For another version it is that of the served one, with a warning.
 ///
 /// # Errors
-/// The version cannot be read, or nothing says where this user's files are.
-pub(super) fn of(asked: &Asked<'_>) -> Result<Place, String> {
+/// The version is invalid, or the home folder of the user is not known.
+pub(super) fn select(selection: &Selection<'_>) -> Result<Assets, String> {
     let mut warning = None;
-    match asked.text {
-        Some(text) if !is_version(text) && (asked.bin_dir.is_some() || is_like_a_version(text)) => {
-            return Err(format!("{text} is no version of Kubernetes; a folder of this name is ./{text}"));
+    match selection.text {
+        Some(text) if !is_version(text) && (selection.bin_dir.is_some() || is_like_a_version(text)) => {
+            return Err(format!(
+                "{text} is not a version of Kubernetes; write ./{text} for a folder of this name"
+            ));
         }
-        Some(text) if !is_version(text) => return Ok(Place { dir: PathBuf::from(text), warning }),
+        Some(text) if !is_version(text) => return Ok(Assets { dir: PathBuf::from(text), warning }),
         Some(text) if !is_served(text) => {
             warning = Some(format!(
-                "Kubernetes {text} is asked for, and this program serves {}, which is used in its place; an earlier one \
-                 is emulated with APIServer.Configure().Set(\"emulated-version\", ...)",
+                "Kubernetes {text} was requested; this program serves {}, which is used instead. To emulate an earlier one, set \
+                  APIServer.Configure().Set(\"emulated-version\", ...)",
                 version()
             ));
         }
         _ => {}
     }
-    let below = match asked.bin_dir {
+    let below = match selection.bin_dir {
         Some(dir) => dir.to_owned(),
         None => of_user()?,
     };
     let (os, arch) = (std::env::consts::OS, go_architecture());
     let dir = below.join("k8s").join(format!("{}-portico-{os}-{arch}", version()));
-    Ok(Place { dir, warning })
+    Ok(Assets { dir, warning })
 }
 
-/// Where programs keep what they make for a user.
+/// The data folder of the user for these programs.
 fn of_user() -> Result<PathBuf, String> {
     let named =
         |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -60,7 +62,7 @@ fn of_user() -> Result<PathBuf, String> {
     Ok(data.join("portico/testenv"))
 }
 
-/// Whether this is one of setup-envtest's ways to choose a version: `1.36.3`, `1.36`, `1.36.x`, `~1.36`, `latest`, with `!`.
+/// True if this selects a version, as for setup-envtest: `1.36.3`, `1.36`, `1.36.x`, `~1.36`, `latest`, with `!`.
 fn is_version(text: &str) -> bool {
     let bare = bare(text);
     let is_part = |part: &str| matches!(part, "x" | "*") || part.bytes().all(|b| b.is_ascii_digit());
@@ -68,17 +70,17 @@ fn is_version(text: &str) -> bool {
     bare == "latest" || (parts.len() >= 2 && parts.iter().all(|part| !part.is_empty() && is_part(part)))
 }
 
-/// Whether a version may have been meant: `1.3x`.
+/// True if this resembles a version: `1.3x`.
 fn is_like_a_version(text: &str) -> bool {
     let is_number = bare(text).starts_with(|first: char| first.is_ascii_digit());
     is_number && text.contains('.') && !text.contains(std::path::is_separator)
 }
 
-/// Whether the version that is served is among those.
+/// True if the served version is among those selected.
 fn is_served(text: &str) -> bool {
     let served = version();
     let same = |(asked, served): (&str, &str)| matches!(asked, "x" | "*") || asked == served;
-    // The last number of ~1.36.1 is the least of those that will do.
+    // ~1.36.1 selects 1.36.1 and all later patch versions.
     let parts = if text.starts_with('~') { 2 } else { 3 };
     bare(text) == "latest" || bare(text).split('.').zip(served.split('.')).take(parts).all(same)
 }
@@ -87,10 +89,10 @@ fn bare(text: &str) -> &str {
     text.trim_end_matches('!').trim_start_matches(['~', 'v'])
 }
 
-/// The folder as others find it from anywhere.
+/// The folder as an absolute path.
 ///
 /// # Errors
-/// The working folder is gone.
+/// The working folder does not exist.
 pub(super) fn absolute(dir: &Path) -> Result<PathBuf, String> {
     std::path::absolute(dir).map_err(|error| format!("{}: {}", dir.display(), error_text(&error)))
 }
@@ -100,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_told_from_folders_and_the_served_one_is_made_for_all() {
+    fn versions_are_distinguished_from_folders_and_the_served_one_is_used_for_all() {
         for folder in ["bin", "./1.36", "/opt/1.36.3", "1", "testbin.d"] {
             assert!(!is_version(folder), "{folder}");
         }
@@ -112,11 +114,11 @@ mod tests {
             assert!(is_version(&good) && is_served(&good), "{good}");
         }
         for (mistyped, bin_dir) in [("1.3x", None), ("v1.36.y", None), ("bin", Some(Path::new("d")))] {
-            let said = of(&Asked { text: Some(mistyped), bin_dir }).unwrap_err();
-            assert!(said.contains(&format!("{mistyped} is no version")), "{said}");
+            let said = select(&Selection { text: Some(mistyped), bin_dir }).unwrap_err();
+            assert!(said.contains(&format!("{mistyped} is not a version")), "{said}");
         }
         assert!(is_version("1.20.x") && !is_served("1.20.x"));
-        let of = |text| of(&Asked { text: Some(text), bin_dir: Some(Path::new("d")) }).unwrap();
+        let of = |text| select(&Selection { text: Some(text), bin_dir: Some(Path::new("d")) }).unwrap();
         let (other, same) = (of("1.20"), of(minor));
         assert_eq!((&other.dir, same.warning), (&same.dir, None));
         let said = other.warning.unwrap();

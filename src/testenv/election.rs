@@ -1,4 +1,4 @@
-//! Several servers of one folder, as several kube-apiservers of one etcd: the first keeps the state, the others are facades of it.
+//! Several servers of one folder, as several kube-apiservers of one etcd: the first stores the state, the others are facades of it.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -10,31 +10,31 @@ use portico_kit::platform::{DirBuilderExt, OpenOptionsExt};
 
 use crate::settings::SettingError;
 
-/// Locked by whoever starts, so that they find out which one they are one after the other.
+/// Lock of a starting server: one at a time finds out whether it is the first.
 const STARTING: &str = "starting.lock";
-/// Locked by the first as long as it lives, however it ends.
+/// Lock that the first server holds until it ends, however it ends.
 const FIRST: &str = "first.lock";
-/// What the first writes once others can be its facades.
+/// Written by the first server once facades can follow it.
 const KUBECONFIG: &str = "facade.kubeconfig";
 
-/// How long the first may take until others can follow it: far beyond what a start takes, for busy machines.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How often it is looked for.
-const PERIOD: Duration = Duration::from_millis(20);
+/// Timeout for the first server to become ready, generous for busy machines.
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
+/// Interval at which the kubeconfig is looked for.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Which of several servers this is.
+/// Position of a server among those of a folder.
 #[derive(Debug)]
 pub(super) enum Position {
-    /// The first, for as long as this file is open.
+    /// The first, while this file is open.
     First(File),
-    /// A facade of the first, by this kubeconfig.
+    /// A facade of the first; the path is its kubeconfig.
     FacadeOf(PathBuf),
 }
 
-/// Becomes the first in this folder, which is made, or waits until the first can be followed.
+/// Becomes the first server of this folder, which is created, or waits until the first is ready.
 ///
 /// # Errors
-/// The folder cannot be used, or the first one cannot be followed in time.
+/// The folder cannot be used, or the first server is not ready in time.
 pub(super) fn position_in(folder: &Path) -> Result<Position, SettingError> {
     let failed = |error: io::Error| {
         SettingError::new("--etcd-servers", format!("{}: {}", folder.display(), error_text(&error)))
@@ -45,7 +45,7 @@ pub(super) fn position_in(folder: &Path) -> Result<Position, SettingError> {
         None if appears(&kubeconfig).map_err(failed)? => Ok(Position::FacadeOf(kubeconfig)),
         None => {
             let why = format!(
-                "another kube-apiserver has {}, and has not become ready within {PATIENCE:?}",
+                "another kube-apiserver uses {}, and has not become ready within {READY_TIMEOUT:?}",
                 folder.display()
             );
             Err(SettingError::new("--etcd-servers", why))
@@ -53,10 +53,10 @@ pub(super) fn position_in(folder: &Path) -> Result<Position, SettingError> {
     }
 }
 
-/// The lock of the first, if nobody has it. What an earlier one has left leads nowhere, and is removed.
+/// Takes the lock of the first server if it is free, and removes the kubeconfig of an earlier one.
 fn first(folder: &Path, kubeconfig: &Path) -> io::Result<Option<File>> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    // Nobody waits for long: it is held for no more than what is done here.
+    // Held only during this function.
     let starting = private(&folder.join(STARTING))?;
     starting.lock()?;
     let held = private(&folder.join(FIRST))?;
@@ -74,16 +74,16 @@ fn private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
-/// Waits until the file is there; false when that takes too long. It appears whole.
+/// Waits until the file exists, which is written atomically; false on timeout.
 fn appears(path: &Path) -> io::Result<bool> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let there = async {
-        let mut period = tokio::time::interval(PERIOD);
+        let mut period = tokio::time::interval(POLL_INTERVAL);
         while !path.exists() {
             period.tick().await;
         }
     };
-    Ok(runtime.block_on(async { tokio::time::timeout(PATIENCE, there).await }).is_ok())
+    Ok(runtime.block_on(async { tokio::time::timeout(READY_TIMEOUT, there).await }).is_ok())
 }
 
 #[cfg(test)]
@@ -91,12 +91,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_one_first_and_who_comes_after_it_is_gone_is_the_next() {
+    fn one_server_is_the_first_and_after_its_end_another_one() {
         let folder = tempfile::tempdir().unwrap();
         let kubeconfig = folder.path().join(KUBECONFIG);
-        fs::write(&kubeconfig, "of one who was killed").unwrap();
-        let Position::First(held) = position_in(folder.path()).unwrap() else { panic!("nobody was there") };
-        assert!(!kubeconfig.exists(), "it leads nowhere");
+        fs::write(&kubeconfig, "of a killed server").unwrap();
+        let Position::First(held) = position_in(folder.path()).unwrap() else {
+            panic!("no other server runs")
+        };
+        assert!(!kubeconfig.exists(), "it is out of date");
         fs::write(&kubeconfig, "").unwrap();
         assert!(
             matches!(position_in(folder.path()).unwrap(), Position::FacadeOf(found) if found == kubeconfig)

@@ -1,15 +1,15 @@
-//! What a running process is asked to do.
+//! Requests to a running process by signals.
 
-/// What a signal asks for.
+/// Request of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
-    /// A clean exit.
+pub(super) enum Request {
+    /// Stop cleanly.
     Stop(Stop),
-    /// Files are to be read again.
+    /// Read files again.
     Reload,
 }
 
-/// By which signal a stop is asked for.
+/// Signal that requests a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     /// SIGTERM.

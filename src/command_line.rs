@@ -1,0 +1,219 @@
+//! The command line: one tree of commands, and what runs for each of them.
+
+mod help;
+mod server_flags;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::error::{Error, ErrorKind};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::completion::{Completion, Man};
+use crate::exit::{fail_with, fail_with_hint, print_text};
+use crate::settings::{self, Role};
+use crate::usage_error::UsageError;
+use crate::{client_verbs, config, crds, data, exit_codes, run, secrets, testenv};
+use help::Help;
+use server_flags::ServerFlags;
+
+/// The Kubernetes API without a Kubernetes cluster.
+#[derive(Debug, Parser)]
+#[command(name = "portico", version = run::version_numbers(), disable_help_subcommand = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    flags: ServerFlags,
+    #[command(flatten)]
+    connection: ConnectionFlags,
+}
+
+/// Flags of client commands that may also precede the command, as with kubectl. Each command has those that it uses under the same ids,
+/// where help lists them.
+#[derive(Debug, clap::Args)]
+struct ConnectionFlags {
+    #[arg(long, global = true, hide = true, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    #[arg(long, global = true, hide = true)]
+    context: Option<String>,
+    #[arg(long, global = true, hide = true, value_name = "ADDRESS")]
+    server: Option<String>,
+    #[arg(long, short, global = true, hide = true)]
+    namespace: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run control service and facade in one process (the default)
+    ///
+    /// With `-- CMD ARGS`: runs CMD once the API is served, with KUBECONFIG set, and ends with it. Only errors are logged by default then.
+    ///
+    /// Exit codes: 0 stopped by a signal; 1 failed; 2 a setting is invalid; 3 the database was replaced; with CMD, the exit code of CMD.
+    #[command(version = run::version_numbers())]
+    Run {
+        /// Program to run, and its arguments
+        #[arg(last = true, value_name = "CMD")]
+        program: Vec<OsString>,
+        #[command(flatten)]
+        flags: ServerFlags,
+    },
+    /// Run the control service alone: stores objects, serves gRPC
+    ///
+    /// Exit codes: 0 stopped by a signal; 1 failed; 2 a setting is invalid; 3 the database was replaced.
+    #[command(version = run::version_numbers())]
+    Server(ServerFlags),
+    /// Run a facade alone: serves HTTPS for a control service
+    ///
+    /// --control-kubeconfig names the control service.
+    ///
+    /// Exit codes: 0 stopped by a signal; 1 failed; 2 a setting is invalid.
+    #[command(version = run::version_numbers())]
+    Facade(ServerFlags),
+    #[command(flatten)]
+    Client(client_verbs::Verb),
+    #[command(flatten)]
+    Data(data::Verb),
+    /// Encrypt stored objects again with the current key
+    #[command(subcommand)]
+    Secrets(secrets::Verb),
+    /// Check what CustomResourceDefinitions would break
+    #[command(subcommand)]
+    Crds(crds::Verb),
+    /// Check a folder of manifests before a server applies it
+    #[command(subcommand)]
+    Config(config::Verb),
+    /// Run operators' tests (envtest) on Portico
+    #[command(subcommand)]
+    Testenv(testenv::Verb),
+    Completion(Completion),
+    Man(Man),
+    /// Print the version
+    Version,
+    Help(Help),
+}
+
+/// The tree of all commands. Its help is one screen.
+pub(crate) fn command() -> clap::Command {
+    let command = CommandLine::command();
+    let overview = help::overview(&command);
+    command.override_help(overview)
+}
+
+/// Runs the command of these arguments, the first of which is the name of the program.
+pub(crate) fn run(arguments: &[OsString], started: Instant) -> ExitCode {
+    // The text of the help is made only if it may be printed.
+    let asks_for_help = arguments.iter().any(|argument| argument == "-h" || argument == "--help");
+    let tree = if asks_for_help { command() } else { CommandLine::command() };
+    let parsed = tree.try_get_matches_from(arguments);
+    match parsed.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
+        Ok(line) => line.run(arguments, started),
+        Err(error) => refuse(&error),
+    }
+}
+
+impl CommandLine {
+    fn run(self, arguments: &[OsString], started: Instant) -> ExitCode {
+        let Self { command, flags: ServerFlags(mut before), connection } = self;
+        let (role, flags, program) = match command {
+            None => (Role::AllInOne, ServerFlags::default(), Vec::new()),
+            Some(Command::Run { program, flags }) => {
+                if let Err(message) = check_program(&program, arguments) {
+                    return fail_with(message, exit_codes::USAGE);
+                }
+                (Role::AllInOne, flags, program)
+            }
+            Some(Command::Server(flags)) => (Role::Server, flags, Vec::new()),
+            Some(Command::Facade(flags)) => (Role::Facade, flags, Vec::new()),
+            Some(command) => return run_client(command, before.first()),
+        };
+        if let Some(flag) = connection.first() {
+            let hint = "a facade finds its control service with --control-kubeconfig";
+            return fail_with_hint(&format!("{flag}: not a flag of a server"), Some(hint), exit_codes::USAGE);
+        }
+        before.extend(flags.0);
+        serve(role, before, program, started)
+    }
+}
+
+impl ConnectionFlags {
+    /// The first flag that was given.
+    fn first(&self) -> Option<&'static str> {
+        let given = [
+            (self.kubeconfig.is_some(), "--kubeconfig"),
+            (self.context.is_some(), "--context"),
+            (self.server.is_some(), "--server"),
+            (self.namespace.is_some(), "--namespace"),
+        ];
+        given.into_iter().find(|(is_given, _)| *is_given).map(|(_, flag)| flag)
+    }
+}
+
+fn check_program(program: &[OsString], arguments: &[OsString]) -> Result<(), &'static str> {
+    match program.first() {
+        Some(name) if name.is_empty() => Err("--: the name of the program to run is empty"),
+        None if arguments.last().is_some_and(|last| last == "--") => {
+            Err("--: name the program to run: portico run -- CMD ARGS")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn serve(role: Role, flags: Vec<OsString>, program: Vec<OsString>, started: Instant) -> ExitCode {
+    let settings = match settings::parse(role, flags, program) {
+        Ok(settings) => settings,
+        Err(error) => return fail_with(&error.to_string(), exit_codes::USAGE),
+    };
+    match run::run(role, settings, started) {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => fail_with(&failure.to_string(), failure.exit_code()),
+    }
+}
+
+/// Runs a command that is not a server. `server_flag` is a flag of a server that precedes it.
+fn run_client(command: Command, server_flag: Option<&OsString>) -> ExitCode {
+    if let Some(flag) = server_flag {
+        let flag = flag.to_string_lossy();
+        let flag = flag.split_once('=').map_or(&*flag, |(flag, _)| flag);
+        let hint = "flags of a command go behind the command; `portico help COMMAND` lists them";
+        return fail_with_hint(
+            &format!("{flag}: only servers have this flag"),
+            Some(hint),
+            exit_codes::USAGE,
+        );
+    }
+    match command {
+        Command::Client(verb) => client_verbs::run(&verb),
+        Command::Data(verb) => data::run(&verb),
+        Command::Secrets(verb) => secrets::run(&verb),
+        Command::Crds(verb) => crds::run(&verb),
+        Command::Config(verb) => config::run(&verb),
+        Command::Testenv(verb) => testenv::run(verb),
+        Command::Completion(completion) => completion.print(self::command()),
+        Command::Man(man) => man.print(self::command()),
+        Command::Help(help) => help.print(self::command()),
+        Command::Run { .. } | Command::Server(_) | Command::Facade(_) | Command::Version => {
+            print_text(&run::version())
+        }
+    }
+}
+
+/// Prints the help or the version that was asked for, or why the arguments are invalid.
+fn refuse(error: &Error) -> ExitCode {
+    match error.kind() {
+        ErrorKind::DisplayVersion => return print_text(&run::version()),
+        ErrorKind::DisplayHelp => return print_text(&error.to_string()),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            // A failed write to standard error cannot be reported anywhere.
+            let _ = error.print();
+            return ExitCode::from(exit_codes::USAGE);
+        }
+        _ => {}
+    }
+    let wrong = UsageError::of(error);
+    let hint = help::hint(error.kind(), &wrong, &command());
+    let usage = wrong.usage.as_ref().map(|usage| format!("\n{usage}")).unwrap_or_default();
+    fail_with_hint(&format!("{wrong}{usage}"), hint.as_deref(), exit_codes::USAGE)
+}

@@ -1,0 +1,128 @@
+//! Help: one screen for `portico -h`, and `portico help` for single commands, all flags and all exit codes.
+
+use std::process::ExitCode;
+
+use clap::Command;
+use clap::error::ErrorKind;
+
+use crate::exit::{fail_with_hint, print_text};
+use crate::usage_error::UsageError;
+use crate::{exit_codes, settings};
+
+/// The commands by group, in the order of the help.
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Run", &["run", "server", "facade"]),
+    ("Inspect", &["get", "explain", "routes", "route", "watch", "tree", "history", "diff"]),
+    ("Change", &["apply", "rollback", "undelete"]),
+    ("Data", &["backup", "restore", "migrate", "doctor", "secrets"]),
+    ("Check and test", &["crds", "config", "testenv"]),
+    ("Other", &["completion", "man", "version", "help"]),
+];
+
+/// The flags of a server that most users need.
+const COMMON_FLAGS: [(&str, &str); 10] = [
+    ("--config FILE", "Read settings from a YAML file"),
+    ("--data-dir DIR", "Folder of database and certificates [./portico-data]"),
+    ("--database-url URL", "Store objects in PostgreSQL instead"),
+    ("--etcd-servers URL,...", "Store objects in etcd instead"),
+    ("--ephemeral", "Keep nothing: use a temporary folder and free ports"),
+    ("--manifests DIR", "Apply a folder of manifests, and follow its changes"),
+    ("--bind-address IP", "Address of HTTPS [127.0.0.1]"),
+    ("--secure-port PORT", "Port of HTTPS [6443]"),
+    ("--control-kubeconfig FILE", "Control service of a facade"),
+    ("-v LEVEL", "Log level: error, warn, info, debug [info]"),
+];
+
+/// Print help for a command, `flags` or `exit-codes`
+///
+/// Exit codes: 0 printed; 2 there is no such command.
+#[derive(Debug, clap::Args)]
+pub(super) struct Help {
+    /// A command (`get`, `crds check`), `flags` or `exit-codes`
+    #[arg(value_name = "COMMAND|flags|exit-codes")]
+    topic: Vec<String>,
+}
+
+impl Help {
+    pub(super) fn print(&self, mut portico: Command) -> ExitCode {
+        portico.build();
+        let topic: Vec<&str> = self.topic.iter().map(String::as_str).collect();
+        match topic.as_slice() {
+            [] => print_text(&overview(&portico)),
+            ["flags"] => print_text(&flags()),
+            ["exit-codes"] => print_text(&exit_codes::table()),
+            names => match named(&portico, names) {
+                Some(command) => print_text(&command.clone().render_long_help().to_string()),
+                None => {
+                    let hint = "`portico help` lists all commands";
+                    fail_with_hint(
+                        &format!("help: no such command: {}", names.join(" ")),
+                        Some(hint),
+                        exit_codes::USAGE,
+                    )
+                }
+            },
+        }
+    }
+}
+
+/// What to do about an unknown flag or command: the commands that have the flag, or else what the user may have meant.
+pub(super) fn hint(kind: ErrorKind, wrong: &UsageError, portico: &Command) -> Option<String> {
+    let similar = wrong.hint.clone();
+    let general = match (kind, wrong.argument.strip_prefix("--")) {
+        (ErrorKind::UnknownArgument, Some(long)) => {
+            let has = |command: &&Command| command.get_arguments().any(|arg| arg.get_long() == Some(long));
+            let names: Vec<&str> = portico.get_subcommands().filter(has).map(Command::get_name).collect();
+            if !names.is_empty() {
+                let names = names.join(", ");
+                return Some(format!("flags of a command go behind the command; these have it: {names}"));
+            }
+            "`portico help flags` lists the flags of servers, `portico help COMMAND` those of a command"
+        }
+        (ErrorKind::UnknownArgument, None) if wrong.argument.starts_with('-') => {
+            "flags of a command go behind the command; `portico help COMMAND` lists them"
+        }
+        (ErrorKind::UnknownArgument, None) => "a program to run goes behind --: portico run -- CMD ARGS",
+        (ErrorKind::InvalidSubcommand, _) => "`portico -h` lists all commands",
+        _ => return similar,
+    };
+    similar.or_else(|| Some(general.to_owned()))
+}
+
+/// One screen: the commands by group, and the flags that most users need.
+pub(super) fn overview(portico: &Command) -> String {
+    let mut text = format!("{}\n\nUsage: portico [COMMAND] [FLAGS]\n", about(portico));
+    for (heading, names) in GROUPS {
+        text.push_str(&format!("\n{heading}:\n"));
+        for command in names.iter().filter_map(|name| portico.find_subcommand(name)) {
+            text.push_str(&format!("  {:<10}  {}\n", command.get_name(), about(command)));
+        }
+    }
+    text.push_str("\nFlags of servers (`portico help flags` lists all):\n");
+    for (flag, description) in COMMON_FLAGS {
+        text.push_str(&format!("  {flag:<25}  {description}\n"));
+    }
+    text.push_str(
+        "\n`portico help COMMAND` describes a command, `portico help exit-codes` the exit codes.\n",
+    );
+    text
+}
+
+/// All flags of a server, by heading.
+fn flags() -> String {
+    let intro = "Flags of `portico`, `portico run`, `portico server` and `portico facade`. A flag is also read from the environment \
+                 (--data-dir: PORTICO_DATA_DIR) and from the file of --config (data-dir: DIR); flags take precedence, then the \
+                 environment.";
+    format!("{intro}\n\n{}", settings::flag_command().help_template("{all-args}").render_help())
+}
+
+/// The command of this path.
+fn named<'c>(portico: &'c Command, names: &[&str]) -> Option<&'c Command> {
+    names.iter().try_fold(portico, |command, name| command.find_subcommand(name))
+}
+
+/// The first line of the description of a command.
+fn about(command: &Command) -> String {
+    let text = command.get_about().map(ToString::to_string).unwrap_or_default();
+    text.lines().next().unwrap_or_default().trim_end_matches('.').to_owned()
+}

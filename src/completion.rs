@@ -1,0 +1,74 @@
+//! `portico completion` and `portico man`: the command line for shells and for man.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap_complete::Shell;
+use portico_gostd::os::error_text;
+
+use crate::exit::{fail_with, fail_with_hint};
+use crate::exit_codes;
+
+/// Print the completion script for a shell
+///
+/// In bash: `source <(portico completion bash)`.
+///
+/// Exit codes: 0 printed; 2 not printed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Completion {
+    /// Shell to complete for
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Print manual pages, or write them into a folder
+///
+/// Exit codes: 0 printed or written; 2 not.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Man {
+    /// Command to describe: `get`, `crds check`
+    #[arg(value_name = "COMMAND")]
+    command: Vec<String>,
+    /// Folder to write `portico.1`, `portico-get.1` and all other pages into
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    dir: Option<PathBuf>,
+}
+
+impl Completion {
+    /// Prints the script for this command line.
+    pub(crate) fn print(&self, mut portico: clap::Command) -> ExitCode {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut portico, "portico", &mut script);
+        ended("completion", io::stdout().write_all(&script))
+    }
+}
+
+impl Man {
+    /// Prints the page, or writes all.
+    pub(crate) fn print(&self, mut portico: clap::Command) -> ExitCode {
+        if let Some(folder) = &self.dir {
+            let written = std::fs::create_dir_all(folder);
+            return ended("man", written.and_then(|()| clap_mangen::generate_to(portico, folder)));
+        }
+        portico.build();
+        let mut names = self.command.iter();
+        match names.try_fold(&portico, |command, name| command.find_subcommand(name)) {
+            Some(command) => ended("man", clap_mangen::Man::new(command.clone()).render(&mut io::stdout())),
+            None => {
+                let text = format!("man: no such command: {}", self.command.join(" "));
+                fail_with_hint(&text, Some("`portico -h` lists all commands"), exit_codes::USAGE)
+            }
+        }
+    }
+}
+
+/// The exit code of a command that has written its output; a reader that closes the pipe early is no error.
+fn ended(name: &str, written: io::Result<()>) -> ExitCode {
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            fail_with(&format!("{name}: {}", error_text(&error)), exit_codes::USAGE)
+        }
+        _ => ExitCode::from(exit_codes::SUCCESS),
+    }
+}

@@ -1,0 +1,95 @@
+//! Errors of the command line as one line, with a hint and the usage where these help.
+
+use std::fmt;
+
+use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
+use portico_kit::url_password::without_secrets;
+
+/// An invalid command line.
+#[derive(Debug)]
+pub(crate) struct UsageError {
+    /// The flag, argument or command that is wrong; empty if none is known.
+    pub(crate) argument: String,
+    pub(crate) message: String,
+    /// What the user may have meant.
+    pub(crate) hint: Option<String>,
+    /// How the command is called.
+    pub(crate) usage: Option<String>,
+}
+
+impl UsageError {
+    /// Describes an error of clap. Passwords in URLs are not repeated.
+    pub(crate) fn of(error: &Error) -> Self {
+        let argument = text(error, ContextKind::InvalidArg)
+            .or_else(|| text(error, ContextKind::InvalidSubcommand))
+            .unwrap_or_default();
+        let is_flag = argument.starts_with('-');
+        let name = match is_flag {
+            true => argument.split([' ', '=', '[']).next().unwrap_or_default().to_owned(),
+            false => argument,
+        };
+        let usage = error.get(ContextKind::Usage).map(ToString::to_string);
+        Self {
+            message: message(error, &name),
+            hint: suggestion(error).map(|similar| format!("did you mean {similar}?")),
+            usage: usage.filter(|_| !is_flag && error.kind() != ErrorKind::InvalidSubcommand),
+            argument: name,
+        }
+    }
+}
+
+impl fmt::Display for UsageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.argument.is_empty() {
+            true => f.write_str(&self.message),
+            false => write!(f, "{}: {}", self.argument, self.message),
+        }
+    }
+}
+
+fn message(error: &Error, name: &str) -> String {
+    let reason = std::error::Error::source(error).map(ToString::to_string).or_else(|| supported(error));
+    match (error.kind(), text(error, ContextKind::InvalidValue)) {
+        (ErrorKind::UnknownArgument, _) if name.starts_with('-') => "no such flag".to_owned(),
+        (ErrorKind::UnknownArgument, _) => "unexpected argument".to_owned(),
+        (ErrorKind::InvalidSubcommand, _) => "no such command".to_owned(),
+        (ErrorKind::MissingRequiredArgument, _) => "required, and not given".to_owned(),
+        (ErrorKind::InvalidValue, Some(value)) if value.is_empty() => match reason {
+            Some(reason) => format!("a value is required: {reason}"),
+            None => "a value is required".to_owned(),
+        },
+        (_, Some(value)) => {
+            let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+            format!("invalid value {:?}{reason}", without_secrets(&value))
+        }
+        (ErrorKind::ArgumentConflict, None) => match text(error, ContextKind::PriorArg) {
+            Some(prior) if !prior.starts_with(name) => format!("cannot be used with {prior}"),
+            _ => "given twice".to_owned(),
+        },
+        (kind, None) => reason.unwrap_or_else(|| kind.to_string()),
+    }
+}
+
+fn text(error: &Error, kind: ContextKind) -> Option<String> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),
+        _ => None,
+    }
+}
+
+fn supported(error: &Error) -> Option<String> {
+    match error.get(ContextKind::ValidValue) {
+        Some(ContextValue::Strings(values)) if !values.is_empty() => {
+            Some(format!("must be one of {}", values.join(", ")))
+        }
+        _ => None,
+    }
+}
+
+/// The most similar flag, command or value that exists.
+fn suggestion(error: &Error) -> Option<String> {
+    [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue]
+        .into_iter()
+        .find_map(|kind| text(error, kind))
+}
