@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::error::{Error, ErrorKind};
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::completion::{Completion, Man};
 use crate::exit::{fail_with, fail_with_hint, print_text};
@@ -26,9 +26,10 @@ struct CommandLine {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    flags: ServerFlags,
-    #[command(flatten)]
     connection: ConnectionFlags,
+    /// Flags of a server in front of the command, or without a command.
+    #[arg(skip)]
+    flags: ServerFlags,
 }
 
 /// Flags of client commands that may also precede the command, as with kubectl. Each command has those that it uses under the same ids,
@@ -97,24 +98,32 @@ enum Command {
 
 /// The tree of all commands. Its help is one screen.
 pub(crate) fn command() -> clap::Command {
-    let command = CommandLine::command();
+    let command = CommandLine::command().args(server_flags::arguments());
     let overview = help::overview(&command);
     command.override_help(overview)
 }
 
 /// Runs the command of these arguments, the first of which is the name of the program.
 pub(crate) fn run(arguments: &[OsString], started: Instant) -> ExitCode {
-    // The text of the help is made only if it may be printed.
+    // Flags of servers and the text of the help take most of the time: they are made only where they can be needed.
+    let begins_with_flag = arguments.get(1).is_some_and(|first| first.as_encoded_bytes().starts_with(b"-"));
     let asks_for_help = arguments.iter().any(|argument| argument == "-h" || argument == "--help");
-    let tree = if asks_for_help { command() } else { CommandLine::command() };
-    let parsed = tree.try_get_matches_from(arguments);
-    match parsed.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
+    let tree = match (begins_with_flag, asks_for_help) {
+        (true, true) => command(),
+        (true, false) => CommandLine::command().args(server_flags::arguments()),
+        (false, _) => CommandLine::command(),
+    };
+    match tree.try_get_matches_from(arguments).and_then(|matches| CommandLine::read(&matches)) {
         Ok(line) => line.run(arguments, started),
         Err(error) => refuse(&error),
     }
 }
 
 impl CommandLine {
+    fn read(matches: &ArgMatches) -> Result<Self, Error> {
+        Ok(Self { flags: ServerFlags::from_arg_matches(matches)?, ..Self::from_arg_matches(matches)? })
+    }
+
     fn run(self, arguments: &[OsString], started: Instant) -> ExitCode {
         let Self { command, flags: ServerFlags(mut before), connection } = self;
         let (role, flags, program) = match command {
@@ -213,7 +222,40 @@ fn refuse(error: &Error) -> ExitCode {
         _ => {}
     }
     let wrong = UsageError::of(error);
-    let hint = help::hint(error.kind(), &wrong, &command());
+    let hint = help::hint(error.kind(), &wrong, CommandLine::command);
     let usage = wrong.usage.as_ref().map(|usage| format!("\n{usage}")).unwrap_or_default();
     fail_with_hint(&format!("{wrong}{usage}"), hint.as_deref(), exit_codes::USAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &str) -> CommandLine {
+        let arguments = words.split(' ').map(OsString::from);
+        command().try_get_matches_from(arguments).and_then(|matches| CommandLine::read(&matches)).unwrap()
+    }
+
+    #[test]
+    fn the_tree_is_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn flags_of_a_server_are_read_before_and_behind_the_command() {
+        for words in
+            ["portico --secure-port=0 server --v 2", "portico --secure-port 0 run -v=2 -- true --v=3"]
+        {
+            let CommandLine { command, flags, .. } = read(words);
+            assert_eq!(flags.0, ["--secure-port=0"], "{words}");
+            let (Some(Command::Server(behind)) | Some(Command::Run { flags: behind, .. })) = command else {
+                panic!("{words}: not a server");
+            };
+            assert_eq!(behind.0, ["--v=2"], "{words}");
+        }
+        let list = read("portico --requestheader-allowed-names=a,b --ephemeral").flags.0;
+        assert!(list.contains(&"--ephemeral=true".into()), "{list:?}");
+        let names: Vec<_> = list.iter().filter(|flag| flag.to_string_lossy().starts_with("--req")).collect();
+        assert_eq!(names, ["--requestheader-allowed-names=a", "--requestheader-allowed-names=b"]);
+    }
 }

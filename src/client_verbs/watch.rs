@@ -151,8 +151,8 @@ impl Watch {
     /// Describes what --until-available waits for.
     fn waits_for(&self) -> String {
         let names = if self.names.is_empty() { "all APIServices".to_owned() } else { self.names.join(", ") };
-        let limit = if self.timeout == 0 { String::new() } else { format!(", at most {} s", self.timeout) };
-        format!("waiting until {names} are available{limit}")
+        let limit = if self.timeout == 0 { String::new() } else { format!(", timeout {} s", self.timeout) };
+        format!("waiting for {names} to become available{limit}")
     }
 
     /// Describes what --until-available is missing.

@@ -67,12 +67,13 @@ impl Help {
 }
 
 /// What to do about an unknown flag or command: the commands that have the flag, or else what the user may have meant.
-pub(super) fn hint(kind: ErrorKind, wrong: &UsageError, portico: &Command) -> Option<String> {
+pub(super) fn hint(kind: ErrorKind, wrong: &UsageError, tree: fn() -> Command) -> Option<String> {
     let similar = wrong.hint.clone();
     let general = match (kind, wrong.argument.strip_prefix("--")) {
         (ErrorKind::UnknownArgument, Some(long)) => {
             let has = |command: &&Command| command.get_arguments().any(|arg| arg.get_long() == Some(long));
-            let names: Vec<&str> = portico.get_subcommands().filter(has).map(Command::get_name).collect();
+            let tree = tree();
+            let names: Vec<&str> = tree.get_subcommands().filter(has).map(Command::get_name).collect();
             if !names.is_empty() {
                 let names = names.join(", ");
                 return Some(format!("flags of a command go behind the command; these have it: {names}"));

@@ -49,7 +49,7 @@ fn with_values<'m>(flag: &'m str, matches: &'m ArgMatches) -> impl Iterator<Item
 
 /// All flags; the id of each is the flag itself. Which flags require or exclude each other is checked once the values of all sources
 /// are known.
-fn arguments() -> Vec<Arg> {
+pub(super) fn arguments() -> Vec<Arg> {
     let command = settings::flag_command();
     let flags = command.get_arguments().filter_map(|arg| Some((arg.get_long()?, arg)));
     flags

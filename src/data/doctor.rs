@@ -58,19 +58,22 @@ impl Failure {
 impl Doctor {
     /// The data folder: only SQLite databases are examined.
     fn folder(&self) -> Result<&Path, LocationFailure> {
-        match (&self.folder, self.location.place()?) {
-            (Some(_), _) if self.location.is_named() => Err(two_places("DATA_DIR", "a flag")),
-            (Some(folder), _) => Ok(folder),
-            (None, Place::Folder(folder)) => Ok(folder),
-            (None, Place::Server(_)) => Err(LocationFailure::Unsupported(
+        match (&self.folder, self.location.flag()) {
+            (Some(_), Some(flag)) => return Err(two_places("DATA_DIR", flag)),
+            (Some(folder), None) => return Ok(folder),
+            (None, _) => {}
+        }
+        match self.location.place()? {
+            Place::Folder(folder) => Ok(folder),
+            Place::Server(_) => Err(LocationFailure::Unsupported(
                 "the files of a running control service are not accessible through its API",
                 "run doctor with --data-dir DIR on the machine of the server",
             )),
-            (None, Place::Postgres(_)) => Err(LocationFailure::Unsupported(
+            Place::Postgres(_) => Err(LocationFailure::Unsupported(
                 "doctor examines SQLite databases only",
                 "PostgreSQL's pg_amcheck examines its databases",
             )),
-            (None, Place::Etcd(_)) => Err(LocationFailure::Unsupported(
+            Place::Etcd(_) => Err(LocationFailure::Unsupported(
                 "doctor examines SQLite databases only",
                 "`etcdctl endpoint health` and `etcdutl` examine an etcd",
             )),

@@ -125,20 +125,20 @@ impl Location {
 
     /// The location as [`Self::place`], except that `--kubeconfig` may name the control service that serves a data folder.
     pub(super) fn place_of_data(&self) -> Result<Place<'_>, Failure> {
-        match self.names_data() || self.flags.kubeconfig.is_none() {
+        match self.data_flag().is_some() || self.flags.kubeconfig.is_none() {
             true => self.place_among(&self.named_data()),
             false => self.place(),
         }
     }
 
-    /// True if a flag names a location.
-    pub(super) fn is_named(&self) -> bool {
-        !self.named.is_empty()
+    /// The first flag that names a location.
+    pub(super) fn flag(&self) -> Option<&'static str> {
+        self.named.first().copied()
     }
 
-    /// True if a flag other than `--kubeconfig` names a location.
-    pub(super) fn names_data(&self) -> bool {
-        !self.named_data().is_empty()
+    /// The first flag other than `--kubeconfig` that names a location.
+    pub(super) fn data_flag(&self) -> Option<&'static str> {
+        self.named_data().first().copied()
     }
 
     fn named_data(&self) -> Vec<&'static str> {

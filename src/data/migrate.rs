@@ -172,8 +172,8 @@ fn from_address(verb: &Migrate) -> Result<Address, Failure> {
             )),
         };
     };
-    if verb.location.names_data() {
-        return Err(two_places("--from", "another flag"));
+    if let Some(flag) = verb.location.data_flag() {
+        return Err(two_places("--from", flag));
     }
     Ok(match from {
         Address::Sqlite(folder) => Address::Sqlite(folder.clone()),

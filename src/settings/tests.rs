@@ -2,14 +2,17 @@
 
 use super::*;
 
+/// The settings of a command line in which one word may name the role, and `--` precedes a program.
 fn settings(arguments: &[&str]) -> Result<(Role, Settings), String> {
-    let argv = std::iter::once("portico").chain(arguments.iter().copied()).map(OsString::from).collect();
-    match parse(argv, Vec::new()) {
-        Ok(Parsed::Run(role, settings)) => Ok((role, *settings)),
-        Ok(Parsed::Print(text)) => Err(text),
-        Ok(Parsed::Version) => Err("the version".to_owned()),
-        Err(error) => Err(error.to_string()),
-    }
+    let mut words = arguments.split(|word| *word == "--");
+    let flags = words.next().unwrap_or_default().iter().copied();
+    let program = words.next().unwrap_or_default().iter().map(OsString::from).collect();
+    let roles = [("run", Role::AllInOne), ("server", Role::Server), ("facade", Role::Facade)];
+    let role_of = |word: &str| roles.iter().find(|(name, _)| *name == word).map(|(_, role)| *role);
+    let role = flags.clone().find_map(role_of).unwrap_or(Role::AllInOne);
+    let flags = flags.filter(|word| role_of(word).is_none()).map(OsString::from).collect();
+    let settings = parse(role, flags, program).map_err(|error| error.to_string())?;
+    Ok((role, settings))
 }
 
 fn refusal(arguments: &[&str]) -> String {
@@ -22,15 +25,6 @@ fn file(text: &str) -> (tempfile::TempDir, String) {
     std::fs::write(&path, text).unwrap();
     let flag = format!("--config={}", path.display());
     (dir, flag)
-}
-
-#[test]
-fn flags_are_accepted_before_and_after_the_role() {
-    for arguments in [["--secure-port=0", "server"], ["server", "--secure-port=0"]] {
-        let (role, settings) = settings(&arguments).unwrap();
-        assert_eq!((role, settings.serving.secure_port), (Role::Server, 0));
-    }
-    assert_eq!(settings(&[]).unwrap().0, Role::AllInOne);
 }
 
 #[test]
@@ -106,13 +100,16 @@ fn errors_are_one_line_that_names_the_setting() {
 }
 
 #[test]
-fn a_misspelt_flag_gets_a_suggestion_and_the_version_can_be_a_flag() {
-    assert_eq!(refusal(&["--secure-prot=0"]), "--secure-prot: no such setting, did you mean --secure-port?");
-    assert_eq!(refusal(&["--secure-port=0", "--secure-port=1"]), "--secure-port: is given twice");
-    assert_eq!(refusal(&["serve"]), "serve: no such command, did you mean server?");
-    for arguments in [&["--version"][..], &["server", "--version"], &["-V"]] {
-        assert_eq!(refusal(arguments), "the version");
-    }
+fn a_misspelt_flag_gets_a_suggestion() {
+    assert_eq!(refusal(&["--secure-prot=0"]), "--secure-prot: no such flag; did you mean --secure-port?");
+    assert_eq!(refusal(&["--secure-port=0", "--secure-port=1"]), "--secure-port: given twice");
+}
+
+#[test]
+fn the_file_sets_switches() {
+    let (_dir, config) = file("database-transaction-pooler: true\n");
+    assert!(settings(&[&config]).unwrap().1.store.database_transaction_pooler);
+    assert!(settings(&["--database-transaction-pooler"]).unwrap().1.store.database_transaction_pooler);
 }
 
 #[test]

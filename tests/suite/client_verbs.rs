@@ -33,12 +33,13 @@ fn prints(portico: &Portico, args: &[&str]) -> String {
     String::from_utf8(done.stdout).unwrap()
 }
 
-/// The code and the line of a verb that ends badly.
+/// The exit code and the error line of a command that fails. Only hints may follow it.
 fn fails(portico: &Portico, args: &[&str]) -> (i32, String) {
     let done = run(portico, args);
     let error = String::from_utf8(done.stderr).unwrap();
-    assert_eq!(error.lines().count(), 1, "{args:?}: {error}");
-    (done.status.code().unwrap(), error)
+    let (line, hints) = error.split_once('\n').unwrap();
+    assert!(hints.lines().all(|hint| hint.starts_with("hint: ")), "{args:?}: {error}");
+    (done.status.code().unwrap(), format!("{line}\n"))
 }
 
 /// Writes a file of manifests; its path.
@@ -102,23 +103,23 @@ async fn what_is_refused_is_one_line_and_exit_code_2() {
     let owned = prints(&portico, &["get", "cm", "one", "-o", "yaml", "--show-managed-fields"]);
     let owned = file(&portico, "owned.yaml", &owned);
     for (args, reason) in [
-        (&["get", "flunders"][..], "keeps no resource named \"flunders\""),
+        (&["get", "flunders"][..], "has no resource named \"flunders\""),
         (&["get", "cm", "missing"], "configmaps \"missing\" not found"),
         (&["get", "cm", "-l", "=="], "found '=='"),
-        (&["get", "all", "web"], "several resources"),
+        (&["get", "all", "web"], "names several resources"),
         (&["get", "cm", "one", "-A"], "a resource cannot be retrieved by name across all namespaces"),
         (&["tree", "nosuch"], "group \"nosuch\" not found"),
         (&["routes", "nosuch", "-o", "json"], "group \"nosuch\" not found"),
-        (&["apply", "-f", &empty], "there is no object in what was given"),
+        (&["apply", "-f", &empty], "the files contain no object"),
         (&["apply", "-f", &list], "list.yaml, document 1, item 2: a manifest needs"),
         (&["apply", "-f", &owned], "metadata.managedFields must be nil"),
         (&["apply", "-f", &other], "conflict with \"first\": .data.a"),
         (&["apply", "-f", &nameless], "nameless.yaml, document 1: a manifest needs"),
-        (&["apply", "-f", &unknown], "no kind Nothing of v9 is kept here"),
+        (&["apply", "-f", &unknown], "has no kind Nothing in v9"),
         (&["apply", "-f", &broken], "broken.yaml, document 1"),
         (&["apply", "-f", "/does/not/exist"], "/does/not/exist"),
         (&["explain", "nonsense/a/b/c"], "is no path below /api or /apis"),
-        (&["man", "no-such-verb"], "no such verb: no-such-verb"),
+        (&["man", "no-such-verb"], "no such command: no-such-verb"),
     ] {
         let (code, error) = fails(&portico, args);
         assert_eq!(code, 2, "{args:?}");
@@ -185,8 +186,10 @@ async fn what_does_not_answer_or_is_no_control_service_is_named() {
         let done = run(&portico, &watch);
         let error = String::from_utf8(done.stderr).unwrap();
         let refused = refused.trim_end();
-        let lines = format!("portico: watch: {refused}; trying again\nportico: watch: {refused}\n");
-        assert_eq!((done.status.code(), error), (Some(2), lines), "{args:?}");
+        let lines = format!("portico: watch: {refused}; retrying\nportico: watch: {refused}\nhint: ");
+        let waiting = "portico: watch: waiting for all APIServices to become available, timeout 1 s\n";
+        let rest = if args.is_empty() { error.as_str() } else { error.strip_prefix(waiting).unwrap() };
+        assert!(done.status.code() == Some(2) && rest.starts_with(&lines), "{args:?}: {error}");
     }
     let (code, error) = fails(&portico, &["get", "cm", "--context", "portico"]);
     let address = portico.https();
@@ -297,10 +300,12 @@ async fn a_dead_backend_is_explained_in_the_table_in_the_tree_and_by_exit_codes(
     let printed = String::from_utf8(done.stdout).unwrap();
     assert_eq!(done.status.code(), Some(1), "{printed}");
     assert!(printed.starts_with(&format!("{name} unavailable: ")), "{printed}");
-    let missing = ["watch", "nosuch", &name, "--until-available", "--timeout", "1"];
-    let (code, error) = fails(&portico, &missing);
-    let waited_for = format!("there is no APIService nosuch, {name} is unavailable");
-    assert_eq!((code, error), (1, format!("portico: watch: after 1s: {waited_for}\n")));
+    let done = run(&portico, &["watch", "nosuch", &name, "--until-available", "--timeout", "1"]);
+    let error = String::from_utf8(done.stderr).unwrap();
+    let waiting = format!("portico: watch: waiting for nosuch, {name} to become available, timeout 1 s\n");
+    let missing = format!("APIService nosuch does not exist, {name} is unavailable");
+    let expected = format!("{waiting}portico: watch: timed out after 1s: {missing}\n");
+    assert_eq!((done.status.code(), error), (Some(1), expected));
 
     let waiting =
         verb(&portico, &["watch", &name, "--until-available"]).stdout(Stdio::piped()).spawn().unwrap();
@@ -348,20 +353,37 @@ fn help_completions_and_manual_pages_know_every_verb() {
         assert_eq!(done.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
         String::from_utf8(done.stdout).unwrap()
     };
-    let help = run(&["--help"]);
-    let listed =
-        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    let verbs: Vec<&str> = listed.filter_map(|line| line.split_whitespace().next()).collect();
-    for verb in
-        ["server", "facade", "get", "apply", "explain", "routes", "watch", "tree", "crds", "backup", "doctor"]
-    {
-        assert!(verbs.contains(&verb), "{verb}: {verbs:?}");
+    let help = run(&["-h"]);
+    assert!(help.lines().count() <= 60 && help.lines().all(|line| line.len() <= 100), "{help}");
+    let groups = ["Run:", "Inspect:", "Change:", "Data:", "Check and test:", "Other:"];
+    assert!(groups.iter().all(|group| help.lines().any(|line| line == *group)), "{help}");
+    assert_eq!(run(&["--help"]), help);
+    assert_eq!(run(&["help"]), help);
+    let listed = help.lines().take_while(|line| !line.starts_with("Flags"));
+    let verbs: Vec<&str> = listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next()).collect();
+    assert_eq!(verbs.len(), 26, "{verbs:?}");
+    let flags = run(&["help", "flags"]);
+    let common = help.lines().filter_map(|line| line.trim_start().strip_prefix("--")?.split(' ').next());
+    let common: Vec<&str> = common.collect();
+    assert!(
+        common.len() == 9 && common.iter().all(|flag| flags.contains(&format!("--{flag}"))),
+        "{common:?}"
+    );
+    assert!(flags.contains("\nAuthentication:\n") && flags.contains("--write-queue"), "{flags}");
+    for role in ["run", "server", "facade"] {
+        let help = run(&[role, "--help"]);
+        assert!(help.contains("\nAuthentication:\n") && help.contains("--write-queue"), "{help}");
     }
+    let codes = run(&["help", "exit-codes"]);
+    assert!(["0  ", "1  ", "2  ", "3  ", "126", "127"].iter().all(|code| codes.contains(code)), "{codes}");
     let folder = tempfile::tempdir().unwrap();
     run(&["man", "--dir", folder.path().to_str().unwrap()]);
-    for verb in verbs.iter().filter(|verb| **verb != "help") {
+    for verb in &verbs {
         assert!(folder.path().join(format!("portico-{verb}.1")).exists(), "{verb}");
-        run(&[verb, "--help"]);
+        let help = run(&[verb, "--help"]);
+        assert_eq!(run(&["help", verb]).trim_end(), help.trim_end(), "{verb}");
+        let groups_and_version = ["route", "secrets", "crds", "config", "testenv", "version"];
+        assert_eq!(help.contains("Exit codes: "), !groups_and_version.contains(verb), "{help}");
         for shell in ["bash", "zsh", "fish"] {
             assert!(run(&["completion", shell]).contains(verb), "{shell}: {verb}");
         }
@@ -420,7 +442,7 @@ async fn verbs_are_about_the_namespace_that_the_context_names_unless_a_flag_name
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn flags_before_a_verb_are_its_own_or_the_error_says_where_they_go() {
+async fn connection_flags_may_precede_a_command_and_errors_name_the_place_of_other_flags() {
     let portico = Portico::start().await;
     let path = portico.data().join("admin.kubeconfig");
     let kubeconfig = path.to_str().unwrap();
@@ -433,26 +455,66 @@ async fn flags_before_a_verb_are_its_own_or_the_error_says_where_they_go() {
     for args in [
         &["--kubeconfig", kubeconfig, "get", "namespaces"][..],
         &["--context=control", "--kubeconfig", kubeconfig, "get", "-A", "namespaces"],
-        &["--kubeconfig", kubeconfig, "tree"],
+        &["-n", "kube-system", "--kubeconfig", kubeconfig, "get", "cm"],
+        &["--kubeconfig", kubeconfig, "--namespace", "x", "tree"],
+        &["tree", "--data-dir", portico.data().to_str().unwrap()],
+        &["tree", "--kubeconfig", kubeconfig, "--server", &portico.grpc().to_string()],
         &["--kubeconfig", kubeconfig, "watch", "--timeout", "1"],
         &["--kubeconfig", kubeconfig, "route", "try", "/version"],
     ] {
         let (code, text) = without(args);
         assert_eq!(code, Some(0), "{args:?}: {text}");
     }
-    for (args, said) in [
-        (&["--secure-port", "0", "get", "pods"][..], "get: no flag of a server goes before it"),
-        (&["--namespace", "x", "routes"], "--namespace: no such setting"),
-        (&["--no-such", "get", "pods"], "--no-such: no such setting"),
-        (&["-Aoname", "get", "pods"], "-A: no such setting"),
+    let behind = "hint: flags of a command go behind the command";
+    for (args, error, hint) in [
+        (&["--secure-port", "0", "get", "pods"][..], "--secure-port: only servers have this flag", behind),
+        (&["--selector", "a=b", "get", "pods"], "--selector: no such flag", "these have it: get"),
+        (&["--no-such", "get", "pods"], "--no-such: no such flag", "`portico help flags` lists"),
+        (&["--secure-prot=0"], "--secure-prot: no such flag", "did you mean --secure-port?"),
+        (&["serve"], "serve: no such command", "did you mean server?"),
+        (&["-Aoname", "get", "pods"], "-A: no such flag", behind),
     ] {
         let (code, text) = without(args);
-        assert_eq!(code, Some(2), "{args:?}: {text}");
-        let verb = args.iter().rfind(|word| ["get", "routes"].contains(*word)).unwrap();
-        assert!(text.contains(said) && text.contains(&format!("portico {verb} ...")), "{args:?}: {text}");
-        assert_eq!(text.lines().count(), 1, "{text}");
+        let lines: Vec<&str> = text.lines().collect();
+        let is_explained = lines.len() == 2 && lines[0].ends_with(error) && lines[1].contains(hint);
+        assert!(code == Some(2) && is_explained, "{args:?}: {text}");
     }
-    // What is wrong here is no flag of a verb.
     let (code, text) = without(&["--secure-port", "abc", "--data-dir", "get"]);
-    assert!(code == Some(2) && text.contains("abc") && !text.contains("portico get"), "{text}");
+    assert!(code == Some(2) && text.contains("abc") && !text.contains("hint"), "{text}");
+    let (code, text) = without(&["server", "--kubeconfig", kubeconfig]);
+    assert!(code == Some(2) && text.contains("hint: a facade finds its control service with"), "{text}");
+}
+
+#[test]
+fn commands_about_data_take_the_same_flags_for_its_location() {
+    let places = ["--data-dir", "--database-url", "--etcd-servers", "--kubeconfig", "--context", "--server"];
+    let run = |args: &[&str]| {
+        let done = Command::new(binary()).args(args).env_remove("KUBECONFIG").output().unwrap();
+        (done.status.code(), String::from_utf8([done.stdout, done.stderr].concat()).unwrap())
+    };
+    for verb in ["backup", "restore", "migrate", "doctor"] {
+        let (_, help) = run(&[verb, "-h"]);
+        let section = help.split_once("\nData location:\n").unwrap().1;
+        assert!(places.iter().all(|place| section.contains(&format!("{place} <"))), "{verb}: {section}");
+    }
+    for verb in [&["get"][..], &["history"], &["secrets", "rewrap"], &["crds", "check"], &["watch"]] {
+        let (_, help) = run(&[verb, &["-h"]].concat());
+        let section = help.split_once("\nServer:\n").unwrap().1;
+        let places = ["--data-dir", "--kubeconfig", "--context", "--server"];
+        assert!(places.iter().all(|place| section.contains(&format!("{place} <"))), "{verb:?}: {section}");
+    }
+    for (args, code, error) in [
+        (&["doctor", "--database-url", "postgres://u@h/d"][..], 2, "hint: PostgreSQL's pg_amcheck"),
+        (&["doctor", "--kubeconfig", "x"], 2, "hint: run doctor with --data-dir DIR"),
+        (&["doctor", "--data-dir", "a", "--etcd-servers", "http://h:1"], 2, "hint: name one: --data-dir,"),
+        (&["migrate", "--kubeconfig", "x", "--to", "sqlite://y"], 1, "hint: name it: --data-dir,"),
+        (
+            &["migrate", "--from", "sqlite://x", "--data-dir", "y", "--to", "sqlite://z"],
+            2,
+            "name two locations",
+        ),
+    ] {
+        let (found, printed) = run(args);
+        assert!(found == Some(code) && printed.contains(error), "{args:?}: {found:?} {printed}");
+    }
 }

@@ -89,7 +89,7 @@ async fn backups_of_every_kind_are_restored_into_every_database() {
     assert!(printed.contains("by-file: store "), "{printed}");
     done(folder, &["backup", "--to", "by-grpc", "--kubeconfig", "data/admin.kubeconfig"]).await;
     let printed = done(folder, &["backup", "--check", "by-grpc"]).await;
-    assert!(printed.contains("by-grpc: whole: store "), "{printed}");
+    assert!(printed.contains("by-grpc: complete: store "), "{printed}");
     let revision = version(&created[1]).to_string();
     let lost = version(&create(&http, "lost").await);
     let at = ["backup", "--to", "at", "--data-dir", "data", "--at-revision", &revision];
@@ -460,19 +460,19 @@ async fn what_cannot_be_backed_up_restored_or_moved_says_why_and_changes_nothing
     let early = ["backup", "--to", "a", "--data-dir", "data", "--at-time", "2001-01-01T00:00:00Z"];
     refused(&folder, 1, &early, "it is not known where the revision stood at that time").await;
     let late = ["backup", "--to", "a", "--data-dir", "data", "--at-time", "2999-01-01T00:00:00Z"];
-    refused(&folder, 1, &late, "--at-time 2999-01-01T00:00:00Z lies in the future: it is ").await;
+    refused(&folder, 1, &late, "--at-time 2999-01-01T00:00:00Z is in the future: it is ").await;
     for (arguments, why) in [
         (
             ["backup", "--to=a", "--data-dir=data", "--kubeconfig=k"],
-            "--data-dir and --kubeconfig name a place each",
+            "--data-dir and --kubeconfig name two locations",
         ),
         (
             ["restore", "good", "--data-dir=b", "--database-url=postgres://u@h/x"],
-            "--data-dir and --database-url name",
+            "--data-dir and --database-url name two",
         ),
         (
             ["restore", "good", "--database-url=postgres://u@h/x", "--etcd-servers=http://h:1"],
-            "--etcd-servers name",
+            "--etcd-servers name two",
         ),
         (
             ["migrate", "--from", "mysql://x", "--to=sqlite://b"],
@@ -486,7 +486,7 @@ async fn what_cannot_be_backed_up_restored_or_moved_says_why_and_changes_nothing
         &folder,
         2,
         &["backup", "--to", "a", "--database-url", "postgres://u:secret@h:99999/d"],
-        "'postgres://xxxxx'",
+        "\"postgres://xxxxx\"",
     )
     .await;
     let nobody = "postgres://u@127.0.0.1:1/x";
@@ -515,7 +515,7 @@ async fn what_cannot_be_backed_up_restored_or_moved_says_why_and_changes_nothing
     let restore = ["restore", "--from", "other", "--data-dir", "data"];
     refused(&folder, 1, &restore, ": --force replaces it").await;
     let printed = done(&folder, &["restore", "--from", "good", "--data-dir", "data"]).await;
-    assert!(printed.contains("the database that was there before is "), "{printed}");
+    assert!(printed.contains("the previous database is now "), "{printed}");
     portico.restart().await;
     assert_eq!(portico.admin().get(&format!("{CONFIG_MAPS}/kept")).await.status.as_u16(), 200);
     let Some((_, url)) = database() else { return };
@@ -580,10 +580,7 @@ async fn a_second_move_does_not_take_back_what_was_served_since_the_first() {
     assert_eq!(moved.admin().get(&format!("{CONFIG_MAPS}/served")).await.json(), served);
     assert!(moved.stop().await.success());
     let printed = done(folder, &[&again[..], &["--force"]].concat()).await;
-    assert!(
-        printed.contains("epoch 2, ") && printed.contains("the database that was there before is "),
-        "{printed}"
-    );
+    assert!(printed.contains("epoch 2, ") && printed.contains("the previous database is now "), "{printed}");
     moved.restart().await;
     let http = moved.admin();
     assert_eq!(http.get(&format!("{CONFIG_MAPS}/served")).await.status.as_u16(), 404);

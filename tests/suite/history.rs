@@ -243,10 +243,10 @@ async fn states_that_cannot_be_shown_or_restored_are_reported() {
     assert_eq!(code, 2);
     assert!(error.contains("too old") && error.contains("--history-retention"), "{error}");
     for (line, why) in [
-        ("history cm", "name an object, or say --at which time"),
-        ("history all x", "all are several resources: name one"),
-        ("diff cm one --to 1000000", "revision 1000000 is still to come: the last one is "),
-        ("diff cm one --from 1000000", "revision 1000000 is still to come: the last one is "),
+        ("history cm", "the name of an object is missing"),
+        ("history all x", "\"all\" names several resources"),
+        ("diff cm one --to 1000000", "revision 1000000 does not exist yet: the last one is "),
+        ("diff cm one --from 1000000", "revision 1000000 does not exist yet: the last one is "),
         ("diff cm two", "no state of configmaps \"two\" is kept"),
         ("get tokenreviews", "the server does not allow this method on the requested resource"),
         ("get cm one -l a=b", "cannot be used with"),
@@ -294,7 +294,7 @@ async fn history_goes_with_backups_and_moves_of_the_store() {
     })
     .await;
     let printed = done(folder, &["backup", "--check", "file"]).await;
-    assert!(printed.contains("file: whole: store ") && printed.contains(" past states, "), "{printed}");
+    assert!(printed.contains("file: complete: store ") && printed.contains(" past states, "), "{printed}");
     let whole = std::fs::read(folder.join("file")).unwrap();
     std::fs::write(folder.join("cut"), &whole[..whole.len() - 200]).unwrap();
     refused(folder, 1, &["backup", "--check", "cut"], "it is cut off at byte").await;
@@ -327,7 +327,7 @@ async fn history_goes_with_backups_and_moves_of_the_store() {
     let Some(etcd) = EtcdServer::start_with(&["--unsafe-no-fsync"]) else { return };
     let printed = done(folder, &["restore", "file", "--etcd-servers", &etcd.url()]).await;
     assert!(
-        printed.contains("past states of the backup were left behind: etcd has only its own history"),
+        printed.contains("past states of the backup were left out: etcd keeps only its own history"),
         "{printed}"
     );
 }

@@ -208,7 +208,7 @@ async fn a_write_is_sent_only_when_that_is_asked_for() {
     let maps = "/api/v1/namespaces/default/configmaps";
     let write = [maps, "-X", "POST", "-f", file.to_str().unwrap()];
     let (text, code) = tried(&portico, &write);
-    assert!(code == Some(0) && text.contains("could be sent, and was not"), "{text}");
+    assert!(code == Some(0) && text.contains("could be sent (--send sends it)"), "{text}");
     assert_eq!(portico.admin().get(&format!("{maps}/tried")).await.status, 404);
     let (walk, code) = walked(&portico, &[&write[..], &["--send"]].concat());
     assert_eq!((code, &walk["sent"], &walk["code"]), (Some(0), &json!(true), &json!(201)), "{walk:#}");

@@ -300,7 +300,7 @@ async fn the_doctor_names_exports_and_removes() {
     let (code, printed) = run(&portico, &["doctor", "--data-dir", data]);
     assert!(code == Some(0) && printed.starts_with("sound: "), "{printed}");
     let (code, printed) = run(&portico, &["doctor", data, "--data-dir", data]);
-    assert!(code == Some(2) && printed.contains("DATA_DIR and --data-dir name a place each"), "{printed}");
+    assert!(code == Some(2) && printed.contains("DATA_DIR and --data-dir name two locations"), "{printed}");
     let (code, printed) = run(&portico, &["doctor", "nowhere"]);
     assert!(code == Some(2) && printed.contains("nowhere/portico.db is not there"), "{printed}");
     portico.restart().await;
@@ -324,7 +324,7 @@ async fn a_restored_backup_is_an_epoch_in_which_nothing_of_before_goes_on() {
     let page = http.get(&format!("{ALL}?limit=1")).await.json();
     let token = page["metadata"]["continue"].as_str().unwrap().to_owned();
     let (code, printed) = run(&portico, &["restore", "copy"]);
-    assert!(code == Some(1) && printed.contains("is in use by process"), "{printed}");
+    assert!(code == Some(1) && printed.contains("is in use: process"), "{printed}");
     assert!(portico.stop().await.success());
     let (code, printed) = run(&portico, &["restore", "copy"]);
     assert!(

@@ -469,9 +469,9 @@ async fn a_folder_is_made_once_and_printed_for_whoever_asks() {
     let made = Path::new(out.trim_end());
     assert!(made.starts_with(bin.join("k8s")) && made.join("kube-apiserver").exists(), "{out}");
     let (code, _, err) = portico(&["testenv", "use", "1.3x", "--bin-dir", path]);
-    assert!(code == Some(1) && err.contains("1.3x is no version"), "{code:?} {err}");
+    assert!(code == Some(1) && err.contains("1.3x is not a version"), "{code:?} {err}");
     let (code, _, err) = portico(&["testenv", "use", "1.20.x", "--bin-dir", path, "-p", "path"]);
-    assert!(code == Some(0) && err.contains("1.20.x"), "another version is told of: {err}");
+    assert!(code == Some(0) && err.contains("1.20.x"), "a warning names the version: {err}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -488,7 +488,7 @@ async fn a_makefile_of_kubebuilder_finds_setup_envtest() {
         let mut command = Command::new(bin.join(name));
         let command = command.args(["use", "1.35", "--bin-dir"]).arg(&bin).args(["-p", "path"]);
         let (code, out, err) = run(command);
-        assert!(code == Some(0) && err.contains("Kubernetes 1.35 is asked for"), "{out} {err}");
+        assert!(code == Some(0) && err.contains("Kubernetes 1.35 was requested"), "{out} {err}");
         let assets = Path::new(out.trim_end());
         assert!(assets.starts_with(bin.join("k8s")) && assets.join("kube-apiserver").exists(), "{out}");
     }

@@ -117,7 +117,7 @@ async fn verbs_of_a_newer_build_are_done_by_an_older_control_service_or_refused_
     ] {
         let (is_done, printed) = run(builds.newer, &arguments).await;
         assert!(
-            is_done || printed.contains("it is of an earlier release than this portico"),
+            is_done || printed.contains("is of an earlier release than this portico"),
             "{arguments:?}: {printed}"
         );
     }
