@@ -36,7 +36,8 @@ pub(crate) enum Verb {
     /// Move all data to another database while it is served
     ///
     /// Revisions, UIDs and the identity of the store do not change and watches continue; a move into etcd, and out of some, begins a new
-    /// epoch. At the end the old database refuses writes.
+    /// epoch. At the end the old database refuses writes. If a server has the data folder open, --kubeconfig names the server; by default
+    /// DIR/admin.kubeconfig is used. Stop every kube-apiserver before you move its etcd.
     ///
     /// Exit codes: 0 moved; 1 not, and nothing has changed, except that an etcd target is marked as incomplete; 2 the command line is
     /// invalid.

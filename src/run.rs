@@ -1,4 +1,4 @@
-//! From settings to a running process, and from a signal to a clean exit.
+//! Runs a server from its settings until a signal ends it.
 
 mod addresses;
 mod banner;
@@ -35,7 +35,7 @@ use portico_kit::telemetry::{LogFormat, Telemetry};
 
 use crate::settings::{LoggingFormat, Role, Settings};
 use addresses::AddressesFile;
-use companion::{Companion, Told};
+use companion::{Companion, ServerLocation};
 pub(crate) use failure::Failure;
 use passed_sockets::PassedSockets;
 use process::Process;
@@ -45,7 +45,7 @@ use scratch::Scratch;
 use signals::Signals;
 use unapplied::Unapplied;
 
-/// A worker's stack. Decoders go down with the depth of foreign documents, which they bound; address space is cheap.
+/// Stack size of a worker. Decoders recurse with the depth of documents, which they limit; address space is cheap.
 const STACK_BYTES: usize = 8 << 20;
 
 /// Name and versions, as `portico version` prints them.
@@ -59,13 +59,13 @@ pub(crate) fn version_numbers() -> String {
     format!("{} (Kubernetes {})", env!("CARGO_PKG_VERSION"), version.git_version)
 }
 
-/// Runs a role until it is asked to stop, or until the program beside it has ended; answers with the exit code.
+/// Runs a server until a signal or the end of its program, and returns the exit code.
 ///
 /// # Errors
 /// [`Failure`].
 pub(crate) fn run(role: Role, mut settings: Settings, started: Instant) -> Result<u8, Failure> {
     let sockets = PassedSockets::take(role)?;
-    sockets.tell(&mut settings)?;
+    sockets.set_addresses(&mut settings)?;
     if settings.store.unsafe_no_fsync {
         portico_kit::atomic_file::never_sync();
     }
@@ -104,7 +104,7 @@ pub(crate) fn run(role: Role, mut settings: Settings, started: Instant) -> Resul
     let drains = settings.serving.shutdown_drain;
     let outcome = runtime.block_on(async {
         let outcome = run_role(role, settings, process).await;
-        // Nobody is answered any longer: these are all events.
+        // No more requests are answered: all events exist.
         if let Some(auditor) = auditor {
             auditor.shutdown().await;
         }
@@ -123,7 +123,7 @@ pub(crate) fn run(role: Role, mut settings: Settings, started: Instant) -> Resul
 
 async fn run_role(role: Role, mut settings: Settings, process: Process) -> Result<u8, Failure> {
     let signals = Signals::listen(settings.process.exit_with_stdin).map_err(Failure::Runtime)?;
-    // Whatever asks for a stop from now on, the folder is removed.
+    // From here on every stop removes the folder.
     let scratch = Scratch::for_data(&mut settings)?;
     let outcome = match role {
         Role::AllInOne => all_in_one(settings, process, signals).await,
@@ -136,7 +136,7 @@ async fn run_role(role: Role, mut settings: Settings, process: Process) -> Resul
     outcome
 }
 
-/// Spans go to a collector where one is named; before anything is made that asks whether they do.
+/// Starts the export of spans if a collector is configured. Must precede the parts that create spans.
 fn exporting(
     settings: &Settings,
     registry: &Registry,
@@ -147,18 +147,18 @@ fn exporting(
     Ok(Some(portico_kit::spans::start(&spans, registry)?))
 }
 
-/// As many as the shared workers.
+/// Number of threads that serve connections: that of the shared workers.
 fn serving_threads(settings: &Settings) -> usize {
     match settings.process.worker_threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
-        given => given,
+        threads => threads,
     }
 }
 
 async fn all_in_one(settings: Settings, process: Process, mut signals: Signals) -> Result<u8, Failure> {
     let auditor = process.auditor.clone();
     let server = server::start(&settings, &process).await?;
-    let facade = facade::beside(&settings, &process, &server)?;
+    let facade = facade::start_with_server(&settings, &process, &server)?;
     facade.add_own_listener(server.address());
     server.advertise(facade.addr());
     let (served_ca, url) = (facade::served_ca(&settings, &server)?, facade::url(&settings, facade.addr()));
@@ -170,8 +170,9 @@ async fn all_in_one(settings: Settings, process: Process, mut signals: Signals) 
         if settings.command.is_empty() {
             banner::ready(&settings, process.started, Some(facade.addr()), Some(grpc.clone()), &kubeconfig);
         }
-        let told = Told { kubeconfig: &kubeconfig, url: &url, grpc: &grpc, certs: &settings.cert_dir() };
-        Companion::start(&settings.command, &told)
+        let location =
+            ServerLocation { kubeconfig: &kubeconfig, url: &url, grpc: &grpc, certs: &settings.cert_dir() };
+        Companion::start(&settings.command, &location)
     };
     let reload = async || {
         server.reload().await;
@@ -182,7 +183,7 @@ async fn all_in_one(settings: Settings, process: Process, mut signals: Signals) 
         tokio::select! { f = server.failed() => f, f = facade.failed() => f }
     };
     let unapplied = Unapplied::of(&server, &settings);
-    let outcome = live(&mut signals, ready, unapplied, failed, reload).await;
+    let outcome = run_until_end(&mut signals, ready, unapplied, failed, reload).await;
     file.remove();
     match settings.serving.shutdown_drain {
         true => facade.shutdown().await,
@@ -218,7 +219,7 @@ async fn server_alone(settings: Settings, process: Process, mut signals: Signals
         reload_policy(auditor.as_deref()).await;
     };
     let unapplied = Unapplied::of(&server, &settings);
-    let outcome = live(&mut signals, ready, unapplied, server.failed(), reload).await;
+    let outcome = run_until_end(&mut signals, ready, unapplied, server.failed(), reload).await;
     file.remove();
     stop_server(&settings, server).await;
     outcome.map(drop)
@@ -227,7 +228,7 @@ async fn server_alone(settings: Settings, process: Process, mut signals: Signals
 async fn facade_alone(settings: Settings, process: Process, mut signals: Signals) -> Result<(), Failure> {
     let auditor = process.auditor.clone();
     let tasks = TaskSet::new();
-    let facade = facade::alone(&settings, &process, &tasks).await?;
+    let facade = facade::start_alone(&settings, &process, &tasks).await?;
     let file = AddressesFile::new(settings.process.addresses_file.clone());
     let kubeconfig = settings.control.control_kubeconfig.first().cloned().unwrap_or_default();
     let ready = async {
@@ -240,20 +241,20 @@ async fn facade_alone(settings: Settings, process: Process, mut signals: Signals
         log_file_errors(facade.reload().await);
         reload_policy(auditor.as_deref()).await;
     };
-    let outcome = live(&mut signals, ready, Unapplied::nothing(), facade.failed(), reload).await;
+    let outcome = run_until_end(&mut signals, ready, Unapplied::none(), facade.failed(), reload).await;
     file.remove();
     match settings.serving.shutdown_drain {
         true => facade.shutdown().await,
         false => facade.shutdown_at_once(),
     }
-    // What is under way may need another control service until its end.
+    // Requests may fail over to another control service until they end.
     tasks.cancel();
     outcome.map(drop)
 }
 
-/// From the start to the end: says once that it is ready, and runs the program that there may be then; reloads when asked, ends when
-/// asked, when the program has ended or cannot begin, or when a part fails. While the program runs it is the one that is asked to end.
-async fn live(
+/// Runs until the end: reports readiness and then starts the program, if there is one; reloads files and stops by signals. While the program
+/// runs, it gets the signals to stop, and its end ends the process, as does the failure of a part.
+async fn run_until_end(
     signals: &mut Signals,
     ready: impl Future<Output = Result<Option<Companion>, Failure>>,
     unapplied: Unapplied,
@@ -273,7 +274,7 @@ async fn until_end(
     reload: impl AsyncFn(),
 ) -> Result<Ended, Failure> {
     let (mut ready, mut failed) = (pin!(ready.fuse()), pin!(failed));
-    let (mut unapplied, mut companion) = (pin!(unapplied.told()), None);
+    let (mut unapplied, mut companion) = (pin!(unapplied.failed()), None);
     loop {
         tokio::select! {
             started = &mut ready => {
@@ -283,7 +284,7 @@ async fn until_end(
             failure = &mut unapplied => return Err(failure),
             failure = &mut failed => return Err(Failure::Part(failure)),
             code = end_of(&mut companion) => return code.map(Ended::Command),
-            asked = signals.next() => match (asked, &companion) {
+            request = signals.next() => match (request, &companion) {
                 (Request::Reload, _) => service_manager::reloading(reload()).await,
                 (Request::Stop(stop), Some(companion)) => companion.signal(stop),
                 (Request::Stop(stop), None) => return Ok(Ended::Stopped(stop)),
@@ -292,7 +293,7 @@ async fn until_end(
     }
 }
 
-/// Never, where there is no program.
+/// The end of the program; never if there is none.
 async fn end_of(companion: &mut Option<Companion>) -> Result<u8, Failure> {
     match companion {
         Some(companion) => companion.ended().await,
@@ -300,7 +301,7 @@ async fn end_of(companion: &mut Option<Companion>) -> Result<u8, Failure> {
     }
 }
 
-/// How a life came to its end.
+/// Reason for the end of the process.
 enum Ended {
     /// A signal ended the process, and no program ran.
     Stopped(Stop),
@@ -309,7 +310,7 @@ enum Ended {
 }
 
 impl Ended {
-    /// What the process says. A program that a signal has kept from starting has not ended well.
+    /// The exit code. A signal before the start of the program is a failure.
     fn exit_code(self, settings: &Settings) -> u8 {
         match self {
             Self::Command(code) => code,

@@ -1,13 +1,13 @@
-//! Texts as words of a POSIX shell, for lines that people copy.
+//! Quoting for POSIX shells, for commands to copy.
 
 use std::borrow::Cow;
 
-/// In quotes, whatever it is.
+/// Quotes the text.
 pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r#"'"'"'"#))
 }
 
-/// In quotes where a shell would read something else.
+/// Quotes the text if a shell would split or expand it.
 pub(crate) fn word(text: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:=@%+-,".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) { Cow::Borrowed(text) } else { quoted(text).into() }

@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::namespace::Namespace;
 use super::outcome::{DEADLINE, Outcome};
 use super::output::{self, Format, Printing};
-use super::served_table::{ACCEPT, ServedTable, Shown};
+use super::served_table::{ACCEPT, ServedTable, TableOptions};
 use crate::control_service::ControlService;
 
 /// Show stored objects: APIServices, built-in kinds, custom resources
@@ -99,13 +99,13 @@ impl Get {
         if self.printing.output == Format::Name {
             output::lines(table.rows.iter().map(|row| format!("{prefix}{}", row.name())))?;
         } else if !table.rows.is_empty() {
-            let shown = Shown {
+            let options = TableOptions {
                 wide: self.printing.output == Format::Wide,
                 namespaces: self.all_namespaces && objects.resource().namespaced,
                 prefix: if several { prefix } else { "" },
             };
             let gap = gap.then(String::new);
-            output::lines(gap.into_iter().chain(table.shown(shown).lines(None)))?;
+            output::lines(gap.into_iter().chain(table.render(options).lines(None)))?;
         }
         Ok(table.rows.len())
     }

@@ -68,44 +68,44 @@ impl Value {
     }
 }
 
-/// Which columns are shown, and how names are.
+/// Options of a table.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Shown<'a> {
-    /// Those of lower priority, too.
+pub(super) struct TableOptions<'a> {
+    /// Include columns of lower priority.
     pub(super) wide: bool,
-    /// A column of namespaces first.
+    /// Begin with a column of namespaces.
     pub(super) namespaces: bool,
-    /// Before each name: `deployment.apps/`.
+    /// Prefix of names: `deployment.apps/`.
     pub(super) prefix: &'a str,
 }
 
 impl ServedTable {
-    /// As a person sees it.
-    pub(super) fn shown(&self, shown: Shown<'_>) -> Table {
+    /// The table for a terminal.
+    pub(super) fn render(&self, options: TableOptions<'_>) -> Table {
         let columns: Vec<usize> = (0..self.column_definitions.len())
-            .filter(|at| shown.wide || self.column_definitions[*at].priority == 0)
+            .filter(|at| options.wide || self.column_definitions[*at].priority == 0)
             .collect();
-        let namespace = shown.namespaces.then_some("namespace");
+        let namespace = options.namespaces.then_some("namespace");
         let names = columns.iter().map(|at| self.column_definitions[*at].name.as_str());
         let headers: Vec<&str> = namespace.into_iter().chain(names).collect();
         let mut table = Table::new(&headers);
-        table.rows = self.rows.iter().map(|row| row.shown(&columns, shown)).collect();
+        table.rows = self.rows.iter().map(|row| row.render(&columns, options)).collect();
         table
     }
 }
 
 impl Row {
-    fn shown(&self, columns: &[usize], shown: Shown<'_>) -> Vec<super::table::Cell> {
-        let namespace = shown.namespaces.then(|| self.object.metadata.namespace.clone());
+    fn render(&self, columns: &[usize], options: TableOptions<'_>) -> Vec<super::table::Cell> {
+        let namespace = options.namespaces.then(|| self.object.metadata.namespace.clone());
         let text = |at: &usize| {
             let text = self.cells.get(*at).map(Value::text).unwrap_or_default();
             let is_name = *at == 0 && text == self.object.metadata.name;
-            if is_name { format!("{}{text}", shown.prefix) } else { text }
+            if is_name { format!("{}{text}", options.prefix) } else { text }
         };
         namespace.into_iter().chain(columns.iter().map(text)).map(Into::into).collect()
     }
 
-    /// The object's name.
+    /// Name of the object.
     pub(super) fn name(&self) -> &str {
         &self.object.metadata.name
     }

@@ -63,7 +63,7 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// What others have written must not move the cursor or change the colours of a terminal.
+/// Replaces control characters: stored text must not move the cursor or change colours.
 fn printable(character: char) -> char {
     if character.is_control() { '\u{fffd}' } else { character }
 }

@@ -46,7 +46,6 @@ pub(crate) struct Migrate {
     /// Replace existing data at --to, and move an etcd even if a kube-apiserver has just written to it
     #[arg(long)]
     force: bool,
-    /// Of a data folder that is served, --kubeconfig names the control service [default: DIR/admin.kubeconfig].
     #[command(flatten)]
     location: Location,
 }

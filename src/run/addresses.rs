@@ -1,4 +1,4 @@
-//! `--addresses-file`: where this process is bound, for tests and scripts on port 0.
+//! `--addresses-file`: the bound addresses, for tests and scripts on port 0.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use portico_gostd::os::error_text;
 use portico_kit::atomic_file;
 use serde::Serialize;
 
-/// The file, if one is wanted.
+/// The file, if configured.
 pub(super) struct AddressesFile {
     path: Option<PathBuf>,
 }
@@ -27,20 +27,20 @@ impl AddressesFile {
         Self { path }
     }
 
-    /// Renames the whole file into place; a half that is not there is left out.
+    /// Writes the file atomically; addresses that the role does not serve are left out.
     pub(super) fn write(&self, https: Option<SocketAddr>, grpc: Option<SocketAddr>) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         let text = serde_json::to_vec(&Addresses { https, grpc, pid: std::process::id() })?;
         atomic_file::write(path, &text, 0o644)
     }
 
-    /// Removed on a clean exit. That it is not there is fine.
+    /// Removes the file if it exists.
     pub(super) fn remove(&self) {
         let removed = self.path.as_ref().map_or(Ok(()), std::fs::remove_file);
         if let Err(error) = removed
             && error.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!(error = error_text(&error), "the addresses file stays behind");
+            tracing::warn!(error = error_text(&error), "cannot remove the addresses file");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is printed once the process serves: for people where everything is and three commands to copy, for programs a line of JSON.
+//! Output of a ready server: addresses and three commands to copy, or one line of JSON for programs.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use super::facade;
 use crate::settings::{ReadyFormat, Settings};
 use crate::shell;
 
-/// Prints it to standard output; a closed output is nobody's loss.
+/// Prints to standard output; errors are ignored.
 pub(super) fn ready(
     settings: &Settings,
     started: Instant,
@@ -27,11 +27,11 @@ pub(super) fn ready(
         ReadyFormat::Json => line(settings, https, grpc, kubeconfig),
     };
     if let Err(error) = std::io::stdout().write_all(text.as_bytes()) {
-        tracing::debug!(%error, "nobody reads standard output");
+        tracing::debug!(%error, "standard output is closed");
     }
 }
 
-/// `--ready-format=json`: what a program must know that has started this one.
+/// Output of `--ready-format=json`.
 #[derive(Serialize)]
 struct Ready {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,7 +44,7 @@ struct Ready {
 }
 
 fn line(settings: &Settings, https: Option<SocketAddr>, grpc: Option<String>, kubeconfig: &Path) -> String {
-    // Of a path that is empty, or where there is no current folder, there is nothing better than what was given.
+    // An empty path, or one in a removed folder, stays as it is.
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let ready = Ready {
         url: https.map(|bound| facade::url(settings, bound)),
@@ -56,7 +56,7 @@ fn line(settings: &Settings, https: Option<SocketAddr>, grpc: Option<String>, ku
     match serde_json::to_string(&ready) {
         Ok(json) => json + "\n",
         Err(error) => {
-            tracing::error!(%error, "a path is not text, and stands in no JSON");
+            tracing::error!(%error, "a path is not UTF-8 and cannot be printed as JSON");
             String::new()
         }
     }

@@ -1,5 +1,5 @@
-//! The program that `portico run -- CMD` runs: it is started once everything is served, hears what this process is asked, and how
-//! it ends is how this process ends.
+//! The program of `portico run -- CMD`: started once everything is served, it gets the signals of this process and determines its exit
+//! code.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,11 +13,11 @@ use super::request::Stop;
 use super::signals;
 use crate::exit_codes::SIGNAL_BASE;
 
-/// What the program is told of the server, in its environment.
-pub(super) struct Told<'a> {
-    /// `KUBECONFIG`: the administrator's, whose current context is the facade.
+/// Location of the server, in the environment of the program.
+pub(super) struct ServerLocation<'a> {
+    /// `KUBECONFIG`: the administrator's; its current context is the facade.
     pub(super) kubeconfig: &'a Path,
-    /// `PORTICO_URL`: where HTTPS is served.
+    /// `PORTICO_URL`: the URL of the facade.
     pub(super) url: &'a str,
     /// `PORTICO_GRPC`: `host:port` of the control service.
     pub(super) grpc: &'a str,
@@ -25,24 +25,27 @@ pub(super) struct Told<'a> {
     pub(super) certs: &'a Path,
 }
 
-/// A program that runs beside the server.
+/// A running program.
 pub(super) struct Companion {
     child: Child,
 }
 
 impl Companion {
-    /// Starts it; none if there is none to start. It is killed when this is dropped before its end.
+    /// Starts the program, if there is one. Dropping this kills it.
     ///
     /// # Errors
     /// [`Failure::Command`].
-    pub(super) fn start(command: &[OsString], told: &Told<'_>) -> Result<Option<Self>, Failure> {
+    pub(super) fn start(
+        command: &[OsString],
+        location: &ServerLocation<'_>,
+    ) -> Result<Option<Self>, Failure> {
         let Some((program, arguments)) = command.split_first() else { return Ok(None) };
         let started = Command::new(program)
             .args(arguments)
-            .env("KUBECONFIG", told.kubeconfig)
-            .env("PORTICO_URL", told.url)
-            .env("PORTICO_GRPC", told.grpc)
-            .env("PORTICO_CERTS", told.certs)
+            .env("KUBECONFIG", location.kubeconfig)
+            .env("PORTICO_URL", location.url)
+            .env("PORTICO_GRPC", location.grpc)
+            .env("PORTICO_CERTS", location.certs)
             .kill_on_drop(true)
             .spawn();
         match started {
@@ -51,15 +54,15 @@ impl Companion {
         }
     }
 
-    /// Hands on a signal that this process was sent.
+    /// Forwards a signal.
     pub(super) fn signal(&self, stop: Stop) {
         let Some(process) = self.child.id() else { return };
         if let Err(error) = signals::send(process, stop) {
-            tracing::warn!(error = error_text(&error), "the command does not hear a signal");
+            tracing::warn!(error = error_text(&error), "cannot send a signal to the command");
         }
     }
 
-    /// Waits for its end, which is this exit code. Cancel safe.
+    /// Waits for the end of the program and returns its exit code. Cancel safe.
     ///
     /// # Errors
     /// [`Failure::Runtime`].
@@ -83,7 +86,7 @@ fn signal_of(_: ExitStatus) -> Option<i32> {
     None
 }
 
-/// The exit code of a program that this has ended.
+/// The exit code of a program that this signal ended.
 pub(super) fn code_of(stop: Stop) -> u8 {
     SIGNAL_BASE + stop.number()
 }

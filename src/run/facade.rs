@@ -1,4 +1,4 @@
-//! The facade's settings, and its start beside a control service or alone.
+//! Settings and start of the facade, with a control service in the same process or alone.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -17,13 +17,14 @@ use super::failure::Failure;
 use super::process::Process;
 use crate::settings::{SettingError, Settings};
 
-/// Starts the facade of an all-in-one.
-pub(super) fn beside(
+/// Starts a facade that calls the control service of the same process.
+pub(super) fn start_with_server(
     settings: &Settings,
     process: &Process,
     server: &Server,
 ) -> Result<RunningFacade, Failure> {
-    let certificate = given(settings).unwrap_or_else(|| ServingCertificate::Given(server.facade_serving()));
+    let certificate =
+        certificate_files(settings).unwrap_or_else(|| ServingCertificate::Given(server.facade_serving()));
     let mut facade = facade_settings(settings, certificate)?;
     facade.passed_socket.clone_from(&process.sockets.https);
     facade.authentication.internal_ca = Some(server.internal_ca().into_bytes());
@@ -32,11 +33,11 @@ pub(super) fn beside(
     "in-process".clone_into(&mut facade.name);
     let (services, trust) = server.local();
     let control = ControlTransport::local(services, trust);
-    Ok(Facade::start(facade, lent(process), control)?)
+    Ok(Facade::start(facade, shared(process), control)?)
 }
 
-/// Starts a facade that follows a control service elsewhere.
-pub(super) async fn alone(
+/// Starts a facade that calls control services of other processes.
+pub(super) async fn start_alone(
     settings: &Settings,
     process: &Process,
     tasks: &TaskSet,
@@ -61,7 +62,7 @@ pub(super) async fn alone(
     portico_facade::keep_client_certificate(&settings.cert_dir(), &connections, &control, tasks)
         .map_err(|e| wrong(&e))?;
     let (certificate, shown) =
-        tokio::join!(serving(settings, &control, tasks), shown_to_backends(settings, &control, tasks));
+        tokio::join!(serving(settings, &control, tasks), proxy_client(settings, &control, tasks));
     let mut facade = facade_settings(settings, certificate?)?;
     facade.proxying.client_cert = facade.proxying.client_cert.or(shown?);
     facade.passed_socket.clone_from(&process.sockets.https);
@@ -72,16 +73,16 @@ pub(super) async fn alone(
         max_age: settings.control.fail_static_max_age,
         store_id,
     });
-    Ok(Facade::start(facade, lent(process), control)?)
+    Ok(Facade::start(facade, shared(process), control)?)
 }
 
-/// What HTTPS is served with: files, or what the control service signs.
+/// The serving certificate: from files, or signed by the control service.
 async fn serving(
     settings: &Settings,
     control: &ControlServices,
     tasks: &TaskSet,
 ) -> Result<ServingCertificate, SettingError> {
-    match given(settings) {
+    match certificate_files(settings) {
         Some(files) => Ok(files),
         None => portico_facade::signed_certificate(&settings.cert_dir(), &names(settings), control, tasks)
             .await
@@ -89,8 +90,8 @@ async fn serving(
     }
 }
 
-/// What the control service signs for backends to see; nothing where flags say what that is.
-async fn shown_to_backends(
+/// The client certificate for backends that the control service signs; `None` if flags configure another one.
+async fn proxy_client(
     settings: &Settings,
     control: &ControlServices,
     tasks: &TaskSet,
@@ -103,7 +104,7 @@ async fn shown_to_backends(
     Ok(Some(ProxyClientCertificate::Given(signed)))
 }
 
-/// All control services that the files name, in their order, each once.
+/// All control services of the files, in their order, without duplicates.
 fn connections(files: &[PathBuf]) -> Result<Vec<Connection>, SettingError> {
     let wrong = |file: &Path, e: &dyn std::fmt::Display| {
         SettingError::new("--control-kubeconfig", format!("{}: {e}", file.display()))
@@ -115,7 +116,8 @@ fn connections(files: &[PathBuf]) -> Result<Vec<Connection>, SettingError> {
             if let (Some(own), Some(other)) = (&connection.store_id, others)
                 && own != other
             {
-                let text = format!("store {own}, others of store {other}: all must serve one database");
+                let text =
+                    format!("store {own}, but others serve store {other}: all must serve one database");
                 return Err(wrong(file, &text));
             }
             if !connections.iter().any(|other| other.server == connection.server) {
@@ -126,17 +128,17 @@ fn connections(files: &[PathBuf]) -> Result<Vec<Connection>, SettingError> {
     Ok(connections)
 }
 
-/// The CA, PEM, with which clients check the facade of an all-in-one.
+/// CA certificate, PEM, for clients of a facade with a control service.
 pub(super) fn served_ca(settings: &Settings, server: &Server) -> Result<String, Failure> {
     match &settings.serving.tls_cert_file {
         None => Ok(server.facade_trust()?),
-        // Whoever brings a certificate knows its CA; kubeconfigs name the certificate itself, which pins it.
+        // The CA of a configured certificate is not known: kubeconfigs pin the certificate itself.
         Some(file) => portico_kit::config_file::read_text(file)
             .map_err(|e| SettingError::new("--tls-cert-file", format!("{}: {e}", file.display())).into()),
     }
 }
 
-/// `https://host:port` as clients should dial it.
+/// URL of the facade for clients.
 pub(super) fn url(settings: &Settings, bound: SocketAddr) -> String {
     match &settings.serving.external_hostname {
         Some(host) => format!("https://{host}:{}", bound.port()),
@@ -145,7 +147,7 @@ pub(super) fn url(settings: &Settings, bound: SocketAddr) -> String {
     }
 }
 
-fn lent(process: &Process) -> portico_facade::Process {
+fn shared(process: &Process) -> portico_facade::Process {
     portico_facade::Process {
         registry: process.registry.clone(),
         telemetry: Some(process.telemetry.clone()),
@@ -155,7 +157,7 @@ fn lent(process: &Process) -> portico_facade::Process {
     }
 }
 
-fn given(settings: &Settings) -> Option<ServingCertificate> {
+fn certificate_files(settings: &Settings) -> Option<ServingCertificate> {
     let files = settings.serving.tls_cert_file.clone().zip(settings.serving.tls_private_key_file.clone());
     files.map(|(cert, key)| ServingCertificate::Files { cert, key })
 }
@@ -218,7 +220,7 @@ fn facade_settings(settings: &Settings, certificate: ServingCertificate) -> Resu
     })
 }
 
-/// What the gates let the facade show of itself.
+/// Debugging pages that feature gates enable.
 fn zpages(settings: &Settings) -> Result<ZPages, Failure> {
     let features = settings.core_api.features()?;
     Ok(ZPages {

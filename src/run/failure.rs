@@ -1,4 +1,4 @@
-//! Why the process ends badly.
+//! Errors of a server.
 
 use std::ffi::OsString;
 
@@ -9,59 +9,42 @@ use portico_kit::telemetry::TelemetryError;
 use crate::exit_codes;
 use crate::settings::SettingError;
 
-/// Why the process ended badly; one line for people.
+/// Why a server ended, in one line.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// A setting.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// Logging.
     #[error("--v: {0}")]
     Telemetry(#[from] TelemetryError),
-    /// Traces.
     #[error("--tracing-config-file: {0}")]
     Spans(#[from] portico_kit::spans::SpanExportError),
-    /// The runtime could not be made.
     #[error("cannot start: {}", error_text(.0))]
     Runtime(#[source] std::io::Error),
-    /// Audit.
     #[error(transparent)]
     Audit(#[from] portico_auditor::AuditError),
-    /// A socket that whoever started the process made.
-    #[error("a socket that was passed on cannot be used: {}", error_text(.0))]
+    #[error("a socket of the parent process cannot be used: {}", error_text(.0))]
     PassedSocket(#[source] std::io::Error),
-    /// A socket that nobody here serves.
     #[error(
-        "a socket named {0} was passed on, and nobody here serves it: names are https and grpc, each once"
+        "the parent process passed a socket named {0:?}, which this server does not serve: pass https and grpc once each"
     )]
     StrangeSocket(String),
-    /// The control service.
     #[error(transparent)]
     Server(#[from] portico_server::StartError),
-    /// The facade.
     #[error(transparent)]
     Facade(#[from] portico_facade::StartError),
-    /// The file with the server's addresses.
     #[error("--addresses-file: {}", error_text(.0))]
     Addresses(#[source] std::io::Error),
-    /// The folder of a process that keeps nothing.
     #[error("--ephemeral: cannot make a temporary folder: {}", error_text(.0))]
     Scratch(#[source] std::io::Error),
-    /// The program that is to run beside the server.
+    /// The program cannot be started.
     #[error("{}: {}", program.to_string_lossy(), error_text(error))]
-    Command {
-        /// Which.
-        program: OsString,
-        /// Why it cannot be started.
-        error: std::io::Error,
-    },
-    /// A folder of manifests.
+    Command { program: OsString, error: std::io::Error },
     #[error("{0}")]
     Manifests(String),
-    /// A folder of manifests that cannot be applied, where a program waits for it.
+    /// The folder of manifests cannot be applied while a program waits for the server.
     #[error("--manifests: {0}; the command was not run")]
     Unapplied(String),
-    /// A part that the process cannot live without ended.
+    /// An essential part ended.
     #[error("{} ended: {}", .0.task, .0.reason)]
     Part(TaskFailure),
 }

@@ -1,9 +1,7 @@
-//! Where nobody speaks systemd's protocol, no service manager is told anything.
+//! Platforms without systemd: no service manager is notified.
 
-/// Nothing.
 pub(super) fn ready() {}
 
-/// Nothing.
 pub(super) fn status(_: &str) {}
 
 /// Reads files again.
@@ -11,5 +9,4 @@ pub(super) async fn reloading(reload: impl Future<Output = ()>) {
     reload.await;
 }
 
-/// Nothing.
 pub(super) fn stopping() {}

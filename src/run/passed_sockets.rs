@@ -1,4 +1,4 @@
-//! Sockets that whoever started the process made, as systemd does for a `.socket` unit: LISTEN_FDS, LISTEN_PID, LISTEN_FDNAMES.
+//! Sockets passed by the parent process, as by systemd for a `.socket` unit: LISTEN_FDS, LISTEN_PID, LISTEN_FDNAMES.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use listenfd::ListenFd;
 use super::failure::Failure;
 use crate::settings::{Role, Settings};
 
-/// Names of the sockets, with colons between (`FileDescriptorName=`).
+/// Names of the sockets, separated by colons (`FileDescriptorName=`).
 const NAMES: &str = "LISTEN_FDNAMES";
 /// The name of the socket on which HTTPS is served.
 const HTTPS: &str = "https";
 /// The name of the socket on which gRPC is served.
 const GRPC: &str = "grpc";
 
-/// The sockets that were passed on.
+/// The passed sockets.
 #[derive(Debug, Default)]
 pub(super) struct PassedSockets {
     pub(super) https: Option<Arc<TcpListener>>,
@@ -23,7 +23,7 @@ pub(super) struct PassedSockets {
 }
 
 impl PassedSockets {
-    /// Takes them, so that no program that is started later does. A socket of another name is the role's main one.
+    /// Takes the sockets, so that child processes do not. A socket of another name is the main one of the role.
     pub(super) fn take(role: Role) -> Result<Self, Failure> {
         let names = std::env::var(NAMES).unwrap_or_default();
         let mut names = names.split(':');
@@ -37,7 +37,7 @@ impl PassedSockets {
         Ok(sockets)
     }
 
-    /// Where a socket goes; nowhere, if the role does not serve it or has one already.
+    /// The slot for a socket; `None` if the role does not serve it, or has one already.
     fn place(&mut self, name: &str, role: Role) -> Option<&mut Option<Arc<TcpListener>>> {
         let place = match (name, role) {
             (GRPC, Role::Facade) | (HTTPS, Role::Server) => return None,
@@ -47,8 +47,8 @@ impl PassedSockets {
         place.is_none().then_some(place)
     }
 
-    /// The addresses go into certificates and kubeconfigs as if they had been set.
-    pub(super) fn tell(&self, settings: &mut Settings) -> Result<(), Failure> {
+    /// Sets the addresses, which certificates and kubeconfigs contain.
+    pub(super) fn set_addresses(&self, settings: &mut Settings) -> Result<(), Failure> {
         if let Some(https) = &self.https {
             let address = https.local_addr().map_err(Failure::PassedSocket)?;
             settings.serving.bind_address = address.ip();

@@ -1,4 +1,4 @@
-//! What every role has.
+//! Parts that all roles share.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,17 +11,17 @@ use portico_kit::telemetry::Telemetry;
 
 use super::passed_sockets::PassedSockets;
 
-/// What every role has.
+/// Parts that all roles share.
 pub(super) struct Process {
     pub(super) registry: Registry,
     pub(super) telemetry: Telemetry,
-    /// The threads that serve connections, of whichever listener.
+    /// Threads that serve the connections of all listeners.
     pub(super) runtimes: Arc<ConnectionRuntimes>,
-    /// The threads for work that takes long, of whichever role.
+    /// Threads for long work.
     pub(super) offload: Arc<Offload>,
-    /// Who records requests, over HTTP and gRPC alike.
+    /// Records HTTP and gRPC requests.
     pub(super) auditor: Option<Arc<Auditor>>,
-    /// The sockets that whoever started the process made.
+    /// Sockets passed by the parent process.
     pub(super) sockets: PassedSockets,
     pub(super) started: Instant,
 }

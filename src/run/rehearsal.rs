@@ -1,4 +1,4 @@
-//! `portico config check`: a control service in this process, for as long as a folder of manifests is tried on it.
+//! `portico config check`: a temporary control service in this process, which applies a folder of manifests.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,10 +18,10 @@ use super::scratch::Scratch;
 use super::server;
 use crate::settings::Settings;
 
-/// Nothing is logged: what is wrong is in the report.
+/// Log level: the report contains all errors.
 const SILENT: &str = "off";
 
-/// Tries a folder on a server with these settings, of which nothing is left.
+/// Applies a folder to a temporary server with these settings.
 ///
 /// # Errors
 /// [`Failure`]

@@ -1,4 +1,4 @@
-//! The temporary folder of a process that keeps nothing.
+//! The temporary data folder of `--ephemeral`.
 
 use std::path::Path;
 
@@ -8,13 +8,13 @@ use tempfile::TempDir;
 use super::failure::Failure;
 use crate::settings::Settings;
 
-/// A folder that is removed at the end.
+/// A temporary data folder.
 pub(super) struct Scratch {
     folder: TempDir,
 }
 
 impl Scratch {
-    /// Makes it and keeps the data there, if nothing is to be kept.
+    /// Creates the folder and sets it as data folder, if `--ephemeral` is given.
     ///
     /// # Errors
     /// [`Failure::Scratch`].
@@ -22,21 +22,21 @@ impl Scratch {
         if !settings.process.ephemeral {
             return Ok(None);
         }
-        // It has mode 0700.
+        // Mode 0700.
         let folder = tempfile::Builder::new().prefix("portico-").tempdir().map_err(Failure::Scratch)?;
         folder.path().clone_into(&mut settings.process.data_dir);
         Ok(Some(Self { folder }))
     }
 
-    /// Removes it.
+    /// Removes the folder.
     pub(super) fn remove(self) {
         let path = self.folder.path().to_owned();
         if let Err(error) = self.folder.close() {
-            say_left(&path, &error);
+            log_left(&path, &error);
         }
     }
 }
 
-fn say_left(path: &Path, error: &std::io::Error) {
-    tracing::error!(path = %path.display(), error = error_text(error), "the temporary folder stays behind");
+fn log_left(path: &Path, error: &std::io::Error) {
+    tracing::error!(path = %path.display(), error = error_text(error), "cannot remove the temporary folder");
 }

@@ -1,4 +1,4 @@
-//! The control service's settings, and its start.
+//! Settings and start of the control service.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use super::failure::Failure;
 use super::process::Process;
 use crate::settings::Settings;
 
-/// The gate behind which a GET of exec, attach and portforward needs permission to create.
+/// Feature gate: a GET of exec, attach and portforward needs permission to create.
 const CREATE_PERMISSION: &str = "AuthorizePodWebsocketUpgradeCreatePermission";
-/// The gate behind which WebSockets of exec and attach are translated for kubelets.
+/// Feature gate: WebSockets of exec and attach are translated for kubelets.
 const TRANSLATE_COMMANDS: &str = "TranslateStreamCloseWebsocketRequests";
-/// The gate behind which those of portforward are.
+/// Feature gate: WebSockets of portforward are translated for kubelets.
 const TRANSLATE_PORTS: &str = "PortForwardWebsockets";
-/// The gate behind which objects that cannot be read may be deleted.
+/// Feature gate: objects that cannot be read may be deleted.
 const UNSAFE_DELETION: &str = "AllowUnsafeMalformedObjectDeletion";
 
 /// Starts the control service.
@@ -32,7 +32,7 @@ pub(super) async fn start(settings: &Settings, process: &Process) -> Result<Serv
         auditor: process.auditor.clone(),
     };
     for controller in controllers::absent_of(&settings.controllers.controllers) {
-        tracing::warn!(controller, "this server does not have the controller that is asked for by name");
+        tracing::warn!(controller, "--controllers names a controller that this server does not have");
     }
     Ok(Server::start(server_settings(settings, passed_socket)?, process).await?)
 }

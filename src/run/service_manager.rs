@@ -1,34 +1,34 @@
-//! What a service manager that waits for it is told: systemd's NOTIFY_SOCKET, for a unit of `Type=notify`.
+//! Notifies the service manager: systemd's NOTIFY_SOCKET, for a unit of `Type=notify`.
 
 use sd_notify::NotifyState;
 
-/// It serves.
+/// The process is ready.
 pub(super) fn ready() {
-    tell(&[NotifyState::Ready]);
+    notify(&[NotifyState::Ready]);
 }
 
-/// What it waits for, for people; empty when for nothing.
+/// Sets the status text.
 pub(super) fn status(text: &str) {
-    tell(&[NotifyState::Status(text)]);
+    notify(&[NotifyState::Status(text)]);
 }
 
-/// It reads its files again for as long as `reload` takes.
+/// The process reads its files again while `reload` runs.
 pub(super) async fn reloading(reload: impl Future<Output = ()>) {
-    // Absent where there is no such clock; the message is complete enough for units that do not wait for reloads.
+    // Absent without a monotonic clock; only units that wait for reloads need it.
     let now = NotifyState::monotonic_usec_now().ok();
-    tell(&[Some(NotifyState::Reloading), now].into_iter().flatten().collect::<Vec<_>>());
+    notify(&[Some(NotifyState::Reloading), now].into_iter().flatten().collect::<Vec<_>>());
     reload.await;
     ready();
 }
 
-/// It is about to end.
+/// The process is stopping.
 pub(super) fn stopping() {
-    tell(&[NotifyState::Stopping]);
+    notify(&[NotifyState::Stopping]);
 }
 
-/// Without NOTIFY_SOCKET nobody is told.
-fn tell(states: &[NotifyState<'_>]) {
+/// Sends states; does nothing without NOTIFY_SOCKET.
+fn notify(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::warn!(%error, "the service manager cannot be told");
+        tracing::warn!(%error, "cannot notify the service manager");
     }
 }

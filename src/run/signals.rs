@@ -1,4 +1,5 @@
-//! SIGTERM, SIGINT and, where that is wanted, the end of standard input ask for a clean exit, SIGHUP for certificates, token files and the audit policy to be read again.
+//! SIGTERM, SIGINT and, with `--exit-with-stdin`, the end of standard input stop the process; SIGHUP reloads certificates, token files and
+//! the audit policy.
 
 #[cfg(unix)]
 mod unix;
@@ -19,7 +20,7 @@ use unix as system;
 #[cfg(windows)]
 use windows as system;
 
-/// What the process listens to from now on.
+/// Sources of requests to the process.
 pub(super) struct Signals {
     signals: Listened,
     /// `--exit-with-stdin`
@@ -32,16 +33,16 @@ impl Signals {
         Ok(Self { signals: Listened::listen()?, input })
     }
 
-    /// The next thing that is asked for. Cancel safe.
+    /// The next request. Cancel safe.
     pub(super) async fn next(&mut self) -> Request {
         tokio::select! {
-            asked = self.signals.next() => asked,
+            request = self.signals.next() => request,
             () = end_of(&mut self.input) => Request::Stop(Stop::Terminate),
         }
     }
 }
 
-/// Never, where nobody waits for it. What is written meanwhile means nothing; where standard input cannot be read it has ended.
+/// The end of standard input, or an error of it; never without `--exit-with-stdin`. Its content is ignored.
 async fn end_of(input: &mut Option<File>) {
     let Some(input) = input else { return std::future::pending().await };
     let mut bytes = [0; 256];

@@ -1,5 +1,5 @@
-//! What keeps a server from getting ready: a folder of manifests that is not applied. It is said once; a command that waits for
-//! the server ends with it.
+//! Reports a folder of manifests that is not applied yet, so that the server is not ready. If a program waits for the server, an error in
+//! the folder ends the process.
 
 use portico_server::{Server, UnappliedManifests};
 use tokio::sync::watch;
@@ -7,32 +7,32 @@ use tokio::sync::watch;
 use super::{Failure, service_manager};
 use crate::settings::Settings;
 
-/// Who hears of it.
+/// Reports why the server is not ready.
 pub(super) struct Unapplied {
     folder: Option<watch::Receiver<Option<UnappliedManifests>>>,
     has_command: bool,
 }
 
 impl Unapplied {
-    /// Of the server's folder.
+    /// Follows the folder of the server.
     pub(super) fn of(server: &Server, settings: &Settings) -> Self {
         Self { folder: server.unapplied_manifests(), has_command: !settings.command.is_empty() }
     }
 
-    /// Where there is no folder.
-    pub(super) fn nothing() -> Self {
+    /// For a process without a folder.
+    pub(super) fn none() -> Self {
         Self { folder: None, has_command: false }
     }
 
-    /// Says what is waited for; comes to an end only where a command waits in vain.
-    pub(super) async fn told(self) -> Failure {
+    /// Reports the problem to the log and the service manager. Returns only if a program waits and the folder cannot be applied.
+    pub(super) async fn failed(self) -> Failure {
         let Some(mut folder) = self.folder else { return std::future::pending().await };
-        let mut said: Option<String> = None;
-        // What was found before anybody asked counts, too.
+        let mut reported: Option<String> = None;
+        // The current state may precede this call.
         folder.mark_changed();
         while folder.changed().await.is_ok() {
             let Some(unapplied) = folder.borrow_and_update().clone() else {
-                if said.take().is_some() {
+                if reported.take().is_some() {
                     service_manager::status("");
                 }
                 continue;
@@ -41,17 +41,17 @@ impl Unapplied {
             if unapplied.is_final && self.has_command {
                 return Failure::Unapplied(problem);
             }
-            if said.as_ref() == Some(&problem) {
+            if reported.as_ref() == Some(&problem) {
                 continue;
             }
-            if said.is_none() {
+            if reported.is_none() {
                 tracing::warn!(
                     problem,
                     "not ready: the folder of manifests is not applied; see /readyz/manifests"
                 );
             }
             service_manager::status(&format!("not ready: {problem}"));
-            said = Some(problem);
+            reported = Some(problem);
         }
         std::future::pending().await
     }

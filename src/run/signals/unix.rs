@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::run::request::{Request, Stop};
 
-/// The signals that the process listens to from now on.
+/// Registered signals.
 pub(super) struct Listened {
     term: Signal,
     interrupt: Signal,
@@ -35,13 +35,13 @@ impl Listened {
     }
 }
 
-/// Standard input as a file of its own.
+/// Standard input as a separate file.
 pub(super) fn input() -> io::Result<std::fs::File> {
     io::stdin().as_fd().try_clone_to_owned().map(Into::into)
 }
 
-/// Hands a signal on to a process. What is typed at a terminal is sent to the whole foreground, and so to that process already: a
-/// second one is a demand to end at once to many.
+/// Forwards a signal to a process. A terminal sends its signals to all processes in the foreground: they are not sent twice, because many
+/// programs abort at a second one.
 pub(crate) fn send(process: u32, stop: Stop) -> io::Result<()> {
     if stop == Stop::Interrupt && is_in_foreground() {
         return Ok(());
@@ -54,7 +54,7 @@ pub(crate) fn send(process: u32, stop: Stop) -> io::Result<()> {
     kill_process(process, signal).map_err(io::Error::from)
 }
 
-/// Whether what is typed at this process's terminal is for it.
+/// True if the process is in the foreground of its terminal.
 fn is_in_foreground() -> bool {
     tcgetpgrp(io::stdin()).is_ok_and(|foreground| foreground == getpgrp())
 }

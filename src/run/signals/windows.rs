@@ -9,7 +9,7 @@ use tokio::signal::windows::{
 
 use crate::run::request::{Request, Stop};
 
-/// What the process listens to from now on.
+/// Registered signals.
 pub(super) struct Listened {
     interrupt: CtrlC,
     r#break: CtrlBreak,
@@ -34,12 +34,12 @@ impl Listened {
     }
 }
 
-/// Standard input as a file of its own.
+/// Standard input as a separate file.
 pub(super) fn input() -> io::Result<std::fs::File> {
     io::stdin().as_handle().try_clone_to_owned().map(Into::into)
 }
 
-/// Nothing: all processes of a console hear what is asked of one of them.
+/// Does nothing: a console sends its events to all of its processes.
 pub(crate) fn send(_: u32, _: Stop) -> io::Result<()> {
     Ok(())
 }
