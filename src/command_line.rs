@@ -209,7 +209,7 @@ fn run_client(command: Command, server_flag: Option<&OsString>) -> ExitCode {
     }
 }
 
-/// Prints the help or the version that was asked for, or why the arguments are invalid.
+/// Prints the requested help or version, or the error of the arguments.
 fn refuse(error: &Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayVersion => return print_text(&run::version()),

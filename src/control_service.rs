@@ -27,7 +27,7 @@ pub(crate) struct ControlService {
     read: OnceCell<Kubeconfig>,
 }
 
-/// Why there is no client for the control service.
+/// Error of creating a client.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoClient {
     #[error(transparent)]
@@ -41,7 +41,7 @@ impl NoClient {
     pub(crate) const OTHER_SERVER: &str =
         "start it (`portico`), or name another one with --kubeconfig, --data-dir or --server";
 
-    /// What the user can do about it, if known.
+    /// Advice to the user, if any.
     pub(crate) fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Kubeconfig(_) => Some(

@@ -37,7 +37,7 @@ pub(crate) struct Metadata {
     pub(crate) namespace: String,
 }
 
-/// Why files cannot be read, in one line.
+/// Error of reading files, in one line.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unreadable {
     #[error("{file}: {}", error_text(.source))]

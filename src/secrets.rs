@@ -1,4 +1,4 @@
-//! `portico secrets rewrap`: has the control service encrypt again what is not encrypted as configured.
+//! `portico secrets rewrap`: has the control service encrypt all objects with the configured key.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -32,7 +32,7 @@ pub(crate) struct Rewrap {
     control: ControlService,
 }
 
-/// Why the command failed, in one line.
+/// Error of the command, in one line.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
@@ -51,7 +51,7 @@ enum Failure {
 }
 
 impl Failure {
-    /// What the user can do about it, if known.
+    /// Advice to the user, if any.
     fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Unreachable(error) => error.hint(),

@@ -11,9 +11,9 @@ pub(crate) struct UsageError {
     /// The flag, argument or command that is wrong; empty if none is known.
     pub(crate) argument: String,
     pub(crate) message: String,
-    /// What the user may have meant.
+    /// Most similar flag or command, as a question.
     pub(crate) hint: Option<String>,
-    /// How the command is called.
+    /// Usage line of the command.
     pub(crate) usage: Option<String>,
 }
 

@@ -8,7 +8,7 @@ use tonic::Code;
 use crate::control_service::{NoClient, describe, is_unreachable};
 use crate::documents::Unreadable;
 
-/// Why a command failed, in one line.
+/// Error of a command, in one line.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     #[error(transparent)]
@@ -32,7 +32,7 @@ pub(super) enum Failure {
     Answer(#[from] serde_json::Error),
     #[error("{0}")]
     Usage(String),
-    /// The request cannot be carried out as given; the second part says what to do.
+    /// The request cannot be carried out as given; the second part is advice.
     #[error("{0}")]
     Hinted(String, &'static str),
 }
@@ -43,7 +43,7 @@ impl Failure {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// What the user can do about it, if known.
+    /// Advice to the user, if any.
     pub(super) fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NoClient(error) => error.hint(),

@@ -44,29 +44,31 @@ pub(super) struct Help {
 }
 
 impl Help {
-    pub(super) fn print(&self, mut portico: Command) -> ExitCode {
-        portico.build();
+    pub(super) fn print(&self, portico: Command) -> ExitCode {
         let topic: Vec<&str> = self.topic.iter().map(String::as_str).collect();
         match topic.as_slice() {
-            [] => print_text(&overview(&portico)),
             ["flags"] => print_text(&flags()),
             ["exit-codes"] => print_text(&exit_codes::table()),
-            names => match named(&portico, names) {
-                Some(command) => print_text(&command.clone().render_long_help().to_string()),
+            names => match help_of(portico, names) {
+                Some(text) => print_text(&text),
                 None => {
-                    let hint = "`portico help` lists all commands";
-                    fail_with_hint(
-                        &format!("help: no such command: {}", names.join(" ")),
-                        Some(hint),
-                        exit_codes::USAGE,
-                    )
+                    let text = format!("help: no such command: {}", names.join(" "));
+                    fail_with_hint(&text, Some("`portico help` lists all commands"), exit_codes::USAGE)
                 }
             },
         }
     }
 }
 
-/// What to do about an unknown flag or command: the commands that have the flag, or else what the user may have meant.
+/// The text that `portico NAMES --help` prints.
+fn help_of(mut portico: Command, names: &[&str]) -> Option<String> {
+    names.iter().try_fold(&portico, |command, name| command.find_subcommand(name))?;
+    let arguments = ["portico"].iter().chain(names).chain(&["--help"]);
+    let asked = portico.try_get_matches_from_mut(arguments);
+    asked.err().filter(|error| error.kind() == ErrorKind::DisplayHelp).map(|error| error.to_string())
+}
+
+/// Advice for an unknown flag or command: the commands that have the flag, or else the most similar one.
 pub(super) fn hint(kind: ErrorKind, wrong: &UsageError, tree: fn() -> Command) -> Option<String> {
     let similar = wrong.hint.clone();
     let general = match (kind, wrong.argument.strip_prefix("--")) {
@@ -115,11 +117,6 @@ fn flags() -> String {
                  (--data-dir: PORTICO_DATA_DIR) and from the file of --config (data-dir: DIR); flags take precedence, then the \
                  environment.";
     format!("{intro}\n\n{}", settings::flag_command().help_template("{all-args}").render_help())
-}
-
-/// The command of this path.
-fn named<'c>(portico: &'c Command, names: &[&str]) -> Option<&'c Command> {
-    names.iter().try_fold(portico, |command, name| command.find_subcommand(name))
 }
 
 /// The first line of the description of a command.

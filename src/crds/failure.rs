@@ -8,7 +8,7 @@ use tonic::Status;
 use crate::control_service::{NoClient, describe, is_unreachable};
 use crate::documents::Unreadable;
 
-/// Why definitions were not checked, in one line.
+/// Error of a check, in one line.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     #[error("the files contain no CustomResourceDefinition")]
@@ -24,7 +24,7 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    /// What the user can do about it, if known.
+    /// Advice to the user, if any.
     pub(super) fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NoClient(error) => error.hint(),

@@ -32,7 +32,7 @@ pub(crate) struct Doctor {
     location: Location,
 }
 
-/// Why the database could not be examined, in one line.
+/// Error of an examination, in one line.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
@@ -46,7 +46,7 @@ enum Failure {
 }
 
 impl Failure {
-    /// What the user can do about it, if known.
+    /// Advice to the user, if any.
     fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Location(failure) => failure.hint(),
@@ -70,11 +70,11 @@ impl Doctor {
                 "run doctor with --data-dir DIR on the machine of the server",
             )),
             Place::Postgres(_) => Err(LocationFailure::Unsupported(
-                "doctor examines SQLite databases only",
+                "only SQLite databases can be examined",
                 "PostgreSQL's pg_amcheck examines its databases",
             )),
             Place::Etcd(_) => Err(LocationFailure::Unsupported(
-                "doctor examines SQLite databases only",
+                "only SQLite databases can be examined",
                 "`etcdctl endpoint health` and `etcdutl` examine an etcd",
             )),
         }

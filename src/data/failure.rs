@@ -5,7 +5,7 @@ use portico_server::data::{BackupError, CopyError, DataError};
 use crate::control_service::NoClient;
 use crate::exit_codes;
 
-/// Why a command failed, in one line.
+/// Error of a command, in one line.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error(transparent)]
@@ -19,7 +19,7 @@ pub(crate) enum Failure {
     /// The command cannot be carried out as given.
     #[error("{0}")]
     Request(String),
-    /// The command cannot be carried out at this location; the second part says what to do.
+    /// The command cannot be carried out at this location; the second part is advice.
     #[error("{0}")]
     Unsupported(&'static str, &'static str),
     /// Flags or variables that exclude each other.
@@ -28,7 +28,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// What the user can do about it, if known.
+    /// Advice to the user, if any.
     pub(super) fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NoClient(error) => error.hint(),

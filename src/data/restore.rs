@@ -22,8 +22,6 @@ pub(crate) struct Restore {
     /// Also a SQLite file: a copy that an earlier release made, or the database of the data folder itself, which is then accepted as it is.
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
-    #[command(flatten)]
-    to: Location,
     /// Replace existing data in PostgreSQL or etcd, which is lost, or another store's database in the data folder, which is kept
     #[arg(long)]
     force: bool,
@@ -35,6 +33,8 @@ pub(crate) struct Restore {
     /// It must exceed the number of writes since the backup. In etcd each step is a write, unless its revision is already higher.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=MAX_BUMP))]
     bump_revision: Option<i64>,
+    #[command(flatten)]
+    to: Location,
 }
 
 /// A thousand times the default, and far below the maximum of resource versions (2^63).
