@@ -15,7 +15,7 @@ use crate::completion::{Completion, Man};
 use crate::exit::{fail_with, fail_with_hint, print_text};
 use crate::settings::{self, Role};
 use crate::usage_error::UsageError;
-use crate::{client_verbs, config, crds, data, exit_codes, run, secrets, testenv};
+use crate::{client_verbs, config, crds, data, exit_codes, reference, run, secrets, testenv};
 use help::Help;
 use server_flags::ServerFlags;
 
@@ -94,6 +94,9 @@ enum Command {
     /// Print the version
     Version,
     Help(Help),
+    /// Print facts for the pages of docs/reference as JSON
+    #[command(hide = true)]
+    Reference,
 }
 
 /// The tree of all commands. Its help is one screen.
@@ -203,6 +206,7 @@ fn run_client(command: Command, server_flag: Option<&OsString>) -> ExitCode {
         Command::Completion(completion) => completion.print(self::command()),
         Command::Man(man) => man.print(self::command()),
         Command::Help(help) => help.print(self::command()),
+        Command::Reference => reference::print(self::command()),
         Command::Run { .. } | Command::Server(_) | Command::Facade(_) | Command::Version => {
             print_text(&run::version())
         }

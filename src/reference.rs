@@ -7,12 +7,9 @@ use serde::Serialize;
 
 use portico_server::controllers::{Availability, KNOWN};
 
-use crate::command_tree;
-use crate::ending::{fail_with, print_text};
+use crate::exit::{fail_with, print_text};
+use crate::exit_codes;
 use crate::settings::FOREIGN_FLAGS;
-
-/// Name of the command.
-pub(crate) const VERB: &str = "reference";
 
 #[derive(Serialize)]
 struct Facts {
@@ -78,11 +75,11 @@ struct ValueFacts {
     help: Option<String>,
 }
 
-/// Prints the facts about the command tree and the server.
-pub(crate) fn main() -> ExitCode {
-    match serde_json::to_string_pretty(&facts(command_tree::portico())) {
+/// Prints facts about the tree of commands and about the server.
+pub(crate) fn print(tree: Command) -> ExitCode {
+    match serde_json::to_string_pretty(&facts(tree)) {
         Ok(text) => print_text(&text),
-        Err(error) => fail_with(&error.to_string(), 1),
+        Err(error) => fail_with(&error.to_string(), exit_codes::FAILED),
     }
 }
 
