@@ -12,54 +12,55 @@ import (
 
 const faultsPath = "/portico/test-faults"
 
-// For says which requests a fault happens to, all for resources if it is empty, and how often.
+// For selects the requests that a fault affects. If it is empty, the fault affects every request for a resource.
 type For struct {
 	Verbs []string `json:"verbs,omitempty"`
-	// Group is the API group; a pointer to an empty one is core.
+	// Group is the API group; a pointer to an empty string is the core group.
 	Group    *string `json:"apiGroup,omitempty"`
 	Resource string  `json:"resource,omitempty"`
-	// Subresource is that of the request; a pointer to an empty one is the object itself alone.
+	// Subresource of the request; a pointer to an empty string matches the object itself only.
 	Subresource *string `json:"subresource,omitempty"`
 	Namespace   string  `json:"namespace,omitempty"`
-	// Name is that of the object; requests to create have none.
+	// Name of the object. Create requests have none.
 	Name string `json:"name,omitempty"`
 	User string `json:"user,omitempty"`
-	// UserAgent is how it begins.
+	// UserAgent is a prefix of the user agent.
 	UserAgent string `json:"userAgent,omitempty"`
-	// Times is how often; 0 until the fault is removed.
+	// Times limits the number of requests that the fault affects; 0 is no limit.
 	Times int `json:"-"`
 }
 
-// Fault is what happens.
+// Fault is the effect on the selected requests.
 type Fault struct {
 	kind   string
 	values map[string]any
 }
 
-// Latency lets requests be handled later.
+// Latency delays requests.
 func Latency(by time.Duration) Fault {
 	return Fault{"latency", map[string]any{"milliseconds": by.Milliseconds()}}
 }
 
-// Status refuses requests: 409 is a conflict, 410 expired, 429, 500, 503 and so on.
+// Status refuses requests with this HTTP status code: 409 is a conflict, 410 expired, also 429, 500, 503 and others.
 func Status(code int) Fault { return Fault{"status", map[string]any{"code": code}} }
 
-// DropRequest breaks the connection, and nothing was done.
+// DropRequest closes the connection before the request is handled.
 func DropRequest() Fault { return Fault{"dropRequest", map[string]any{}} }
 
-// DropAnswer does what is asked for, and breaks the connection in the place of the answer.
+// DropAnswer handles the request, then closes the connection instead of responding.
 func DropAnswer() Fault { return Fault{"dropAnswer", map[string]any{}} }
 
-// CutWatch breaks watches off, open ones, too.
+// CutWatch ends watches, including open ones.
 func CutWatch() Fault { return Fault{"cutWatch", map[string]any{}} }
 
-// ExpireWatch ends watches, open ones, too, with an event that says 410.
+// ExpireWatch ends watches, including open ones, with an ERROR event of 410.
 func ExpireWatch() Fault { return Fault{"expireWatch", map[string]any{}} }
 
-// StaleReads lets gets and lists answer as of the moment in which it is set, and watches stand still.
+// StaleReads serves gets and lists at the revision at which it is set, and pauses watches.
 func StaleReads() Fault { return Fault{"staleReads", map[string]any{}} }
 
-// With sets a value by its name in docs/guides/testing-with-faults.md: reason, message, retryAfterSeconds, afterEvents, clean and so on.
+// With sets a parameter of the fault, such as reason, message, retryAfterSeconds, afterEvents or clean
+// (docs/guides/testing-with-faults.md lists them).
 func (f Fault) With(name string, value any) Fault {
 	values := map[string]any{name: value}
 	for other, value := range f.values {
@@ -70,13 +71,13 @@ func (f Fault) With(name string, value any) Fault {
 	return Fault{f.kind, values}
 }
 
-// SetFault is a fault that is set.
+// SetFault is a fault that is set on the server.
 type SetFault struct {
 	server *Server
 	path   string
 }
 
-// Fault sets a fault. What is wrong fails the test.
+// Fault sets a fault. It fails the test if the server refuses it.
 func (s *Server) Fault(fault Fault, requests For) *SetFault {
 	s.t.Helper()
 	set, err := s.SetFault(fault, requests)
@@ -109,10 +110,10 @@ func (s *Server) ClearFaults() error {
 	return s.faults.Delete().AbsPath(faultsPath).Do(context.Background()).Error()
 }
 
-// Hits is to how many requests it has happened. What is wrong fails the test.
+// Hits returns the number of requests that the fault has affected. An error fails the test.
 func (f *SetFault) Hits() int { return f.hits(f.server.faults.Get()) }
 
-// Remove removes it, and says to how many requests it has happened. What is wrong fails the test.
+// Remove removes the fault and returns the number of requests that it has affected. An error fails the test.
 func (f *SetFault) Remove() int { return f.hits(f.server.faults.Delete()) }
 
 func (f *SetFault) hits(request *rest.Request) int {
@@ -124,7 +125,7 @@ func (f *SetFault) hits(request *rest.Request) int {
 	return listed.Hits
 }
 
-// Reads an answer in JSON; an error has the server's words.
+// Decodes a JSON response. An error contains the server's message.
 func answer(request *rest.Request, into any) error {
 	result := request.Do(context.Background())
 	if err := result.Error(); err != nil {
@@ -137,7 +138,7 @@ func answer(request *rest.Request, into any) error {
 	return json.Unmarshal(body, into)
 }
 
-// A client whose own limits of requests do not slow tests down.
+// A client without a rate limit.
 func faultsClient(config *rest.Config) (rest.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.GroupVersion, config.NegotiatedSerializer = &schema.GroupVersion{Version: "v1"}, scheme.Codecs.WithoutConversion()

@@ -108,7 +108,7 @@ func TestAnInformerGoesOnAfterItsWatchesEnded(t *testing.T) {
 					_, err := lister.Get(prefix + "-" + name + suffix)
 					return err == nil, nil
 				}
-				if err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, patience, true, known); err != nil {
+				if err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, timeout, true, known); err != nil {
 					t.Fatalf("%s%s never comes: %v", name, suffix, err)
 				}
 			}

@@ -1,4 +1,4 @@
-// Package portico runs a Kubernetes API for tests, without a cluster, that fails on request.
+// Package portico runs a Kubernetes API server for tests, with faults on request.
 package portico
 
 import (
@@ -15,10 +15,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Far beyond what a start or an end takes, for machines that builds keep busy.
-const patience = 60 * time.Second
+// Timeout for start and stop. Generous, because test machines can be busy.
+const timeout = 60 * time.Second
 
-// Server is a running server. Its standard input is open as long as the test's process lives, and the server ends with that.
+// Server is a running server. It exits when its standard input closes, at the latest with the test process.
 type Server struct {
 	t       testing.TB
 	process *exec.Cmd
@@ -28,7 +28,7 @@ type Server struct {
 	ready   struct{ URL, Kubeconfig, Certs string }
 }
 
-// Start starts a server with these flags besides, and ends it with the test. What is wrong fails the test.
+// Start starts a server with additional flags of Portico, and stops it with the test. It fails the test if the server does not start.
 func Start(t testing.TB, flags ...string) *Server {
 	t.Helper()
 	server, err := New(flags...)
@@ -44,7 +44,7 @@ func Start(t testing.TB, flags ...string) *Server {
 	return server
 }
 
-// New starts a server with these flags besides, for TestMain. Stop ends it.
+// New starts a server with additional flags of Portico, for TestMain. The caller stops it with Stop.
 func New(flags ...string) (*Server, error) {
 	program := os.Getenv("PORTICO_BIN")
 	if program == "" {
@@ -74,7 +74,7 @@ func New(flags ...string) (*Server, error) {
 }
 
 func (s *Server) wait(output io.Reader) error {
-	late := time.AfterFunc(patience, func() { _ = s.process.Process.Kill() })
+	late := time.AfterFunc(timeout, func() { _ = s.process.Process.Kill() })
 	line, err := bufio.NewReader(output).ReadBytes('\n')
 	late.Stop()
 	if err != nil {
@@ -90,24 +90,24 @@ func (s *Server) wait(output io.Reader) error {
 	return err
 }
 
-// Stop ends the server and removes its data.
+// Stop stops the server and removes its data.
 func (s *Server) Stop() error {
 	if err := s.input.Close(); err != nil {
 		return err
 	}
-	late := time.AfterFunc(patience, func() { _ = s.process.Process.Kill() })
+	late := time.AfterFunc(timeout, func() { _ = s.process.Process.Kill() })
 	defer late.Stop()
 	return s.process.Wait()
 }
 
-// Config is an administrator's; it is the caller's to change.
+// Config returns a copy of an administrator's configuration.
 func (s *Server) Config() *rest.Config { return rest.CopyConfig(s.config) }
 
-// Kubeconfig is the path of the administrator's kubeconfig.
+// Kubeconfig returns the path of an administrator's kubeconfig.
 func (s *Server) Kubeconfig() string { return s.ready.Kubeconfig }
 
-// URL is https://HOST:PORT.
+// URL returns https://HOST:PORT.
 func (s *Server) URL() string { return s.ready.URL }
 
-// Certs is the folder of internal-ca.crt, admin.crt and admin.key.
+// Certs returns the folder with internal-ca.crt, admin.crt and admin.key.
 func (s *Server) Certs() string { return s.ready.Certs }

@@ -1,68 +1,68 @@
-/** How a server is started. */
+/** Settings of a server. */
 export interface Options {
-  /** The program, rather than PORTICO_BIN or the `portico` on the PATH. */
+  /** Program to run instead of PORTICO_BIN or the `portico` on the PATH. */
   program?: string;
-  /** Further flags of Portico. */
+  /** Additional flags of Portico. */
   args?: string[];
 }
 
-/** Starts a server, and waits until it serves. */
+/** Starts a server and waits until it is ready. */
 export function start(options?: Options): Promise<Server>;
 
-/** A running server. It ends, and its data go, when it is stopped or this process ends. */
+/** A running server. It stops, and its data are removed, with stop() or when this process exits. */
 export interface Server {
   /** `https://HOST:PORT` */
   readonly url: string;
-  /** The path of the administrator's kubeconfig. */
+  /** Path of an administrator's kubeconfig. */
   readonly kubeconfig: string;
-  /** The folder of internal-ca.crt, admin.crt and admin.key. */
+  /** Folder with internal-ca.crt, admin.crt and admin.key. */
   readonly certs: string;
-  /** Lets a fault happen from now on. Rejects, with the server's words, what makes no sense. */
+  /** Sets a fault. Rejects with the server's message if the fault is invalid. */
   fault(fault: Fault, requests?: Requests): Promise<SetFault>;
   /** Removes all faults. */
   clearFaults(): Promise<void>;
-  /** Ends the server and removes its data. */
+  /** Stops the server and removes its data. */
   stop(): Promise<void>;
 }
 
-/** A fault that is set. */
+/** A fault that is set on the server. */
 export interface SetFault {
-  /** To how many requests it has happened. */
+  /** Returns the number of requests that the fault has affected. */
   hits(): Promise<number>;
-  /** Removes it; gives back to how many requests it has happened. */
+  /** Removes the fault. Returns the number of requests that it has affected. */
   remove(): Promise<number>;
 }
 
-/** Which requests; a field that is not set matches anything. */
+/** Requests that a fault affects. A field that is not set matches everything. */
 export interface Requests {
   verbs?: ('get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete' | 'deletecollection')[];
-  /** Empty for core. */
+  /** Empty for the core group. */
   apiGroup?: string;
   resource?: string;
-  /** Empty for the object itself alone. */
+  /** Empty for the object itself only. */
   subresource?: string;
   namespace?: string;
-  /** Requests to create have none. */
+  /** Create requests have none. */
   name?: string;
   user?: string;
-  /** How it begins. */
+  /** Prefix of the user agent. */
   userAgent?: string;
-  /** How often; by default until the fault is removed. */
+  /** Limit of affected requests; by default none. */
   times?: number;
 }
 
-/** What happens. */
+/** Effect on the selected requests. */
 export type Fault =
-  | {/** Requests are handled later. */ latency: {milliseconds: number}}
+  | {/** Delays requests. */ latency: {milliseconds: number}}
   | {
-      /** Requests are refused; a code or a reason is enough. */
+      /** Refuses requests; a code or a reason is enough. */
       status: {code?: number; reason?: string; message?: string; retryAfterSeconds?: number};
     }
-  | {/** The connection breaks, and nothing was done. */ dropRequest: {}}
-  | {/** It is done, and the connection breaks in the place of the answer. */ dropAnswer: {}}
+  | {/** Closes the connection before the request is handled. */ dropRequest: {}}
+  | {/** Handles the request, then closes the connection instead of responding. */ dropAnswer: {}}
   | {
-      /** Watches break off, open ones, too; clean ones end as at their timeout. */
+      /** Ends watches, including open ones; `clean` ends them as a timeout does. */
       cutWatch: {afterEvents?: number; afterMilliseconds?: number; clean?: boolean};
     }
-  | {/** Watches end with an event that says 410. */ expireWatch: {afterEvents?: number; afterMilliseconds?: number}}
-  | {/** Gets and lists answer as of a revision, by default that of now, and watches stand still. */ staleReads: {resourceVersion?: string}};
+  | {/** Ends watches with an ERROR event of 410. */ expireWatch: {afterEvents?: number; afterMilliseconds?: number}}
+  | {/** Serves gets and lists at a revision, by default the current one, and pauses watches. */ staleReads: {resourceVersion?: string}};

@@ -1,4 +1,4 @@
-/** A Kubernetes API for tests, without a cluster, that fails on request. Types and their meaning: index.d.ts. */
+/** A Kubernetes API server for tests, with faults on request. index.d.ts documents the types. */
 
 import {spawn} from 'node:child_process';
 import {once} from 'node:events';
@@ -8,24 +8,24 @@ import {createInterface} from 'node:readline';
 
 const ARGUMENTS = ['run', '--ephemeral', '--test-faults', '--exit-with-stdin', '--ready-format', 'json', '-v', 'error'];
 const FAULTS = '/portico/test-faults';
-// Far beyond what a start takes, for machines that builds keep busy.
-const PATIENCE_MILLISECONDS = 60_000;
+// Timeout for the start. Generous, because test machines can be busy.
+const TIMEOUT_MILLISECONDS = 60_000;
 
-/** Starts a server, and waits until it serves. */
+/** Starts a server and waits until it is ready. */
 export async function start({program = process.env.PORTICO_BIN ?? 'portico', args = []} = {}) {
   const child = spawn(program, [...ARGUMENTS, ...args], {stdio: ['pipe', 'pipe', 'inherit']});
   const ended = new Promise((resolve, reject) => {
     child.once('error', (error) => reject(new Error(`${program}: ${error.message}: put portico on the PATH, or name it in PORTICO_BIN`)));
     child.once('exit', (code) => resolve(code));
   });
-  // Somebody waits for it below, or nobody any longer.
+  // A rejection without a listener would end the process.
   ended.catch(() => {});
-  const timer = setTimeout(() => child.kill('SIGKILL'), PATIENCE_MILLISECONDS);
+  const timer = setTimeout(() => child.kill('SIGKILL'), TIMEOUT_MILLISECONDS);
   const lines = createInterface(child.stdout);
   try {
     const line = await Promise.race([once(lines, 'line').then(([line]) => line), ended]);
     if (typeof line !== 'string') {
-      throw new Error(`${program} has ended with ${line} before it was ready`);
+      throw new Error(`${program} exited with ${line} before it was ready`);
     }
     const {url, kubeconfig, certs} = JSON.parse(line);
     const files = ['internal-ca.crt', 'admin.crt', 'admin.key'].map((name) => readFile(`${certs}/${name}`));
@@ -46,7 +46,7 @@ class Server {
     this.#child = child;
     this.#ended = ended;
     this.#agent = agent;
-    // A server that nobody has stopped keeps no test runner from ending, and ends with it.
+    // A server that was not stopped does not keep the test runner alive, and exits with it.
     child.unref();
     child.stdin.unref?.();
     child.stdout.unref?.();

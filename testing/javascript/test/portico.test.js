@@ -85,5 +85,5 @@ test('a server leaves nothing, and one that does not start says so', async () =>
   await other.stop();
   assert.ok(!existsSync(dirname(other.kubeconfig)));
   await assert.rejects(start({program: 'no-such-program'}), /PORTICO_BIN/);
-  await assert.rejects(start({args: ['--no-such-flag']}), /ended with 2/);
+  await assert.rejects(start({args: ['--no-such-flag']}), /exited with 2/);
 });

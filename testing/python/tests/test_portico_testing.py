@@ -95,5 +95,5 @@ def test_a_server_leaves_nothing_and_one_that_does_not_start_says_so():
     assert not os.path.exists(kubeconfig.parent)
     with pytest.raises(NotReady, match="PORTICO_BIN"):
         Server("no-such-program")
-    with pytest.raises(NotReady, match="ended with 2"):
+    with pytest.raises(NotReady, match="exited with 2"):
         Server(arguments=["--no-such-flag"])

@@ -1,4 +1,4 @@
-"""A Kubernetes API for tests, without a cluster, that fails on request."""
+"""A Kubernetes API server for tests, with faults on request."""
 
 from .faults import Fault, Faults, Refused
 from .server import NotReady, Server

@@ -1,4 +1,4 @@
-"""The fixtures."""
+"""Pytest fixtures."""
 
 import pytest
 
@@ -8,14 +8,14 @@ from .server import Server
 
 @pytest.fixture(scope="session")
 def portico():
-    """A server for all tests of the session."""
+    """One server for all tests of the session."""
     with Server() as server:
         yield server
 
 
 @pytest.fixture
 def portico_faults(portico):
-    """Sets faults; none is left after the test."""
+    """Sets faults, and removes them after the test."""
     faults = Faults(portico)
     yield faults
     faults.clear()

@@ -1,4 +1,4 @@
-"""A server of the tests' own: started, waited for, and ended with them."""
+"""Starts a server for tests and stops it with them."""
 
 import json
 import os
@@ -7,16 +7,16 @@ import subprocess
 import threading
 
 ARGUMENTS = ["run", "--ephemeral", "--test-faults", "--exit-with-stdin", "--ready-format", "json", "-v", "error"]
-# Far beyond what a start takes, for machines that builds keep busy.
-PATIENCE_SECONDS = 60
+# Timeout for start and stop. Generous, because test machines can be busy.
+TIMEOUT_SECONDS = 60
 
 
 class NotReady(Exception):
-    """The server cannot be started, or has ended before it was ready; standard error says why."""
+    """The server could not be started, or exited before it was ready; its standard error has the reason."""
 
 
 class Server:
-    """A running server. Its standard input is open as long as this process lives, and the server ends with it."""
+    """A running server. It exits when its standard input closes, at the latest with this process."""
 
     def __init__(self, program=None, arguments=()):
         program = program or os.environ.get("PORTICO_BIN") or "portico"
@@ -26,26 +26,26 @@ class Server:
             )
         except OSError as error:
             raise NotReady(f"{program}: {error}: put portico on the PATH, or name it in PORTICO_BIN") from error
-        timer = threading.Timer(PATIENCE_SECONDS, self._process.kill)
+        timer = threading.Timer(TIMEOUT_SECONDS, self._process.kill)
         timer.start()
         line = self._process.stdout.readline()
         timer.cancel()
         if not line:
             self.stop()
-            raise NotReady(f"{program} has ended with {self._process.returncode} before it was ready")
+            raise NotReady(f"{program} exited with {self._process.returncode} before it was ready")
         ready = json.loads(line)
         #: ``https://HOST:PORT``
         self.url = ready["url"]
-        #: The administrator's kubeconfig.
+        #: Path of an administrator's kubeconfig.
         self.kubeconfig = pathlib.Path(ready["kubeconfig"])
-        #: The folder of internal-ca.crt, admin.crt and admin.key.
+        #: Folder with internal-ca.crt, admin.crt and admin.key.
         self.certs = pathlib.Path(ready["certs"])
 
     def stop(self):
-        """Ends the server and removes its data."""
+        """Stops the server and removes its data."""
         self._process.stdin.close()
         try:
-            self._process.wait(PATIENCE_SECONDS)
+            self._process.wait(TIMEOUT_SECONDS)
         finally:
             self._process.kill()
             self._process.wait()

@@ -6,70 +6,73 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What is to happen: by default to all requests for resources, and until it is removed. Each method
- * gives back another fault.
+ * A fault to set on the server. By default it affects every request for a resource, until it is removed. Each
+ * method returns a new fault.
  */
 public record Fault(String kind, Map<String, Object> values, Map<String, Object> match, Integer times) {
   private static Fault of(String kind, Map<String, Object> values) {
     return new Fault(kind, values, Map.of(), null);
   }
 
-  /** Requests are handled later. */
+  /** Delays requests. */
   public static Fault latency(Duration by) {
     return of("latency", Map.of("milliseconds", by.toMillis()));
   }
 
-  /** Requests are refused: 409 is a conflict, 410 expired, 429, 500, 503 and so on. */
+  /** Refuses requests: 409 is a conflict, 410 expired, also 429, 500, 503 and others. */
   public static Fault status(int code) {
     return of("status", Map.of("code", code));
   }
 
-  /** The connection breaks, and nothing was done. */
+  /** Closes the connection before the request is handled. */
   public static Fault dropRequest() {
     return of("dropRequest", Map.of());
   }
 
-  /** What is asked for is done, and the connection breaks in the place of the answer. */
+  /** Handles the request, then closes the connection instead of responding. */
   public static Fault dropAnswer() {
     return of("dropAnswer", Map.of());
   }
 
-  /** Watches break off, open ones, too. */
+  /** Ends watches, including open ones. */
   public static Fault cutWatch() {
     return of("cutWatch", Map.of());
   }
 
-  /** Watches, open ones, too, end with an event that says 410. */
+  /** Ends watches, including open ones, with an ERROR event of 410. */
   public static Fault expireWatch() {
     return of("expireWatch", Map.of());
   }
 
-  /** Gets and lists answer as of the moment in which this is set, and watches stand still. */
+  /** Serves gets and lists at the revision at which this is set, and pauses watches. */
   public static Fault staleReads() {
     return of("staleReads", Map.of());
   }
 
-  /** Sets a value by its name in docs/guides/testing-with-faults.md: reason, message, retryAfterSeconds, afterEvents, clean and so on. */
+  /**
+   * Sets a parameter of the fault, such as reason, message, retryAfterSeconds, afterEvents or clean
+   * (docs/guides/testing-with-faults.md lists them).
+   */
   public Fault with(String name, Object value) {
     return new Fault(kind, added(values, name, value), match, times);
   }
 
-  /** To requests for this resource, by group (empty for core) and plural. */
+  /** Matches requests for this resource: API group (empty for the core group) and plural. */
   public Fault resource(String apiGroup, String plural) {
     return match("apiGroup", apiGroup).match("resource", plural);
   }
 
-  /** To requests with these verbs. */
+  /** Matches requests with these verbs. */
   public Fault verbs(String... verbs) {
     return match("verbs", List.of(verbs));
   }
 
-  /** To requests of which this is so, by its name in docs/guides/testing-with-faults.md: namespace, name, subresource, user, userAgent. */
+  /** Matches requests by another property: namespace, name, subresource, user or userAgent. */
   public Fault match(String name, Object value) {
     return new Fault(kind, values, added(match, name, value), times);
   }
 
-  /** So often. */
+  /** Limits the number of requests that the fault affects. */
   public Fault times(int times) {
     return new Fault(kind, values, match, times);
   }

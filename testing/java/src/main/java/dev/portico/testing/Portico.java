@@ -18,28 +18,28 @@ import org.junit.jupiter.api.extension.BeforeAllCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
 
 /**
- * A Kubernetes API for the tests of a class, without a cluster, that fails on request: a static field with {@code @RegisterExtension}.
+ * A Kubernetes API server for the tests of a class, with faults on request. Declare it as a static field with {@code @RegisterExtension}.
  *
- * <p>Its standard input is open as long as this process lives, and the server ends with that. No fault is left after a test.
+ * <p>The server exits when its standard input closes, at the latest with this process. Faults are removed after each test.
  */
 public final class Portico implements BeforeAllCallback, AfterEachCallback, AfterAllCallback, AutoCloseable {
   private static final List<String> ARGUMENTS =
       List.of("run", "--ephemeral", "--test-faults", "--exit-with-stdin", "--ready-format", "json", "-v", "error");
   private static final String FAULTS = "/portico/test-faults";
-  /** Far beyond what a start or an end takes, for machines that builds keep busy. */
-  private static final long PATIENCE_SECONDS = 60;
+  /** Timeout for start and stop. Generous, because test machines can be busy. */
+  private static final long TIMEOUT_SECONDS = 60;
 
   private final List<String> flags;
   private Process process;
   private Map<?, ?> ready;
   private KubernetesClient client;
 
-  /** With these flags of Portico, too. */
+  /** A server with additional flags of Portico. */
   public Portico(String... flags) {
     this.flags = List.of(flags);
   }
 
-  /** Starts the server, and waits until it serves: for who does not use JUnit. */
+  /** Starts the server and waits until it is ready. JUnit calls it; call it yourself elsewhere. */
   public Portico start() throws IOException {
     var program = System.getenv().getOrDefault("PORTICO_BIN", "portico");
     var command = new ArrayList<>(List.of(program));
@@ -50,26 +50,26 @@ public final class Portico implements BeforeAllCallback, AfterEachCallback, Afte
     } catch (IOException error) {
       throw new IOException("put portico on the PATH, or name it in PORTICO_BIN", error);
     }
-    var late = CompletableFuture.delayedExecutor(PATIENCE_SECONDS, TimeUnit.SECONDS);
+    var late = CompletableFuture.delayedExecutor(TIMEOUT_SECONDS, TimeUnit.SECONDS);
     var started = new CompletableFuture<Void>();
     CompletableFuture.runAsync(() -> { if (!started.isDone()) process.destroyForcibly(); }, late);
     var line = process.inputReader(StandardCharsets.UTF_8).readLine();
     started.complete(null);
     if (line == null) {
       close();
-      throw new IOException(program + " has ended with " + process.exitValue() + " before it was ready");
+      throw new IOException(program + " exited with " + process.exitValue() + " before it was ready");
     }
     ready = new KubernetesSerialization().unmarshal(line, Map.class);
     client = new KubernetesClientBuilder().withConfig(Config.fromKubeconfig(kubeconfig())).build();
     return this;
   }
 
-  /** A client of an administrator. */
+  /** Client with an administrator's credentials. */
   public KubernetesClient client() {
     return client;
   }
 
-  /** The administrator's kubeconfig. */
+  /** An administrator's kubeconfig. */
   public File kubeconfig() {
     return new File((String) ready.get("kubeconfig"));
   }
@@ -79,7 +79,7 @@ public final class Portico implements BeforeAllCallback, AfterEachCallback, Afte
     return (String) ready.get("url");
   }
 
-  /** Lets a fault happen from now on. An exception has the server's words for what makes no sense. */
+  /** Sets a fault. Throws an exception with the server's message if the fault is invalid. */
   public SetFault fault(Fault fault) {
     return new SetFault(FAULTS + "/" + ask("POST", FAULTS, fault.rule()).get("id"));
   }
@@ -89,7 +89,7 @@ public final class Portico implements BeforeAllCallback, AfterEachCallback, Afte
     ask("DELETE", FAULTS, null);
   }
 
-  /** Ends the server and removes its data. */
+  /** Stops the server and removes its data. */
   @Override
   public void close() throws IOException {
     if (client != null) {
@@ -97,8 +97,8 @@ public final class Portico implements BeforeAllCallback, AfterEachCallback, Afte
     }
     process.getOutputStream().close();
     try {
-      if (!process.waitFor(PATIENCE_SECONDS, TimeUnit.SECONDS)) {
-        throw new IOException("the server does not end");
+      if (!process.waitFor(TIMEOUT_SECONDS, TimeUnit.SECONDS)) {
+        throw new IOException("the server does not exit");
       }
     } catch (InterruptedException interrupted) {
       Thread.currentThread().interrupt();
@@ -126,7 +126,7 @@ public final class Portico implements BeforeAllCallback, AfterEachCallback, Afte
     return client.getKubernetesSerialization().unmarshal(client.raw(path, method, body), Map.class);
   }
 
-  /** A fault that is set. */
+  /** A fault that is set on the server. */
   public final class SetFault {
     private final String path;
 
@@ -134,12 +134,12 @@ public final class Portico implements BeforeAllCallback, AfterEachCallback, Afte
       this.path = path;
     }
 
-    /** To how many requests it has happened. */
+    /** Returns the number of requests that the fault has affected. */
     public int hits() {
       return ((Number) ask("GET", path, null).get("hits")).intValue();
     }
 
-    /** Removes it; gives back to how many requests it has happened. */
+    /** Removes the fault. Returns the number of requests that it has affected. */
     public int remove() {
       return ((Number) ask("DELETE", path, null).get("hits")).intValue();
     }

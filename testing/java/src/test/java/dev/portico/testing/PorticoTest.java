@@ -91,6 +91,6 @@ class PorticoTest {
     other.close();
     assertFalse(other.kubeconfig().getParentFile().exists());
     var ended = assertThrows(IOException.class, () -> new Portico("--no-such-flag").start());
-    assertTrue(ended.getMessage().contains("ended with 2"), ended.getMessage());
+    assertTrue(ended.getMessage().contains("exited with 2"), ended.getMessage());
   }
 }
