@@ -53,7 +53,14 @@ impl Checkout {
     /// The program, with free ports as defaults. `--ephemeral` chooses free ports itself.
     fn write_portico(&self) {
         let script = format!(
-            "#!/bin/sh\ncase \" $* \" in *' --ephemeral'*) ;; *)\n  export PORTICO_SECURE_PORT={} PORTICO_CONTROL_ADDRESS=127.0.0.1:{}\nesac\nexec '{}' \"$@\"\n",
+            r#"#!/bin/sh
+case " $* " in *' --ephemeral'*) ;; *)
+  export PORTICO_SECURE_PORT={} PORTICO_CONTROL_ADDRESS=127.0.0.1:{}
+esac
+# On a busy machine a control service may be silent for longer than the default.
+export PORTICO_CONTROL_FAILOVER_TIMEOUT=10s
+exec '{}' "$@"
+"#,
             self.free("6443"),
             self.free("6444"),
             portico_tests::binary().display()
