@@ -46,7 +46,7 @@ documentation::pages! {
     a_user_gets_a_certificate_and_an_account_a_token {
         file: "docs/operate/authentication.md",
         needs: ["kubectl", "openssl"],
-        prints: ["csr/jane condition met", "Groups ", "[dev system:authenticated]", "serviceaccount/ci created", "\neyJ"],
+        prints: ["certificatesigningrequest.certificates.k8s.io/jane condition met", "Groups ", "[dev system:authenticated]", "serviceaccount/ci created", "\neyJ"],
     }
     a_user_gets_permissions {
         file: "docs/operate/authorization.md",
