@@ -74,7 +74,12 @@ fn objects_are_read_and_written_over_grpc() {
     let printed = documentation::run(GRPC_CLIENT, &[]).unwrap();
     assert_contains(&printed, &["configmap/one serverside-applied", "fails at registered"]);
     if there_is("grpcurl") {
-        let answers = ["\"kind\": \"Deployment\"", "\"reason\": \"ServiceNotFound\"", "\"versionPriority\": 20", "\"code\": 201"];
+        let answers = [
+            "\"kind\": \"Deployment\"",
+            "\"reason\": \"ServiceNotFound\"",
+            "\"versionPriority\": 20",
+            "\"code\": 201",
+        ];
         assert_contains(&printed, &answers);
     }
 }
