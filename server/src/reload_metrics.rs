@@ -18,7 +18,7 @@ pub(crate) struct ReloadDescs {
     info: Desc,
 }
 
-/// Of `--authorization-config`.
+/// Families for `--authorization-config`.
 pub(crate) const AUTHORIZATION: ReloadDescs = ReloadDescs {
     reloads: Desc::counter(
         "apiserver_authorization_config_controller_automatic_reloads_total",
@@ -40,7 +40,7 @@ pub(crate) const AUTHORIZATION: ReloadDescs = ReloadDescs {
     ),
 };
 
-/// Of `--authentication-config`.
+/// Families for `--authentication-config`.
 pub(crate) const AUTHENTICATION: ReloadDescs = ReloadDescs {
     reloads: Desc::counter(
         "apiserver_authentication_config_controller_automatic_reloads_total",
@@ -62,7 +62,7 @@ pub(crate) const AUTHENTICATION: ReloadDescs = ReloadDescs {
     ),
 };
 
-/// Of `--encryption-provider-config`.
+/// Families for `--encryption-provider-config`.
 pub(crate) const ENCRYPTION: ReloadDescs = ReloadDescs {
     reloads: Desc::counter(
         "apiserver_encryption_config_controller_automatic_reloads_total",
@@ -84,12 +84,12 @@ pub(crate) const ENCRYPTION: ReloadDescs = ReloadDescs {
     ),
 };
 
-/// Of a configuration that is read again.
+/// Metrics of one configuration file that is reloaded.
 pub(crate) struct ReloadMetrics {
     reloads: Family<Labels<2>, Counter>,
     last: Family<Labels<2>, FloatGauge>,
     info: Family<Labels<2>, Gauge>,
-    /// Which server this is, hashed.
+    /// Hash of the id of this server.
     server: String,
     in_force: Mutex<Option<String>>,
 }

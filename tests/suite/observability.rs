@@ -1,4 +1,4 @@
-//! What the process shows of itself: z-pages, chosen metrics, traces, the log.
+//! Observability: z-pages, metrics, traces, the log.
 
 use std::time::Duration;
 

@@ -4,7 +4,7 @@
 /// Access that a method requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// none.
+    /// none is required.
     Anyone,
     /// the Kubernetes verb on the resource in the message.
     Object,

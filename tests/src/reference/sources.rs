@@ -16,7 +16,7 @@ const SKIPPED: [&str; 4] = ["benches", "examples", "target", "tests"];
 pub(super) struct Source {
     /// Path in the repository.
     pub(super) path: String,
-    /// Content.
+    /// Text of the file.
     pub(super) text: String,
 }
 

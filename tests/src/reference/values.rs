@@ -103,7 +103,7 @@ fn operation(op: &BinOp, left: f64, right: f64) -> Result<f64, String> {
 }
 
 impl Value {
-    /// The value with its unit: `bytes`, `s`, the name of what is counted, or nothing.
+    /// The value with its unit: `bytes`, `s`, a name in the plural, or an empty text.
     pub(super) fn with_unit(self, unit: &str) -> String {
         match (self, unit) {
             (Self::Time(time), _) => duration(time),
