@@ -8,12 +8,11 @@ use super::failure::Failure;
 use super::location::Location;
 
 #[derive(Debug, clap::Args)]
-#[group(id = "what", required = true, multiple = false, args = ["file", "to", "check"])]
 pub(crate) struct Backup {
-    #[arg(value_name = "FILE", hide = true)]
+    #[arg(value_name = "FILE", hide = true, conflicts_with_all = ["to", "check"])]
     file: Option<PathBuf>,
     /// File to write; it must not exist
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["file", "check"], conflicts_with = "check")]
     to: Option<PathBuf>,
     /// Check that a backup is complete and undamaged
     #[arg(long, value_name = "FILE")]

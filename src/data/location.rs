@@ -34,7 +34,7 @@ pub(super) struct Location {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Data location")]
 struct Flags {
-    /// Data folder, whose SQLite database is meant
+    /// Data folder with a SQLite database
     #[arg(long, value_name = "DIR", default_value = "./portico-data", env = "PORTICO_DATA_DIR")]
     data_dir: PathBuf,
     /// PostgreSQL database: `postgres://USER@HOST:PORT/DATABASE`

@@ -13,14 +13,13 @@ use super::location::{Location, Place};
 use super::serving;
 
 #[derive(Debug, clap::Args)]
-#[group(id = "what", required = true, multiple = false, args = ["file", "from"])]
 pub(crate) struct Restore {
-    #[arg(value_name = "FILE", hide = true)]
+    #[arg(value_name = "FILE", hide = true, conflicts_with = "from")]
     file: Option<PathBuf>,
     /// Backup to restore
     ///
     /// Also a SQLite file: a copy that an earlier release made, or the database of the data folder itself, which is then accepted as it is.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", required_unless_present = "file")]
     from: Option<PathBuf>,
     /// Replace existing data in PostgreSQL or etcd, which is lost, or another store's database in the data folder, which is kept
     #[arg(long)]
