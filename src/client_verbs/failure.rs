@@ -48,6 +48,7 @@ impl Failure {
         match self {
             Self::NoClient(error) => error.hint(),
             Self::Refused(status) if is_unreachable(status) => Some(NoClient::OTHER_SERVER),
+            Self::Lost(_) => Some(NoClient::OTHER_SERVER),
             Self::RefusedDocument { status, .. } if status.message().contains("conflict with") => {
                 Some("--force-conflicts takes over these fields")
             }

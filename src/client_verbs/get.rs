@@ -163,7 +163,7 @@ fn unreadable(error: NotAnObject) -> Failure {
 pub(super) fn several_resources(name: &str) -> Failure {
     Failure::Hinted(
         format!("{name:?} names several resources"),
-        "name one of them: `portico get` takes categories",
+        "name one resource: only lists accept a category",
     )
 }
 
