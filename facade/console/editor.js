@@ -31,8 +31,8 @@ export class Editor {
   offer(text, object) {
     this.newest = text;
     const others = new Set((object.metadata.managedFields ?? []).filter(({ manager, subresource }) => manager !== MANAGER && !subresource).map(({ manager }) => manager));
-    this.managers.textContent = `Saved by server-side apply as the field manager ${MANAGER}. Fields that you leave out keep their values. ${others.size
-      ? `Fields of this object are managed by ${[...others].join(', ')}: if you change one of them, saving takes it over, after you confirm.` : ''} Ctrl+Enter starts a dry run.`;
+    const managed = others.size ? ` Fields of this object are managed by ${[...others].join(', ')}: if you change one of them, saving takes it over, after you confirm.` : '';
+    this.managers.textContent = `Saved by server-side apply as the field manager ${MANAGER}. Fields that you leave out keep their values.${managed} Ctrl+Enter starts a dry run.`;
     if (!this.isEdited) this.begin(text);
     else if (text !== this.began) this.note.textContent = 'The object has changed since you started editing. A dry run compares with its current state.';
   }
@@ -97,8 +97,8 @@ export class Editor {
     const change = await this.send({ dryRun: true, force: true }).then(({ object }) => showDiff(this.newest, printYaml(editable(object))), failure);
     return h('div.takeover', { role: 'alert' },
       h('h3', null, causes.length > 1 ? `These fields are managed by ${owners}` : `This field is managed by ${owners}`),
-      h('p', null, `Saving takes ${causes.length > 1 ? 'them' : 'it'} over: ${MANAGER} becomes the manager. ${/kubectl/.test(owners)
-        ? 'The next kubectl apply of a file with another value changes it back, or reports a conflict.' : 'The present manager may change it back.'}`),
+      h('p', null, `Saving takes ${causes.length > 1 ? 'them' : 'it'} over: ${MANAGER} becomes the manager. `,
+        /kubectl/.test(owners) ? 'The next kubectl apply of a file with another value changes it back, or reports a conflict.' : 'The present manager may change it back.'),
       table('Fields', ['Field', 'Managed by'], causes.map((cause) => [h('code', null, cause.field), owner(cause)])), change,
       h('div.buttons', null, button('Save and take over', () => this.apply({ force: true }), { id: 'force' }, 'button.primary'), button('Cancel', () => replace(this.result))));
   }

@@ -90,14 +90,17 @@ export class Grid {
 
   toggle(row) {
     if (!this.chosen.delete(row.id)) this.chosen.add(row.id);
-    this.onchosen();
-    this.redraw();
+    this.showChosen();
   }
 
   chooseAll() {
     this.chosen = new Set(this.everything.checked ? this.rows.map((row) => row.id) : []);
+    this.showChosen();
+  }
+
+  showChosen() {
+    for (const [at, node] of this.drawn) node.firstChild.checked = this.chosen.has(this.rows[at].id);
     this.onchosen();
-    this.redraw();
   }
 
   toggleSelected() {
