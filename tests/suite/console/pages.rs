@@ -18,7 +18,7 @@ const PAGES: &[Page] = &[
         "object",
     ),
     ("object/core/v1/configmaps/default/settings?tab=yaml", &["Wrap lines", "color: blue"], "yaml"),
-    ("object/core/v1/configmaps/default/settings?tab=fields", &["Managers", ".data.color"], "fields"),
+    ("object/core/v1/configmaps/default/settings?tab=fields", &[".data.color"], "fields"),
     ("object/core/v1/namespaces/-/default", &["Owners", "Events", "Search"], ""),
     ("object/core/v1/namespaces/-/default?tab=history", &["All of revision", "created"], ""),
     ("past/core/v1/configmaps?at=0s&namespace=default", &["ConfigMap as of a time", "settings"], ""),
@@ -27,7 +27,7 @@ const PAGES: &[Page] = &[
     ("definitions", &["things.example.com", "Established", "ConfigMap"], "definitions"),
     (
         "definition/things.example.com",
-        &["Storage version", "NamesAccepted", "size", "required"],
+        &["NamesAccepted", "Storage version", "size", "required"],
         "definition",
     ),
     ("schema/apps/v1/Deployment", &["Deployment", "spec", "status"], "schema"),
@@ -39,7 +39,7 @@ const PAGES: &[Page] = &[
     ("access?verb=get&resource=secrets&user=alice", &["alice", "not allowed"], ""),
     (
         "audit?filter=apiservices",
-        &["ResponseComplete", "/apis/apiregistration.k8s.io/v1/apiservices"],
+        &["/apis/apiregistration.k8s.io/v1/apiservices", "ResponseComplete"],
         "audit",
     ),
     (
@@ -75,6 +75,9 @@ async fn open(browser: &Browser, portico: &Portico, (page, texts, _): &Page) {
     for text in *texts {
         browser.has(text).await;
     }
+    let counted =
+        "return ![...document.querySelectorAll('#kinds li')].some((one) => one.textContent.endsWith('…'))";
+    browser.shown("all counts", counted).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
