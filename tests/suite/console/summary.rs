@@ -62,7 +62,7 @@ async fn yaml_is_highlighted_wrapped_copied_and_downloaded() {
     };
     let keys = browser.run(&spans("key-name"), json!([])).await;
     assert_eq!(keys[0], "apiVersion");
-    // Lines of a block scalar are strings, whatever they look like.
+    // Lines of a block scalar are strings, even if they look like YAML.
     assert!(!keys.as_array().unwrap().contains(&json!("a")), "{keys}");
     let strings = browser.run(&spans("string"), json!([])).await;
     assert!(strings.as_array().unwrap().contains(&json!("a: b")), "{strings}");
