@@ -4,7 +4,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use super::Desc;
+use super::desc::Desc;
 
 /// Values of the two labels, and of the gauge.
 pub type Row = ([&'static str; 2], i64);

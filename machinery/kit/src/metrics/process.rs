@@ -8,7 +8,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use super::Desc;
+use super::desc::Desc;
 
 /// Clock ticks per second in `/proc`: 100 on every Linux architecture that we build for.
 const USER_HZ: f64 = 100.0;
