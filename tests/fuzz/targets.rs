@@ -459,7 +459,8 @@ impl SizeEstimator for NoSizes {
 pub fn expressions() -> impl Fn(&[u8]) {
     const BUDGET: u64 = 20_000;
     let language = Language::of_release(kubernetes::NEW_EXPRESSIONS);
-    let environment = Environment::new(language).with("self", Type::Dyn).with("oldSelf", Type::Dyn);
+    let builder = Environment::builder().language(language);
+    let environment = builder.variable("self", Type::Dyn).variable("oldSelf", Type::Dyn).build();
     let object: serde_json::Value = serde_json::from_str(
         r#"{"spec":{"replicas":2,"maxReplicas":3,"a":"x","list":[{"name":"abc"}],"n":null,"f":1.5}}"#,
     )

@@ -6,6 +6,7 @@
 
 pub mod authn;
 pub mod authz;
+mod expressions;
 pub mod forwarded;
 pub mod headers;
 pub mod impersonate;

@@ -15,13 +15,13 @@ pub const UNUSED: &str = "#unused";
 /// A node.
 #[derive(Clone, Debug)]
 pub struct Expr {
-    /// Its id.
+    /// Id of the node.
     pub id: Id,
-    /// What it is.
+    /// Kind of the node.
     pub kind: ExprKind,
 }
 
-/// What a node is.
+/// Kind of a node.
 #[derive(Clone, Debug)]
 pub enum ExprKind {
     /// A constant.
@@ -30,16 +30,16 @@ pub enum ExprKind {
     Ident(Arc<str>),
     /// `operand.field`, or `has(operand.field)`.
     Select {
-        /// On what.
+        /// Operand.
         operand: Box<Expr>,
         /// The field.
         field: Arc<str>,
-        /// Whether presence is asked for.
+        /// True for a test of presence: `has(a.b)`.
         test: bool,
     },
     /// A call of a function or an operator.
     Call {
-        /// Its name: `_+_`, `size`.
+        /// Name of the function: `_+_`, `size`.
         function: Arc<str>,
         /// The receiver.
         target: Option<Box<Expr>>,
@@ -54,12 +54,12 @@ pub enum ExprKind {
     Struct {
         /// The type.
         name: Arc<str>,
-        /// Its fields.
+        /// Fields of the object.
         fields: Vec<FieldValue>,
     },
-    /// What a macro such as `all` becomes.
+    /// Expansion of a macro such as `all`.
     Comprehension(Box<Comprehension>),
-    /// Where an error was reported.
+    /// Placeholder for an expression with a syntax error.
     Broken,
 }
 
@@ -68,48 +68,48 @@ pub enum ExprKind {
 pub struct Item {
     /// The item.
     pub value: Expr,
-    /// Whether it is an optional that may be left out.
+    /// True for an optional item, which is omitted if it is empty.
     pub optional: bool,
 }
 
 /// An entry of a map.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Its key.
+    /// Key of the entry.
     pub key: Expr,
-    /// Its value.
+    /// Value of the entry.
     pub value: Expr,
-    /// Whether the value is an optional that may be left out.
+    /// True for an optional value, which is omitted if it is empty.
     pub optional: bool,
 }
 
 /// A field of an object literal.
 #[derive(Clone, Debug)]
 pub struct FieldValue {
-    /// Its id.
+    /// Id of the node.
     pub id: Id,
-    /// Its name.
+    /// Name of the field.
     pub name: Arc<str>,
-    /// Its value.
+    /// Value of the entry.
     pub value: Expr,
-    /// Whether the value is an optional that may be left out.
+    /// True for an optional value, which is omitted if it is empty.
     pub optional: bool,
 }
 
 /// A fold over a list or a map.
 #[derive(Clone, Debug)]
 pub struct Comprehension {
-    /// What is folded.
+    /// List or map that is folded.
     pub range: Expr,
     /// Takes items of lists, keys of maps; with two variables indices of lists.
     pub variable: Arc<str>,
     /// Takes items of lists and values of maps.
     pub second: Option<Arc<str>>,
-    /// Collects.
+    /// Name of the accumulator.
     pub accumulator: Arc<str>,
-    /// What the accumulator starts with.
+    /// Initial value of the accumulator.
     pub start: Expr,
-    /// Whether to go on.
+    /// Condition for continuing the loop.
     pub condition: Expr,
     /// The accumulator's next value.
     pub step: Expr,
@@ -118,7 +118,7 @@ pub struct Comprehension {
 }
 
 impl Comprehension {
-    /// Whether it only binds a name: nothing is folded, and the accumulator is a name of its own.
+    /// True if the comprehension binds a name (`cel.bind`) and does not loop.
     #[must_use]
     pub fn is_binding(&self) -> bool {
         matches!(&self.range.kind, ExprKind::List(items) if items.is_empty())
@@ -169,6 +169,6 @@ pub mod operator {
     pub const OPTIONAL_FIELD: &str = "_?._";
     /// `a in b`.
     pub const IN: &str = "@in";
-    /// Whether a quantifier may go on: errors count as true.
+    /// Condition of a quantifier, where errors count as true.
     pub const NOT_STRICTLY_FALSE: &str = "@not_strictly_false";
 }

@@ -26,15 +26,15 @@ pub struct Checked {
     pub places: Vec<usize>,
     /// Types by id.
     pub types: Vec<Type>,
-    /// What names and calls mean, by id.
+    /// Meaning of names and calls, by id.
     pub references: Vec<Reference>,
     pub(crate) language: Arc<Language>,
 }
 
-/// What a node refers to.
+/// Target of a name or call.
 #[derive(Clone, Debug, Default)]
 pub enum Reference {
-    /// Nothing.
+    /// No target.
     #[default]
     None,
     /// A variable, of the environment or of a comprehension.

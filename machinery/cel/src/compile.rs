@@ -14,25 +14,25 @@ use crate::validate;
 use crate::value::{Text, Value};
 use crate::walk;
 
-/// Why an expression does not compile.
+/// Reason why an expression does not compile. Displayed as kube-apiserver prints it.
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
-    /// It does not parse, or its types do not fit.
+    /// Syntax or type errors.
     #[error("compilation failed: {0}")]
     Compilation(Diagnostics),
-    /// A constant part of it can never work.
+    /// A constant part of the expression always fails, such as `int('x')`.
     #[error("program instantiation failed: {0}")]
     Instantiation(String),
 }
 
 impl Environment {
-    /// Compiles an expression: parses, checks, validates literals, plans its evaluation and makes calls with constant
-    /// arguments.
+    /// Compiles an expression: parses it, checks its types, validates literals and evaluates pure calls with constant arguments.
     ///
     /// ```
     /// use portico_cel::{CompileError, Environment, Type};
     ///
-    /// let environment = Environment::builder().variable("n", Type::Int).build()?;
+    /// let environment = Environment::builder().variable("n", Type::Int).build();
     /// let Err(CompileError::Compilation(diagnostics)) = environment.compile("n + 'a'") else { panic!() };
     /// let first = diagnostics.iter().next().unwrap();
     /// assert_eq!((first.line, first.column), (Some(1), Some(3)));
@@ -41,13 +41,13 @@ impl Environment {
     /// ```
     ///
     /// # Errors
-    /// All that is wrong with it, as cel-go prints it.
+    /// All syntax or type errors, or the first constant part that always fails.
     pub fn compile(&self, text: &str) -> Result<Program, CompileError> {
         self.compile_within(text, &Meter::of_compilation())
     }
 
-    /// Compiles like [`Environment::compile`], with a meter that several expressions share. Constants and regular expressions that it
-    /// cannot pay for are computed and built when the program runs.
+    /// Compiles like [`Environment::compile`], with a meter that several expressions share. Constants and regular expressions that the
+    /// meter cannot pay for are evaluated and compiled when the program runs.
     ///
     /// # Errors
     /// See [`Environment::compile`].
@@ -108,11 +108,11 @@ mod tests {
         });
         let overload = if pure { overload.pure() } else { overload };
         let builder = Environment::builder().variable("n", Type::Int);
-        let environment = builder.function(Function::new("counted", vec![overload])).build().unwrap();
+        let environment = builder.function(Function::new("counted", vec![overload])).unwrap().build();
         (environment, calls)
     }
 
-    /// What three runs return and cost, and how often `counted` was called.
+    /// Returns the result and cost of three runs, and the number of calls of `counted`.
     fn three_runs(pure: bool, expression: &str) -> (i64, u64, u32) {
         let (environment, calls) = counting(pure);
         let program = environment.compile(expression).unwrap();
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_constant_call_that_fails_fails_when_it_is_reached() {
-        let environment = Environment::builder().variable("b", Type::Bool).build().unwrap();
+        let environment = Environment::builder().variable("b", Type::Bool).build();
         let program = environment.compile("b || 1 / 0 == 1").unwrap();
         assert!(program.run(&[("b", Value::Bool(true))]).unwrap().as_bool().unwrap());
         let error = program.run(&[("b", Value::Bool(false))]).unwrap_err();
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn constants_count_against_the_budget_of_each_run() {
-        let environment = Environment::builder().build().unwrap();
+        let environment = Environment::builder().build();
         let program = environment.compile("1 + 2 + 3 + 4").unwrap();
         assert_eq!(program.evaluate(&[], 3, &|| false).1, 3);
         assert!(program.evaluate(&[], 2, &|| false).0.is_err());

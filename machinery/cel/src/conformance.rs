@@ -1,4 +1,4 @@
-//! What expressions of the language result in, in tables: one JSON object a line, by topic.
+//! Results of expressions, in tables by topic with one JSON object per line.
 
 mod case;
 

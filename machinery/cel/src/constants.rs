@@ -69,7 +69,7 @@ fn of_comprehension(fold_node: &mut Fold, meter: &Meter) {
     }
 }
 
-/// What a call returns that needs no variable, and what it costs.
+/// Evaluates a call without variables. Returns its result and cost.
 fn computed(node: &Node, meter: &Meter) -> Option<Computed> {
     if meter.left() == 0 {
         return None;

@@ -1,6 +1,6 @@
-//! What an expression may cost, validated before it runs: cel-go's estimate with kube-apiserver's numbers.
+//! Estimates of the cost of an expression before it runs: cel-go's algorithm with kube-apiserver's numbers.
 //!
-//! The numbers decide which rules may be written and show in messages, so they are upstream's exactly, oddities and all.
+//! The numbers decide which rules kube-apiserver accepts and appear in its messages, so they are reproduced exactly.
 
 mod calls;
 mod declared;
@@ -20,19 +20,18 @@ pub use declared::DeclaredSizes;
 use entry::{EntrySize, Path};
 use scopes::Scopes;
 
-/// A part of an expression whose size is asked for.
+/// A part of an expression, for [`SizeEstimator::size`].
 #[derive(Clone, Copy, Debug)]
 pub struct AstNode<'n> {
-    /// The way to it from a variable: the variable, then names of fields, `@items`, `@keys`, `@values`, `@indices`.
-    /// Empty for what is computed.
+    /// Path from a variable: its name, then names of fields, `@items`, `@keys`, `@values` or `@indices`. Empty for computed values.
     pub path: &'n [Arc<str>],
-    /// Its type.
+    /// Type of the part.
     pub ty: &'n Type,
 }
 
-/// Says how big things may be that stem from variables.
+/// Source of the sizes of variables and of their parts.
 pub trait SizeEstimator {
-    /// The size of a part; None when nothing is known.
+    /// Returns the size of a part in characters, bytes, items or entries, if known.
     fn size(&self, of: AstNode<'_>) -> Option<SizeEstimate>;
 }
 
@@ -124,7 +123,7 @@ impl Coster<'_> {
     }
 }
 
-/// What the union of no sizes is.
+/// Union of no sizes.
 fn start_of(empty: bool) -> SizeEstimate {
     SizeEstimate::new(if empty { 0 } else { u64::MAX }, 0)
 }

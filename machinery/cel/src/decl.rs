@@ -1,7 +1,7 @@
-//! Declared types: what a schema says of JSON that expressions look at.
+//! Declarations of JSON by a schema.
 //!
-//! One description serves three purposes: the checker asks for fields and types, the cost estimate for the most
-//! elements, the evaluator how to read JSON. Whoever knows a schema builds these; this module knows none.
+//! A [`DeclType`] tells the checker the fields and their types, the cost estimate the maximum sizes, and the evaluator how to read the
+//! JSON. Build it from your schema language.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ static DYN: DeclType = DeclType {
 };
 
 impl DeclType {
-    /// A scalar of this kind.
+    /// Returns the declaration of a scalar. `max_elements` is the maximum length of a string, `min_serialized_size` is in bytes.
     #[must_use]
     pub fn scalar(kind: DeclKind, max_elements: u64, min_serialized_size: u64) -> Self {
         let ty = match kind {
@@ -34,7 +34,7 @@ impl DeclType {
         Self { kind, ty, nullable: false, max_elements, min_serialized_size }
     }
 
-    /// A list.
+    /// Returns the declaration of a list of at most `max_elements` items.
     #[must_use]
     pub fn list(items: Arc<DeclType>, kind: ListKind, max_elements: u64) -> Self {
         let ty = Type::list(items.ty.clone());
@@ -47,14 +47,14 @@ impl DeclType {
         }
     }
 
-    /// A map with keys of text.
+    /// Returns the declaration of a map with string keys and at most `max_elements` entries.
     #[must_use]
     pub fn map(values: Arc<DeclType>, max_elements: u64) -> Self {
         let ty = Type::map(Type::String, values.ty.clone());
         Self { kind: DeclKind::Map { values }, ty, nullable: false, max_elements, min_serialized_size: 2 }
     }
 
-    /// An object with fields; `name` is how messages call it.
+    /// Returns the declaration of an object with fields. `name` appears in messages.
     #[must_use]
     pub fn object(name: &str, mut fields: Vec<Field>, min_serialized_size: u64) -> Self {
         fields.sort_by(|one, two| one.escaped.cmp(&two.escaped));
@@ -63,38 +63,38 @@ impl DeclType {
         Self { kind: DeclKind::Object(object), ty, nullable: false, max_elements: 0, min_serialized_size }
     }
 
-    /// Any JSON.
+    /// Returns the declaration of any JSON.
     #[must_use]
     pub fn dynamic() -> &'static Self {
         &DYN
     }
 
-    /// Whether more is known than that it is JSON.
+    /// True if the declaration is more specific than any JSON.
     #[must_use]
     pub(crate) fn is_known(&self) -> bool {
         !matches!(self.kind, DeclKind::Dyn)
     }
 
-    /// The field with this escaped name.
+    /// Returns the field with this escaped name.
     #[must_use]
     pub fn field(&self, escaped: &str) -> Option<&Field> {
         let DeclKind::Object(object) = &self.kind else { return None };
         object.field(escaped)
     }
 
-    /// What the items of a list are.
+    /// Returns the declaration of the items of a list, or of any JSON if this is no list.
     #[must_use]
     pub fn items(&self) -> &Self {
         if let DeclKind::List { items, .. } = &self.kind { items } else { &DYN }
     }
 
-    /// What the values of a map are.
+    /// Returns the declaration of the values of a map, or of any JSON if this is no map.
     #[must_use]
     pub fn values(&self) -> &Self {
         if let DeclKind::Map { values } = &self.kind { values } else { &DYN }
     }
 
-    /// How the items of a list are identified.
+    /// Returns the equality of a list, by default [`ListKind::Atomic`].
     #[must_use]
     pub fn list_kind(&self) -> &ListKind {
         if let DeclKind::List { kind, .. } = &self.kind { kind } else { &ListKind::Atomic }

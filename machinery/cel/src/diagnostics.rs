@@ -1,48 +1,49 @@
-//! What is wrong with an expression, and where: as data, and as cel-go prints it.
+//! Errors in an expression with their positions, as data and as cel-go prints them.
 
 use std::fmt::{self, Write as _};
 
-/// The longest line that is shown under a diagnostic.
+/// Maximum length of a line that is printed with a diagnostic.
 const MAX_SNIPPET: usize = 16_384;
-/// The most diagnostics that are kept and shown.
+/// Maximum number of diagnostics of an expression.
 pub const MAX_DIAGNOSTICS: usize = 100;
 
-/// What a stage of compilation found, at an offset.
+/// An error found by a stage of compilation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Issue {
-    /// Byte offset in the text; None for the expression as a whole.
+pub(crate) struct Issue {
+    /// Byte offset in the text; `None` for the expression as a whole.
     pub offset: Option<usize>,
-    /// What is wrong, in cel-go's words.
+    /// Message in cel-go's words.
     pub message: String,
 }
 
 impl Issue {
-    /// An issue at a byte offset.
+    /// Returns an issue at a byte offset.
     pub fn at(offset: usize, message: impl Into<String>) -> Self {
         Self { offset: Some(offset), message: message.into() }
     }
 
-    /// An issue of the whole.
+    /// Returns an issue of the whole expression.
     pub fn whole(message: impl Into<String>) -> Self {
         Self { offset: None, message: message.into() }
     }
 }
 
-/// One thing that is wrong with an expression.
+/// An error in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Diagnostic {
-    /// Byte offset in the text; None for the expression as a whole.
+    /// Byte offset in the text; `None` for the expression as a whole.
     pub offset: Option<usize>,
-    /// Line, from 1; None for the expression as a whole.
+    /// Line, starting at 1; `None` for the expression as a whole.
     pub line: Option<usize>,
-    /// Column in characters, from 1, of an empty text 0; None for the expression as a whole.
+    /// Column in characters, starting at 1 (0 for an empty text); `None` for the expression as a whole.
     pub column: Option<usize>,
-    /// What is wrong.
+    /// Message in cel-go's words.
     pub message: String,
 }
 
-/// All that is wrong with an expression, in the order of the text. Displayed as cel-go prints it, each with its line and a
-/// mark under it: `ERROR: <input>:1:5: undefined field 'x'\n | self.x\n | ....^`.
+/// All errors in an expression, in the order of the text. Displayed as cel-go prints them, with the line and a marker:
+/// `ERROR: <input>:1:5: undefined field 'x'\n | self.x\n | ....^`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostics {
     text: String,
@@ -64,7 +65,7 @@ impl Diagnostics {
         self.kept.iter()
     }
 
-    /// How many more there were.
+    /// Returns the number of further diagnostics that were dropped.
     #[must_use]
     pub fn truncated(&self) -> usize {
         self.truncated
@@ -84,7 +85,7 @@ impl Diagnostic {
     fn new(text: &str, Issue { offset, message }: Issue) -> Self {
         let before = offset.map(|offset| text.get(..offset).unwrap_or(text));
         let line = before.map(|before| before.matches('\n').count() + 1);
-        // cel-go puts the end of a text of nothing before its first column.
+        // cel-go reports column 0 for an empty text.
         let first = usize::from(!text.is_empty());
         let column = before.map(|before| before[line_start(before)..].chars().count() + first);
         Self { offset, line, column, message }
@@ -108,7 +109,7 @@ impl Diagnostic {
     }
 }
 
-/// Where the last line begins.
+/// Returns the offset of the last line.
 fn line_start(before: &str) -> usize {
     before.rfind('\n').map_or(0, |end| end + 1)
 }

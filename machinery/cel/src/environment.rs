@@ -1,33 +1,25 @@
-//! Environments: which variables, functions, macros and types an expression may use.
+//! Environments: variables, functions, macros and types that an expression may use.
 
 use std::sync::Arc;
 
 use crate::function::Function;
 use crate::language::{Language, OverloadCollision};
 use crate::library::Library;
+#[cfg(feature = "regex")]
+use crate::pattern_cache::PatternCache;
 use crate::types::{ObjectTypes, Type};
 use crate::variable::Variable;
 
-/// Variables over a language: what expressions of one place may use.
+/// Variables and a [`Language`]: everything that an expression may use. Immutable; build one with [`Environment::builder`] and compile
+/// expressions with [`Environment::compile`].
 #[derive(Clone, Debug)]
 pub struct Environment {
     pub(crate) language: Arc<Language>,
     pub(crate) variables: Vec<Variable>,
-    /// Who knows the types that may be written out; nothing where none may.
+    /// Types that expressions may construct.
     pub(crate) objects: Option<Arc<dyn ObjectTypes>>,
-    /// Whether expressions name fields of any JSON escaped.
+    /// True if expressions select fields of JSON by their escaped names.
     pub(crate) unescaping: bool,
-}
-
-/// Why an environment cannot be built.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BuildError {
-    /// Two variables have one name.
-    #[error("variable {0} is declared twice")]
-    VariableTwice(String),
-    /// Two overloads of a function take the same values.
-    #[error(transparent)]
-    Overload(#[from] OverloadCollision),
 }
 
 /// Builds an [`Environment`].
@@ -38,108 +30,101 @@ pub enum BuildError {
 /// let greeting = String::from("hello");
 /// let environment = Environment::builder()
 ///     .variable("name", Type::String)
-///     .library(library::strings())
+///     .library(library::strings())?
 ///     .function(Function::new(
 ///         "greet",
 ///         vec![Overload::new("greet_string", [Type::String], Type::String, move |call| {
 ///             Ok(Value::text(format!("{greeting}, {}", call.str(0)?)))
 ///         })],
-///     ))
-///     .build()?;
+///     ))?
+///     .build();
 /// let program = environment.compile("greet(name).upperAscii()")?;
 /// let result = program.run(&[("name", Value::from("world"))])?;
-/// assert_eq!(result.as_str()?, "HELLO, WORLD");
+/// assert_eq!(result.as_str(), Some("HELLO, WORLD"));
+///
+/// // Derive an environment with another variable.
+/// let extended = environment.to_builder().variable("count", Type::Int).build();
+/// assert!(extended.compile("greet(name) + string(count)").is_ok());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Default)]
-pub struct Builder {
-    language: Option<Arc<Language>>,
-    variables: Vec<Variable>,
-    libraries: Vec<Library>,
-    functions: Vec<Function>,
-}
+#[derive(Clone, Debug)]
+pub struct Builder(Environment);
 
 impl Builder {
-    /// Begins with this language in the place of the standard functions alone.
+    /// Replaces the language, including functions and libraries that were added before. The default is [`Language::standard`].
     #[must_use]
-    pub fn language(mut self, language: Arc<Language>) -> Self {
-        self.language = Some(language);
+    pub fn language(mut self, language: impl Into<Arc<Language>>) -> Self {
+        self.0.language = language.into();
         self
     }
 
-    /// Adds a variable.
+    /// Declares a variable. It replaces an earlier variable of the same name.
     #[must_use]
     pub fn variable(mut self, name: &str, ty: Type) -> Self {
-        self.variables.push(Variable { name: Arc::from(name), ty });
+        self.0.variables.retain(|known| *known.name != *name);
+        self.0.variables.push(Variable { name: Arc::from(name), ty });
         self
     }
 
     /// Adds a library.
-    #[must_use]
-    pub fn library(mut self, library: Library) -> Self {
-        self.libraries.push(library);
-        self
-    }
-
-    /// Adds a function, or overloads to one that is there.
-    #[must_use]
-    pub fn function(mut self, function: Function) -> Self {
-        self.functions.push(function);
-        self
-    }
-
-    /// The environment.
     ///
     /// # Errors
-    /// Two variables have one name, or two overloads of a function take the same values.
-    pub fn build(self) -> Result<Environment, BuildError> {
-        let Self { language, variables, libraries, functions } = self;
-        for (index, variable) in variables.iter().enumerate() {
-            if variables[..index].iter().any(|earlier| earlier.name == variable.name) {
-                return Err(BuildError::VariableTwice(variable.name.to_string()));
-            }
-        }
-        let mut language = language.unwrap_or_else(|| Arc::new(Language::standard()));
-        if !libraries.is_empty() || !functions.is_empty() {
-            let extended = Arc::make_mut(&mut language);
-            libraries.into_iter().try_for_each(|library| extended.add(library))?;
-            functions.into_iter().try_for_each(|function| extended.add_function(function))?;
-        }
-        Ok(Environment { language, variables, objects: None, unescaping: false })
+    /// An overload has the parameters of an overload that is declared already.
+    pub fn library(mut self, library: Library) -> Result<Self, OverloadCollision> {
+        Arc::make_mut(&mut self.0.language).add(library)?;
+        Ok(self)
+    }
+
+    /// Adds a function, or further overloads of a function that is declared already.
+    ///
+    /// # Errors
+    /// An overload has the parameters of an overload that is declared already.
+    pub fn function(mut self, function: Function) -> Result<Self, OverloadCollision> {
+        Arc::make_mut(&mut self.0.language).add_function(function)?;
+        Ok(self)
+    }
+
+    /// Allows expressions to construct objects: `Object.spec{replicas: 3}`.
+    #[must_use]
+    pub fn objects(mut self, objects: Arc<dyn ObjectTypes>) -> Self {
+        self.0.objects = Some(objects);
+        self
+    }
+
+    /// Selects fields of any JSON by their escaped names: `value.a__dot__b` reads the member `a.b`. Without it, only fields that a
+    /// [`DeclType`](crate::DeclType) declares have escaped names. Do not combine the two.
+    #[must_use]
+    pub fn unescape_fields(mut self) -> Self {
+        self.0.unescaping = true;
+        self
+    }
+
+    /// Returns the environment.
+    #[must_use]
+    pub fn build(self) -> Environment {
+        self.0
     }
 }
 
 impl Environment {
-    /// Begins an environment of the language's own functions.
+    /// Returns a builder with the standard language and no variables.
     #[must_use]
     pub fn builder() -> Builder {
-        Builder::default()
+        let language = Arc::new(Language::standard());
+        Builder(Self { language, variables: Vec::new(), objects: None, unescaping: false })
     }
 
-    /// A language without variables.
+    /// Returns a builder that starts with this environment.
     #[must_use]
-    pub fn new(language: Arc<Language>) -> Self {
-        Self { language, variables: Vec::new(), objects: None, unescaping: false }
+    pub fn to_builder(&self) -> Builder {
+        Builder(self.clone())
     }
 
-    /// The same with types that expressions may write out.
+    /// Returns the cache of regular expressions that the programs of this environment share.
+    #[cfg(feature = "regex")]
     #[must_use]
-    pub fn with_objects(self, objects: Arc<dyn ObjectTypes>) -> Self {
-        Self { objects: Some(objects), ..self }
-    }
-
-    /// The same where `value.a__dot__b` is the member `a.b`, whatever the value is: for JSON that nothing declares. Objects with
-    /// declared fields do not go along with it.
-    #[must_use]
-    pub fn unescaping(self) -> Self {
-        Self { unescaping: true, ..self }
-    }
-
-    /// The same with a variable more, which hides an earlier one of that name.
-    #[must_use]
-    pub fn with(mut self, name: &str, ty: Type) -> Self {
-        self.variables.push(Variable { name: Arc::from(name), ty });
-        self
+    pub fn pattern_cache(&self) -> &PatternCache {
+        self.language.pattern_cache()
     }
 }
 
@@ -160,26 +145,29 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_is_declared_once() {
-        let built = Environment::builder().variable("a", Type::Int).variable("a", Type::Bool).build();
-        assert_eq!(built.unwrap_err().to_string(), "variable a is declared twice");
+    fn a_variable_replaces_an_earlier_one_of_its_name() {
+        let environment = Environment::builder().variable("a", Type::Int).variable("a", Type::Bool).build();
+        assert_eq!(environment.variables.len(), 1);
+        assert!(environment.compile("a && true").is_ok());
+        let derived = environment.to_builder().variable("a", Type::Int).build();
+        assert!(derived.compile("a + 1").is_ok() && environment.compile("a + 1").is_err());
     }
 
     #[test]
     fn an_overload_that_would_never_be_called_is_refused() {
-        let built = Environment::builder().function(twice()).function(twice()).build();
+        let built = Environment::builder().function(twice()).unwrap().function(twice());
         assert_eq!(
             built.unwrap_err().to_string(),
             "overload twice_int of function twice takes what twice_int takes"
         );
-        let built = Environment::builder().library(library::strings()).library(library::strings()).build();
-        assert!(matches!(built, Err(BuildError::Overload(_))));
+        let built = Environment::builder().library(library::strings()).unwrap().library(library::strings());
+        assert!(built.is_err());
     }
 
     #[test]
     fn a_shared_language_does_not_learn_the_functions_of_one_environment() {
         let language = Arc::new(Language::standard());
-        let with = Environment::builder().language(language.clone()).function(twice()).build().unwrap();
-        assert!(with.language.function("twice").is_some() && language.function("twice").is_none());
+        let extended = Environment::builder().language(language.clone()).function(twice()).unwrap().build();
+        assert!(extended.language.function("twice").is_some() && language.function("twice").is_none());
     }
 }

@@ -14,13 +14,13 @@ use crate::plan::Node;
 use crate::size::{LIST_CREATE, MAP_CREATE, STRING_TRAVERSAL, STRUCT_CREATE, scale};
 use crate::value::{Key, Map, MapBuilder, Steps, Value, equal_within, print_key};
 
-/// Returns the value of a variable by its name; nothing where it has none.
+/// Returns the value of a variable by name, if it has one.
 pub type Variables<'f, 'v> = dyn Fn(&str) -> Option<Value<'v>> + 'f;
 
-/// Makes the field of a variable that has no value itself: given their names, nothing for what it does not know.
+/// Returns a field of a variable without a value, given the names of the variable and the field; `None` if the field is unknown.
 pub type Fields<'f, 'v> = dyn Fn(&str, &str) -> Option<Result<Value<'v>, EvalError>> + 'f;
 
-/// What a part evaluates to.
+/// Result of a node.
 type Evaluated<'v> = Result<Value<'v>, EvalError>;
 
 /// Number of turns of loops between two checks for an interruption. Calls and comparisons check each time.
@@ -29,11 +29,11 @@ const CHECK_EVERY: u32 = 10;
 /// Bytes of a name whose lookup is in the cost of a step.
 const SHORT_NAME: usize = 256;
 
-/// What a local variable holds.
+/// Value of a local variable.
 enum Local<'e, 'v> {
-    /// Its value.
+    /// A known value.
     Known(Evaluated<'v>),
-    /// What is evaluated when somebody asks for it.
+    /// A node that is evaluated when the variable is read.
     Asked(&'e Node),
 }
 
@@ -73,12 +73,12 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         }
     }
 
-    /// What it cost so far.
+    /// Returns the cost so far.
     pub(crate) fn cost(&self) -> u64 {
         self.cost
     }
 
-    /// Charges what is done here. Steps of it are in the cost.
+    /// Charges work of the evaluation, including its steps.
     fn charge(&mut self, cost: u64) -> Result<(), EvalError> {
         self.meter.steps.allow(cost);
         self.pay(cost)
@@ -94,7 +94,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         self.charge_asked(cost)
     }
 
-    /// Charges what is done elsewhere, which the meter does not count.
+    /// Charges external work, which the meter does not count.
     fn charge_asked(&mut self, cost: u64) -> Result<(), EvalError> {
         self.cost = self.cost.saturating_add(cost);
         if self.cost > self.limit { Err(EvalError::Budget) } else { Ok(()) }

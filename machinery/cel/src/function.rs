@@ -1,6 +1,4 @@
-//! Declarations of functions: what the checker resolves, the estimate costs and the evaluator calls.
-//!
-//! A library is a list of these (see `library`). Nothing here knows any function.
+//! Declarations of functions: signatures for the checker, costs for the estimate, implementations for the evaluator.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,51 +9,50 @@ use regex::Regex;
 
 use crate::error::EvalError;
 #[cfg(feature = "regex")]
-use crate::re2::{self, Planned};
+use crate::pattern_cache::{self, CallPattern};
 use crate::size::{CostEstimate, SizeEstimate};
 use crate::types::Type;
-use crate::value::{Steps, Value, equal, equal_within, same_key};
+use crate::value::{List, Map, Opaque, Steps, Value, equal, equal_within, same_key};
 
 /// A function with its overloads.
 #[derive(Clone, Debug)]
 pub struct Function {
-    /// Its name: `size`, `_+_`, `sets.contains`.
+    /// Name: `size`, `sets.contains`; operators have names such as `_+_`.
     pub name: Cow<'static, str>,
-    /// Its overloads, in the order in which they are tried.
+    /// Overloads, in the order in which they are tried.
     pub overloads: Vec<Overload>,
 }
 
-/// One signature of a function.
+/// A signature of a function with its implementation.
 #[derive(Clone, Debug)]
 pub struct Overload {
-    /// An id such as `size_string`.
+    /// Unique id, such as `size_string`.
     pub id: Cow<'static, str>,
-    /// Whether it is called on a receiver, its first parameter.
+    /// True for member functions: the receiver is the first parameter.
     pub receiver: bool,
-    /// Parameters, the receiver first.
+    /// Types of the parameters, the receiver first.
     pub parameters: Vec<Type>,
-    /// What it returns.
+    /// Type of the result.
     pub result: Type,
-    /// What it does.
+    /// Implementation of the overload.
     pub run: Run,
-    /// What it may cost, estimated before it runs. None: one unit and no knowledge of the result's size.
+    /// Estimate of the cost before a run. `None`: one unit, and an unknown size of the result.
     pub estimate: Option<EstimateFn>,
-    /// What it costs when it ran. None: one unit.
+    /// Cost of a call. `None`: one unit.
     pub cost: Option<CostFn>,
-    /// Whether `cost` counts also where the overload was only found at run time (dyn arguments). Upstream's libraries
-    /// cost by the function's name (true), the language's own functions by the overload that was checked (false).
+    /// True if `cost` also applies if the overload is resolved at run time (for dynamic arguments), as in kube-apiserver's libraries;
+    /// false if it applies only to an overload that the checker resolved, as for standard functions.
     pub cost_by_name: bool,
-    /// Whether it returns the same for the same arguments, so that a call with constant arguments is made only once.
+    /// True if equal arguments give equal results: calls with constant arguments are evaluated at compile time.
     pub pure: bool,
-    /// Whether its cost stands for what is done elsewhere, so that it is no measure of the work of the evaluation.
+    /// True if the cost represents work outside of the evaluation, such as a request to an authorizer. Meters exclude it.
     pub asks: bool,
 }
 
-/// Calls a function: arguments as [`Call::arguments`], the receiver first. They have the run-time types of the
-/// overload's parameters.
+/// Implementation of an overload. The arguments have the types of its parameters.
 pub type Implementation = for<'c, 'v> fn(&Call<'c, 'v>) -> Result<Value<'v>, EvalError>;
 
-/// What an overload does: a function, or a closure.
+/// Implementation of an overload: a function or a closure.
 #[derive(Clone)]
 pub struct Run(Runs);
 
@@ -68,10 +65,10 @@ enum Runs {
 type Closure = dyn for<'c, 'v> Fn(&Call<'c, 'v>) -> Result<Value<'v>, EvalError> + Send + Sync;
 
 impl Run {
-    /// Calls it.
+    /// Calls the implementation.
     ///
     /// # Errors
-    /// What is wrong with these arguments.
+    /// The error of the implementation.
     pub fn call<'v>(&self, call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
         match &self.0 {
             Runs::Function(function) => function(call),
@@ -86,26 +83,26 @@ impl fmt::Debug for Run {
     }
 }
 
-/// Estimates a call; None falls back to one unit.
+/// Estimates the cost of a call. `None` means one unit.
 pub type EstimateFn = fn(&dyn CallSizes) -> Option<CallEstimate>;
 
-/// Costs a call by its arguments (the receiver first) and its result.
+/// Returns the cost of a call from its arguments (the receiver first) and its result.
 pub type CostFn = for<'v> fn(&[Value<'v>], &Value<'v>) -> u64;
 
-/// One call while it runs.
+/// A call of an overload: its arguments and remaining budget.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'c, 'v> {
-    /// The arguments, the receiver first.
+    /// Arguments, the receiver first.
     pub arguments: &'c [Value<'v>],
-    /// How much the program may still cost: what loops inside a function must not exceed.
+    /// Remaining budget of the program. Loops in an implementation must not exceed it.
     pub budget: u64,
     steps: Option<&'c Steps>,
     #[cfg(feature = "regex")]
-    pattern: Option<&'c Planned>,
+    pattern: Option<&'c CallPattern>,
 }
 
 impl<'c, 'v> Call<'c, 'v> {
-    /// A call with these arguments, the receiver first.
+    /// Returns a call with these arguments, the receiver first. Useful to test implementations.
     #[must_use]
     pub fn new(arguments: &'c [Value<'v>], budget: u64) -> Self {
         Self {
@@ -117,9 +114,9 @@ impl<'c, 'v> Call<'c, 'v> {
         }
     }
 
-    /// The same with the regular expression that is written out as the second argument, compiled with the program.
+    /// Sets the regular expression that is the second argument.
     #[cfg(feature = "regex")]
-    pub(crate) fn with_pattern(self, pattern: Option<&'c Planned>) -> Self {
+    pub(crate) fn with_pattern(self, pattern: Option<&'c CallPattern>) -> Self {
         Self { pattern, ..self }
     }
 
@@ -128,7 +125,7 @@ impl<'c, 'v> Call<'c, 'v> {
         Self { steps: Some(steps), ..self }
     }
 
-    /// Counts items that are visited and not in the cost of the call, before they are.
+    /// Counts items in advance that the call visits and its cost does not cover.
     ///
     /// # Errors
     /// [`EvalError::Budget`] if the evaluation cannot pay for it.
@@ -144,7 +141,7 @@ impl<'c, 'v> Call<'c, 'v> {
         self.steps.map_or(Ok(()), |steps| steps.take_key(key.bytes()))
     }
 
-    /// Counts reading, or writing, this many bytes one by one, before they are.
+    /// Counts bytes in advance that the call reads or writes one by one.
     ///
     /// # Errors
     /// [`EvalError::Budget`] if the evaluation cannot pay for it.
@@ -152,7 +149,7 @@ impl<'c, 'v> Call<'c, 'v> {
         self.steps.map_or(Ok(()), |steps| steps.take_parse(bytes))
     }
 
-    /// The text at an index, to be parsed, which is counted.
+    /// Returns the string at an index and counts parsing it.
     ///
     /// # Errors
     /// `no such overload`; [`EvalError::Budget`] if the evaluation cannot pay for it.
@@ -162,7 +159,7 @@ impl<'c, 'v> Call<'c, 'v> {
         Ok(text)
     }
 
-    /// Counts items that are copied and not in the cost of the call, before they are.
+    /// Counts items in advance that the call copies and its cost does not cover.
     ///
     /// # Errors
     /// [`EvalError::Budget`] if the evaluation cannot pay for it.
@@ -170,7 +167,7 @@ impl<'c, 'v> Call<'c, 'v> {
         self.steps.map_or(Ok(()), |steps| steps.take_items(items))
     }
 
-    /// Counts a piece of text that is copied, before it is: also where the call fails later, which hides it from the cost.
+    /// Counts a piece of text in advance that the call copies. The cost of a call that fails later does not cover it.
     ///
     /// # Errors
     /// [`EvalError::Budget`] if the evaluation cannot pay for it.
@@ -178,10 +175,10 @@ impl<'c, 'v> Call<'c, 'v> {
         self.steps.map_or(Ok(()), |steps| steps.take(1).and_then(|()| steps.take_text(bytes)))
     }
 
-    /// Compares values as `==` does.
+    /// Compares two values like the operator `==`.
     ///
     /// # Errors
-    /// JSON inside that does not fit its declaration; [`EvalError::Budget`] if the evaluation cannot pay for the comparison.
+    /// JSON does not match its declaration; [`EvalError::Budget`] if the evaluation cannot pay for the comparison.
     pub fn equal(&self, one: &Value<'_>, two: &Value<'_>) -> Result<bool, EvalError> {
         self.steps.map_or_else(|| equal(one, two), |steps| equal_within(one, two, steps))
     }
@@ -202,84 +199,120 @@ impl<'c, 'v> Call<'c, 'v> {
         )
     }
 
-    /// The argument at an index.
+    /// Returns the argument at an index; the receiver of a member function has index 0.
     ///
     /// # Errors
-    /// `no such overload` behind the last one.
+    /// `no such overload` if there are fewer arguments.
     pub fn argument(&self, index: usize) -> Result<&'c Value<'v>, EvalError> {
         self.arguments.get(index).ok_or_else(EvalError::no_such_overload)
     }
 
-    /// The text at an index.
+    /// Returns the boolean at an index.
     ///
     /// # Errors
-    /// `no such overload` for anything else; so do the others.
-    pub fn str(&self, index: usize) -> Result<&'c str, EvalError> {
-        self.argument(index)?.as_str()
+    /// `no such overload` if there is no such argument, or it has another type.
+    pub fn bool(&self, index: usize) -> Result<bool, EvalError> {
+        self.argument(index)?.try_into()
     }
 
-    /// The regular expression that is the second argument, to be searched in the first: compiled with the program, or now.
+    /// Returns the signed integer at an index.
     ///
     /// # Errors
-    /// What is wrong with it; [`EvalError::Budget`] if the evaluation cannot pay for it.
+    /// See [`Call::bool`].
+    pub fn int(&self, index: usize) -> Result<i64, EvalError> {
+        self.argument(index)?.try_into()
+    }
+
+    /// Returns the string at an index.
+    ///
+    /// # Errors
+    /// See [`Call::bool`].
+    pub fn str(&self, index: usize) -> Result<&'c str, EvalError> {
+        self.argument(index)?.try_into()
+    }
+
+    /// Returns the list at an index.
+    ///
+    /// # Errors
+    /// See [`Call::bool`].
+    pub fn list(&self, index: usize) -> Result<&'c List<'v>, EvalError> {
+        self.argument(index)?.try_into()
+    }
+
+    /// Returns the map or object at an index.
+    ///
+    /// # Errors
+    /// See [`Call::bool`].
+    pub fn map(&self, index: usize) -> Result<&'c Map<'v>, EvalError> {
+        self.argument(index)?.try_into()
+    }
+
+    /// Returns the value of a library at an index, as its Rust type.
+    ///
+    /// # Errors
+    /// See [`Call::bool`].
+    pub fn opaque<T: Opaque>(&self, index: usize) -> Result<&'c T, EvalError> {
+        self.argument(index)?.as_opaque().ok_or_else(EvalError::no_such_overload)
+    }
+
+    /// Returns the regular expression that is the second argument, to be searched in the first. Calls of `matches`, `find` and
+    /// `findAll` use the cache of their [`Language`](crate::Language); for other functions the pattern is compiled on each call.
+    ///
+    /// # Errors
+    /// The pattern cannot be compiled, or an argument is no string; [`EvalError::Budget`] if the evaluation cannot pay for it.
     #[cfg(feature = "regex")]
     pub fn regex(&self) -> Result<Arc<Regex>, EvalError> {
+        let (pattern, take) = (self.str(1)?, |steps| self.take(steps));
         let (regex, bytes) = match self.pattern {
-            Some(planned) => planned.get(),
-            None => re2::compile_within(self.str(1)?, &|steps| self.take(steps))?,
+            Some(known) => known.compiled(pattern, &take)?,
+            None => {
+                pattern_cache::compile(pattern, &take)?.map_err(|error| EvalError::new(error.to_string()))?
+            }
         };
-        self.take(re2::search_steps(self.str(0)?.len(), bytes))?;
+        self.take(pattern_cache::search_steps(self.str(0)?.len(), bytes))?;
         Ok(regex)
-    }
-
-    /// The integer at an index.
-    ///
-    /// # Errors
-    /// `no such overload`.
-    pub fn int(&self, index: usize) -> Result<i64, EvalError> {
-        self.argument(index)?.as_int()
     }
 }
 
-/// What an estimate knows of a call's arguments.
+/// Sizes and types of the arguments of a call, for estimates.
 pub trait CallSizes {
-    /// Size of the receiver; None for a global call.
+    /// Returns the size of the receiver; `None` for a global function.
     fn target(&self) -> Option<SizeEstimate>;
-    /// Number of arguments without the receiver.
+    /// Returns the number of arguments without the receiver.
     fn arguments(&self) -> usize;
-    /// Size of an argument, the receiver not counted. [`SizeEstimate::UNKNOWN`] when nothing is known.
+    /// Returns the size of an argument (the receiver is not counted), or [`SizeEstimate::UNKNOWN`].
     fn argument(&self, index: usize) -> SizeEstimate;
-    /// The receiver's type.
+    /// Returns the type of the receiver.
     fn target_type(&self) -> Option<&Type>;
-    /// An argument's type.
+    /// Returns the type of an argument.
     fn argument_type(&self, index: usize) -> Option<&Type>;
-    /// Type and size of the receiver's items when its type has parameters.
+    /// Returns the type and size of the receiver's items, if its type has parameters.
     fn target_items(&self) -> Option<(Type, SizeEstimate)>;
-    /// Like [`CallSizes::target_items`], of an argument.
+    /// Returns the type and size of an argument's items, if its type has parameters.
     fn argument_items(&self, index: usize) -> Option<(Type, SizeEstimate)>;
-    /// An argument that is a literal integer.
+    /// Returns the value of an argument that is a literal integer.
     fn literal_int(&self, index: usize) -> Option<i64>;
-    /// Whether the size of an argument (of the receiver at None) is known from the expression itself or the schema.
+    /// Returns the size of an argument (of the receiver for `None`) if the expression or the schema determines it.
     fn known(&self, index: Option<usize>) -> Option<SizeEstimate>;
 }
 
-/// What a call may cost, its arguments not counted, and how big its result may be.
+/// Estimate of a call without its arguments: cost, and size of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallEstimate {
-    /// The cost.
+    /// Cost of the call.
     pub cost: CostEstimate,
-    /// The size of the result, when it can be estimated.
+    /// Size of the result, if it can be estimated.
     pub result: Option<SizeEstimate>,
 }
 
 impl CallEstimate {
-    /// A cost without knowledge of the result's size.
+    /// Returns an estimate with an unknown size of the result.
     #[must_use]
     pub const fn cost(cost: CostEstimate) -> Self {
         Self { cost, result: None }
     }
 
-    /// A cost, and the size of the result.
+    /// Returns an estimate with the size of the result.
     #[must_use]
     pub const fn sized(cost: CostEstimate, result: SizeEstimate) -> Self {
         Self { cost, result: Some(result) }
@@ -287,7 +320,7 @@ impl CallEstimate {
 }
 
 impl Function {
-    /// A function with these overloads.
+    /// Returns a function with these overloads.
     #[must_use]
     pub fn new(name: impl Into<Cow<'static, str>>, overloads: Vec<Overload>) -> Self {
         Self { name: name.into(), overloads }
@@ -295,9 +328,10 @@ impl Function {
 }
 
 impl Overload {
-    /// A global overload that is a closure: `name(a, b)`. [`Overload::on_receiver`] makes it `a.name(b)`.
+    /// Returns an overload of a global function, `name(a, b)`, implemented by a closure. [`Overload::on_receiver`] makes it a member
+    /// function, `a.name(b)`.
     ///
-    /// It is called whenever the expression is evaluated, unless it is declared [`Overload::pure`].
+    /// The closure is called in each evaluation, unless the overload is declared [`pure`](Overload::pure).
     pub fn new<F>(
         id: impl Into<Cow<'static, str>>,
         parameters: impl Into<Vec<Type>>,
@@ -321,25 +355,25 @@ impl Overload {
         }
     }
 
-    /// The same, called on a receiver, which is the first parameter.
+    /// Makes this a member function: the first parameter is the receiver.
     #[must_use]
     pub fn on_receiver(self) -> Self {
         Self { receiver: true, ..self }
     }
 
-    /// The same, declared to return the same for the same arguments.
+    /// Declares that equal arguments give equal results. Calls with constant arguments are then evaluated at compile time.
     #[must_use]
     pub fn pure(self) -> Self {
         Self { pure: true, ..self }
     }
 
-    /// The same, whose cost is no measure of the work of the evaluation.
+    /// Declares that the cost represents work outside of the evaluation. Meters exclude it.
     #[must_use]
     pub fn asks(self) -> Self {
         Self { asks: true, ..self }
     }
 
-    /// A global overload that is a function: `name(a, b)`.
+    /// Returns an overload of a global function, `name(a, b)`, implemented by a function pointer.
     #[must_use]
     pub fn global(id: &'static str, parameters: Vec<Type>, result: Type, run: Implementation) -> Self {
         Self {
@@ -356,30 +390,30 @@ impl Overload {
         }
     }
 
-    /// A receiver's overload: `a.name(b)`; the receiver is the first parameter.
+    /// Returns an overload of a member function, `a.name(b)`, implemented by a function pointer. The receiver is the first parameter.
     #[must_use]
     pub fn member(id: &'static str, parameters: Vec<Type>, result: Type, run: Implementation) -> Self {
         Self { receiver: true, ..Self::global(id, parameters, result, run) }
     }
 
-    /// The same with costs that count only where the checker found this very overload.
+    /// Sets costs that apply if the checker resolves the call to this overload.
     #[must_use]
     pub fn costs(self, estimate: EstimateFn, cost: CostFn) -> Self {
         Self { estimate: Some(estimate), cost: Some(cost), cost_by_name: false, ..self }
     }
 
-    /// The same with costs that count wherever it runs (upstream's libraries cost by the function's name).
+    /// Sets costs that apply wherever the overload runs, as in kube-apiserver's libraries.
     #[must_use]
     pub fn costs_by_name(self, estimate: EstimateFn, cost: CostFn) -> Self {
         Self { estimate: Some(estimate), cost: Some(cost), cost_by_name: true, ..self }
     }
 
-    /// Whether it takes the values that another one takes.
+    /// True if another overload has the same parameters.
     pub(crate) fn collides(&self, other: &Self) -> bool {
         self.receiver == other.receiver && self.parameters == other.parameters
     }
 
-    /// Names of the type parameters in its signature.
+    /// Returns the names of the type parameters in the signature.
     #[must_use]
     pub fn type_parameters(&self) -> Vec<Arc<str>> {
         let mut names = Vec::new();

@@ -1,6 +1,6 @@
-//! Names of fields as expressions spell them.
+//! Escaped names of fields.
 
-/// Words that are escaped as `__word__` when they name a field.
+/// Reserved words. A field of this name is escaped as `__word__`.
 pub const RESERVED: [&str; 21] = [
     "as",
     "break",
@@ -25,7 +25,7 @@ pub const RESERVED: [&str; 21] = [
     "while",
 ];
 
-/// How expressions spell a property: `a-b` is `a__dash__b`. None for names that cannot be spelled.
+/// Escapes the name of a property for expressions: `a-b` becomes `a__dash__b`. Returns `None` for names that cannot be escaped.
 #[must_use]
 pub fn escape(name: &str) -> Option<String> {
     let mut characters = name.chars();
@@ -56,7 +56,7 @@ pub fn escape(name: &str) -> Option<String> {
     Some(escaped)
 }
 
-/// What an escaped name stands for: `a__dash__b` is `a-b`. None for an escape that there is none of.
+/// Unescapes a name: `a__dash__b` becomes `a-b`. Returns `None` for unknown escapes.
 #[must_use]
 pub fn unescape(escaped: &str) -> Option<String> {
     let (mut name, mut rest) = (String::with_capacity(escaped.len()), escaped);

@@ -1,18 +1,16 @@
-//! Which libraries each release of kube-apiserver offers to expressions.
-
-use std::sync::{Arc, OnceLock};
+//! Libraries that each release of kube-apiserver offers to expressions.
 
 use crate::language::Language;
 use crate::library::{self, Library};
 
-/// The release of Kubernetes (1.x) whose set new expressions may use.
+/// Minor release of Kubernetes (1.x) whose libraries new expressions may use.
 ///
-/// Upstream compiles new and changed expressions in the set of the release before, so that they survive a rollback.
+/// kube-apiserver compiles new and changed expressions with the libraries of the previous release, so that they survive a rollback.
 pub const NEW_EXPRESSIONS: u16 = 35;
-/// The release whose set stored expressions may use.
+/// Minor release of Kubernetes (1.x) whose libraries stored expressions may use.
 pub const STORED_EXPRESSIONS: u16 = 36;
 
-/// Libraries, with the minor release of Kubernetes 1.x that brought each (0: always there).
+/// Libraries, with the minor release of Kubernetes 1.x that introduced each (0: available in all).
 const LIBRARIES: [(u16, fn() -> Library); 16] = [
     (0, library::standard),
     (0, library::url),
@@ -33,23 +31,17 @@ const LIBRARIES: [(u16, fn() -> Library); 16] = [
 ];
 
 impl Language {
-    /// What kube-apiserver 1.`minor` offers.
+    /// Returns the libraries of kube-apiserver 1.`minor`. Building a language takes some time: build it once and share it.
+    /// Most expressions may not use `cel.bind`; [`Language::with_bindings`] includes it.
     #[must_use]
-    pub fn of_release(minor: u16) -> Arc<Self> {
-        static NEW: OnceLock<Arc<Language>> = OnceLock::new();
-        static STORED: OnceLock<Arc<Language>> = OnceLock::new();
-        let build = || Arc::new(Self::of(offered(minor), true));
-        match minor {
-            NEW_EXPRESSIONS => NEW.get_or_init(build).clone(),
-            STORED_EXPRESSIONS => STORED.get_or_init(build).clone(),
-            _ => build(),
-        }
+    pub fn of_release(minor: u16) -> Self {
+        Self::of(offered(minor), true)
     }
 
-    /// The same with `cel.bind`, which few of its expressions may use.
+    /// Returns the libraries of kube-apiserver 1.`minor` and `cel.bind`.
     #[must_use]
-    pub fn with_bindings(minor: u16) -> Arc<Self> {
-        Arc::new(Self::of(offered(minor).chain([library::bindings()]), true))
+    pub fn with_bindings(minor: u16) -> Self {
+        Self::of(offered(minor).chain([library::bindings()]), true)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Languages: the functions, types and macros that expressions of many environments share.
+//! Languages: the functions, types and macros that the expressions of many environments share.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,15 +7,20 @@ use std::sync::Arc;
 use crate::function::{Function, Overload};
 use crate::library::{self, Library};
 use crate::macros::{EXISTS_ONE, Macro};
+#[cfg(feature = "regex")]
+use crate::pattern_cache::PatternCache;
 use crate::types::Type;
 
-/// Functions, types and macros of a set of libraries. Immutable, and shared by all environments of that set.
+/// Functions, types and macros of a set of libraries, with a cache of compiled regular expressions. Share one by
+/// [`Arc`] among all environments that need the same set.
 #[derive(Clone, Debug)]
 pub struct Language {
     functions: HashMap<Cow<'static, str>, Declared>,
     types: HashMap<&'static str, Type>,
     macros: Vec<&'static Macro>,
     uniform: bool,
+    #[cfg(feature = "regex")]
+    patterns: PatternCache,
 }
 
 /// A function with the names of each overload's type parameters.
@@ -26,37 +31,44 @@ pub(crate) struct Declared {
     pub parameters: Vec<Vec<Arc<str>>>,
 }
 
-/// A function has two overloads that take the same values.
+/// Error: a function has two overloads with the same parameters, so that one of them would never be called.
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("overload {added} of function {function} takes what {known} takes")]
 pub struct OverloadCollision {
     /// The function's name.
     pub function: String,
-    /// Id of the overload that is declared.
+    /// Id of the overload that is declared already.
     pub known: String,
     /// Id of the overload that was added.
     pub added: String,
 }
 
 impl Language {
-    /// The language's own functions and macros, without any library.
+    /// Returns the standard functions and macros of CEL, without any library.
     #[must_use]
     pub fn standard() -> Self {
         Self::of([library::standard()], false)
     }
 
-    /// All that this crate offers with its enabled features, `cel.bind` included.
+    /// Returns all libraries that the enabled features provide.
     #[must_use]
-    pub fn everything() -> Arc<Self> {
+    pub fn everything() -> Self {
         let mut all = Self::of(library::all(), false);
         all.macros.push(&EXISTS_ONE);
-        Arc::new(all)
+        all
     }
 
     /// A set of libraries; `uniform` says that lists and maps that are written out hold items of one type.
     pub(crate) fn of(libraries: impl IntoIterator<Item = Library>, uniform: bool) -> Self {
-        let mut language =
-            Self { functions: HashMap::new(), types: HashMap::new(), macros: Vec::new(), uniform };
+        let mut language = Self {
+            functions: HashMap::new(),
+            types: HashMap::new(),
+            macros: Vec::new(),
+            uniform,
+            #[cfg(feature = "regex")]
+            patterns: PatternCache::new(),
+        };
         for library in libraries {
             language.types.extend(library.types);
             language.macros.extend(library.macros);
@@ -68,10 +80,24 @@ impl Language {
         language
     }
 
+    /// Replaces the cache of regular expressions, which programs of this language and of its clones share.
+    #[cfg(feature = "regex")]
+    #[must_use]
+    pub fn with_pattern_cache(self, patterns: PatternCache) -> Self {
+        Self { patterns, ..self }
+    }
+
+    /// Returns the cache of regular expressions.
+    #[cfg(feature = "regex")]
+    #[must_use]
+    pub fn pattern_cache(&self) -> &PatternCache {
+        &self.patterns
+    }
+
     /// Adds a library's functions, types and macros.
     ///
     /// # Errors
-    /// An overload takes what another of its function takes, so that it would never be called.
+    /// An overload has the parameters of an overload that is declared already.
     pub fn add(&mut self, library: Library) -> Result<(), OverloadCollision> {
         self.types.extend(library.types);
         self.macros.extend(library.macros);
@@ -81,7 +107,7 @@ impl Language {
     /// Adds a function, or overloads to one that is declared already.
     ///
     /// # Errors
-    /// As [`Language::add`].
+    /// See [`Language::add`].
     pub fn add_function(&mut self, function: Function) -> Result<(), OverloadCollision> {
         let Function { name, overloads } = function;
         let declared = self.declared(name);
@@ -118,7 +144,7 @@ impl Language {
         &self.macros
     }
 
-    /// Whether lists and maps that are written out hold items of one type.
+    /// True if list and map literals must have items of one type.
     pub(crate) fn is_uniform(&self) -> bool {
         self.uniform
     }

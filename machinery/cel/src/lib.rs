@@ -1,55 +1,58 @@
-//! The Common Expression Language (CEL): parse, check, estimate, compile, evaluate.
+//! The Common Expression Language (CEL): parse, check, estimate, compile and evaluate untrusted expressions.
 //!
-//! An [`Environment`] says which variables, functions and types an expression may use. It compiles a text to a [`Program`],
-//! which is immutable, shared, and evaluated as often as needed.
+//! An [`Environment`] declares the variables, functions and types that an expression may use. It compiles an expression to a
+//! [`Program`], which is immutable, cheap to clone, and can be evaluated any number of times.
 //!
 //! ```
 //! use portico_cel::{Environment, Type, Value};
 //!
-//! let environment = Environment::builder().variable("replicas", Type::Int).build()?;
+//! let environment = Environment::builder().variable("replicas", Type::Int).build();
 //! let program = environment.compile("replicas > 0 && replicas <= 5")?;
 //! assert_eq!(*program.result_type(), Type::Bool);
-//! assert!(program.run(&[("replicas", Value::Int(3))])?.as_bool()?);
+//! assert_eq!(program.run(&[("replicas", Value::Int(3))])?.as_bool(), Some(true));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Expressions may come from anybody. Each evaluation has a budget and can be interrupted; what it may cost at most is
-//! known before it runs, by what is known of the sizes of its variables ([`Program::estimate`]). No text and no value
-//! makes this crate panic, and nothing recurses or runs without a bound. There is no IO and no clock.
+//! Semantics, costs and messages are those of cel-go as kube-apiserver configures it.
 //!
-//! Semantics, costs and messages are cel-go's, as kube-apiserver configures it.
+//! # Untrusted expressions
+//!
+//! Each evaluation has a budget and can be interrupted ([`Program::evaluate`]); the maximum cost is estimated in advance from the sizes
+//! of the variables ([`Program::estimate`]). No expression and no value makes this crate panic, and recursion and loops are bounded.
+//! The crate does no IO, reads no clock, and has no global state: compiled regular expressions are cached in the
+//! [`PatternCache`] of a [`Language`].
 //!
 //! # Functions
 //!
-//! [`library`] has libraries to add to an environment; [`environment::Builder`] shows how to add closures.
+//! [`library`] has libraries to add to an environment; [`Builder`] shows how to add closures as functions. A [`Language`] is a set of
+//! libraries that several environments share.
 //!
 //! # JSON
 //!
-//! With the feature `json`, `serde_json` values are looked at where they are, without a copy. A [`DeclType`] says how they
-//! are read, and lets the checker know fields:
+//! With the feature `json`, `serde_json` values are read in place. A [`DeclType`] describes them, so that the checker knows their fields:
 //!
 //! ```
 //! # #[cfg(feature = "json")] {
 //! use portico_cel::value::from_json;
 //! use portico_cel::{DeclType, Environment, Type};
 //!
-//! let environment = Environment::builder().variable("self", Type::Dyn).build()?;
+//! let environment = Environment::builder().variable("self", Type::Dyn).build();
 //! let program = environment.compile("self.ports.all(port, port < 1024)")?;
 //! let json = serde_json::json!({"ports": [80, 443]});
 //! let this = from_json(&json, DeclType::dynamic())?;
-//! assert!(program.run(&[("self", this)])?.as_bool()?);
+//! assert_eq!(program.run(&[("self", this)])?.as_bool(), Some(true));
 //! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Features
 //!
-//! All are on by default.
+//! All features are enabled by default.
 //!
 //! - `json`: values over `serde_json`.
-//! - `regex`: `matches`, `find`, `findAll`, in RE2's syntax.
-//! - `kubernetes`: kube-apiserver's libraries (quantities, addresses, networks, URLs, versions, formats, the authorizer)
-//!   and [`Language::of_release`](language::Language), the set of each of its releases.
+//! - `regex`: `matches`, `find` and `findAll` in RE2's syntax.
+//! - `kubernetes`: libraries of kube-apiserver (quantities, IP addresses, CIDRs, URLs, semantic versions, formats, authorizer) and
+//!   [`Language::of_release`](language::Language), the set of each of its releases. Includes `regex`.
 
 mod ast;
 mod check;
@@ -70,10 +73,10 @@ pub mod library;
 mod macros;
 mod meter;
 mod parse;
+#[cfg(feature = "regex")]
+pub mod pattern_cache;
 mod plan;
 mod program;
-#[cfg(feature = "regex")]
-pub mod re2;
 pub mod size;
 pub mod types;
 mod validate;
@@ -85,12 +88,14 @@ pub use compile::CompileError;
 pub use cost::{AstNode, DeclaredSizes, SizeEstimator};
 pub use decl::{DeclType, RESERVED};
 pub use diagnostics::{Diagnostic, Diagnostics};
-pub use environment::{BuildError, Environment};
+pub use environment::{Builder, Environment};
 pub use error::EvalError;
 pub use function::{Call, Function, Overload};
-pub use language::Language;
+pub use language::{Language, OverloadCollision};
 pub use library::Library;
 pub use meter::Meter;
+#[cfg(feature = "regex")]
+pub use pattern_cache::{PatternCache, PatternError};
 pub use program::{DEFAULT_COST_LIMIT, Fields, Program, Variables};
 pub use size::{CostEstimate, SizeEstimate};
 pub use types::Type;
@@ -101,7 +106,7 @@ pub use value::Value;
 #[cfg(test)]
 mod conformance;
 
-/// The examples of README.md, run as tests.
+/// Examples of README.md, run as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 pub struct Readme;

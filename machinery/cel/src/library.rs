@@ -1,7 +1,7 @@
-//! Libraries: named lists of functions, types and macros that an environment may offer.
+//! Libraries: named sets of functions, types and macros to add to an environment.
 //!
-//! Each file below is one library. Their functions return the same for the same arguments, so that calls with constant
-//! arguments are made once, when an expression is compiled.
+//! All functions except those of [`authorization`](authorization()) are pure: calls with constant arguments are evaluated when an
+//! expression is compiled.
 
 #[cfg(feature = "kubernetes")]
 pub mod authorization;
@@ -42,19 +42,19 @@ use crate::macros;
 #[cfg(test)]
 mod tests;
 
-/// The language's own functions and macros: operators, comparisons, conversions, `size`, `all`, `map`.
+/// Returns the standard functions and macros: operators, comparisons, conversions, `size`, `all`, `map`.
 #[must_use]
 pub fn standard() -> Library {
     standard::library().pure().with_macros(&macros::STANDARD)
 }
 
-/// `cel.bind(name, value, expression)`.
+/// Returns `cel.bind(name, value, expression)`.
 #[must_use]
 pub fn bindings() -> Library {
     Library { name: "cel.lib.ext.cel.bindings", macros: vec![&macros::BIND], ..Library::default() }
 }
 
-/// Positions, pieces and case of texts: `charAt`, `indexOf`, `split`, `replace`.
+/// Returns functions on strings: `charAt`, `indexOf`, `split`, `replace`.
 #[must_use]
 pub fn strings() -> Library {
     strings::first().pure()
@@ -72,95 +72,95 @@ pub fn sets() -> Library {
     sets::library().pure()
 }
 
-/// Optional values: `a.?b`, `optional.of`, `orValue`, `optMap`.
+/// Returns optional values: `a.?b`, `optional.of`, `orValue`, `optMap`.
 #[must_use]
 pub fn optional() -> Library {
     optional::library().pure().with_macros(&macros::OPTIONALS)
 }
 
-/// Macros over index and item, key and value: `transformList`, `transformMap`.
+/// Returns macros with two variables (index and item, key and value): `transformList`, `transformMap`.
 #[must_use]
 pub fn comprehensions() -> Library {
     comprehensions::library().pure().with_macros(&macros::TWO_VARIABLES)
 }
 
-/// `slice`, `flatten`, `distinct`, `lists.range`, `reverse`, `sort`, `sortBy`.
+/// Returns functions on lists: `slice`, `flatten`, `distinct`, `lists.range`, `reverse`, `sort`, `sortBy`.
 #[must_use]
 pub fn lists() -> Library {
     Library { macros: vec![&macros::SORT_BY], ..lists_ext::library().pure() }
 }
 
-/// `find` and `findAll`.
+/// Returns `find` and `findAll`.
 #[cfg(feature = "regex")]
 #[must_use]
 pub fn regex() -> Library {
     regex::library().pure()
 }
 
-/// Kubernetes' lists: `isSorted`, `sum`, `min`, `max`, `indexOf`.
+/// Returns Kubernetes' functions on lists: `isSorted`, `sum`, `min`, `max`, `indexOf`.
 #[cfg(feature = "kubernetes")]
 #[must_use]
 pub fn kubernetes_lists() -> Library {
     lists::library().pure()
 }
 
-/// Kubernetes' amounts: `quantity('1Gi')`.
+/// Returns resource quantities: `quantity('1Gi')`.
 #[cfg(feature = "kubernetes")]
 #[must_use]
 pub fn quantity() -> Library {
     quantity::library().pure()
 }
 
-/// Addresses: `ip('10.0.0.1')`.
+/// Returns IP addresses: `ip('10.0.0.1')`.
 #[cfg(feature = "kubernetes")]
 #[must_use]
 pub fn ip() -> Library {
     ip::library().pure()
 }
 
-/// Networks: `cidr('10.0.0.0/8')`.
+/// Returns IP networks: `cidr('10.0.0.0/8')`.
 #[cfg(feature = "kubernetes")]
 #[must_use]
 pub fn cidr() -> Library {
     cidr::library().pure()
 }
 
-/// URLs: `url('https://example.com')`.
+/// Returns URLs: `url('https://example.com')`.
 #[cfg(feature = "kubernetes")]
 #[must_use]
 pub fn url() -> Library {
     url::library().pure()
 }
 
-/// Semantic versions: `semver('1.2.3')`.
+/// Returns semantic versions: `semver('1.2.3')`.
 #[cfg(feature = "kubernetes")]
 #[must_use]
 pub fn semver() -> Library {
     semver::library().pure()
 }
 
-/// Names of formats: `format.dns1123Label().validate(text)`.
+/// Returns named formats: `format.dns1123Label().validate(text)`.
 #[cfg(feature = "kubernetes")]
 #[must_use]
 pub fn format() -> Library {
     format::library().pure()
 }
 
-/// Questions to an authorizer. What it answers is no constant.
+/// Returns checks by an authorizer: `authorizer.group('').resource('pods').check('list').allowed()`.
 #[cfg(feature = "kubernetes")]
 #[must_use]
 pub fn authorization() -> Library {
     authorization::library()
 }
 
-/// Names in paths of JSON patches: `jsonpatch.escapeKey`. Expressions that change objects may use it.
+/// Returns `jsonpatch.escapeKey`, which escapes keys for paths of JSON patches.
 #[cfg(feature = "kubernetes")]
 #[must_use]
 pub fn json_patch() -> Library {
     json_patch::library().pure()
 }
 
-/// All libraries that the enabled features bring, the language's own functions first.
+/// Returns all libraries of the enabled features, the standard functions first.
 #[must_use]
 pub fn all() -> Vec<Library> {
     let mut all = vec![standard()];

@@ -24,12 +24,12 @@ const MAX_NODES: usize = 100_000;
 pub struct Macro {
     /// The call's name.
     pub name: &'static str,
-    /// Whether it is called on something.
+    /// True for macros with a receiver.
     pub receiver: bool,
-    /// How many arguments it takes.
+    /// Number of arguments.
     pub arguments: usize,
-    /// What becomes of it.
-    pub expand: Expand,
+    /// Expands a call.
+    pub(crate) expand: Expand,
 }
 
 /// Expands a call: with its receiver, arguments and name.
@@ -41,7 +41,7 @@ impl Macro {
         Self { name, receiver: true, arguments, expand }
     }
 
-    /// Whether a call is one of this macro.
+    /// True if a call matches the macro.
     #[must_use]
     pub fn matches(&self, name: &str, receiver: bool, arguments: usize) -> bool {
         self.name == name && self.receiver == receiver && self.arguments == arguments

@@ -1,4 +1,4 @@
-//! Meters count the cost that is left for several evaluations, and the steps that are free for them.
+//! Budgets that several evaluations share.
 
 use std::cell::Cell;
 
@@ -13,8 +13,9 @@ use crate::value::Steps;
 /// Limit (Expressions, cost units): the rest is computed at each evaluation.
 const COMPILATION_LIMIT: u64 = 1_200_000;
 
-/// Counts what several evaluations cost together. Some work that upstream's costs leave out is free: once for each meter, however
-/// many evaluations share it.
+/// A budget that several evaluations or compilations share. Not `Sync`: use one per thread.
+///
+/// kube-apiserver's costs do not cover all work. A limited amount of such work is free for each meter; more is charged.
 #[derive(Clone, Debug)]
 pub struct Meter {
     left: Cell<u64>,
@@ -22,31 +23,31 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// A meter with this cost left.
+    /// Returns a meter with this remaining cost.
     #[must_use]
     pub fn new(left: u64) -> Self {
         Self { left: Cell::new(left), steps: Steps::new(left) }
     }
 
-    /// A meter for compiling the expressions of a schema or policy: for computing constants and building regular expressions.
+    /// Returns a meter for compiling the expressions of one schema or policy. It pays for constants and regular expressions.
     #[must_use]
     pub fn of_compilation() -> Self {
         Self::new(COMPILATION_LIMIT)
     }
 
-    /// Returns the cost that is left.
+    /// Returns the remaining cost.
     #[must_use]
     pub fn left(&self) -> u64 {
         self.left.get()
     }
 
-    /// Continues where another meter, a copy of this one, has arrived.
+    /// Takes over the state of another meter, which started as a copy of this one.
     pub fn continue_from(&self, copy: &Self) {
         self.set_left(copy.left());
         self.steps.continue_from(&copy.steps);
     }
 
-    /// Changes the cost that is left.
+    /// Sets the remaining cost.
     pub fn set_left(&self, left: u64) {
         self.left.set(left);
     }

@@ -16,7 +16,7 @@ pub(crate) use node::{Attribute, Base, By, CallNode, Computed, Fold, Node, Step}
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub root: Node,
-    /// Which variables of the environment it reads.
+    /// True for each variable of the environment that the plan reads.
     pub uses: Vec<bool>,
 }
 

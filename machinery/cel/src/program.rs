@@ -1,4 +1,4 @@
-//! Compiled expressions: shared, immutable, run as often as needed.
+//! Compiled expressions.
 
 use std::sync::Arc;
 
@@ -16,7 +16,9 @@ use crate::types::Type;
 use crate::value::Value;
 use crate::walk;
 
-/// A compiled expression. Cheap to clone.
+/// A compiled expression. Immutable and cheap to clone; evaluate it any number of times, on any thread.
+///
+/// Variables without a value are absent: an expression that reads one fails with `no such attribute(s)`.
 #[derive(Clone, Debug)]
 pub struct Program {
     plan: Arc<Plan>,
@@ -31,20 +33,20 @@ impl Program {
         Self { plan: Arc::new(plan), names, result, tree: Some(Arc::new(checked)) }
     }
 
-    /// The type of what it evaluates to.
+    /// Returns the type of the result.
     #[must_use]
     pub fn result_type(&self) -> &Type {
         &self.result
     }
 
-    /// Whether it mentions a variable of its environment.
+    /// True if the expression uses a variable of its environment.
     #[must_use]
     pub fn uses(&self, variable: &str) -> bool {
         self.names.iter().zip(&self.plan.uses).any(|(name, used)| *used && **name == *variable)
     }
 
-    /// Whether it selects this field of this variable (`variable.field`, `has(variable.field)`, `variable.?field`). Nothing is known
-    /// of it once the tree is dropped.
+    /// True if the expression selects a field of a variable: `variable.field`, `has(variable.field)` or `variable.?field`. Always false
+    /// after [`without_tree`](Self::without_tree).
     #[must_use]
     pub fn selects(&self, variable: &str, field: &str) -> bool {
         let mut found = false;
@@ -55,28 +57,29 @@ impl Program {
         found
     }
 
-    /// What one run may cost, by what is known of sizes. Unbounded once the tree is dropped.
+    /// Estimates the cost of a run from the sizes of variables. The maximum is unbounded after
+    /// [`without_tree`](Self::without_tree).
     #[must_use]
     pub fn estimate(&self, sizes: &dyn SizeEstimator) -> CostEstimate {
         self.tree.as_ref().map_or(CostEstimate::new(0, u64::MAX), |tree| cost::estimate(tree, sizes))
     }
 
-    /// The same without the tree, which only estimates need: what is kept as long as a definition is.
+    /// Drops the syntax tree, which only [`estimate`](Self::estimate) and [`selects`](Self::selects) need, to save memory.
     #[must_use]
     pub fn without_tree(self) -> Self {
         Self { tree: None, ..self }
     }
 
-    /// Runs it over these variables (unnamed ones are absent), at most for [`DEFAULT_COST_LIMIT`].
+    /// Evaluates the expression with a budget of [`DEFAULT_COST_LIMIT`].
     ///
     /// # Errors
-    /// The expression fails for these values, or costs more.
+    /// The expression fails for these values, or exceeds the budget.
     pub fn run<'v>(&self, variables: &[(&str, Value<'v>)]) -> Result<Value<'v>, EvalError> {
         self.evaluate(variables, DEFAULT_COST_LIMIT, &|| false).0
     }
 
-    /// Runs it over these variables (unnamed ones are absent), at most for `budget`, until `interrupted` returns true. Returns what
-    /// it cost, too, also when it failed.
+    /// Evaluates the expression until its cost exceeds `budget` or `interrupted` returns true. Returns the result and the cost, which is
+    /// also known if the evaluation fails.
     pub fn evaluate<'v>(
         &self,
         variables: &[(&str, Value<'v>)],
@@ -86,8 +89,8 @@ impl Program {
         self.evaluate_metered(variables, (budget, &Meter::new(u64::MAX)), interrupted)
     }
 
-    /// Evaluates within a budget and within the rest of a meter that several evaluations share. The meter counts all costs but those
-    /// of overloads that ask ([`crate::Overload::asks`]).
+    /// Evaluates like [`evaluate`](Self::evaluate), and charges a meter that several evaluations share. The meter excludes costs of
+    /// overloads declared with [`asks`](crate::Overload::asks).
     pub fn evaluate_metered<'v>(
         &self,
         variables: &[(&str, Value<'v>)],
@@ -101,8 +104,8 @@ impl Program {
         self.evaluate_with(&named, &|_, _| None, limits, interrupted)
     }
 
-    /// The same with variables that are asked for wherever the expression names them, and with fields of further variables, which
-    /// are made when the expression reads them.
+    /// Evaluates like [`evaluate_metered`](Self::evaluate_metered), with variables from a function and with lazy fields: if a variable has
+    /// no value, its fields are requested one by one when the expression reads them.
     pub fn evaluate_with<'v>(
         &self,
         variables: &Variables<'_, 'v>,
@@ -139,7 +142,7 @@ mod tests {
 
     #[test]
     fn selections_of_a_variable_are_found_wherever_they_are() {
-        let environment = Environment::builder().variable("claims", Type::Dyn).build().unwrap();
+        let environment = Environment::builder().variable("claims", Type::Dyn).build();
         for (text, expected) in [
             ("claims.email", true),
             ("[claims.email.x].exists(e, e == '')", true),
@@ -155,14 +158,14 @@ mod tests {
 
     #[test]
     fn escaped_names_of_members_are_unescaped_where_the_environment_says_so() {
-        let environment = Environment::builder().variable("claims", Type::Dyn).build().unwrap();
-        let program = environment.unescaping().compile("claims.a__dot__b.c__dash__d == 1").unwrap();
+        let environment = Environment::builder().variable("claims", Type::Dyn).unescape_fields().build();
+        let program = environment.compile("claims.a__dot__b.c__dash__d == 1").unwrap();
         assert!(program.selects("claims", "a.b"));
     }
 
     #[test]
     fn fields_of_a_variable_are_made_when_somebody_asks_for_them() {
-        let environment = Environment::builder().variable("variables", Type::Dyn).build().unwrap();
+        let environment = Environment::builder().variable("variables", Type::Dyn).build();
         let program = environment.compile("variables.a == 1 || variables.b.c == 2").unwrap();
         let run = |a: i64| {
             let asked = Cell::new(0);

@@ -1,5 +1,4 @@
-//! Ranges of sizes and of costs, with saturating arithmetic, and what characters cost: the numbers of cel-go's and
-//! kube-apiserver's estimates. They appear in messages, so they are upstream's exactly.
+//! Ranges of sizes and costs with saturating arithmetic, and the constants of cel-go's and kube-apiserver's estimates.
 
 use std::marker::PhantomData;
 
@@ -22,43 +21,43 @@ pub const MAP_CREATE: u64 = 30;
 /// Cost of an object literal.
 pub const STRUCT_CREATE: u64 = 40;
 
-/// A range of numbers, both ends in it; their unit keeps sizes and costs apart.
+/// An inclusive range. The unit distinguishes sizes from costs.
 #[derive(Debug)]
 pub struct Range<Unit> {
-    /// The least.
+    /// Minimum.
     pub min: u64,
-    /// The most; `u64::MAX` is unbounded.
+    /// Maximum; `u64::MAX` if unbounded.
     pub max: u64,
     unit: PhantomData<Unit>,
 }
 
-/// The unit of [`SizeEstimate`].
+/// Unit of [`SizeEstimate`].
 #[derive(Debug)]
 pub enum Sizes {}
 
-/// The unit of [`CostEstimate`].
+/// Unit of [`CostEstimate`].
 #[derive(Debug)]
 pub enum Costs {}
 
-/// A range of numbers of characters, bytes, items or entries.
+/// Range of a number of characters, bytes, items or entries.
 pub type SizeEstimate = Range<Sizes>;
-/// A range of costs.
+/// Range of costs.
 pub type CostEstimate = Range<Costs>;
 
 impl<Unit> Range<Unit> {
-    /// From `min` to `max`.
+    /// Returns the range from `min` to `max`.
     #[must_use]
     pub const fn new(min: u64, max: u64) -> Self {
         Self { min, max, unit: PhantomData }
     }
 
-    /// Exactly this.
+    /// Returns the range of one number.
     #[must_use]
     pub const fn fixed(number: u64) -> Self {
         Self::new(number, number)
     }
 
-    /// The sum of both.
+    /// Returns the sum of two ranges.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         self.with(other, u64::saturating_add)
@@ -70,7 +69,7 @@ impl<Unit> Range<Unit> {
         self.with(other, u64::saturating_mul)
     }
 
-    /// What covers both.
+    /// Returns the smallest range that contains both.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self::new(self.min.min(other.min), self.max.max(other.max))
@@ -88,7 +87,7 @@ impl<Unit> Range<Unit> {
 }
 
 impl SizeEstimate {
-    /// Nothing is known.
+    /// Unknown size.
     pub const UNKNOWN: Self = Self::new(0, u64::MAX);
 
     /// The cost at a range for each.
@@ -99,13 +98,13 @@ impl SizeEstimate {
 }
 
 impl CostEstimate {
-    /// Nothing at all.
+    /// Zero.
     pub const ZERO: Self = Self::fixed(0);
     /// One unit: what an operation costs that says nothing else.
     pub const ONE: Self = Self::fixed(1);
 }
 
-// By hand: what is derived asks the same of the unit, which has no values.
+// Not derived: derives require the traits of the unit, which has no values.
 impl<Unit> Clone for Range<Unit> {
     fn clone(&self) -> Self {
         *self

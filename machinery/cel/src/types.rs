@@ -1,7 +1,7 @@
-//! Types as the checker knows them and their spelling in messages; declared types, which say how JSON is read.
+//! Types of the checker, and declared types, which describe JSON.
 //!
-//! An object's type has fields, a field is declared, and a declaration has a type: so they are defined in one place. What
-//! values there are is no business of this module.
+//! Both are in one module because they refer to each other: an object type has fields, a field is declared, and a declaration has a
+//! type.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -9,17 +9,18 @@ use std::sync::Arc;
 
 use crate::identifier::RESERVED;
 
-/// The name of the type that optional values have.
+/// Name of the type of optional values.
 pub const OPTIONAL: &str = "optional_type";
 
-/// A type. Cheap to clone; equal when structurally equal.
+/// A CEL type. Cheap to clone; compared by structure. Displayed as the checker prints it: `list(string)`, `timestamp`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Type {
-    /// Checked when evaluated.
+    /// Dynamic: checked at run time.
     Dyn,
-    /// The same, but nothing that may be iterated over.
+    /// Dynamic, but not iterable.
     Any,
-    /// What an expression in error has; compatible with everything.
+    /// Type of an expression with a type error; compatible with all types.
     Error,
     /// `null_type`.
     Null,
@@ -45,132 +46,134 @@ pub enum Type {
     Map(Arc<(Type, Type)>),
     /// `type(T)`, or `type` alone.
     Type(Option<Arc<Type>>),
-    /// A type parameter of a declaration, or a free variable of the checker.
+    /// Type parameter of a declaration, or free variable of the checker.
     Param(Arc<str>),
-    /// An object, by name: a declared one with fields, or a library's type such as `kubernetes.URL` without any.
+    /// Object type, by name: declared with fields, or a type of a library without fields, such as `kubernetes.URL`.
     Object(Arc<ObjectType>),
-    /// An abstract type with parameters and without fields: `optional_type(T)`, `net.IP`.
+    /// Abstract type with parameters and without fields: `optional_type(T)`, `net.IP`.
     Opaque(Arc<str>, Arc<[Type]>),
 }
 
-/// What a schema says of one value. Immutable and shared.
+/// Declaration of a JSON value by a schema. Immutable; share it by [`Arc`].
 #[derive(Debug)]
 pub struct DeclType {
-    /// What it is.
+    /// How the JSON is read.
     pub kind: DeclKind,
-    /// What the checker calls it.
+    /// Type for the checker.
     pub ty: Type,
-    /// Whether null may stand here; it is then CEL's null.
+    /// True if the value may be null, which is CEL's `null`.
     pub nullable: bool,
-    /// Most items, entries, or bytes of text; what an estimate takes it for.
+    /// Maximum number of items, entries or characters, for cost estimates. `u64::MAX` if unbounded.
     pub max_elements: u64,
-    /// Least bytes that it takes in JSON: how often it fits into one request.
+    /// Minimum size of the value in JSON, in bytes. Bounds how often it fits into a request.
     pub min_serialized_size: u64,
 }
 
-/// How JSON is read.
+/// How a JSON value is read.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum DeclKind {
-    /// Any JSON as it is: numbers without a fraction are integers.
+    /// Any JSON. Numbers without a fraction are integers.
     Dyn,
-    /// Text or an integer.
+    /// String or integer.
     IntOrString,
-    /// A boolean.
+    /// Boolean.
     Bool,
-    /// An integer.
+    /// Integer.
     Int,
-    /// A number, with or without a fraction.
+    /// Number, with or without a fraction.
     Double,
-    /// Text.
+    /// String.
     String,
-    /// Text in base64.
+    /// String in base64, read as bytes.
     Bytes,
-    /// Text that is a day, `2006-01-02`.
+    /// String with a date (`2006-01-02`), read as a timestamp.
     Date,
-    /// Text that is a point in time.
+    /// String in RFC 3339, read as a timestamp.
     DateTime,
-    /// Text that is a span of time.
+    /// String with a duration, such as `90s`.
     Duration,
-    /// An array.
+    /// Array.
     List {
-        /// What is in it.
+        /// Declaration of the items.
         items: Arc<DeclType>,
-        /// What makes two of them equal.
+        /// Equality of two such lists.
         kind: ListKind,
     },
-    /// An object whose members are all alike.
+    /// Object with arbitrary members of one declaration.
     Map {
-        /// What the members are.
+        /// Declaration of the members' values.
         values: Arc<DeclType>,
     },
-    /// An object with fields.
+    /// Object with declared fields.
     Object(Arc<ObjectType>),
 }
 
-/// What makes two lists equal.
+/// Equality of lists (`x-kubernetes-list-type`).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ListKind {
-    /// One value as a whole.
+    /// Equal items in the same order.
     Atomic,
-    /// In any order, each once.
+    /// Equal items in any order.
     Set,
-    /// In any order, identified by these properties.
+    /// Equal items in any order, identified by these properties.
     Map(Box<[Arc<str>]>),
 }
 
-/// A field of a declared object.
+/// Field of a declared object.
 #[derive(Clone, Debug)]
 pub struct Field {
-    /// How JSON spells it.
+    /// Name in JSON.
     pub name: Arc<str>,
-    /// How expressions spell it: see [`crate::identifier::escape`].
+    /// Name in expressions: see [`escape`](crate::decl::escape).
     pub escaped: Arc<str>,
-    /// What it holds.
+    /// Declaration of the value.
     pub of: Arc<DeclType>,
 }
 
-/// An object type. Two are one when their names are.
+/// An object type. Compared by name.
 #[derive(Debug)]
 pub struct ObjectType {
-    /// Its name.
+    /// Name of the type.
     pub name: Arc<str>,
-    /// Its fields, sorted by their escaped names.
+    /// Fields, sorted by escaped name.
     pub fields: Box<[Field]>,
-    /// Who knows further fields.
+    /// Source of further fields.
     pub further: Option<Arc<dyn FieldTypes>>,
 }
 
-/// Knows types that expressions may write out by name: `Object.spec{replicas: 3}`.
+/// Source of types that expressions may construct by name: `Object.spec{replicas: 3}`.
 pub trait ObjectTypes: std::fmt::Debug + Send + Sync {
-    /// The type of this name; nothing where there is none.
+    /// Returns the type with this name, if it exists.
     fn find(&self, name: &str) -> Option<Type>;
 }
 
-/// Knows the fields of a type that no declaration lists, for the checker.
+/// Source of fields that are not declared, for the checker.
 pub trait FieldTypes: std::fmt::Debug + Send + Sync {
-    /// The type of a field; nothing where there is no such field.
+    /// Returns the type of a field, if it exists.
     fn field(&self, name: &str) -> Option<Type>;
 }
 
 impl ObjectType {
-    /// Whether it is a library's type, of which only the name is known.
+    /// True for a type of a library, which has no known fields.
     pub(crate) fn is_of_library(&self) -> bool {
         self.fields.is_empty() && self.further.is_none() && self.name.starts_with("kubernetes.")
     }
 
-    /// The field with exactly this escaped name.
+    /// Returns the field with exactly this escaped name.
     pub(crate) fn spelled(&self, escaped: &str) -> Option<&Field> {
         let index = self.fields.binary_search_by(|field| (*field.escaped).cmp(escaped)).ok();
         index.map(|index| &self.fields[index])
     }
 
-    /// The type of the field with this escaped name.
+    /// Returns the type of the field with this escaped name.
     pub(crate) fn field_type(&self, escaped: &str) -> Option<Type> {
         let declared = self.field(escaped).map(|field| field.of.ty.clone());
         declared.or_else(|| self.further.as_ref()?.field(escaped))
     }
 
-    /// The field with this escaped name. Reserved words that parse as names need no escape.
+    /// Returns the field with this escaped name. Reserved words that parse as names need no escape.
     #[must_use]
     pub fn field(&self, escaped: &str) -> Option<&Field> {
         let reserved =
@@ -194,56 +197,56 @@ impl Hash for ObjectType {
 }
 
 impl Type {
-    /// `list(items)`.
+    /// Returns `list(items)`.
     #[must_use]
     pub fn list(items: Type) -> Self {
         Self::List(Arc::new(items))
     }
 
-    /// `map(keys, values)`.
+    /// Returns `map(keys, values)`.
     #[must_use]
     pub fn map(keys: Type, values: Type) -> Self {
         Self::Map(Arc::new((keys, values)))
     }
 
-    /// `type(of)`.
+    /// Returns `type(of)`.
     #[must_use]
     pub fn type_of(of: Type) -> Self {
         Self::Type(Some(Arc::new(of)))
     }
 
-    /// A type parameter, such as `T`.
+    /// Returns a type parameter, such as `T`.
     #[must_use]
     pub fn param(name: &str) -> Self {
         Self::Param(Arc::from(name))
     }
 
-    /// An object type by name, without fields.
+    /// Returns an object type without fields.
     #[must_use]
     pub fn object(name: &str) -> Self {
         Self::Object(Arc::new(ObjectType { name: Arc::from(name), fields: Box::default(), further: None }))
     }
 
-    /// An object type by name whose fields somebody else knows.
+    /// Returns an object type whose fields come from `fields`.
     #[must_use]
     pub fn open_object(name: &str, fields: Arc<dyn FieldTypes>) -> Self {
         let further = Some(fields);
         Self::Object(Arc::new(ObjectType { name: Arc::from(name), fields: Box::default(), further }))
     }
 
-    /// An abstract type without parameters.
+    /// Returns an abstract type without parameters.
     #[must_use]
     pub fn opaque(name: &str) -> Self {
         Self::Opaque(Arc::from(name), Arc::from([]))
     }
 
-    /// `optional_type(of)`.
+    /// Returns `optional_type(of)`.
     #[must_use]
     pub fn optional(of: Type) -> Self {
         Self::Opaque(Arc::from(OPTIONAL), Arc::from([of]))
     }
 
-    /// What an optional type holds.
+    /// Returns the type of the value in an optional type; `None` for other types.
     #[must_use]
     pub fn optional_of(&self) -> Option<&Type> {
         match self {
@@ -252,19 +255,19 @@ impl Type {
         }
     }
 
-    /// Whether it is checked only when evaluated.
+    /// True for [`Type::Dyn`] and [`Type::Any`].
     #[must_use]
     pub fn is_dyn(&self) -> bool {
         matches!(self, Self::Dyn | Self::Any)
     }
 
-    /// Whether it is dyn or stems from an error.
+    /// True for [`Type::Dyn`], [`Type::Any`] and [`Type::Error`].
     #[must_use]
     pub fn is_dyn_or_error(&self) -> bool {
         self.is_dyn() || matches!(self, Self::Error)
     }
 
-    /// Its parameters: items, keys and values, what an opaque type is of.
+    /// Returns the parameters: of items, of keys and values, of an abstract type.
     #[must_use]
     pub fn parameters(&self) -> Vec<&Type> {
         match self {
@@ -276,7 +279,7 @@ impl Type {
         }
     }
 
-    /// Its name at run time, without parameters: `google.protobuf.Timestamp`, `list`.
+    /// Returns the name at run time, without parameters: `google.protobuf.Timestamp`, `list`.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -301,7 +304,7 @@ impl Type {
     }
 }
 
-/// As messages of the checker spell it: `list(string)`, `timestamp`, `!error!`.
+/// Prints the type as in messages of the checker: `list(string)`, `timestamp`, `!error!`.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

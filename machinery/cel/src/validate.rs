@@ -1,13 +1,12 @@
-//! What is refused although its types fit: literals that can never work.
+//! Validation of literals after type checking.
 
 mod formats;
 
 use crate::ast::{Expr, ExprKind};
 use crate::check::Checked;
 use crate::diagnostics::Issue;
+use crate::language::Language;
 use crate::meter::Meter;
-#[cfg(feature = "regex")]
-use crate::re2;
 use crate::types::Type;
 use crate::value::{Duration, Timestamp, Value};
 use crate::walk;
@@ -24,7 +23,7 @@ pub(crate) fn validate(checked: &Checked, meter: &Meter) -> Vec<Issue> {
         if let ExprKind::Call { function, arguments, .. } = &expr.kind
             && let Some(argument) = arguments.first()
             && let ExprKind::Literal(literal) = &argument.kind
-            && !literal_works(function, literal, meter)
+            && !literal_works(function, literal, (&checked.language, meter))
         {
             issues.push(Issue::at(checked.places[argument.id], format!("invalid {function} argument")));
         }
@@ -37,7 +36,7 @@ pub(crate) fn validate(checked: &Checked, meter: &Meter) -> Vec<Issue> {
 }
 
 #[cfg_attr(not(feature = "regex"), expect(unused_variables, reason = "there are no patterns"))]
-fn literal_works(function: &str, literal: &Value<'_>, meter: &Meter) -> bool {
+fn literal_works(function: &str, literal: &Value<'_>, (language, meter): (&Language, &Meter)) -> bool {
     match (function, literal) {
         ("duration", Value::String(text)) => Duration::parse(text).is_some(),
         ("duration", Value::Int(_)) => false,
@@ -46,7 +45,7 @@ fn literal_works(function: &str, literal: &Value<'_>, meter: &Meter) -> bool {
         }
         ("timestamp", Value::Int(seconds)) => Timestamp::at(*seconds, 0).is_ok(),
         #[cfg(feature = "regex")]
-        ("matches", Value::String(pattern)) => re2::is_pattern(pattern, meter),
+        ("matches", Value::String(pattern)) => language.pattern_cache().is_pattern(pattern, meter),
         _ => true,
     }
 }

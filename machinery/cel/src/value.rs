@@ -1,7 +1,7 @@
-//! Values: computed ones, and lazy views over JSON that somebody else owns.
+//! Values: computed, or borrowed from JSON.
 //!
-//! `'v` is the life of the JSON and of its [`DeclType`](crate::DeclType): `self` is looked at, never copied. Everything computed is
-//! shared (`Arc`), so a clone costs little.
+//! `'v` is the lifetime of the JSON and of its [`DeclType`](crate::DeclType), which are read in place. Computed values are
+//! reference-counted, so that clones are cheap.
 
 mod data;
 mod double;
@@ -22,12 +22,14 @@ mod to_json;
 use std::sync::Arc;
 
 pub use data::{Key, List, Map, MapBuilder, Value};
+#[doc(hidden)]
 pub use double::print_double;
 pub use duration::Duration;
 pub use equal::{compare, equal};
 pub(crate) use equal::{equal_within, same_key};
 #[cfg(feature = "json")]
 pub use json::from_json;
+#[doc(hidden)]
 pub use key::print_key;
 pub use opaque::Opaque;
 pub(crate) use steps::Steps;
@@ -40,32 +42,32 @@ use crate::error::EvalError;
 use crate::types::Type;
 
 impl<'v> Value<'v> {
-    /// Text that is made anew.
+    /// Returns a string value that owns its text.
     pub fn text(text: impl Into<Arc<str>>) -> Self {
         Self::String(Text::Shared(text.into()))
     }
 
-    /// A list of these.
+    /// Returns a list value.
     #[must_use]
     pub fn list(items: Vec<Value<'v>>) -> Self {
         Self::List(List::from(items))
     }
 
-    /// An optional that holds this.
+    /// Returns an optional with a value.
     #[must_use]
     pub fn some(value: Value<'v>) -> Self {
         Self::Optional(Some(Arc::new(value)))
     }
 
-    /// An optional that holds nothing.
+    /// An optional without a value.
     pub const NONE: Self = Self::Optional(None);
 
-    /// A library's value.
+    /// Returns a value of a library.
     pub fn opaque(value: impl Opaque) -> Self {
         Self::Opaque(Arc::new(value))
     }
 
-    /// Its type at run time; of lists and maps without saying of what.
+    /// Returns the type at run time. Lists and maps have dynamic items.
     #[must_use]
     pub fn type_of(&self) -> Type {
         match self {
@@ -87,7 +89,7 @@ impl<'v> Value<'v> {
         }
     }
 
-    /// `size()` as costs count it: characters, bytes, items, entries; of an optional what it holds; else 1.
+    /// Returns the size for costs: characters, bytes, items or entries; for an optional, of its value; 1 for other types.
     #[must_use]
     pub fn cost_size(&self) -> u64 {
         match self {
@@ -101,7 +103,7 @@ impl<'v> Value<'v> {
         }
     }
 
-    /// Bytes that reading it takes: of text, of bytes and of what a library's value keeps.
+    /// Returns the bytes of a string, of bytes or of a library's value.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::String(text) => text.len(),
@@ -112,10 +114,10 @@ impl<'v> Value<'v> {
         }
     }
 
-    /// The same without what a schema says of it: plain JSON, and of a type its name.
+    /// Returns the value as plain JSON, without its declaration. A type becomes its name.
     ///
     /// # Errors
-    /// A library's value, of which nothing plain is known.
+    /// The value contains a value of a library.
     pub(crate) fn erased(&self) -> Result<Self, EvalError> {
         Ok(match self {
             Self::List(list) => Self::List(list.erased()),
@@ -130,12 +132,12 @@ impl<'v> Value<'v> {
         })
     }
 
-    /// Whether it may be an index or a key to look up.
+    /// True if the value may be an index or key.
     pub(crate) fn is_index(&self) -> bool {
         matches!(self, Self::Bool(_) | Self::Int(_) | Self::Uint(_) | Self::Double(_) | Self::String(_))
     }
 
-    /// What upstream's values are called in Go.
+    /// Returns the name of the Go type, for messages.
     pub(crate) fn go_type(&self) -> &'static str {
         match self {
             Self::Null => "types.Null",
@@ -155,58 +157,64 @@ impl<'v> Value<'v> {
         }
     }
 
-    /// The boolean that it is.
+    /// Returns the boolean, or `None` if the value has another type.
     ///
-    /// # Errors
-    /// `no such overload` for everything else; so do the other readers.
-    pub fn as_bool(&self) -> Result<bool, EvalError> {
-        if let Self::Bool(value) = self { Ok(*value) } else { Err(EvalError::no_such_overload()) }
+    /// The `as_` functions do not convert between types. To get an error instead of `None`, use `bool::try_from(&value)`; likewise for
+    /// the other types.
+    #[must_use]
+    pub fn as_bool(&self) -> Option<bool> {
+        if let Self::Bool(value) = self { Some(*value) } else { None }
     }
 
-    /// The signed integer that it is.
-    ///
-    /// # Errors
-    /// `no such overload`.
-    pub fn as_int(&self) -> Result<i64, EvalError> {
-        if let Self::Int(value) = self { Ok(*value) } else { Err(EvalError::no_such_overload()) }
+    /// Returns the signed integer, or `None` if the value has another type.
+    #[must_use]
+    pub fn as_int(&self) -> Option<i64> {
+        if let Self::Int(value) = self { Some(*value) } else { None }
     }
 
-    /// The text that it is.
-    ///
-    /// # Errors
-    /// `no such overload`.
-    pub fn as_str(&self) -> Result<&str, EvalError> {
-        if let Self::String(value) = self { Ok(value) } else { Err(EvalError::no_such_overload()) }
+    /// Returns the unsigned integer, or `None` if the value has another type.
+    #[must_use]
+    pub fn as_uint(&self) -> Option<u64> {
+        if let Self::Uint(value) = self { Some(*value) } else { None }
     }
 
-    /// The list that it is.
-    ///
-    /// # Errors
-    /// `no such overload`.
-    pub fn as_list(&self) -> Result<&List<'v>, EvalError> {
-        if let Self::List(value) = self { Ok(value) } else { Err(EvalError::no_such_overload()) }
+    /// Returns the floating-point number, or `None` if the value has another type.
+    #[must_use]
+    pub fn as_double(&self) -> Option<f64> {
+        if let Self::Double(value) = self { Some(*value) } else { None }
     }
 
-    /// The map that it is.
-    ///
-    /// # Errors
-    /// `no such overload`.
-    pub fn as_map(&self) -> Result<&Map<'v>, EvalError> {
-        if let Self::Map(value) = self { Ok(value) } else { Err(EvalError::no_such_overload()) }
+    /// Returns the string, or `None` if the value has another type.
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
+        if let Self::String(value) = self { Some(value) } else { None }
     }
 
-    /// The library's value of this Rust type that it is.
-    ///
-    /// # Errors
-    /// `no such overload`.
-    pub fn as_opaque<T: Opaque>(&self) -> Result<&T, EvalError> {
-        match self {
-            Self::Opaque(value) => value.as_any().downcast_ref().ok_or_else(EvalError::no_such_overload),
-            _ => Err(EvalError::no_such_overload()),
-        }
+    /// Returns the bytes, or `None` if the value has another type.
+    #[must_use]
+    pub fn as_bytes(&self) -> Option<&[u8]> {
+        if let Self::Bytes(value) = self { Some(value) } else { None }
     }
 
-    /// Whether this value may stand where a declaration says this type, as far as run-time types show.
+    /// Returns the list, or `None` if the value has another type.
+    #[must_use]
+    pub fn as_list(&self) -> Option<&List<'v>> {
+        if let Self::List(value) = self { Some(value) } else { None }
+    }
+
+    /// Returns the map or object, or `None` if the value has another type.
+    #[must_use]
+    pub fn as_map(&self) -> Option<&Map<'v>> {
+        if let Self::Map(value) = self { Some(value) } else { None }
+    }
+
+    /// Returns the value of a library as its Rust type, or `None` if the value has another type.
+    #[must_use]
+    pub fn as_opaque<T: Opaque>(&self) -> Option<&T> {
+        if let Self::Opaque(value) = self { value.as_any().downcast_ref() } else { None }
+    }
+
+    /// True if the value has a type, as far as it is known at run time. Items of lists are checked by the first one.
     #[must_use]
     pub fn is_of(&self, ty: &Type) -> bool {
         match (ty, self) {
@@ -268,4 +276,28 @@ impl<'v> From<&'v str> for Value<'v> {
     fn from(value: &'v str) -> Self {
         Self::String(Text::Borrowed(value))
     }
+}
+
+/// Conversions that fail with `no such overload` if the value has another type.
+macro_rules! try_from {
+    ($($read:ident: $ty:ty),* $(,)?) => {
+        $(impl<'a, 'v> TryFrom<&'a Value<'v>> for $ty {
+            type Error = EvalError;
+
+            fn try_from(value: &'a Value<'v>) -> Result<Self, EvalError> {
+                value.$read().ok_or_else(EvalError::no_such_overload)
+            }
+        })*
+    };
+}
+
+try_from! {
+    as_bool: bool,
+    as_int: i64,
+    as_uint: u64,
+    as_double: f64,
+    as_str: &'a str,
+    as_bytes: &'a [u8],
+    as_list: &'a List<'v>,
+    as_map: &'a Map<'v>,
 }

@@ -7,8 +7,8 @@ use crate::types::Type;
 /// A variable of an expression.
 #[derive(Clone, Debug)]
 pub struct Variable {
-    /// Its name: `self`.
+    /// Name, such as `self`.
     pub name: Arc<str>,
-    /// Its type.
+    /// Type of the variable.
     pub ty: Type,
 }

@@ -38,7 +38,7 @@ pub(crate) fn each_mut(expr: &mut Expr, visit: &mut impl FnMut(&mut Expr)) {
     }
 }
 
-/// What a node is made of.
+/// Returns the children of a node.
 pub(crate) fn children(expr: &Expr) -> Vec<&Expr> {
     match &expr.kind {
         ExprKind::Literal(_) | ExprKind::Ident(_) | ExprKind::Broken => Vec::new(),

@@ -51,10 +51,12 @@ fn run(environment: &Environment, expression: &str) {
 
 #[test]
 fn expressions_grow_with_their_length() {
-    let environment = Environment::new(Language::of_release(NEW_EXPRESSIONS))
-        .with("ints", Type::list(Type::Int))
-        .with("text", Type::String)
-        .with("number", Type::Int);
+    let environment = Environment::builder()
+        .language(Language::of_release(NEW_EXPRESSIONS))
+        .variable("ints", Type::list(Type::Int))
+        .variable("text", Type::String)
+        .variable("number", Type::Int)
+        .build();
     for (what, expression) in expressions() {
         let (small, large) = (expression(250), expression(1_000));
         // Patterns that were compiled are kept for a while: that counts for neither.

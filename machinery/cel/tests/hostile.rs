@@ -12,9 +12,11 @@ const BUDGET: u64 = 1_000_000;
 const SOON: Duration = Duration::from_millis(if cfg!(debug_assertions) { 3_000 } else { 100 });
 
 fn environment() -> Environment {
-    Environment::new(Language::of_release(NEW_EXPRESSIONS))
-        .with("ints", Type::list(Type::Int))
-        .with("text", Type::String)
+    Environment::builder()
+        .language(Language::of_release(NEW_EXPRESSIONS))
+        .variable("ints", Type::list(Type::Int))
+        .variable("text", Type::String)
+        .build()
 }
 
 /// What an expression ends in, which it does soon.
@@ -152,7 +154,8 @@ fn loops_whose_terms_are_free_end_with_their_budget() {
         let terms = [term; 12].join(" || ");
         let loops = "lists.range(100).exists(i, ".repeat(4);
         let expression = format!("{loops}{terms}))))");
-        let program = environment().with("any", Type::Dyn).compile(&expression).unwrap();
+        let program =
+            environment().to_builder().variable("any", Type::Dyn).build().compile(&expression).unwrap();
         let any = Value::Map(portico_cel::value::MapBuilder::new().into());
         let (result, cost) = program.evaluate(&[("any", any)], 20_000, &|| false);
         assert_eq!(result.unwrap_err().to_string(), exceeded, "{cost}");
@@ -161,7 +164,7 @@ fn loops_whose_terms_are_free_end_with_their_budget() {
 
 #[test]
 fn the_test_of_what_was_chosen_costs_as_upstream_and_never_less_than_nothing() {
-    let program = environment().with("any", Type::Dyn);
+    let program = environment().to_builder().variable("any", Type::Dyn).build();
     let mut fields = portico_cel::value::MapBuilder::new();
     fields.insert(portico_cel::value::Key::from_value(&Value::text("z")).unwrap(), Value::Int(1));
     let any = Value::Map(fields.into());

@@ -11,7 +11,7 @@ const ORDER: &[&str] = &[
     "size",
     "value",
     "meter",
-    "re2",
+    "pattern_cache",
     "function",
     "diagnostics",
     "ast",

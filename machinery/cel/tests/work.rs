@@ -124,9 +124,9 @@ fn environment() -> Environment {
     ];
     // The first is the language's own, which each environment has.
     let libraries = library::all().into_iter().skip(1);
-    let builder = libraries.fold(Environment::builder(), |builder, library| builder.library(library));
-    let start = builder.build().unwrap();
-    texts.into_iter().chain(others).fold(start, |environment, (name, ty)| environment.with(name, ty))
+    let builder =
+        libraries.fold(Environment::builder(), |builder, library| builder.library(library).unwrap());
+    texts.into_iter().chain(others).fold(builder, |builder, (name, ty)| builder.variable(name, ty)).build()
 }
 
 fn variables() -> Vec<(&'static str, Value<'static>)> {
@@ -269,7 +269,7 @@ fn long_names_and_bytes_of_data_are_paid_for() {
     let name = "k".repeat(TEXT / 4);
     let cost = |ty: Type, data: &DeclType, written: &str| {
         let data = [("data", from_json(&json, data).unwrap())];
-        let environment = Environment::builder().build().unwrap().with("data", Type::map(Type::String, ty));
+        let environment = Environment::builder().variable("data", Type::map(Type::String, ty)).build();
         let expression = format!("[{}].exists(i, {written})", vec!["0"; 200].join(", "));
         let program = environment.compile(&expression).unwrap();
         let (result, cost) = program.evaluate(&data, BUDGET, &|| false);

@@ -27,11 +27,10 @@ pub(crate) fn environment(release: Release) -> Environment {
 }
 
 fn build(release: Release) -> Environment {
-    let builder = || Environment::builder().language(release.language());
-    // No function of a release has its name.
-    let built = builder().library(library::json_patch()).build();
-    let environment = built.unwrap_or_else(|_| Environment::new(release.language()));
-    environment.with_objects(Arc::new(Written))
+    let builder = Environment::builder().language(release.language());
+    // No function of a release has the name of one of this library.
+    let with_library = builder.clone().library(library::json_patch());
+    with_library.unwrap_or(builder).objects(Arc::new(Written)).build()
 }
 
 /// Finds the types.

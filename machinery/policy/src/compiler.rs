@@ -112,17 +112,17 @@ impl Compiler {
     fn environment(&self, purpose: Purpose) -> Environment {
         let declarations = Declarations { params: self.params, authorizer: purpose != Purpose::Message };
         let changes = matches!(purpose, Purpose::Configuration | Purpose::Patch);
-        let environment = declarations.over(if changes {
-            changing::environment(self.release)
+        let builder = declarations.over(if changes {
+            changing::environment(self.release).to_builder()
         } else {
-            Environment::new(self.release.language())
+            Environment::builder().language(self.release.language())
         });
         match &self.variables {
             Some(variables) => {
                 let fields: Arc<dyn FieldTypes> = Arc::<Variables>::clone(variables);
-                environment.with("variables", Type::open_object(VARIABLES, fields))
+                builder.variable("variables", Type::open_object(VARIABLES, fields)).build()
             }
-            None => environment,
+            None => builder.build(),
         }
     }
 }

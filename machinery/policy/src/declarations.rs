@@ -3,9 +3,10 @@
 use std::sync::{Arc, LazyLock};
 
 use portico_cel::decl::{DeclKind, Field, ListKind};
+use portico_cel::environment::Builder;
 use portico_cel::kubernetes::{NEW_EXPRESSIONS, STORED_EXPRESSIONS};
 use portico_cel::library::authorization::{AUTHORIZER, RESOURCE_CHECK};
-use portico_cel::{DeclType, Environment, Language, Type};
+use portico_cel::{DeclType, Language, PatternCache, Type};
 
 /// Which release's functions an expression may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +17,15 @@ pub enum Release {
     Stored,
 }
 
-/// Which of the variables are there that are not there everywhere.
+/// Languages of new and of stored expressions, which share a cache of regular expressions.
+static LANGUAGES: LazyLock<[Arc<Language>; 2]> = LazyLock::new(|| {
+    const MIB: usize = 1024 * 1024;
+    let patterns = PatternCache::with_limits(8 * MIB, 48 * MIB);
+    [NEW_EXPRESSIONS, STORED_EXPRESSIONS]
+        .map(|minor| Arc::new(Language::of_release(minor).with_pattern_cache(patterns.clone())))
+});
+
+/// Variables that only some expressions have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Declarations {
     /// `params`.
@@ -27,33 +36,34 @@ pub(crate) struct Declarations {
 
 impl Release {
     pub(crate) fn language(self) -> Arc<Language> {
-        Language::of_release(match self {
-            Self::New => NEW_EXPRESSIONS,
-            Self::Stored => STORED_EXPRESSIONS,
+        let [new, stored] = &*LANGUAGES;
+        Arc::clone(match self {
+            Self::New => new,
+            Self::Stored => stored,
         })
     }
 }
 
 impl Declarations {
-    /// The variables of expressions about a request, besides those of an environment.
-    pub(crate) fn over(self, environment: Environment) -> Environment {
-        let mut environment =
-            with_request(environment.with("object", Type::Dyn).with("oldObject", Type::Dyn));
+    /// Adds the variables of expressions about a request.
+    pub(crate) fn over(self, builder: Builder) -> Builder {
+        let mut builder =
+            with_request(builder.variable("object", Type::Dyn).variable("oldObject", Type::Dyn));
         if self.params {
-            environment = environment.with("params", Type::Dyn);
+            builder = builder.variable("params", Type::Dyn);
         }
         if self.authorizer {
-            environment = environment
-                .with("authorizer", Type::opaque(AUTHORIZER))
-                .with("authorizer.requestResource", Type::opaque(RESOURCE_CHECK));
+            builder = builder
+                .variable("authorizer", Type::opaque(AUTHORIZER))
+                .variable("authorizer.requestResource", Type::opaque(RESOURCE_CHECK));
         }
-        environment
+        builder
     }
 }
 
-/// The same environment with what is known of any request.
-pub(crate) fn with_request(environment: Environment) -> Environment {
-    environment.with("namespaceObject", NAMESPACE.ty.clone()).with("request", REQUEST.ty.clone())
+/// Adds the variables that all expressions about requests have.
+pub(crate) fn with_request(builder: Builder) -> Builder {
+    builder.variable("namespaceObject", NAMESPACE.ty.clone()).variable("request", REQUEST.ty.clone())
 }
 
 static REQUEST: LazyLock<Arc<DeclType>> = LazyLock::new(|| {

@@ -48,21 +48,22 @@ fn issues(error: &CompileError) -> String {
     match error {
         CompileError::Compilation(diagnostics) => diagnostics.to_string(),
         CompileError::Instantiation(why) => why.clone(),
+        other => other.to_string(),
     }
 }
 
 /// The authorizer's own check of the request is no variable here, as upstream has it.
 fn environment(object: Type, params: Option<Type>, variables: &[(&str, &str)]) -> Environment {
-    let mut environment = with_request(Environment::new(Release::Stored.language()))
-        .with("object", object.clone())
-        .with("oldObject", object)
-        .with("authorizer", Type::opaque(AUTHORIZER));
+    let mut builder = with_request(Environment::builder().language(Release::Stored.language()))
+        .variable("object", object.clone())
+        .variable("oldObject", object)
+        .variable("authorizer", Type::opaque(AUTHORIZER));
     if let Some(params) = params {
-        environment = environment.with("params", params);
+        builder = builder.variable("params", params);
     }
     let known = Arc::new(Variables::default());
     let fields: Arc<dyn FieldTypes> = Arc::<Variables>::clone(&known);
-    environment = environment.with("variables", Type::open_object(VARIABLES, fields));
+    let environment = builder.variable("variables", Type::open_object(VARIABLES, fields)).build();
     for (name, text) in variables {
         let compiled = environment.compile_within(text, &Meter::new(0));
         known.declare(name, compiled.map_or(Type::Dyn, |program| program.result_type().clone()));

@@ -229,7 +229,7 @@ impl Validation {
     fn message(&self, messages: &mut Evaluation<'_, '_>) -> String {
         let evaluated = self.message_expression.as_ref().and_then(|expression| {
             let value = messages.evaluate(expression).ok()?;
-            let text = value.as_str().ok()?.trim().to_owned();
+            let text = value.as_str()?.trim().to_owned();
             let fit = !text.is_empty() && text.len() <= MAX_MESSAGE_BYTES && !text.contains('\n');
             fit.then_some(text)
         });

@@ -18,6 +18,7 @@ mod format;
 mod held;
 mod intern;
 mod json_type;
+mod languages;
 mod lists;
 mod meta;
 pub mod model;

@@ -4,12 +4,12 @@
 use std::sync::{Arc, LazyLock};
 
 use portico_cel::decl::{DeclKind, Field, ListKind, escape};
-use portico_cel::kubernetes::STORED_EXPRESSIONS;
 use portico_cel::value::Map;
-use portico_cel::{DEFAULT_COST_LIMIT, DeclType, Environment, Language, Meter, Program, Type, Value};
+use portico_cel::{DEFAULT_COST_LIMIT, DeclType, Environment, Meter, Program, Type, Value};
 use portico_machinery::{Attributes, Object, aggregate};
 
 use super::review::Spec;
+use crate::expressions;
 
 /// Cost of the match conditions of one authorization webhook for one request.
 ///
@@ -31,8 +31,9 @@ impl Condition {
     /// # Errors
     /// What is wrong with it, in upstream's words.
     pub fn compile(text: &str) -> Result<Self, String> {
+        let language = Arc::clone(expressions::language());
         let environment =
-            Environment::new(Language::of_release(STORED_EXPRESSIONS)).with(REQUEST, SPEC.ty.clone());
+            Environment::builder().language(language).variable(REQUEST, SPEC.ty.clone()).build();
         let program = environment.compile(text).map_err(|error| error.to_string())?;
         if *program.result_type() != Type::Bool {
             return Err(format!("must evaluate to bool but got {}", program.result_type()));

@@ -3,10 +3,11 @@
 use std::sync::{Arc, LazyLock};
 
 use portico_cel::decl::{DeclKind, Field, ListKind};
-use portico_cel::kubernetes::STORED_EXPRESSIONS;
 use portico_cel::value::{Key, MapBuilder, Text};
-use portico_cel::{DeclType, Environment, Language, Program, Type, Value};
+use portico_cel::{DeclType, Environment, Program, Type, Value};
 use portico_machinery::UserInfo;
+
+use crate::expressions;
 
 /// What claims are called.
 const CLAIMS: &str = "claims";
@@ -47,8 +48,9 @@ impl Expression {
     }
 
     fn compile(text: &str, variable: &'static str, ty: Type) -> Result<Self, String> {
-        let language = Language::of_release(STORED_EXPRESSIONS);
-        let environment = Environment::new(language).with(variable, ty).unescaping();
+        let language = Arc::clone(expressions::language());
+        let environment =
+            Environment::builder().language(language).variable(variable, ty).unescape_fields().build();
         let program = environment.compile(text).map_err(|error| error.to_string())?;
         Ok(Self { text: text.into(), variable, program })
     }

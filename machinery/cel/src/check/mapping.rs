@@ -1,11 +1,11 @@
-//! Which types the free variables of an expression stand for.
+//! Types assigned to the type variables of an expression.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::types::Type;
 
-/// How many parts a type may have when it is spelled out; what has more is refused, since work grows with it.
+/// Maximum number of parts of an expanded type. The work of checking grows with it.
 const MAX_PARTS: usize = 1_000;
 
 /// Substitutions of type variables, with a journal so that a failed attempt leaves no trace.
@@ -24,7 +24,7 @@ impl Mapping {
         Type::param(&format!("_var{}", self.variables - 1))
     }
 
-    /// Whether a type grew beyond all bounds.
+    /// True if a type exceeded the limit.
     pub fn is_exhausted(&self) -> bool {
         self.exhausted
     }
@@ -35,7 +35,7 @@ impl Mapping {
         self.attempt(|mapping| mapping.assign(one, two))
     }
 
-    /// The same for lists of types of the same length.
+    /// Assigns lists of types of the same length.
     pub fn all_assignable(&mut self, ones: &[Type], twos: &[Type]) -> bool {
         ones.len() == twos.len()
             && self.attempt(|mapping| ones.iter().zip(twos).all(|(a, b)| mapping.assign(a, b)))
@@ -95,7 +95,7 @@ impl Mapping {
         }
     }
 
-    /// Whether a type may stand for a variable, and whether something stands for it already.
+    /// True if a type can be assigned to a variable, which may have a type already.
     fn stands_for(&mut self, ty: &Type, name: &Arc<str>, variable: &Type) -> (bool, bool) {
         if ty == variable {
             return (true, true);
@@ -121,7 +121,7 @@ impl Mapping {
         (true, true)
     }
 
-    /// Whether a variable does not occur in a type.
+    /// True if a variable does not occur in a type.
     fn is_free_of(&self, variable: &Type, ty: &Type) -> bool {
         if ty == variable {
             return false;
@@ -166,7 +166,7 @@ impl Mapping {
     }
 }
 
-/// Of two types that fit, the one that says less.
+/// Returns the more general one of two compatible types.
 pub(super) fn most_general<'t>(one: &'t Type, two: &'t Type) -> &'t Type {
     if is_more_general(one, two) { one } else { two }
 }

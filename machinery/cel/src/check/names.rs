@@ -9,7 +9,7 @@ use crate::types::Type;
 use crate::value::Value;
 
 impl Checker<'_> {
-    /// What a name means.
+    /// Meaning of a name.
     fn lookup(&self, name: &str) -> Option<(Type, Reference)> {
         let name = name.strip_prefix('.').unwrap_or(name);
         if let Some((_, ty)) = self.scopes.iter().rev().find(|(declared, _)| **declared == *name) {

@@ -1,4 +1,4 @@
-//! Which overloads a call may mean.
+//! Resolution of overloads.
 
 use super::{Checker, Reference};
 use crate::ast::{Expr, Id, operator};

@@ -1,4 +1,4 @@
-//! What checks, to which type, and what is refused with which words.
+//! Types of valid expressions, and messages for invalid ones.
 
 use std::sync::Arc;
 
@@ -21,7 +21,8 @@ fn environment() -> Environment {
         field("map", DeclType::map(Arc::new(scalar(DeclKind::String)), 9)),
     ];
     let root = DeclType::object("spec", fields, 2);
-    Environment::new(Language::of_release(crate::kubernetes::STORED_EXPRESSIONS)).with("self", root.ty)
+    let language = Language::of_release(crate::kubernetes::STORED_EXPRESSIONS);
+    Environment::builder().language(language).variable("self", root.ty).build()
 }
 
 #[test]

@@ -31,16 +31,17 @@ impl Case {
         self.line.get(field).and_then(Json::as_object).into_iter().flatten().map(|(k, v)| (k.as_str(), v))
     }
 
-    /// Plays it; says what is wrong.
+    /// Runs the case. Returns a description of the difference.
     pub fn play(&self) -> Result<(), String> {
-        let mut environment = Environment::new(Language::everything());
+        let mut builder = Environment::builder().language(Language::everything());
         for (name, ty) in self.entries("types") {
-            environment = environment.with(name, type_of(ty));
+            builder = builder.variable(name, type_of(ty));
         }
+        let environment = builder.build();
         let fails = self.line.get("error").is_some();
         let program = match environment.compile(self.line["expr"].as_str().unwrap()) {
             Ok(program) => program,
-            // What is in error anyway may be refused before it runs.
+            // An expression that should fail may fail to compile.
             Err(_) if fails => return Ok(()),
             Err(error) => return Err(error.to_string()),
         };

@@ -1,10 +1,10 @@
-//! Sizes as declared types bound them.
+//! Sizes from declared types.
 
 use super::{AstNode, SizeEstimator};
 use crate::decl::{DeclKind, DeclType};
 use crate::size::SizeEstimate;
 
-/// Knows the declared type of what every variable is (of one node: `self` and `oldSelf` are alike).
+/// Estimates the sizes of variables from one declaration: all variables, such as `self` and `oldSelf`, have this type.
 #[derive(Clone, Copy, Debug)]
 pub struct DeclaredSizes<'d>(pub &'d DeclType);
 

@@ -1,4 +1,4 @@
-//! Where a part of an expression is, and what its entries take.
+//! Paths of parts of an expression, and sizes of their entries.
 
 use std::sync::Arc;
 

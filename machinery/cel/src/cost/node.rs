@@ -1,4 +1,4 @@
-//! What an overload's estimate sees of a call's arguments.
+//! Arguments of a call, for estimates of overloads.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl<'c> Arguments<'c> {
         }
     }
 
-    /// Type and size of what is in a list or is the first parameter of a type.
+    /// Returns the type and size of the items of a list, or of the first parameter of a type.
     fn items(&self, of: &Argument<'c>) -> Option<(Type, SizeEstimate)> {
         let ty = of.ty.parameters().into_iter().next()?;
         let path: Path = match of.path.is_empty() {

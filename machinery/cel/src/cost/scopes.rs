@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::entry::{EntrySize, Path};
 use crate::size::SizeEstimate;
 
-/// What is known of a local variable.
+/// Path and size of a local variable.
 #[derive(Clone, Debug)]
 pub(super) struct Local {
     pub name: Arc<str>,

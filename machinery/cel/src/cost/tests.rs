@@ -35,7 +35,7 @@ fn root() -> DeclType {
 fn most(rule: &str) -> u64 {
     let root = root();
     let language = Language::of_release(crate::kubernetes::NEW_EXPRESSIONS);
-    let environment = Environment::new(language).with("self", root.ty.clone());
+    let environment = Environment::builder().language(language).variable("self", root.ty.clone()).build();
     environment.compile(rule).map(|program| program.estimate(&DeclaredSizes(&root)).max).unwrap()
 }
 

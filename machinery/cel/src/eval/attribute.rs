@@ -28,7 +28,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         }
     }
 
-    /// Where a way leads.
+    /// Resolves an attribute.
     fn resolve(&mut self, attribute: &'e Attribute) -> Evaluated<'v> {
         match &attribute.base {
             Base::Variable(slot) => match (self.variables)(self.name(*slot)) {
@@ -46,7 +46,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         }
     }
 
-    /// The same for ways of any shape.
+    /// Resolves an attribute of any shape.
     fn resolve_any(&mut self, attribute: &'e Attribute) -> Evaluated<'v> {
         let mut ways: SmallVec<[&'e [Step]; 2]> = smallvec![];
         let mut at = attribute;
@@ -58,7 +58,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
                 Base::Computed(node) => break self.run(node),
                 Base::Either(parts) => {
                     let (condition, then, other) = &**parts;
-                    at = if self.run(condition)?.as_bool()? { then } else { other };
+                    at = if bool::try_from(&self.run(condition)?)? { then } else { other };
                 }
             }
         };
@@ -84,7 +84,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         Some(paid.and(made.map(|made| if *test { Value::Bool(true) } else { made })))
     }
 
-    /// Where steps lead from a value.
+    /// Follows steps from a value.
     fn follow(&mut self, base: Value<'v>, steps: impl Iterator<Item = &'e Step>) -> Evaluated<'v> {
         let (mut at, mut optional) = match base {
             Value::Optional(None) => return Ok(Value::NONE),

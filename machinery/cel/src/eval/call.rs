@@ -55,7 +55,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         result
     }
 
-    /// Charges a call, which is done elsewhere where its function asks.
+    /// Charges a call. The work of functions that ask is external.
     fn charge_call(&mut self, asks: bool, cost: u64) -> Result<(), EvalError> {
         if asks { self.charge_asked(cost) } else { self.charge(cost) }
     }

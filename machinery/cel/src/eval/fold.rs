@@ -71,7 +71,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         first: Evaluated<'v>,
         second: Evaluated<'v>,
     ) -> Result<bool, EvalError> {
-        // A loop ends whatever its parts cost.
+        // Bounds loops whose parts are free.
         self.take(|steps| steps.take(1))?;
         for value in [&first, &second].into_iter().flatten() {
             self.take_read(value)?;
@@ -119,7 +119,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         }
     }
 
-    /// What comes of an accumulator that was in error before, else `next`.
+    /// Returns the earlier error of an accumulator, else `next`.
     fn unless_failed(&self, place: usize, next: Evaluated<'v>) -> Evaluated<'v> {
         match (self.locals.get(place), next) {
             (_, Err(stop)) if !stop.is_absorbable() => Err(stop),
@@ -146,7 +146,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             let more = self.run_held(key)?;
             self.charge(1)?;
             let more = self.unless_failed(place, more)?;
-            let more = more.as_map()?;
+            let more = <&Map<'v>>::try_from(&more)?;
             self.take(|steps| steps.take_items(more.len()))?;
             return self.insert_all(place, more.iter());
         };

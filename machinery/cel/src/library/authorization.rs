@@ -1,7 +1,6 @@
-//! Questions to an authorizer: `authorizer.group('apps').resource('deployments').check('update').allowed()`.
+//! Authorization checks: `authorizer.group('apps').resource('deployments').check('update').allowed()`.
 //!
-//! Who answers is an [`Authorizer`] that the caller gives as a value. Rules of definitions may name these functions, too, but have
-//! no authorizer to ask.
+//! The checks are answered by an [`Authorizer`], which the caller passes as the value of a variable of type [`AUTHORIZER`].
 
 mod values;
 
@@ -16,9 +15,9 @@ use crate::value::Value;
 
 use values::{DECISION, GROUP_CHECK, PATH_CHECK};
 
-/// What a question costs: few fit into the budget of one expression.
+/// Cost of a check. Few checks fit into the budget of one expression.
 const CHECK: u64 = 350_000;
-/// How many requirements a selector has, for each character.
+/// Requirements of a selector per character, for estimates.
 const REQUIREMENTS_PER_CHARACTER: f64 = 0.5;
 #[expect(clippy::cast_precision_loss, reason = "small numbers")]
 const PER_REQUIREMENT: f64 = (LIST_CREATE + STRUCT_CREATE) as f64;
@@ -76,7 +75,7 @@ pub(super) fn library() -> Library {
     }
 }
 
-/// A function of one overload that costs one unit: a receiver, and so many texts.
+/// Returns a member function with one overload that costs one unit and takes a number of strings.
 fn member(
     name: &'static str,
     id: &'static str,
@@ -112,7 +111,7 @@ fn selector_cost(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
     selector_range(SizeEstimate::fixed(costs::size(arguments, 1))).max
 }
 
-/// A selector is read, and becomes a list of requirements.
+/// Cost of parsing a selector into requirements.
 fn selector_range(length: SizeEstimate) -> CostEstimate {
     let requirements = length.times_factor(REQUIREMENTS_PER_CHARACTER);
     let requirements = SizeEstimate::new(requirements.min, requirements.max).times_factor(PER_REQUIREMENT);

@@ -1,4 +1,4 @@
-//! Prefixs: `cidr`, `isCIDR`, `containsIP`, `containsCIDR`, `ip`, `masked`, `prefixLength`.
+//! IP networks: `cidr`, `isCIDR`, `containsIP`, `containsCIDR`, `ip`, `masked`, `prefixLength`.
 
 use std::any::Any;
 
@@ -14,9 +14,9 @@ use crate::size::{CostEstimate, STRING_TRAVERSAL, SizeEstimate, scale};
 use crate::types::Type;
 use crate::value::{Opaque, Value};
 
-/// What expressions call the type.
+/// Name of the type in expressions.
 pub const TYPE: &str = "net.CIDR";
-/// Bytes of an address: four, or sixteen.
+/// Size of an address in bytes: 4 or 16.
 const ADDRESS: SizeEstimate = SizeEstimate::new(4, 16);
 
 impl Opaque for Prefix {
@@ -28,7 +28,7 @@ impl Opaque for Prefix {
         other.as_any().downcast_ref().map(|other| self == other)
     }
 
-    /// Bytes of the prefix.
+    /// Size of the address in bytes.
     fn size(&self) -> Option<u64> {
         Some(u64::from(self.bits).div_ceil(8))
     }
@@ -111,7 +111,7 @@ fn read(text: &str) -> Result<Prefix, EvalError> {
 }
 
 fn receiver(call: &Call<'_, '_>) -> Result<Prefix, EvalError> {
-    call.argument(0)?.as_opaque().copied()
+    call.opaque(0).copied()
 }
 
 fn parse<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
@@ -138,13 +138,13 @@ fn masked<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     Ok(Value::opaque(receiver(call)?.masked()))
 }
 
-/// A text that is no address finds no overload: upstream looks for one that takes its own error.
+/// An invalid address is `no such overload`, as in kube-apiserver.
 fn contains_ip<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     let network = receiver(call)?;
     call.take_parse(call.argument(1)?.bytes())?;
     let ip = match call.argument(1)? {
         Value::String(text) => ip::read(text).map_err(|_| EvalError::no_such_overload())?,
-        other => *other.as_opaque::<Ip>()?,
+        other => *other.as_opaque::<Ip>().ok_or_else(EvalError::no_such_overload)?,
     };
     Ok(Value::Bool(network.contains(ip.0)))
 }
@@ -154,17 +154,17 @@ fn contains_cidr<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     call.take_parse(call.argument(1)?.bytes())?;
     let other = match call.argument(1)? {
         Value::String(text) => read(text)?,
-        other => *other.as_opaque()?,
+        other => *other.as_opaque().ok_or_else(EvalError::no_such_overload)?,
     };
     Ok(Value::Bool(network.contains_network(other)))
 }
 
-/// Comparing two addresses.
+/// Cost of comparing two addresses.
 fn compared() -> CostEstimate {
     ADDRESS.plus(ADDRESS).times_factor(STRING_TRAVERSAL)
 }
 
-/// Comparing two networks: one is masked, and their bits are compared.
+/// Cost of comparing two networks: masking one, and comparing the bits.
 fn compared_networks() -> CostEstimate {
     compared().plus(ADDRESS.times_factor(STRING_TRAVERSAL)).plus(CostEstimate::ONE)
 }

@@ -1,4 +1,4 @@
-//! What the two-variable macros `transformMap` and `transformMapEntry` are made of: maps that grow by one entry.
+//! Functions for the macros `transformMap` and `transformMapEntry`, which add one entry to a map.
 
 use super::declaration::Library;
 use crate::error::EvalError;
@@ -23,14 +23,14 @@ pub(super) fn library() -> Library {
 }
 
 fn insert<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let mut entries = copied(call, call.argument(0)?.as_map()?)?;
+    let mut entries = copied(call, call.map(0)?)?;
     add(&mut entries, call.argument(1)?, call.argument(2)?.clone())?;
     Ok(Value::Map(Map::from(entries)))
 }
 
 fn insert_all<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let mut entries = copied(call, call.argument(0)?.as_map()?)?;
-    let more = call.argument(1)?.as_map()?;
+    let mut entries = copied(call, call.map(0)?)?;
+    let more = call.map(1)?;
     call.take_items(more.len())?;
     for entry in more.iter() {
         let (key, value) = entry?;

@@ -1,4 +1,4 @@
-//! What library functions cost: kube-apiserver's estimates and counters, shared by the libraries beside.
+//! Costs of library functions: kube-apiserver's estimates and counters, shared by all libraries.
 //!
 //! The numbers decide which rules may be written, so they are upstream's exactly, roundings and all.
 
@@ -59,7 +59,7 @@ pub(super) fn read_twice(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
     scale(size(arguments, 0), 2.0 * STRING_TRAVERSAL)
 }
 
-/// How many characters of a text upstream's counters need not count.
+/// Characters of a string that cost nothing where kube-apiserver does not count them.
 const UNCOUNTED: u64 = 1_024;
 
 /// What text costs that upstream counts as nothing: `'a'.replace('', self.text)` copies a mebibyte for one unit, a hundred
@@ -68,13 +68,13 @@ pub(crate) fn uncounted(size: u64) -> u64 {
     scale(size.saturating_sub(UNCOUNTED), STRING_TRAVERSAL)
 }
 
-/// As [`read`], and what is written beyond what was read.
+/// Cost of [`read`], and of writing more than was read.
 pub(super) fn read_and_write(arguments: &[Value<'_>], result: &Value<'_>) -> u64 {
     let written = result.cost_size().saturating_sub(size(arguments, 0));
     read(arguments, result).saturating_add(uncounted(written))
 }
 
-/// As [`read_twice`], and what is written beyond what was read.
+/// Cost of [`read_twice`], and of writing more than was read.
 pub(super) fn replace(arguments: &[Value<'_>], result: &Value<'_>) -> u64 {
     let written = result.cost_size().saturating_sub(size(arguments, 0));
     read_twice(arguments, result).saturating_add(uncounted(written))
@@ -104,7 +104,7 @@ pub(super) fn compare_items_estimate(call: &dyn CallSizes) -> Option<CallEstimat
     Some(CallEstimate::cost(size.times_cost(each)))
 }
 
-/// Deepest nesting that is counted item by item; what is deeper counts as one unit.
+/// Maximum nesting that is counted item by item. Deeper values count as one unit.
 const MAX_DEPTH: usize = 64;
 
 /// Everything in the receiver is looked at.
@@ -141,13 +141,13 @@ fn traversal(value: &Value<'_>, depth: usize, visited: &mut u64) -> Option<u64> 
     })
 }
 
-/// The receiver, whose items and what is in them are counted before [`compare_items`] looks at them.
+/// Returns the receiver, and counts its nested items before [`compare_items`] visits them.
 ///
 /// # Errors
 /// `no such overload` for anything but a list; [`EvalError::Budget`] if the evaluation cannot pay for it.
 #[cfg(feature = "kubernetes")]
 pub(super) fn visited_list<'c, 'v>(call: &Call<'c, 'v>) -> Result<&'c List<'v>, EvalError> {
-    let list = call.argument(0)?.as_list()?;
+    let list = call.list(0)?;
     visit_items(call, list, MAX_DEPTH)?;
     Ok(list)
 }
@@ -174,7 +174,7 @@ fn visit(call: &Call<'_, '_>, value: &Value<'_>, depth: usize) -> Result<(), Eva
 /// A text times a regular expression.
 #[cfg(feature = "regex")]
 pub(super) fn regex(text: u64, pattern: u64) -> u64 {
-    // One more, lest an empty text make any expression free.
+    // Plus one, so that an empty string does not make any expression free.
     scale(text.saturating_add(1), STRING_TRAVERSAL).saturating_mul(scale(pattern, REGEX_LENGTH))
 }
 

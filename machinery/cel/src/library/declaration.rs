@@ -1,36 +1,36 @@
-//! What a library is.
+//! Declarations of libraries.
 
 use crate::function::Function;
 use crate::macros::Macro;
 use crate::types::Type;
 
-/// A library.
+/// Functions, types and macros under one name.
 #[derive(Clone, Debug, Default)]
 pub struct Library {
-    /// Its name.
+    /// Name of the library.
     pub name: &'static str,
-    /// Its functions.
+    /// Functions of the library.
     pub functions: Vec<Function>,
-    /// Types that expressions may name: `net.IP`.
+    /// Types that expressions can refer to by name: `net.IP`.
     pub types: Vec<(&'static str, Type)>,
-    /// Its macros.
-    pub macros: Vec<&'static Macro>,
+    /// Macros of the library.
+    pub(crate) macros: Vec<&'static Macro>,
 }
 
 impl Library {
-    /// A library of these functions.
+    /// Returns a library with these functions.
     #[must_use]
     pub fn new(name: &'static str, functions: Vec<Function>) -> Self {
         Self { name, functions, ..Self::default() }
     }
 
-    /// The same with types that expressions may name.
+    /// Sets the types that expressions can refer to by name.
     #[must_use]
     pub fn with_types(self, types: Vec<(&'static str, Type)>) -> Self {
         Self { types, ..self }
     }
 
-    /// The same, its functions declared pure: see [`Overload::pure`](crate::function::Overload::pure).
+    /// Declares all functions pure: see [`Overload::pure`](crate::function::Overload::pure).
     #[must_use]
     pub fn pure(mut self) -> Self {
         for overload in self.functions.iter_mut().flat_map(|function| &mut function.overloads) {

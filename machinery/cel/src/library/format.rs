@@ -12,27 +12,27 @@ use crate::size::{REGEX_LENGTH, STRING_TRAVERSAL};
 use crate::types::Type;
 use crate::value::{Opaque, Value};
 
-/// What expressions call the type.
+/// Name of the type in expressions.
 pub const TYPE: &str = "kubernetes.NamedFormat";
-/// What an estimate takes any format's expression for.
+/// Length of a format's regular expression, for estimates.
 const REGEX_SIZE: f64 = 128.0;
 
-/// A format that texts may have.
+/// A named format of strings.
 #[derive(Debug)]
 pub struct Format {
-    /// How expressions call it.
+    /// Name in expressions.
     name: &'static str,
-    /// The function that returns it.
+    /// Name of the function that returns the format.
     function: &'static str,
-    /// Says what is wrong with a text.
+    /// Returns the violations in a string.
     check: fn(&str) -> Vec<String>,
-    /// How long an expression would be that checks it; what it costs depends on it.
+    /// Length of an equivalent regular expression, for costs.
     regex_size: u64,
     /// Returns the format.
     run: Implementation,
 }
 
-/// A format, and the function of its name.
+/// Declares a format and its function.
 macro_rules! format {
     ($name:literal, $check:path, $regex_size:literal, $index:literal) => {
         Format {
@@ -61,7 +61,7 @@ static FORMATS: [Format; 13] = [
     format!("datetime", checks::datetime, 71, 12),
 ];
 
-/// A format as a value.
+/// A format as a CEL value.
 #[derive(Clone, Copy, Debug)]
 pub struct Named(&'static Format);
 
@@ -116,9 +116,9 @@ fn named<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     Ok(format.map_or(Value::NONE, |format| Value::some(Value::opaque(Named(format)))))
 }
 
-/// What is wrong with a text; nothing when nothing is.
+/// Returns the violations in a string, or an empty optional.
 fn validate<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let format: &Named = call.argument(0)?.as_opaque()?;
+    let format: &Named = call.opaque(0)?;
     let problems = (format.0.check)(call.parsed(1)?);
     if problems.is_empty() {
         return Ok(Value::NONE);
@@ -133,6 +133,6 @@ fn estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
 }
 
 fn cost(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
-    let format = arguments.first().and_then(|format| format.as_opaque::<Named>().ok());
+    let format = arguments.first().and_then(Value::as_opaque::<Named>);
     format.map_or(1, |format| costs::regex(costs::size(arguments, 1), format.0.regex_size))
 }

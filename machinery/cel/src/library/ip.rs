@@ -13,10 +13,10 @@ use crate::function::{Call, Function, Overload};
 use crate::types::Type;
 use crate::value::{Opaque, Value};
 
-/// What expressions call the type.
+/// Name of the type in expressions.
 pub const TYPE: &str = "net.IP";
 
-/// An address, neither with a zone nor an IPv4 address in IPv6's clothes.
+/// An IP address without a zone, which is not an IPv4-mapped IPv6 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ip(pub IpAddr);
 
@@ -83,10 +83,10 @@ pub(super) fn library() -> Library {
     }
 }
 
-/// An address from its text.
+/// Parses an address.
 ///
 /// # Errors
-/// Upstream's sentences.
+/// kube-apiserver's message.
 pub(super) fn read(text: &str) -> Result<Ip, String> {
     let quoted = || quote(text);
     let address = parse_address(text).map_err(|error| {
@@ -101,7 +101,7 @@ pub(super) fn read(text: &str) -> Result<Ip, String> {
     Ok(Ip(address.ip))
 }
 
-/// Whether it is an IPv4 address written as an IPv6 one.
+/// True for an IPv4-mapped IPv6 address.
 pub(super) fn is_mapped(ip: IpAddr) -> bool {
     matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some())
 }
@@ -121,7 +121,7 @@ fn is_canonical<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 }
 
 fn receiver(call: &Call<'_, '_>) -> Result<IpAddr, EvalError> {
-    call.argument(0)?.as_opaque::<Ip>().map(|ip| ip.0)
+    call.opaque::<Ip>(0).map(|ip| ip.0)
 }
 
 fn string<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {

@@ -119,7 +119,7 @@ fn sum<'v, T>(
 
 fn sum_ints<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     sum(call, 0_i64, |sum, item| {
-        sum.checked_add(item.as_int()?).ok_or_else(|| EvalError::new("integer overflow"))
+        sum.checked_add(i64::try_from(&item)?).ok_or_else(|| EvalError::new("integer overflow"))
     })
     .map(Value::Int)
 }

@@ -95,7 +95,7 @@ fn orders() -> Vec<Function> {
 
 /// The list that is the receiver.
 fn list<'c, 'v>(call: &Call<'c, 'v>) -> Result<&'c List<'v>, EvalError> {
-    call.argument(0)?.as_list()
+    call.list(0)
 }
 
 fn slice<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
@@ -170,7 +170,7 @@ fn distinct<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     Ok(Value::list(unique))
 }
 
-/// What compares each item with each costs as much: it is refused before it is done.
+/// Checks the budget for comparing each item with each other in advance.
 fn within_budget(call: &Call<'_, '_>, list: &List<'_>) -> Result<(), EvalError> {
     let length = list.len() as u64;
     if length.saturating_mul(length) > call.budget { Err(EvalError::Budget) } else { Ok(()) }
@@ -184,7 +184,7 @@ fn sort<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 }
 
 fn sort_by<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let (list, keys) = (list(call)?, call.argument(1)?.as_list()?);
+    let (list, keys) = (list(call)?, call.list(1)?);
     call.take(list.len())?;
     take_sort(call, keys)?;
     sorted(&list.to_vec()?, &keys.to_vec()?)
@@ -262,7 +262,7 @@ fn distinct_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     call.target().filter(|_| call.arguments() == 0).map(|size| making(2.0, size.times(size)))
 }
 
-/// Whether comparing two of a type reads them character by character.
+/// True if comparing two values of a type reads them character by character.
 fn texts(ty: &Type) -> bool {
     matches!(ty, Type::String | Type::Bytes)
 }

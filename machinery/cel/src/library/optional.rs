@@ -82,7 +82,7 @@ fn indices() -> Vec<Function> {
     ]
 }
 
-/// Stands where the evaluator knows better.
+/// Implementation of operators that the evaluator handles itself.
 fn never<'v>(_: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     Err(EvalError::no_such_overload())
 }
@@ -134,7 +134,7 @@ fn has_value<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 }
 
 fn item<'v>(call: &Call<'_, 'v>, index: impl Fn(usize) -> usize) -> Result<Value<'v>, EvalError> {
-    let list = call.argument(0)?.as_list()?;
+    let list = call.list(0)?;
     list.get(index(list.len())).map_or(Ok(Value::NONE), |item| item.map(Value::some))
 }
 
@@ -147,7 +147,7 @@ fn last<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 }
 
 fn unwrap<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let list = call.argument(0)?.as_list()?;
+    let list = call.list(0)?;
     call.take_items(list.len())?;
     let mut values = Vec::new();
     for item in list.iter() {

@@ -12,7 +12,7 @@ use crate::function::{Call, Function, Overload};
 use crate::types::Type;
 use crate::value::{Opaque, Value};
 
-/// What expressions call the type.
+/// Name of the type in expressions.
 pub const TYPE: &str = "kubernetes.Quantity";
 
 impl Opaque for Quantity {
@@ -37,7 +37,7 @@ impl Opaque for Quantity {
     }
 }
 
-/// An amount that was computed. Upstream keeps these elsewhere, where `==` does not find them on its right.
+/// A computed quantity. kube-apiserver uses another Go type for these, which `==` does not match on its right side.
 #[derive(Debug)]
 struct Computed(Quantity);
 
@@ -135,10 +135,11 @@ fn receiver<'c>(call: &'c Call<'_, '_>) -> Result<&'c Quantity, EvalError> {
 }
 
 fn amount<'c>(value: &'c Value<'_>) -> Result<&'c Quantity, EvalError> {
-    value.as_opaque().or_else(|_| value.as_opaque().map(|Computed(amount)| amount))
+    let computed = || value.as_opaque().map(|Computed(amount)| amount);
+    value.as_opaque().or_else(computed).ok_or_else(EvalError::no_such_overload)
 }
 
-/// The other one: a quantity, or an integer.
+/// Returns the second argument: a quantity or an integer.
 fn other(call: &Call<'_, '_>) -> Result<Quantity, EvalError> {
     match call.argument(1)? {
         Value::Int(number) => Ok(Quantity::whole(*number)),
@@ -184,7 +185,7 @@ fn compare_to<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     Ok(Value::Int(receiver(call)?.cmp(&other(call)?) as i64))
 }
 
-/// Counts reading the digits of both.
+/// Counts reading the digits of both operands.
 fn take_digits(call: &Call<'_, '_>) -> Result<(), EvalError> {
     call.take_parse(call.arguments.iter().map(Value::bytes).sum())
 }

@@ -52,9 +52,9 @@ fn find<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     Ok(Value::text(found))
 }
 
-/// All matches, or as many as wanted; all below zero. An empty match beside another one is none.
+/// Returns all matches, or at most a number; all if it is negative. An empty match adjacent to another one is skipped.
 fn find_all<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let wanted = call.arguments.get(2).map_or(Ok(-1), Value::as_int)?;
+    let wanted = call.arguments.get(2).map_or(Ok(-1), i64::try_from)?;
     let most = usize::try_from(wanted).unwrap_or(usize::MAX);
     let regex = compiled(call)?;
     let mut found = Vec::new();

@@ -14,7 +14,7 @@ use crate::function::{Call, Function, Overload};
 use crate::types::Type;
 use crate::value::{Opaque, Value};
 
-/// What expressions call the type.
+/// Name of the type in expressions.
 pub const TYPE: &str = "kubernetes.Semver";
 
 impl Opaque for Version {
@@ -79,7 +79,7 @@ pub(super) fn library() -> Library {
 
 fn read(call: &Call<'_, '_>) -> Result<Result<Version, String>, EvalError> {
     let text = call.parsed(0)?;
-    let normalize = call.arguments.get(1).map_or(Ok(false), Value::as_bool)?;
+    let normalize = call.arguments.get(1).map_or(Ok(false), bool::try_from)?;
     Ok(if normalize { Version::normalized(text) } else { text.parse() })
 }
 
@@ -92,7 +92,7 @@ fn is_semver<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 }
 
 fn order(call: &Call<'_, '_>) -> Result<Ordering, EvalError> {
-    let (one, two): (&Version, &Version) = (call.argument(0)?.as_opaque()?, call.argument(1)?.as_opaque()?);
+    let (one, two): (&Version, &Version) = (call.opaque(0)?, call.opaque(1)?);
     Ok(one.cmp(two))
 }
 
@@ -108,9 +108,9 @@ fn compare_to<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     Ok(Value::Int(order(call)? as i64))
 }
 
-/// Upstream's numbers wrap when they become signed.
+/// Numbers wrap when they are converted to signed integers, as in kube-apiserver.
 fn number<'v>(call: &Call<'_, 'v>, of: impl Fn(&Version) -> u64) -> Result<Value<'v>, EvalError> {
-    Ok(Value::Int(of(call.argument(0)?.as_opaque()?).cast_signed()))
+    Ok(Value::Int(of(call.opaque(0)?).cast_signed()))
 }
 
 fn major<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {

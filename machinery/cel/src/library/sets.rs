@@ -31,7 +31,7 @@ pub(super) fn library() -> Library {
     }
 }
 
-/// Whether a list has an item.
+/// True if a list has an item.
 ///
 /// # Errors
 /// JSON inside that does not fit its declaration.
@@ -61,19 +61,19 @@ fn has_all<'v>(call: &Call<'_, 'v>, list: &List<'v>, part: &List<'v>) -> Result<
 
 fn contains<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     within_budget(call)?;
-    has_all(call, call.argument(0)?.as_list()?, call.argument(1)?.as_list()?).map(Value::Bool)
+    has_all(call, call.list(0)?, call.list(1)?).map(Value::Bool)
 }
 
 fn equivalent<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     within_budget(call)?;
-    let (one, two) = (call.argument(0)?.as_list()?, call.argument(1)?.as_list()?);
+    let (one, two) = (call.list(0)?, call.list(1)?);
     Ok(Value::Bool(has_all(call, one, two)? && has_all(call, two, one)?))
 }
 
 fn intersects<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     within_budget(call)?;
-    let two = call.argument(1)?.as_list()?;
-    for item in call.argument(0)?.as_list()?.iter() {
+    let two = call.list(1)?;
+    for item in call.list(0)?.iter() {
         call.take(1)?;
         if has(call, two, &item?)? {
             return Ok(Value::Bool(true));

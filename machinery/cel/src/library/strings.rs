@@ -20,7 +20,7 @@ use crate::size::{STRING_TRAVERSAL, SizeEstimate, scale};
 use crate::types::Type;
 use crate::value::{Text, Value, print_key};
 
-/// What was there from the beginning.
+/// Functions of version 0.
 pub(super) fn first() -> Library {
     Library {
         name: "cel.lib.ext.strings",
@@ -29,7 +29,7 @@ pub(super) fn first() -> Library {
     }
 }
 
-/// What came later.
+/// Functions of later versions.
 pub(super) fn second() -> Library {
     let text_and_list = vec![Type::String, Type::list(Type::Dyn)];
     Library {
@@ -149,7 +149,7 @@ fn text<'c, 'v>(call: &Call<'c, 'v>, index: usize) -> Result<&'c Text<'v>, EvalE
 
 /// The integer at an index when the overload has it.
 fn optional_int(call: &Call<'_, '_>, index: usize) -> Result<Option<i64>, EvalError> {
-    call.arguments.get(index).map(Value::as_int).transpose()
+    call.arguments.get(index).map(i64::try_from).transpose()
 }
 
 fn char_at<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
@@ -190,10 +190,10 @@ fn split<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 fn join<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     let separator = if call.arguments.len() > 1 { call.str(1)? } else { "" };
     let mut joined = String::new();
-    for (index, item) in call.argument(0)?.as_list()?.iter().enumerate() {
+    for (index, item) in call.list(0)?.iter().enumerate() {
         let item = item?;
-        let invalid = |_| EvalError::new(format!("join: invalid input: {}", print_key(&item)));
-        let text = item.as_str().map_err(invalid)?;
+        let invalid = || EvalError::new(format!("join: invalid input: {}", print_key(&item)));
+        let text = item.as_str().ok_or_else(invalid)?;
         let separator = if index == 0 { "" } else { separator };
         if joined.len() + separator.len() + text.len() > MAX_TEXT_BYTES {
             return Err(EvalError::new(too_long()));
@@ -211,7 +211,7 @@ fn replace<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 }
 
 fn format<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let arguments = call.argument(1)?.as_list()?;
+    let arguments = call.list(1)?;
     call.take(arguments.len())?;
     let arguments = arguments.to_vec()?;
     format::format(call.str(0)?, &arguments, call).map(Value::text)
@@ -221,7 +221,7 @@ fn quote<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     Ok(Value::text(edit::quote(call.str(0)?)))
 }
 
-/// How long the result may become is not known.
+/// Estimate with an unknown size of the result.
 fn format_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     Some(CallEstimate::cost(call.target()?.times_factor(STRING_TRAVERSAL)))
 }
@@ -267,7 +267,7 @@ fn fitting(size: u64, piece: u64) -> u64 {
     (size as f64 / piece as f64).ceil() as u64
 }
 
-/// How long a text may become when the longest replacement is put most often, or the shortest least often.
+/// Returns the range of sizes after replacing the most often with the longest, or the least often with the shortest string.
 fn replace_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     let size = call.target().filter(|_| call.arguments() >= 2)?;
     let (old, new) = (call.argument(0), call.argument(1));

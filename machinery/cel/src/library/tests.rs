@@ -16,7 +16,7 @@ use crate::types::Type;
 use crate::value::{Key, Map, MapBuilder, Value};
 
 const ANSWERS: &str = include_str!("../../testdata/library.jsonl");
-/// What one evaluation may cost.
+/// Budget of an evaluation.
 const BUDGET: u64 = 1_000_000;
 
 struct Sizes;
@@ -33,11 +33,13 @@ impl SizeEstimator for Sizes {
 }
 
 fn environment() -> Environment {
-    Environment::new(Language::of_release(NEW_EXPRESSIONS))
-        .with("d", Type::Dyn)
-        .with("ints", Type::list(Type::Int))
-        .with("strs", Type::list(Type::String))
-        .with("s", Type::String)
+    Environment::builder()
+        .language(Language::of_release(NEW_EXPRESSIONS))
+        .variable("d", Type::Dyn)
+        .variable("ints", Type::list(Type::Int))
+        .variable("strs", Type::list(Type::String))
+        .variable("s", Type::String)
+        .build()
 }
 
 fn variables() -> [(&'static str, Value<'static>); 4] {
@@ -59,7 +61,7 @@ fn printed(value: &Value<'_>) -> String {
     }
 }
 
-/// What differs from the answer.
+/// Returns the differences from the recorded answer.
 fn differences(environment: &Environment, answer: &Json) -> Vec<String> {
     let text = answer["e"].as_str().unwrap();
     let mut differences = Vec::new();

@@ -13,7 +13,7 @@ use crate::size::STRING_TRAVERSAL;
 use crate::types::Type;
 use crate::value::{Key, Map, MapBuilder, Opaque, Value};
 
-/// What expressions call the type.
+/// Name of the type in expressions.
 pub const TYPE: &str = "kubernetes.URL";
 
 impl Opaque for Url {
@@ -83,7 +83,7 @@ fn is_url<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 }
 
 fn part<'v>(call: &Call<'_, 'v>, of: impl Fn(&Url) -> String) -> Result<Value<'v>, EvalError> {
-    Ok(Value::text(of(call.argument(0)?.as_opaque()?)))
+    Ok(Value::text(of(call.opaque(0)?)))
 }
 
 fn scheme<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
@@ -108,7 +108,7 @@ fn escaped_path<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 }
 
 fn query<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let url: &Url = call.argument(0)?.as_opaque()?;
+    let url: &Url = call.opaque(0)?;
     // Each byte may be a parameter.
     call.take(url.query().len())?;
     let texts = |values: Vec<String>| Value::list(values.into_iter().map(Value::text).collect());

@@ -10,7 +10,7 @@ use crate::walk::children;
 /// Limit (Expressions): the expression is rejected.
 pub(super) const MAX_DEPTH: usize = 250;
 
-/// How deep each recursive rule is nested at the moment.
+/// Current nesting of each recursive rule.
 #[derive(Debug, Default)]
 pub(super) struct Depth {
     pub expr: usize,
@@ -28,7 +28,7 @@ pub(super) fn enter(rule: &mut usize) -> Result<(), Issue> {
     Ok(())
 }
 
-/// Whether a tree is too deep. Walks level by level, not recursively.
+/// True if a tree is too deep. Iterates level by level, without recursion.
 pub(super) fn too_deep(expr: &Expr) -> bool {
     let mut level = vec![expr];
     for _ in 0..MAX_DEPTH {

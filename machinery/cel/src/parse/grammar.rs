@@ -95,7 +95,7 @@ impl Parser<'_> {
         (count % 2 == 1).then(|| (self.new_id(place), function))
     }
 
-    /// Whether a minus belongs to the number behind it.
+    /// True if a minus is part of the number that follows.
     pub(super) fn at_negative_number(&self) -> bool {
         self.token() == Token::Mark("-") && matches!(self.peek(1), Token::Int | Token::Float)
     }

@@ -1,8 +1,8 @@
-//! Tokens.
+//! The lexer.
 
 use crate::diagnostics::Issue;
 
-/// What a token is.
+/// Kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     /// Behind the last one.
@@ -70,7 +70,7 @@ const MARKS: [&str; 25] = [
     "+", "*", "/", "%", "=",
 ];
 
-/// Splits a text into tokens. What is no token is reported, and left out.
+/// Splits a text into tokens. Invalid characters are reported and skipped.
 pub(super) fn lex(text: &str) -> (Vec<Lexed>, Vec<Issue>) {
     let (mut tokens, mut issues) = (Vec::new(), Vec::new());
     let mut at = 0;
@@ -131,7 +131,7 @@ fn string_while(body: &str, quote: char) -> usize {
     at
 }
 
-/// Whether a character may stand between backticks.
+/// True if a character is allowed between backticks.
 fn is_in_escaped(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '/' | ' ')
 }

@@ -1,4 +1,4 @@
-//! What literals mean: numbers, escapes of strings and bytes.
+//! Values of literals: numbers, escapes of strings and bytes.
 
 use crate::value::Value;
 

@@ -1,4 +1,4 @@
-//! What stands behind a primary: selections, calls on receivers, indices.
+//! Suffixes of a primary: selections, calls of member functions, indices.
 
 use std::sync::Arc;
 

@@ -29,7 +29,7 @@ const RESERVED: [&str; 17] = [
     "void",
     "while",
 ];
-/// What an expression may start with.
+/// Tokens that start an expression, for messages.
 const STARTS: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, \
                       IDENTIFIER}";
 
@@ -152,7 +152,7 @@ impl Parser<'_> {
         Ok(self.node(place, ExprKind::Ident(Arc::from(full))))
     }
 
-    /// How many tokens the name of an object literal takes, if one stands here.
+    /// Returns the number of tokens in the name of an object literal, if there is one.
     fn object_name(&self) -> Option<usize> {
         let mut count = 1;
         while self.peek(count) == Token::Mark(".") && self.peek(count + 1) == Token::Ident {

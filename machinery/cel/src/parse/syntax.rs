@@ -11,11 +11,11 @@ use super::lexer::{Lexed, Token};
 use crate::diagnostics::Issue;
 use set::{BEHIND, END, Set};
 
-/// How often upstream's parser goes on after an error.
+/// Maximum number of recoveries from errors, as in cel-go.
 const MAX_RECOVERIES: usize = 30;
-/// How many diagnostics upstream's parser makes.
+/// Maximum number of diagnostics, as in cel-go.
 const MAX_DIAGNOSTICS: usize = 100;
-/// How deep rules may call each other.
+/// Maximum nesting of rules.
 const MAX_DEPTH: usize = 1_000;
 
 /// The diagnostics about tokens that are no expression.
@@ -38,7 +38,7 @@ pub(super) fn diagnostics(text: &str, tokens: &[Lexed]) -> Vec<Issue> {
     recogniser.issues
 }
 
-/// Why a rule ends.
+/// Reason for leaving a rule.
 #[derive(Debug)]
 enum Wrong {
     /// None of a rule's alternatives begins with the tokens from one to the other.
@@ -55,9 +55,9 @@ struct Recogniser<'t> {
     text: &'t str,
     tokens: &'t [Lexed],
     at: usize,
-    /// What may stand behind each of the rules that are open.
+    /// Tokens that may follow each open rule.
     follows: Vec<Set>,
-    /// Since an error nothing has matched: errors are not reported.
+    /// True while recovering from an error: further errors are not reported.
     recovering: bool,
     /// Where rules were left since the last match: the token, and the depth of rules.
     stuck: Vec<(usize, usize)>,
@@ -143,7 +143,7 @@ impl Recogniser<'_> {
         Ok(())
     }
 
-    /// Drops a token before what is expected.
+    /// Drops an unexpected token.
     fn unwanted(&mut self, expected: Set) -> Step {
         let found = self.shown();
         self.report_here(|| format!("extraneous input {found} expecting {expected}"))?;
@@ -252,7 +252,7 @@ impl Recogniser<'_> {
         let mut end = self.place_of(from);
         for at in from..=to {
             let place = self.place_of(at);
-            // What is no token is not shown.
+            // Invalid tokens are not printed.
             let gap = &self.text[end..place];
             let unread = gap.trim_ascii();
             text.push_str(&gap.replacen(unread, "", usize::from(!unread.is_empty())));

@@ -1,4 +1,4 @@
-//! What parses, how, and what is refused with which words.
+//! Trees of valid expressions, and messages for invalid ones.
 
 use super::*;
 use crate::ast::operator;
@@ -105,7 +105,7 @@ fn what_does_not_parse_is_refused_with_its_place() {
     }
 }
 
-/// What kube-apiserver 1.36.3 answered for rules that do not parse.
+/// Answers of kube-apiserver 1.36.3 for rules that do not parse.
 const REFUSED: &str = include_str!("../../testdata/syntax.jsonl");
 
 #[test]

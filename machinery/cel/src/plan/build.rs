@@ -9,7 +9,7 @@ use crate::function::{Call, Overload};
 #[cfg(feature = "regex")]
 use crate::meter::Meter;
 #[cfg(feature = "regex")]
-use crate::re2::Planned;
+use crate::pattern_cache::{CallPattern, PatternCache};
 use crate::types::Type;
 use crate::value::{Key, MapBuilder, Value};
 use crate::variable::Variable;
@@ -52,7 +52,7 @@ impl Planner<'_> {
         if let Reference::Type(ty) = self.checked.reference(expr) {
             return Ok(Node::Constant(Value::Type(Arc::new(ty.clone()))));
         }
-        // Upstream takes whatever is a type for the name of one.
+        // cel-go treats any expression of type `type` as the name of a type.
         if let Type::Type(_) = self.checked.type_of(expr) {
             return Err(format!("reference to undefined type: {name}"));
         }
@@ -91,7 +91,7 @@ impl Planner<'_> {
         };
         let call = self.resolved(expr, function, nodes)?;
         #[cfg(feature = "regex")]
-        let call = with_pattern(call, self.meter)?;
+        let call = with_pattern(call, self.checked.language.pattern_cache(), self.meter)?;
         one_of(folded(call)?)
     }
 
@@ -229,7 +229,7 @@ fn constant_map(entries: &[(Node, Node, bool)]) -> Option<Value<'static>> {
     Some(Value::Map(map.into()))
 }
 
-/// Whether a call has one implementation for all that it may mean: one overload, or an operator.
+/// True if a call has one implementation: a single overload, or an operator.
 fn is_one(overloads: &[Arc<Overload>], name: &str) -> bool {
     overloads.len() == 1 || name.contains('_') || name == operator::IN || ["size", "matches"].contains(&name)
 }
@@ -242,12 +242,14 @@ fn indexed(nodes: Vec<Node>, optional: bool) -> Result<Node, String> {
     Attribute::of(operand).indexed(index, optional).map(Node::from)
 }
 
-/// A regular expression that is written out must be one, and is compiled once, with the program.
+/// Compiles a literal pattern with the program. Computed patterns are looked up in the cache when the program runs.
 #[cfg(feature = "regex")]
-fn with_pattern(mut call: CallNode, meter: &Meter) -> Result<CallNode, String> {
+fn with_pattern(mut call: CallNode, cache: &PatternCache, meter: &Meter) -> Result<CallNode, String> {
     if let Some(pattern) = call.pattern() {
-        call.regex = Planned::compile(pattern, meter)?;
+        call.regex = Some(CallPattern::literal(cache, pattern, meter)?);
         call.stops = true;
+    } else if call.takes_pattern() {
+        call.regex = Some(CallPattern::Cached(cache.clone()));
     }
     Ok(call)
 }
@@ -277,7 +279,7 @@ fn one_of(mut call: CallNode) -> Result<Node, String> {
         _ => None,
     };
     match constant_list.as_ref().and_then(Constants::of) {
-        // Nothing is in an empty list, whatever it is.
+        // An empty list contains no value.
         Some(constants) if constants.is_empty() => Ok(Node::Constant(Value::Bool(false))),
         Some(constants) => {
             call.arguments.truncate(1);

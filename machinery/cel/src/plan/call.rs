@@ -7,7 +7,7 @@ use crate::value::Value;
 
 /// Functions whose second argument is a regular expression.
 const PATTERNS: [&str; 3] = ["matches", "find", "findAll"];
-/// What costs take for a value in error, which is of size one.
+/// Replacement for an argument in error, for costs: a value of size one.
 pub(crate) const IN_ERROR: Value<'static> = Value::Bool(false);
 
 impl CallNode {
@@ -19,7 +19,13 @@ impl CallNode {
         }
     }
 
-    /// Whether it returns the same at each run: all arguments are constants, and each overload that may be meant is pure.
+    /// True if its second argument is a regular expression.
+    #[cfg(feature = "regex")]
+    pub fn takes_pattern(&self) -> bool {
+        PATTERNS.contains(&&*self.name)
+    }
+
+    /// True if each run returns the same result: all arguments are constants, and all possible overloads are pure.
     pub fn is_constant(&self) -> bool {
         let constant = |node: &Node| matches!(node, Node::Constant(_) | Node::Computed(_));
         !self.overloads.is_empty()
@@ -29,28 +35,28 @@ impl CallNode {
 
     /// The overload that takes these values.
     pub(crate) fn taking(&self, arguments: &[Value<'_>]) -> Result<&Overload, EvalError> {
-        // Whatever list is sorted, the function looks itself at what is in it.
+        // The function checks the items of the list itself.
         let any = matches!(&*self.name, "sort" | "@sortByAssociatedKeys")
             && matches!(arguments.first(), Some(Value::List(_)));
         let found = self.overloads.iter().find(|candidate| any || takes(candidate, arguments));
         found.map(|overload| &**overload).ok_or_else(|| match self.pattern() {
-            // What is compiled once looks itself at what it is given.
+            // A precompiled pattern checks its argument itself.
             Some(_) => EvalError::no_such_overload(),
             None => no_overload(&self.name, arguments),
         })
     }
 
-    /// What a call costs that is not made: an argument is in error, or no overload takes them.
+    /// Returns the cost of a call that is not made because of an argument in error or a missing overload.
     pub(crate) fn cost(&self, arguments: &[Value<'_>]) -> u64 {
         self.coster().map_or(1, |cost| cost(arguments, &IN_ERROR))
     }
 
-    /// Whether its function asks, whichever overload is meant.
+    /// True if any possible overload asks.
     pub(crate) fn asks(&self) -> bool {
         self.overloads.iter().any(|overload| overload.asks)
     }
 
-    /// What counts the cost: the one overload's, or what all of that name cost where several may be meant.
+    /// Returns the cost function of the only overload, or of all overloads of the name.
     pub(crate) fn coster(&self) -> Option<CostFn> {
         let only = self.overloads.len() == 1;
         self.overloads.last().filter(|overload| only || overload.cost_by_name)?.cost
@@ -92,7 +98,7 @@ fn flattened(arguments: &[Value<'_>]) -> EvalError {
     EvalError::new(format!("no such overload: {first}.flatten({})", rest.join(", ")))
 }
 
-/// Whether values of the first argument's type know the operator at all.
+/// True if the type of the first argument supports the operator.
 fn has_trait(name: &str, first: &Value<'_>) -> bool {
     use Value::{Bool, Bytes, Double, Duration, Int, List, String, Timestamp, Uint};
     let number = matches!(first, Int(_) | Uint(_) | Double(_));

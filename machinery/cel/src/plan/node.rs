@@ -1,4 +1,4 @@
-//! What a plan is made of.
+//! Nodes of plans.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -8,15 +8,15 @@ use indexmap::IndexSet;
 
 use crate::function::Overload;
 #[cfg(feature = "regex")]
-use crate::re2::Planned;
+use crate::pattern_cache::CallPattern;
 use crate::value::{Key, List, Value};
 
-/// What runs.
+/// A node of a plan.
 #[derive(Debug)]
 pub(crate) enum Node {
     /// A constant; costs nothing.
     Constant(Value<'static>),
-    /// What a call with constant arguments returned; costs what the call cost.
+    /// Result of a call with constant arguments. Has the cost of the call.
     Computed(Box<Computed>),
     /// A value and a way from it: `self.a[0].?b`, `has(self.a)`, `c ? a : b`.
     Attribute(Box<Attribute>),
@@ -24,7 +24,7 @@ pub(crate) enum Node {
     Logic(bool, Box<[Node; 2]>),
     /// `optional.or(optional)`, or `optional.orValue(value)` (true): the argument counts only where nothing is held.
     OptionalOr(bool, Box<[Node; 2]>),
-    /// Whether a quantifier goes on: all but false.
+    /// Condition of a quantifier: true for every value except false, and for errors.
     NotStrictlyFalse(Box<Node>),
     /// `==` (true) or `!=`.
     Equality(bool, Box<[Node; 2]>),
@@ -40,7 +40,7 @@ pub(crate) enum Node {
     Object(Arc<str>, Box<[(Node, Node, bool)]>),
     /// A comprehension.
     Fold(Box<Fold>),
-    /// Adds an item to the list in a local variable, which nobody else sees.
+    /// Adds an item to the list in a local variable, which is not shared.
     Append(usize, Box<Node>),
     /// Adds an entry (key and value) or the entries of a map to the map in a local variable.
     Insert(usize, Box<(Node, Option<Node>)>),
@@ -60,16 +60,16 @@ pub(crate) struct Attribute {
     pub steps: Vec<Step>,
 }
 
-/// Where a way begins.
+/// Start of an attribute.
 #[derive(Debug)]
 pub(crate) enum Base {
     /// At a variable of the environment.
     Variable(usize),
     /// At a variable of a comprehension, by its place among those that are alive.
     Local(usize),
-    /// At what is computed.
+    /// A computed value.
     Computed(Node),
-    /// Where one of two ways ends, by a condition.
+    /// One of two attributes, selected by a condition.
     Either(Box<(Node, Attribute, Attribute)>),
 }
 
@@ -79,20 +79,20 @@ pub(crate) struct Step {
     pub by: By,
     /// Whether it may lead nowhere: `.?`, `[?_]`.
     pub optional: bool,
-    /// Whether it is only asked whether it leads anywhere: `has()`.
+    /// True for a test of presence: `has()`.
     pub test: bool,
     /// Costs nothing: the test of the result of a choice, `has((c ? a : b).z)`.
     pub free: bool,
 }
 
-/// What a step goes by.
+/// Key of a step.
 #[derive(Debug)]
 pub(crate) enum By {
     /// A name.
     Name(Arc<str>),
     /// Any other constant.
     Constant(Value<'static>),
-    /// What an attribute leads to.
+    /// Value of an attribute.
     Attribute(Attribute),
 }
 
@@ -127,7 +127,7 @@ impl Constants {
         self.keys.is_empty() && self.numbers.is_empty()
     }
 
-    /// Whether a value is one of them.
+    /// True if a value is one of the constants.
     pub fn contain(&self, value: &Value<'_>) -> bool {
         match value {
             Value::Double(number) if bits(*number).is_some_and(|bits| self.numbers.contains(&bits)) => true,
@@ -136,7 +136,7 @@ impl Constants {
     }
 }
 
-/// What floats that are equal have in common; nothing for NaN, which equals nothing.
+/// Returns equal bits for equal floats; `None` for NaN.
 fn bits(number: f64) -> Option<u64> {
     (!number.is_nan()).then(|| if number == 0.0 { 0 } else { number.to_bits() })
 }
@@ -151,7 +151,7 @@ pub(crate) struct Fold {
     pub condition: Node,
     pub step: Node,
     pub result: Node,
-    /// Whether it only binds a name.
+    /// True if the fold binds a name and does not loop.
     pub binds: bool,
 }
 
@@ -164,7 +164,7 @@ pub(crate) struct CallNode {
     pub arguments: Vec<Node>,
     /// The regular expression that is written out as its second argument.
     #[cfg(feature = "regex")]
-    pub regex: Option<Planned>,
+    pub regex: Option<CallPattern>,
     /// Whether nothing is looked at behind an argument in error: calls of three arguments and more, and those with a
     /// regular expression that is compiled once.
     pub stops: bool,

@@ -8,7 +8,7 @@ use crate::types::Type;
 use crate::value::Value;
 use crate::walk;
 
-/// What is wrong with literal format strings and their literal lists of arguments.
+/// Validates literal format strings with their literal lists of arguments.
 pub(crate) fn literal_formats(checked: &Checked) -> Vec<Issue> {
     let mut issues = Vec::new();
     walk::each(&checked.expr, &mut |expr| {
@@ -44,7 +44,7 @@ fn literal_format(expr: &Expr) -> Option<(&str, &[Item])> {
 struct Checker<'c> {
     checked: &'c Checked,
     arguments: &'c [Item],
-    /// What is wrong: the call, or one of its arguments.
+    /// Location of an error: the call, or an argument.
     at: &'c Expr,
 }
 
@@ -75,7 +75,7 @@ fn fits(verb: Verb, ty: &Type) -> bool {
     use Type::{Bool, Bytes, Double, Dyn, Int, String, Uint};
     match verb {
         Verb::Decimal | Verb::Octal => matches!(ty, Dyn | Int | Uint),
-        // Words stand for numbers that have no literal.
+        // Names such as `NaN` represent numbers without a literal.
         Verb::Fixed | Verb::Scientific => matches!(ty, Dyn | Double | String),
         Verb::Binary => matches!(ty, Dyn | Int | Uint | Bool),
         Verb::Hex { .. } => matches!(ty, Dyn | Int | Uint | String | Bytes),

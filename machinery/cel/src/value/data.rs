@@ -10,78 +10,79 @@ use super::{Duration, Opaque, Text, Timestamp};
 use crate::decl::DeclType;
 use crate::types::Type;
 
-/// What an expression evaluates to.
+/// A CEL value.
 #[derive(Clone, Debug)]
 pub enum Value<'v> {
     /// `null`.
     Null,
-    /// A boolean.
+    /// Boolean.
     Bool(bool),
-    /// A signed integer.
+    /// Signed integer.
     Int(i64),
-    /// An unsigned integer.
+    /// Unsigned integer.
     Uint(u64),
-    /// A floating-point number.
+    /// Floating-point number.
     Double(f64),
-    /// Text.
+    /// String.
     String(Text<'v>),
-    /// Bytes.
+    /// Byte string.
     Bytes(Arc<[u8]>),
-    /// A list, computed or looked at.
+    /// List, computed or borrowed from JSON.
     List(List<'v>),
-    /// A map or an object with fields, computed or looked at.
+    /// Map or object, computed or borrowed from JSON.
     Map(Map<'v>),
-    /// A point in time.
+    /// Point in time.
     Timestamp(Timestamp),
-    /// A span of time.
+    /// Span of time.
     Duration(Duration),
-    /// A type.
+    /// Type, as returned by `type(x)`.
     Type(Arc<Type>),
-    /// An optional value.
+    /// Optional value.
     Optional(Option<Arc<Value<'v>>>),
-    /// A value of a library: an IP address, a quantity.
+    /// Value of a library, such as an IP address or a quantity.
     Opaque(Arc<dyn Opaque>),
 }
 
-/// A list. Reading an item of a JSON array converts it, which fails for data that its declaration does not fit.
+/// A list. Items of a JSON array are converted when they are read, which fails if they do not match the declaration.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum List<'v> {
-    /// Computed. `of` says which declared list it stems from: sets and lists of maps stay such when added to. Items are
-    /// plain data then, read as the declaration says.
+    /// Computed list. If items were added to a declared list, `of` is its declaration, which determines the equality of the result.
     Computed {
-        /// The items.
+        /// Items of the list.
         items: Arc<Vec<Value<'v>>>,
-        /// The declaration of the list that was added to.
+        /// Declaration of the list that items were added to.
         of: Option<&'v DeclType>,
     },
-    /// An array of JSON; `of` declares what is in it.
+    /// JSON array.
     #[cfg(feature = "json")]
     Json {
-        /// The array.
+        /// JSON array.
         array: &'v [Json],
-        /// The declaration of the whole list.
+        /// Declaration of the list.
         of: &'v DeclType,
     },
 }
 
-/// A map or an object with fields.
+/// A map or object.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Map<'v> {
-    /// Computed.
+    /// Computed map.
     Computed(Arc<MapBuilder<'v>>),
-    /// An object that was written out, of a type by name.
+    /// Object constructed by the expression.
     Object {
-        /// The name of its type.
+        /// Name of its type.
         name: Arc<str>,
-        /// Its fields.
+        /// Fields of the object.
         fields: Arc<MapBuilder<'v>>,
     },
-    /// An object of JSON; `of` declares fields, or what all entries are.
+    /// JSON object.
     #[cfg(feature = "json")]
     Json {
-        /// The members.
+        /// Members of the JSON object.
         members: &'v JsonMap<String, Json>,
-        /// The declaration of the whole.
+        /// Declaration of the object or map.
         of: &'v DeclType,
     },
 }
@@ -92,14 +93,14 @@ pub type MapBuilder<'v> = IndexMap<Key<'v>, Value<'v>>;
 /// A key of a computed map.
 #[derive(Clone, Debug)]
 pub enum Key<'v> {
-    /// A boolean.
+    /// Boolean.
     Bool(bool),
-    /// A signed integer.
+    /// Signed integer.
     Int(i64),
-    /// An unsigned integer.
+    /// Unsigned integer.
     Uint(u64),
-    /// Text.
+    /// String.
     String(Text<'v>),
-    /// What only stands for itself: null, other numbers, times, types, optionals of all these.
+    /// Any other key: null, doubles, times, types and optionals, compared by representation.
     Other(Box<Value<'v>>),
 }

@@ -1,6 +1,6 @@
-//! Floating-point numbers as texts.
+//! Formatting of floating-point numbers.
 
-/// A number as Go's `%g` spells it: `1.5`, `1e+06`, `NaN`, `+Inf`.
+/// Formats a number like Go's `%g`: `1.5`, `1e+06`, `NaN`, `+Inf`.
 #[must_use]
 pub fn print_double(value: f64) -> String {
     if value.is_nan() {

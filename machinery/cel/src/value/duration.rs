@@ -1,4 +1,4 @@
-//! Spans of time in nanoseconds, spelled as Go spells them.
+//! Durations in nanoseconds, with Go's text format.
 
 use std::fmt;
 
@@ -6,29 +6,29 @@ use portico_gostd::time::GoDuration;
 
 use crate::error::EvalError;
 
-/// A span of time: nanoseconds, up to about 292 years either way.
+/// A signed duration of at most about 292 years.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Duration {
-    /// Nanoseconds.
+    /// Duration in nanoseconds.
     pub nanos: i64,
 }
 
 impl Duration {
-    /// Of so many nanoseconds.
+    /// Returns a duration from nanoseconds.
     ///
     /// # Errors
-    /// `integer overflow` beyond 64 bits.
+    /// `integer overflow` if the number exceeds 64 bits.
     pub fn of(nanos: i128) -> Result<Self, EvalError> {
         i64::try_from(nanos).map(|nanos| Self { nanos }).map_err(|_| EvalError::new("integer overflow"))
     }
 
-    /// Go's spelling: `1h30m`, `-1.5s`, `0`. None for any other.
+    /// Parses Go's format: `1h30m`, `-1.5s`, `0`. Returns `None` for other text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         text.parse().ok().map(|GoDuration(nanos)| Self { nanos })
     }
 
-    /// In seconds, as a number with a fraction.
+    /// Returns the duration in seconds, with a fraction.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "as Go's Seconds()")]
     pub fn seconds(&self) -> f64 {
@@ -36,7 +36,7 @@ impl Duration {
     }
 }
 
-/// As `string(duration)` spells it: `90s`, `0.5s`.
+/// Prints like CEL's `string(duration)`: `90s`, `0.5s`.
 impl fmt::Display for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}s", self.seconds())

@@ -1,4 +1,4 @@
-//! When values are equal, and which comes first.
+//! Equality and order of values.
 
 use std::cmp::Ordering;
 
@@ -19,20 +19,20 @@ use crate::size::DEFAULT_COST_LIMIT;
 /// Limit (Expressions): the expression fails.
 const MAX_DEPTH: usize = 512;
 
-/// CEL's `==`: numbers of different types by value, different types never, containers item by item.
+/// Compares values like CEL's `==`: numbers by value, containers item by item; values of different types are not equal.
 ///
 /// # Errors
-/// JSON inside that does not fit its declaration; values whose comparison takes as many steps as no evaluation may.
+/// JSON does not match its declaration, or the comparison exceeds the steps of any evaluation.
 pub fn equal(one: &Value<'_>, two: &Value<'_>) -> Result<bool, EvalError> {
     equal_within(one, two, &Steps::new(DEFAULT_COST_LIMIT))
 }
 
-/// [`equal`] within the steps of an evaluation.
+/// Compares like [`equal`], within the steps of an evaluation.
 pub(crate) fn equal_within(one: &Value<'_>, two: &Value<'_>, steps: &Steps) -> Result<bool, EvalError> {
     equal_at(one, two, Limits { steps, depth: MAX_DEPTH })
 }
 
-/// Steps and nesting that a comparison has left.
+/// Remaining steps and nesting of a comparison.
 #[derive(Clone, Copy)]
 struct Limits<'s> {
     steps: &'s Steps,
@@ -40,7 +40,7 @@ struct Limits<'s> {
 }
 
 impl Limits<'_> {
-    /// Limits inside of a value.
+    /// Returns the limits inside of a value.
     fn nested(self) -> Result<Self, EvalError> {
         let depth = self.depth.checked_sub(1).ok_or_else(|| EvalError::new("value is nested too deeply"))?;
         Ok(Self { depth, ..self })
@@ -68,7 +68,7 @@ fn equal_at(one: &Value<'_>, two: &Value<'_>, limits: Limits<'_>) -> Result<bool
             limits.steps.take_parse(one.bytes().saturating_add(two.bytes()))?;
             one.equals(&**two).ok_or_else(EvalError::no_such_overload)?
         }
-        // Libraries' values are asked first, and know only their like.
+        // Values of libraries are compared first, with values of their own type only.
         (Value::Opaque(_), two) if !matches!(two, Value::Null) => return Err(EvalError::no_such_overload()),
         (Value::Optional(one), Value::Optional(two)) => match (one, two) {
             (None, None) => true,
@@ -91,7 +91,7 @@ fn equal_at(one: &Value<'_>, two: &Value<'_>, limits: Limits<'_>) -> Result<bool
     })
 }
 
-/// Whether a value is neither null nor of the kind that is asked for: a map, or a list.
+/// True if a value is neither null nor of the expected kind, a map or a list.
 fn differs(value: &Value<'_>, map: bool) -> bool {
     match value {
         Value::Null => false,
@@ -123,7 +123,7 @@ fn lists(one: &List<'_>, two: &List<'_>, limits: Limits<'_>) -> Result<bool, Eva
     }
 }
 
-/// Whether each item of `two` has an equal one in `one`; sorted texts and numbers make it quick where they can.
+/// True if each item of `two` has an equal item in `one`. Strings and numbers are sorted for speed.
 fn any_order(
     one: &List<'_>,
     two: &List<'_>,
@@ -151,7 +151,7 @@ fn any_order(
     Ok(true)
 }
 
-/// Whether two items of a list of maps have the same keys.
+/// True if two items of a list of maps have the same keys.
 pub(crate) fn same_key(
     one: &Value<'_>,
     two: &Value<'_>,
@@ -205,7 +205,7 @@ fn maps(one: &Map<'_>, two: &Map<'_>, limits: Limits<'_>) -> Result<bool, EvalEr
     Ok(true)
 }
 
-/// Members that no field declares (preserved unknown ones) are compared as they are.
+/// Compares members without a declared field as plain JSON.
 #[cfg(feature = "json")]
 fn undeclared_equal(
     members: &serde_json::Map<String, Json>,
@@ -225,7 +225,7 @@ fn undeclared_equal(
     Ok(true)
 }
 
-/// Counts the steps of a comparison of JSON.
+/// Counts the steps of comparing JSON.
 #[cfg(feature = "json")]
 fn take_json(json: &Json, steps: &Steps) -> Result<(), EvalError> {
     match json {
@@ -245,7 +245,7 @@ fn take_json(json: &Json, steps: &Steps) -> Result<(), EvalError> {
     }
 }
 
-/// Which of two values comes first; None for those without an order (and for NaN).
+/// Orders two values. Returns `None` for types without an order, and for NaN.
 #[must_use]
 pub fn compare(one: &Value<'_>, two: &Value<'_>) -> Option<Ordering> {
     match (one, two) {
@@ -280,7 +280,7 @@ fn compare_numbers(one: &Value<'_>, two: &Value<'_>) -> Option<Ordering> {
     }
 }
 
-/// A double with an integer: outside of the integer's range it is simply less or more.
+/// Orders a double and an integer.
 fn double_with(double: f64, least: f64, most: f64, integer: f64) -> Option<Ordering> {
     if double < least {
         return Some(Ordering::Less);

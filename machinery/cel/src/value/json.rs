@@ -1,4 +1,4 @@
-//! Reading JSON as its declaration says.
+//! Values borrowed from JSON.
 
 use portico_gostd::json::go_type;
 use portico_gostd::strfmt;
@@ -13,10 +13,10 @@ use crate::error::EvalError;
 /// Limit (Expressions, bytes): the expression fails.
 const MAX_DURATION: usize = 4_096;
 
-/// JSON as a value, without copying it.
+/// Returns JSON as a value, without copying it.
 ///
 /// # Errors
-/// The JSON does not fit: `invalid data, expected string, got ...` as upstream says it.
+/// The JSON does not match its declaration: `invalid data, expected string, got ...`.
 pub fn from_json<'v>(json: &'v Json, of: &'v DeclType) -> Result<Value<'v>, EvalError> {
     if json.is_null() {
         return if of.nullable {
@@ -74,7 +74,7 @@ fn int_or_string(json: &Json) -> Result<Value<'_>, EvalError> {
     }
 }
 
-/// Plain data that was added to a declared list. What is no data but was computed does not fit the declaration.
+/// Returns data that was added to a declared list. Computed values that are not plain data do not match the declaration.
 pub(super) fn redeclared<'v>(value: Value<'v>, of: &'v DeclType) -> Result<Value<'v>, EvalError> {
     let misfit = |expected: &str| Err(EvalError::new(format!("invalid data, expected {expected}")));
     match (value, &of.kind) {
@@ -107,7 +107,7 @@ fn formatted<'v>(text: &'v str, of: &DeclType) -> Result<Value<'v>, EvalError> {
     read(text, of).unwrap_or(Ok(Value::String(Text::Borrowed(text))))
 }
 
-/// Text of a format as a value of its own; None where text stays text.
+/// Converts a string with a format, such as a date. Returns `None` if it stays a string.
 fn read(text: &str, of: &DeclType) -> Option<Result<Value<'static>, EvalError>> {
     Some(match of.kind {
         DeclKind::Duration if text.len() > MAX_DURATION => {
@@ -130,7 +130,7 @@ fn read(text: &str, of: &DeclType) -> Option<Result<Value<'static>, EvalError>> 
     })
 }
 
-/// Base64 of the alphabet for URLs, which upstream reads here. An error contains the offset.
+/// Decodes base64 with the URL alphabet, as kube-apiserver does. The error contains the offset.
 fn decode(text: &str) -> Result<Vec<u8>, usize> {
     use base64::DecodeError::{InvalidByte, InvalidLastSymbol};
     use base64::Engine as _;

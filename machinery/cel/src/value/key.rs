@@ -1,11 +1,11 @@
-//! Keys of computed maps. Numbers of different types are one key when they are equal.
+//! Keys of computed maps. Equal numbers of different types are the same key.
 
 use std::hash::{Hash, Hasher};
 
 use super::{Key, Value, equal, print_double};
 
 impl<'v> Key<'v> {
-    /// A value as a key to look up; doubles that are whole numbers count as these. None for what is no key.
+    /// Converts a value to a key for lookups. Doubles with an integer value match integers. Returns `None` for types that cannot be keys.
     #[must_use]
     pub fn lookup(value: &Value<'v>) -> Option<Self> {
         match value {
@@ -14,7 +14,7 @@ impl<'v> Key<'v> {
         }
     }
 
-    /// A value as a key of a literal. None for lists, maps, bytes and values of libraries.
+    /// Converts a value to a key of a map. Returns `None` for lists, maps, bytes and values of libraries.
     #[must_use]
     pub fn from_value(value: &Value<'v>) -> Option<Self> {
         match value {
@@ -26,12 +26,12 @@ impl<'v> Key<'v> {
         }
     }
 
-    /// The integer that a double is.
+    /// Returns the integer value of a double, if it has one.
     pub(crate) fn whole(number: f64) -> Option<Self> {
         whole(number)
     }
 
-    /// The key as a value.
+    /// Converts the key to a value.
     #[must_use]
     pub fn to_value(&self) -> Value<'v> {
         match self {
@@ -66,7 +66,7 @@ fn whole<'v>(value: f64) -> Option<Key<'v>> {
     u64::try_from(wide).ok().filter(|_| (wide as f64).total_cmp(&value).is_eq()).map(Key::Uint)
 }
 
-/// Whether a value may be a key without being a number, a boolean or text.
+/// True for keys other than numbers, booleans and strings.
 fn is_plain(value: &Value<'_>) -> bool {
     match value {
         Value::Null | Value::Double(_) | Value::Timestamp(_) | Value::Duration(_) | Value::Type(_) => true,
@@ -91,7 +91,7 @@ fn hash<H: Hasher>(value: &Value<'_>, state: &mut H) {
     }
 }
 
-/// A key or an index as messages show it.
+/// Formats a key or an index for messages.
 #[must_use]
 pub fn print_key(value: &Value<'_>) -> String {
     match value {

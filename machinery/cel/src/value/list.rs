@@ -1,4 +1,4 @@
-//! Lists: computed ones, and arrays of somebody's JSON.
+//! Lists: computed, or borrowed from JSON.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::decl::{DeclType, ListKind};
 use crate::error::EvalError;
 
 impl<'v> List<'v> {
-    /// Number of items.
+    /// Returns the number of items.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -19,13 +19,13 @@ impl<'v> List<'v> {
         }
     }
 
-    /// Whether there are none.
+    /// True if the list has no items.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The item at an index; None behind the end.
+    /// Returns the item at an index; `None` if the list is shorter, an error if the item does not match its declaration.
     pub fn get(&self, index: usize) -> Option<Result<Value<'v>, EvalError>> {
         match self {
             Self::Computed { items, of } => {
@@ -41,15 +41,15 @@ impl<'v> List<'v> {
         }
     }
 
-    /// All items in order.
+    /// Iterates over the items; an item is an error if it does not match its declaration.
     pub fn iter(&self) -> impl Iterator<Item = Result<Value<'v>, EvalError>> + '_ {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 
-    /// All items at once.
+    /// Collects all items.
     ///
     /// # Errors
-    /// Of the first item that does not fit its declaration.
+    /// An item does not match its declaration.
     pub fn to_vec(&self) -> Result<Vec<Value<'v>>, EvalError> {
         match self {
             Self::Computed { items, of: None } => Ok(items.to_vec()),
@@ -57,7 +57,7 @@ impl<'v> List<'v> {
         }
     }
 
-    /// The same without its declaration.
+    /// Returns the list without its declaration.
     pub(super) fn erased(&self) -> Self {
         match self {
             Self::Computed { items, .. } => Self::Computed { items: items.clone(), of: None },
@@ -66,7 +66,7 @@ impl<'v> List<'v> {
         }
     }
 
-    /// What upstream's lists are called in Go.
+    /// Returns the name of the Go type, for messages.
     pub(super) fn go_type(&self) -> &'static str {
         match self {
             #[cfg(feature = "json")]
@@ -80,7 +80,7 @@ impl<'v> List<'v> {
         }
     }
 
-    /// All items as plain data: what a list keeps that is added to.
+    /// Returns all items without declarations.
     pub(crate) fn plain(&self) -> Vec<Value<'v>> {
         match self {
             Self::Computed { items, .. } => items.to_vec(),
@@ -89,7 +89,7 @@ impl<'v> List<'v> {
         }
     }
 
-    /// What kind of list the schema says it is: sets and maps are equal in any order.
+    /// Returns the equality of the list by its declaration.
     #[must_use]
     pub fn kind(&self) -> &'v ListKind {
         match self {
@@ -100,7 +100,7 @@ impl<'v> List<'v> {
         }
     }
 
-    /// The declaration that it stems from.
+    /// Returns the declaration of the list, if it has one.
     #[must_use]
     pub fn declared(&self) -> Option<&'v DeclType> {
         match self {

@@ -1,4 +1,4 @@
-//! Maps: computed ones, and objects of somebody's JSON, with declared fields or as maps.
+//! Maps and objects: computed, or borrowed from JSON.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use super::{Key, Map, MapBuilder, Value};
 use crate::decl::{DeclKind, DeclType};
 use crate::error::EvalError;
 
-/// A key and its value.
+/// A key and a value.
 type Entry<'v> = (Value<'v>, Value<'v>);
 
-/// So many members are compared one by one.
+/// Maximum number of members that are searched linearly.
 #[cfg(feature = "json")]
 const FEW: usize = 16;
 
 impl<'v> Map<'v> {
-    /// The entries of a computed map.
+    /// Returns the entries of a computed map.
     pub(crate) fn computed(&self) -> Option<&MapBuilder<'v>> {
         match self {
             Self::Computed(entries) | Self::Object { fields: entries, .. } => Some(entries),
@@ -31,13 +31,13 @@ impl<'v> Map<'v> {
         }
     }
 
-    /// The type of an object that was written out.
+    /// Returns the name of the type of an object that the expression constructed.
     #[must_use]
     pub fn object_name(&self) -> Option<&str> {
         if let Self::Object { name, .. } = self { Some(name) } else { None }
     }
 
-    /// The same without its declaration.
+    /// Returns the map without its declaration.
     pub(super) fn erased(&self) -> Self {
         match self {
             Self::Computed(_) | Self::Object { .. } => self.clone(),
@@ -46,7 +46,7 @@ impl<'v> Map<'v> {
         }
     }
 
-    /// What upstream's maps are called in Go.
+    /// Returns the name of the Go type, for messages.
     pub(super) fn go_type(&self) -> &'static str {
         match self {
             Self::Computed(_) => "*types.baseMap",
@@ -58,7 +58,7 @@ impl<'v> Map<'v> {
         }
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -68,17 +68,16 @@ impl<'v> Map<'v> {
         }
     }
 
-    /// Whether there are none.
+    /// True if there are no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The value of a field or of a key that is text. Declared objects take escaped names; a null member of such an
-    /// object counts as absent.
+    /// Returns the value of a field or of a string key. Fields of declared objects have escaped names; their null members are absent.
     ///
     /// # Errors
-    /// The value does not fit its declaration.
+    /// The value does not match its declaration.
     pub fn get_str(&self, name: &str) -> Result<Option<Value<'v>>, EvalError> {
         match self {
             Self::Computed(entries) | Self::Object { fields: entries, .. } => {
@@ -98,10 +97,10 @@ impl<'v> Map<'v> {
         }
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     ///
     /// # Errors
-    /// The value does not fit its declaration; `no such overload` for a key that no such map can have.
+    /// The value does not match its declaration; `no such overload` for a key of an impossible type.
     pub fn get(&self, key: &Value<'v>) -> Result<Option<Value<'v>>, EvalError> {
         match (self, key) {
             (_, Value::String(name)) => self.get_str(name),
@@ -115,7 +114,7 @@ impl<'v> Map<'v> {
         }
     }
 
-    /// All keys; of declared objects the declared, escaped names that are present.
+    /// Iterates over the keys. Keys of declared objects are the escaped names of the declared fields that are present.
     pub fn keys(&self) -> Box<dyn Iterator<Item = Value<'v>> + '_> {
         match self {
             Self::Computed(entries) | Self::Object { fields: entries, .. } => {
@@ -133,7 +132,7 @@ impl<'v> Map<'v> {
         }
     }
 
-    /// All entries, each an error if its value does not fit its declaration.
+    /// Iterates over the entries; an entry is an error if its value does not match its declaration.
     pub fn iter(&self) -> Box<dyn Iterator<Item = Result<Entry<'v>, EvalError>> + '_> {
         match self {
             Self::Computed(entries) | Self::Object { fields: entries, .. } => {
@@ -146,16 +145,16 @@ impl<'v> Map<'v> {
         }
     }
 
-    /// All entries at once.
+    /// Collects all entries.
     ///
     /// # Errors
-    /// A value does not fit its declaration.
+    /// A value does not match its declaration.
     pub fn entries(&self) -> Result<Vec<Entry<'v>>, EvalError> {
         self.iter().collect()
     }
 }
 
-/// A member by its name. Of few, comparing each takes less than hashing the name.
+/// Returns a member by name. Linear search is faster than hashing for few members.
 #[cfg(feature = "json")]
 fn member<'v>(members: &'v JsonMap<String, Json>, name: &str) -> Option<&'v Json> {
     if members.len() > FEW {
@@ -164,7 +163,7 @@ fn member<'v>(members: &'v JsonMap<String, Json>, name: &str) -> Option<&'v Json
     members.iter().find(|(known, _)| *known == name).map(|(_, json)| json)
 }
 
-/// Text to look up without making a key of it.
+/// A string for lookups without allocating a key.
 struct Name<'a>(&'a str);
 
 impl Hash for Name<'_> {

@@ -5,27 +5,27 @@ use std::fmt::Debug;
 
 use crate::types::Type;
 
-/// A library's value, such as an IP address.
+/// A value of a library, such as an IP address.
 pub trait Opaque: Any + Debug + Send + Sync {
-    /// Its type: [`Type::Object`] or [`Type::Opaque`] by name.
+    /// Returns the type: a [`Type::Object`] or [`Type::Opaque`].
     fn type_of(&self) -> Type;
 
-    /// Whether it equals another library's value; None for what it cannot be compared with.
+    /// Compares two values; `None` if they are not comparable.
     fn equals(&self, other: &dyn Opaque) -> Option<bool>;
 
-    /// How Go prints what it is made of, with the type: `(netip.Addr)10.0.0.1`.
+    /// Returns Go's `(type)value` form for messages: `(netip.Addr)10.0.0.1`.
     fn native(&self) -> String;
 
-    /// Its size as costs count it (bytes of an address); None counts as 1.
+    /// Returns the size for costs, such as the bytes of an address. `None` means 1.
     fn size(&self) -> Option<u64> {
         None
     }
 
-    /// Bytes that it keeps, which its functions and comparisons read; 0 where they are few.
+    /// Returns the bytes that functions and comparisons read; 0 for small values.
     fn bytes(&self) -> usize {
         0
     }
 
-    /// For downcasts: `self`.
+    /// Returns `self`, for downcasts.
     fn as_any(&self) -> &dyn Any;
 }

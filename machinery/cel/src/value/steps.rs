@@ -51,7 +51,7 @@ impl Steps {
         self.balance.set(copy.balance.get());
     }
 
-    /// Makes the steps free that a cost stands for.
+    /// Makes the steps free that a cost covers.
     pub(crate) fn allow(&self, cost: u64) {
         self.add(signed(cost.saturating_mul(STEPS_IN_COST)));
     }

@@ -1,19 +1,19 @@
-//! Text: looked at in somebody's JSON, or shared.
+//! Strings: borrowed from JSON, or shared.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Text that is cheap to clone.
+/// A string that is cheap to clone.
 #[derive(Clone, Debug)]
 pub enum Text<'v> {
-    /// Somebody else's.
+    /// Borrowed from JSON.
     Borrowed(&'v str),
     /// Computed, or a constant of the program.
     Shared(Arc<str>),
 }
 
 impl Text<'_> {
-    /// Number of characters (code points), which is what CEL calls a string's size.
+    /// Returns the number of code points, which is the size of a string in CEL.
     #[must_use]
     pub fn characters(&self) -> u64 {
         if self.is_ascii() { self.len() as u64 } else { self.chars().count() as u64 }

@@ -9,14 +9,14 @@ use portico_gostd::time::{Layout, Time};
 use super::Duration;
 use crate::error::EvalError;
 
-/// A point in time. The offset is how it was written and is spelled; it does not count when compared.
+/// A point in time. Comparisons ignore the offset, which is used for printing.
 #[derive(Clone, Copy, Debug)]
 pub struct Timestamp {
     /// Seconds since 1970.
     pub seconds: i64,
     /// Nanoseconds within the second.
     pub nanos: u32,
-    /// Seconds east of UTC in which it is spelled.
+    /// Offset for printing, in seconds east of UTC.
     pub offset: i32,
 }
 
@@ -26,10 +26,10 @@ const FIRST: i64 = -62_135_596_800;
 const LAST: i64 = 253_402_300_799;
 
 impl Timestamp {
-    /// At so many seconds and nanoseconds since 1970, in UTC.
+    /// Returns the time at these seconds and nanoseconds since 1970, in UTC.
     ///
     /// # Errors
-    /// `timestamp overflow` outside of years 1 to 9999.
+    /// `timestamp overflow` outside of the years 1 to 9999.
     pub fn at(seconds: i64, nanos: u32) -> Result<Self, EvalError> {
         if (FIRST..=LAST).contains(&seconds) {
             Ok(Self { seconds, nanos, offset: 0 })
@@ -38,17 +38,17 @@ impl Timestamp {
         }
     }
 
-    /// RFC 3339, as Go reads it. None for any other text; the year may be outside of CEL's range.
+    /// Parses RFC 3339 like Go. The year may be outside of CEL's range.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let time = Time::parse(Layout::Rfc3339, text).ok()?;
         Some(Self { seconds: time.seconds, nanos: time.nanos, offset: time.offset })
     }
 
-    /// The schema format `date-time`: RFC 3339, or without a zone.
+    /// Parses the schema format `date-time`: RFC 3339, or without a zone.
     ///
     /// # Errors
-    /// A sentence.
+    /// The text has another format.
     pub fn parse_loose(text: &str) -> Result<Self, String> {
         if text.is_empty() {
             return Ok(Self { seconds: 0, nanos: 0, offset: 0 });
@@ -58,16 +58,16 @@ impl Timestamp {
             .ok_or_else(|| format!("parsing time {text:?} as \"2006-01-02T15:04:05\": cannot parse {text:?}"))
     }
 
-    /// The schema format `date`: `2006-01-02`.
+    /// Parses the schema format `date`: `2006-01-02`.
     ///
     /// # Errors
-    /// A sentence.
+    /// The text has another format.
     pub fn parse_date(text: &str) -> Result<Self, String> {
         Self::parse(&format!("{text}T00:00:00Z"))
             .ok_or_else(|| format!("parsing time {text:?} as \"2006-01-02\": cannot parse {text:?}"))
     }
 
-    /// Later (or earlier) by a span.
+    /// Adds a duration.
     ///
     /// # Errors
     /// `timestamp overflow`.
@@ -75,7 +75,7 @@ impl Timestamp {
         self.shifted(i128::from(span.nanos))
     }
 
-    /// Earlier (or later) by a span.
+    /// Subtracts a duration.
     ///
     /// # Errors
     /// `timestamp overflow`.
@@ -91,7 +91,7 @@ impl Timestamp {
         Self::at(seconds, nanos).map(|at| Self { offset: self.offset, ..at })
     }
 
-    /// The span since another point.
+    /// Returns the duration since another time.
     ///
     /// # Errors
     /// `integer overflow` beyond 292 years.
@@ -103,8 +103,7 @@ impl Timestamp {
         i128::from(self.seconds) * 1_000_000_000 + i128::from(self.nanos)
     }
 
-    /// The year and the moment within it on the calendar of a zone so many seconds east of UTC, as [`Time::calendar`]
-    /// gives them.
+    /// Returns the year and the date and time in a zone with this offset in seconds east of UTC, like [`Time::calendar`].
     #[must_use]
     pub fn calendar(&self, offset: i32) -> (i64, DateTime) {
         Time { offset, ..self.time() }.calendar()
@@ -115,7 +114,7 @@ impl Timestamp {
     }
 }
 
-/// RFC 3339 with as many digits of a fraction as needed.
+/// Prints RFC 3339 with as many fractional digits as needed.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.time().fmt(f)

@@ -1,4 +1,4 @@
-//! Values as JSON (cel-go's conversion to `structpb.Value`).
+//! Conversion of values to JSON (cel-go's conversion to `structpb.Value`).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,31 +11,31 @@ use crate::error::EvalError;
 ///
 /// Limit (Expressions): the expression fails.
 const MAX_DEPTH: usize = 256;
-/// Integers beyond this are texts: not every reader of JSON holds them.
+/// Larger integers are written as strings, because JSON readers may lose precision.
 const MAX_INTEGER: u64 = 1 << 53;
 /// Maximum number of items, in addition to the free ones of each evaluation.
 const MAX_ITEMS: u64 = 100_000;
-/// Bytes of text that count as an item.
+/// Bytes of strings that count as one item.
 const ITEM_BYTES: usize = 32;
 
-/// Converts values to JSON that has room in one object.
+/// Converts values to JSON, with a limit on the total size.
 #[derive(Debug)]
 pub struct JsonWriter {
     steps: Steps,
 }
 
 impl JsonWriter {
-    /// A writer of about 100,000 items, or 3 MiB of text, in all values together.
+    /// Returns a writer for about 100,000 items or 3 MiB of strings in all values together.
     #[must_use]
     pub fn new() -> Self {
         Self { steps: Steps::new(MAX_ITEMS) }
     }
 
-    /// A value as JSON.
+    /// Converts a value to JSON.
     ///
     /// # Errors
-    /// A library's value, an optional, a key that is no text, a value that is nested too deep. [`EvalError::Budget`] if it has no room:
-    /// a value may contain another one many times.
+    /// The value contains a value of a library, an optional or a key that is not a string, or is nested too deep;
+    /// [`EvalError::Budget`] if it exceeds the limit.
     pub fn write(&self, value: &Value<'_>) -> Result<Json, EvalError> {
         self.steps.take_items(1)?;
         write(value, MAX_DEPTH, &self.steps)
@@ -48,7 +48,7 @@ impl Default for JsonWriter {
     }
 }
 
-/// One value as JSON.
+/// Converts one value to JSON.
 ///
 /// # Errors
 /// See [`JsonWriter::write`].
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn what_is_written_out_becomes_json() {
-        let environment = Environment::builder().build().unwrap();
+        let environment = Environment::builder().build();
         let table = [
             ("[1, 2.5, null, true, 'a']", r#"[1,2.5,null,true,"a"]"#),
             ("{'a': {'b': [b'x']}}", r#"{"a":{"b":["eA=="]}}"#),

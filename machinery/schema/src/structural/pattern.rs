@@ -1,24 +1,26 @@
-//! Patterns of strings: regular expressions in RE2 syntax, made when first needed and shared by those who say the same.
+//! Patterns of strings: regular expressions in RE2's syntax, compiled when first used. Equal patterns share the compiled form.
 
 use std::sync::{Arc, OnceLock};
 
-use portico_cel::re2;
+use portico_cel::PatternError;
 use regex::Regex;
 
-/// A pattern. What it takes once it is made is bounded, as [`re2`] bounds it.
+use super::languages;
+
+/// A pattern. The size of its compiled form is limited.
 pub struct Pattern {
     text: Box<str>,
-    regex: OnceLock<Result<Arc<Regex>, Box<str>>>,
+    regex: OnceLock<Result<Arc<Regex>, PatternError>>,
 }
 
 impl Pattern {
-    /// A pattern; nothing is looked at yet.
+    /// Returns a pattern without checking its syntax.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self { text: text.into(), regex: OnceLock::new() }
     }
 
-    /// As it is written.
+    /// Returns the source text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -29,13 +31,13 @@ impl Pattern {
         self.regex.get().is_some()
     }
 
-    /// Whether it is found in a string.
+    /// Returns true if the pattern is found in a string.
     ///
     /// # Errors
-    /// Why it is no pattern, or one that is too large.
-    pub fn is_match(&self, text: &str) -> Result<bool, &str> {
-        let regex = self.regex.get_or_init(|| re2::compile(&self.text).map_err(Into::into));
-        regex.as_ref().map(|regex| regex.is_match(text)).map_err(|error| &**error)
+    /// The pattern has a syntax error or is too large.
+    pub fn is_match(&self, text: &str) -> Result<bool, &PatternError> {
+        let regex = self.regex.get_or_init(|| languages::patterns().compile(&self.text));
+        regex.as_ref().map(|regex| regex.is_match(text))
     }
 }
 

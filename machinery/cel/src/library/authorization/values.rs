@@ -1,4 +1,4 @@
-//! What questions to an authorizer are made of, step by step, and who answers them.
+//! Values of authorization checks, and the trait of authorizers.
 
 use std::any::Any;
 use std::fmt;
@@ -9,71 +9,71 @@ use crate::function::Call;
 use crate::types::Type;
 use crate::value::{Opaque, Value};
 
-/// The type of the variable `authorizer`.
+/// Name of the type of the variable `authorizer`.
 pub const AUTHORIZER: &str = "kubernetes.authorization.Authorizer";
-/// The type of what asks about a resource.
+/// Name of the type of a check of a resource.
 pub const RESOURCE_CHECK: &str = "kubernetes.authorization.ResourceCheck";
 pub(super) const PATH_CHECK: &str = "kubernetes.authorization.PathCheck";
 pub(super) const GROUP_CHECK: &str = "kubernetes.authorization.GroupCheck";
 pub(super) const DECISION: &str = "kubernetes.authorization.Decision";
 
-/// Answers questions about what one user may do.
+/// Authorizer of one user's requests.
 pub trait Authorizer: Send + Sync {
-    /// Whether the user may do this.
+    /// Decides if the user may perform a verb.
     fn decide(&self, question: &Question, verb: &str) -> Decision;
 
-    /// The authorizer of a service account in the place of the user.
+    /// Returns an authorizer for a service account instead of the user.
     fn of_service_account(&self, namespace: &str, name: &str) -> Arc<dyn Authorizer>;
 
-    /// Whether a service account can have this name.
+    /// Validates the namespace and name of a service account.
     ///
     /// # Errors
-    /// What is wrong with it, in upstream's words.
+    /// kube-apiserver's message.
     fn check_service_account(&self, namespace: &str, name: &str) -> Result<(), &'static str>;
 }
 
-/// What is asked about, but for the verb. Empty texts are not set.
+/// Target of a check, without the verb. Empty strings are unset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// A path that is no resource's.
+    /// Path of a non-resource request.
     Path(String),
-    /// A resource.
+    /// Resource.
     Resource {
-        /// Its group.
+        /// API group.
         group: String,
-        /// Its plural name.
+        /// Plural name of the resource.
         resource: String,
-        /// A subresource of it.
+        /// Subresource.
         subresource: String,
-        /// The namespace of the object.
+        /// Namespace of the object.
         namespace: String,
-        /// The name of the object.
+        /// Name of the object.
         name: String,
-        /// Which fields the objects must have, as a selector.
+        /// Field selector of a list or watch.
         field_selector: String,
-        /// Which labels the objects must have, as a selector.
+        /// Label selector of a list or watch.
         label_selector: String,
     },
 }
 
-/// What the authorizer answers.
+/// Decision of an authorizer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
-    /// Whether the user may.
+    /// True if the request is allowed.
     pub allowed: bool,
-    /// Why, as far as the authorizer says.
+    /// Reason, possibly empty.
     pub reason: String,
-    /// What went wrong while it was decided.
+    /// Error while deciding.
     pub error: Option<String>,
 }
 
-/// The value of the variable `authorizer`.
+/// Returns the value of the variable `authorizer`.
 #[must_use]
 pub fn authorizer<'v>(authorizer: Arc<dyn Authorizer>) -> Value<'v> {
     Value::opaque(Asker(authorizer))
 }
 
-/// The value of the variable `authorizer.requestResource`: what is asked about is known, but for the verb.
+/// Returns the value of the variable `authorizer.requestResource`: a check whose target is set.
 #[must_use]
 pub fn resource_check<'v>(authorizer: Arc<dyn Authorizer>, question: Question) -> Value<'v> {
     Value::opaque(ResourceCheck { authorizer, question })
@@ -97,7 +97,7 @@ struct ResourceCheck {
     question: Question,
 }
 
-/// Values that can only be asked: they equal nothing and print as their type.
+/// Implements [`Opaque`] for values without equality, which print as their type.
 macro_rules! receivers {
     ($($value:ty => $name:expr, $bytes:expr;)*) => {$(
         impl fmt::Debug for $value {
@@ -143,7 +143,7 @@ receivers! {
 }
 
 impl Question {
-    /// Bytes of all its parts.
+    /// Returns the size of all strings, in bytes.
     fn bytes(&self) -> usize {
         match self {
             Self::Path(path) => path.len(),
@@ -165,9 +165,9 @@ impl Question {
 
 type Evaluated<'v> = Result<Value<'v>, EvalError>;
 
-/// What a function is called on.
+/// Returns the receiver of a call.
 fn receiver<'c, T: Opaque>(call: &Call<'c, '_>) -> Result<&'c T, EvalError> {
-    call.argument(0)?.as_opaque()
+    call.opaque(0)
 }
 
 pub(super) fn path<'v>(call: &Call<'_, 'v>) -> Evaluated<'v> {
@@ -206,7 +206,7 @@ pub(super) fn resource<'v>(call: &Call<'_, 'v>) -> Evaluated<'v> {
     Ok(Value::opaque(ResourceCheck { authorizer: Arc::clone(&of.authorizer), question }))
 }
 
-/// The functions that say more of a resource: each sets one part of the question.
+/// Functions that set one field of a resource check.
 macro_rules! parts {
     ($($function:ident => $part:ident),*) => {$(
         pub(super) fn $function<'v>(call: &Call<'_, 'v>) -> Evaluated<'v> {
@@ -260,7 +260,7 @@ mod tests {
     use crate::environment::Environment;
     use crate::library;
 
-    /// Allows what is asked about in the namespace `open`, for service accounts alone.
+    /// Allows requests of service accounts in the namespace `open`.
     struct Picky {
         account: String,
     }
@@ -284,8 +284,8 @@ mod tests {
     }
 
     fn run(expression: &str) -> (Result<String, String>, u64) {
-        let builder = Environment::builder().library(library::authorization());
-        let environment = builder.variable("authorizer", Type::opaque(AUTHORIZER)).build().unwrap();
+        let builder = Environment::builder().library(library::authorization()).unwrap();
+        let environment = builder.variable("authorizer", Type::opaque(AUTHORIZER)).build();
         let program = environment.compile(expression).unwrap();
         let picky = authorizer(Arc::new(Picky { account: String::new() }));
         let (value, cost) = program.evaluate(&[("authorizer", picky)], 1_000_000, &|| false);

@@ -1,4 +1,4 @@
-//! What is wrong with a text that should have a format. Empty when nothing is.
+//! Checks of formats. Each returns the violations in a string.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

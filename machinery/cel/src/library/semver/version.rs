@@ -1,4 +1,4 @@
-//! A semantic version: read strictly or leniently, and compared. What is built of it does not count.
+//! Semantic versions: strict and lenient parsing, comparison. Build metadata is ignored in comparisons.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -15,11 +15,11 @@ pub struct Version {
     pub minor: u64,
     /// The third number.
     pub patch: u64,
-    /// What comes before the release.
+    /// Pre-release identifiers.
     before: Vec<Identifier>,
 }
 
-/// As upstream prints it, without what the build is called.
+/// Printed form, without build metadata.
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}.{}", self.major, self.minor, self.patch)?;
@@ -44,7 +44,7 @@ enum Identifier {
 impl FromStr for Version {
     type Err = String;
 
-    /// Upstream's sentences about what is no version.
+    /// kube-apiserver's message for an invalid version.
     fn from_str(text: &str) -> Result<Self, String> {
         if text.is_empty() {
             return Err("Version string empty".to_owned());
@@ -84,7 +84,7 @@ impl Version {
     /// A version without its leading `v` and zeros, whose missing numbers are zero.
     ///
     /// # Errors
-    /// Upstream's sentences about what is no version even so.
+    /// kube-apiserver's message for a version that is invalid after normalization.
     pub fn normalized(text: &str) -> Result<Self, String> {
         let text = text.strip_prefix('v').unwrap_or(text);
         let mut parts: Vec<String> = text.splitn(3, '.').map(without_zeros).collect();

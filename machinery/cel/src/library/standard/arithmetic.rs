@@ -136,7 +136,7 @@ fn add<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     }
 }
 
-/// Lists joined; sets take what they lack, lists of maps overwrite what has the same keys.
+/// Concatenates lists. Sets add missing items; lists of maps replace items with the same keys.
 fn concatenate<'v>(call: &Call<'_, 'v>, one: &List<'v>, two: &List<'v>) -> Result<Value<'v>, EvalError> {
     call.take_items(one.len().saturating_add(two.len()))?;
     let Some(of) = one.declared() else {
@@ -166,7 +166,7 @@ fn concatenate<'v>(call: &Call<'_, 'v>, one: &List<'v>, two: &List<'v>) -> Resul
     Ok(Value::List(List::Computed { items: Arc::new(items), of: Some(of) }))
 }
 
-/// Where the item stands that is the same one in a list of this kind.
+/// Returns the index of the equal item in a list of this kind.
 fn place_of(
     call: &Call<'_, '_>,
     item: &Value<'_>,

@@ -51,7 +51,7 @@ fn items(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
     arguments.get(1).map_or(1, Value::cost_size)
 }
 
-/// Whether a list has an equal item, or a map the key.
+/// True if a list has an equal item, or a map the key.
 fn contained<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     let wanted = call.argument(0)?;
     match call.argument(1)? {

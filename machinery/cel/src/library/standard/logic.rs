@@ -37,7 +37,7 @@ fn equality(id: &'static str) -> Overload {
 }
 
 fn not<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    Ok(Value::Bool(!call.argument(0)?.as_bool()?))
+    Ok(Value::Bool(!call.bool(0)?))
 }
 
 /// Equality of values of the same library type costs one unit; of formats and URLs more may be compared.
@@ -65,7 +65,7 @@ pub(super) fn shorter_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     Some(CallEstimate::cost(size.times_factor(STRING_TRAVERSAL)))
 }
 
-/// What equality and order cost: the shorter of both is read; of library values one unit.
+/// Cost of equality and order: reading the shorter value, or one unit for values of libraries.
 pub(super) fn shorter(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
     if matches!(arguments.first(), Some(Value::Opaque(_))) {
         return 1;
@@ -73,7 +73,7 @@ pub(super) fn shorter(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
     scale(arguments.iter().map(Value::cost_size).min().unwrap_or(0), STRING_TRAVERSAL)
 }
 
-/// Stands where the evaluator knows better: logic, equality and indices are no calls.
+/// Implementation of operators that the evaluator handles itself: logic, equality and indices.
 pub(super) fn never<'v>(_: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     Err(EvalError::no_such_overload())
 }

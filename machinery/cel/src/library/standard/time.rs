@@ -24,7 +24,7 @@ macro_rules! part {
     };
 }
 
-/// The same for what durations have, too: in whole units of so many nanoseconds.
+/// Declares a getter that durations have, too, in whole units of a number of nanoseconds.
 macro_rules! span {
     ($function:expr, $id:literal, $unit:literal) => {{
         let mut function = $function;

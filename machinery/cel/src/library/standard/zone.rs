@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 use crate::error::EvalError;
 use crate::value::Timestamp;
 
-/// How many seconds east of UTC a zone is at a point in time.
+/// Returns the offset of a zone at a point in time, in seconds east of UTC.
 ///
 /// # Errors
 /// No such zone.
@@ -21,7 +21,7 @@ pub(super) fn offset(at: &Timestamp, zone: &str) -> Result<i32, EvalError> {
     }
     let unknown = || EvalError::new(format!("unknown time zone {zone}"));
     let zone = TimeZone::get(zone).map_err(|_| unknown())?;
-    // Points beyond the calendar's ends stand in the zone's offset of today.
+    // Times beyond the calendar have the current offset of the zone.
     let point = jiff::Timestamp::from_second(at.seconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     Ok(zone.to_offset(point).seconds())
 }

@@ -1,6 +1,6 @@
 //! Clauses of format strings: `%s`, `%.3f`, `%X`: found in a text, for `format` and for the check of literal ones.
 
-/// What a clause asks for.
+/// Verb of a clause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// `%s`
@@ -15,31 +15,31 @@ pub enum Verb {
     Binary,
     /// `%x`, or `%X` in capitals.
     Hex {
-        /// Whether in capitals.
+        /// True for upper case.
         capitals: bool,
     },
     /// `%o`
     Octal,
 }
 
-/// One clause: what is asked for, with how many digits.
+/// A clause: verb and precision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clause {
-    /// What is asked for.
+    /// Verb of the clause.
     pub verb: Verb,
     /// The number behind a point.
     pub precision: Option<u64>,
 }
 
-/// Who makes a text of clauses.
+/// Formatter of clauses.
 pub(crate) trait Format {
-    /// How many arguments there are.
+    /// Returns the number of arguments.
     fn arguments(&self) -> usize;
 
-    /// Whether an argument that is missing is reported before a clause that is.
+    /// True if a missing argument is reported before an invalid clause.
     const ARGUMENTS_FIRST: bool;
 
-    /// Puts text that stands for itself.
+    /// Writes literal text.
     ///
     /// # Errors
     /// The text becomes too long.
@@ -48,7 +48,7 @@ pub(crate) trait Format {
     /// Puts an argument as a clause wants it.
     ///
     /// # Errors
-    /// It cannot be put so.
+    /// The argument does not match the clause.
     fn clause(&mut self, index: usize, clause: Clause) -> Result<(), String>;
 }
 

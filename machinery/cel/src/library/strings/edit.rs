@@ -10,7 +10,7 @@ fn out_of_range(index: i64) -> EvalError {
     EvalError::new(format!("index out of range: {index}"))
 }
 
-/// Where a character begins; the end of the text for the one behind the last. None for those behind.
+/// Returns the offset of a character, or of the end for the index after the last one. `None` for larger indices.
 fn byte_at(text: &str, character: usize) -> Option<usize> {
     if text.is_ascii() {
         return (character <= text.len()).then_some(character);
@@ -34,7 +34,7 @@ pub(super) fn char_at<'v>(text: &Text<'v>, index: i64) -> Result<Text<'v>, EvalE
     Ok(part(text, start..start + length))
 }
 
-/// Where a text is found first, from an offset on; -1 when it is not.
+/// Returns the first index of a string at or after an offset; -1 if there is none.
 pub(super) fn index_of(text: &str, wanted: &str, offset: i64) -> Result<i64, EvalError> {
     if wanted.is_empty() {
         return Ok(offset);
@@ -44,7 +44,7 @@ pub(super) fn index_of(text: &str, wanted: &str, offset: i64) -> Result<i64, Eva
     Ok(text[start..].find(wanted).map_or(-1, |at| offset + characters(&text[start..start + at])))
 }
 
-/// Where a text is found last, beginning at an offset or before; -1 when it is not.
+/// Returns the last index of a string at or before an offset; -1 if there is none.
 pub(super) fn last_index_of(text: &str, wanted: &str, offset: Option<i64>) -> Result<i64, EvalError> {
     if wanted.is_empty() {
         return Ok(offset.unwrap_or_else(|| characters(text)));
@@ -114,7 +114,7 @@ pub(super) fn replace(text: &str, old: &str, new: &str, most: i64) -> Result<Str
     Ok(text.replacen(old, new, most))
 }
 
-/// A text as a literal of the language; only what has an escape of one letter is escaped.
+/// Formats a string as a CEL literal. Only characters with a one-letter escape are escaped.
 pub(super) fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

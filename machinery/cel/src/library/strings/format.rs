@@ -111,7 +111,7 @@ impl Format for Formatter<'_, '_, '_> {
     }
 }
 
-/// Why a value of a type cannot be put as a clause wants it.
+/// Returns the message for a value that does not match its clause.
 pub(crate) fn refusal(verb: Verb, ty: &str) -> String {
     let wanted = match verb {
         Verb::String => {
@@ -139,7 +139,7 @@ fn decimal(value: &Value<'_>) -> Result<String, String> {
     }
 }
 
-/// The number of a double, or of the words that stand for those that have no literal.
+/// Returns the number of a double, or of a name of a number without a literal, such as `NaN`.
 fn double(value: &Value<'_>, verb: Verb) -> Result<f64, String> {
     match value {
         Value::Double(number) => Ok(*number),

@@ -1,4 +1,4 @@
-//! How long a text may become.
+//! Maximum size of strings.
 
 /// Size of the text that one function of an expression returns.
 ///

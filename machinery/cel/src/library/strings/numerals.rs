@@ -7,7 +7,7 @@ const PRECISION: usize = 6;
 const MOST_DIGITS: usize = 1074;
 /// Digits before the point that a number has at most.
 const MOST_WHOLE_DIGITS: usize = 309;
-/// What stands for a clause that asks for more than upstream's printer takes.
+/// Result of a clause whose precision exceeds Go's limit.
 const NO_CLAUSE: &str = "%!(NOVERB)";
 /// A number is too large for upstream's printer when it has still more digits behind one above this.
 const LARGEST: u64 = 1_000_000;

@@ -83,11 +83,11 @@ pub(super) const IDENT: Set = bit(34);
 pub(super) const NAME: Set = Set(0b11 << 34);
 pub(super) const LITERAL: Set = both(MINUS, Set(0b1111_1111 << 26));
 pub(super) const PRIMARY: Set = both(both(both(OPEN_LIST, OPEN_MAP), both(OPEN, DOT)), both(IDENT, LITERAL));
-/// What an expression begins with.
+/// Tokens that start an expression.
 pub(super) const EXPR: Set = both(PRIMARY, NOT);
 /// The end of the rule.
 pub(super) const BEHIND: Set = bit(63);
-/// What may stand behind a term.
+/// Tokens that may follow a term.
 pub(super) const TERM_END: Set = both(both(PRODUCTS, SUMS), BEHIND);
 
 impl Set {

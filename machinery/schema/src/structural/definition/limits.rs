@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use portico_cel::re2;
+use portico_cel::pattern_cache::MAX_COMPILED_BYTES;
 use portico_machinery::field::Error;
 use portico_machinery::object::cut_at;
 use serde_json::Value;
@@ -12,6 +12,7 @@ use super::errors::Errors;
 use super::props::{Props, entries};
 use super::visit::visit;
 use crate::structural::at::At;
+use crate::structural::languages;
 
 /// Length of a property name in the schema of a definition.
 ///
@@ -92,12 +93,12 @@ fn of_node(props: &Props<'_>, at: &At<'_>) -> Option<Error> {
 
 /// Patterns that do not compile are reported where they stand.
 fn are_too_large(patterns: &HashSet<&str>) -> bool {
-    if patterns.len() * re2::MAX_COMPILED_BYTES <= MAX_PATTERN_BYTES {
+    if patterns.len() * MAX_COMPILED_BYTES <= MAX_PATTERN_BYTES {
         return false;
     }
     let mut left = MAX_PATTERN_BYTES;
     !patterns.iter().all(|pattern| {
-        let taken = re2::compiled_bytes(pattern).ok().map(|bytes| left.checked_sub(bytes));
+        let taken = languages::patterns().compiled_bytes(pattern).ok().map(|bytes| left.checked_sub(bytes));
         left = taken.unwrap_or(Some(left)).unwrap_or_default();
         taken != Some(None)
     })

@@ -44,10 +44,11 @@ pub(super) struct Environments {
 
 impl Environments {
     pub fn of(declared: &DeclType, language: &Arc<Language>) -> Self {
-        let with_self = Environment::new(language.clone()).with("self", declared.ty.clone());
+        let builder =
+            Environment::builder().language(Arc::clone(language)).variable("self", declared.ty.clone());
         Self {
-            plain: with_self.clone().with("oldSelf", declared.ty.clone()),
-            optional: with_self.with("oldSelf", Type::optional(declared.ty.clone())),
+            plain: builder.clone().variable("oldSelf", declared.ty.clone()).build(),
+            optional: builder.variable("oldSelf", Type::optional(declared.ty.clone())).build(),
         }
     }
 }
@@ -102,9 +103,9 @@ fn message(rule: &Rule, environment: &Environment, meter: &Meter) -> Option<Resu
     Some(match environment.compile_within(&rule.message_expression, meter) {
         Ok(program) if *program.result_type() == Type::String => Ok(program),
         Ok(_) => Err("messageExpression must evaluate to a string".to_owned()),
-        Err(CompileError::Compilation(why)) => Err(format!("messageExpression compilation failed: {why}")),
         Err(CompileError::Instantiation(why)) => {
             Err(format!("messageExpression instantiation failed: {why}"))
         }
+        Err(error) => Err(format!("messageExpression {error}")),
     })
 }

@@ -4,7 +4,6 @@
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
 
-use portico_cel::kubernetes::NEW_EXPRESSIONS;
 use portico_cel::{EvalError, Language};
 use portico_machinery::field::{Error, Path};
 use serde_json::Value;
@@ -18,6 +17,7 @@ use crate::model::ListType;
 use crate::structural::compiled::Structural;
 use crate::structural::definition::internal::rule_as_held;
 use crate::structural::definition::terms::Terms;
+use crate::structural::languages;
 use crate::structural::model::{Additional, JsonType, Node};
 
 /// The name of the member.
@@ -37,7 +37,7 @@ pub(in crate::structural) fn validate(
     if !compiled.root().marks.rules {
         return Vec::new();
     }
-    let language = Language::of_release(NEW_EXPRESSIONS);
+    let language = languages::new_expressions();
     let (errors, total) = Default::default();
     let mut pass = Pass { language, wrong, stays: terms.stays, context, errors, total };
     let around = Around { often: Some(1), no_old: None, resource: true };
@@ -62,7 +62,7 @@ struct Around<'a> {
 }
 
 struct Pass<'e> {
-    language: Arc<Language>,
+    language: &'e Arc<Language>,
     wrong: &'e [Error],
     stays: bool,
     context: &'e Context<'e>,
@@ -114,7 +114,7 @@ impl Pass<'_> {
             self.errors.push(Error::internal(path, why));
             return Continue(());
         };
-        let environments = Environments::of(&declared, &self.language);
+        let environments = Environments::of(&declared, self.language);
         let often = around.often.unwrap_or(MAX_REQUEST_BYTES / (declared.min_serialized_size + 1));
         for (index, rule) in node.rules.iter().enumerate() {
             if (self.context.interrupted)() {

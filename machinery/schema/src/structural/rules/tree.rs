@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use portico_cel::kubernetes::STORED_EXPRESSIONS;
-use portico_cel::{DeclType, Language, Meter};
+use portico_cel::{DeclType, Meter};
 
 use super::compiled::{Compiled, Environments, compile};
 use super::types;
+use crate::structural::languages;
 use crate::structural::model::{Node, Rule};
 
 /// A place with its rules.
@@ -71,7 +71,7 @@ fn ready(node: &Node, resource: bool, meter: &Meter) -> (Option<Arc<DeclType>>, 
         };
         return (None, node.rules.iter().map(failed).collect());
     };
-    let environments = Environments::of(&declared, &Language::of_release(STORED_EXPRESSIONS));
+    let environments = Environments::of(&declared, languages::stored_expressions());
     let rules = node.rules.iter().map(|rule| {
         let outcome = compile(rule, node, &declared, (&environments, meter));
         let compiled = outcome.error.map_or(Ok(outcome.compiled), Err);

@@ -83,11 +83,11 @@ impl Case {
         let schema = Structural::compile(&json("schema.json").unwrap()).unwrap();
         let declared = types::declare(schema.root(), true).unwrap();
         let object: Value = json("object.json").unwrap();
-        let environment =
-            Environment::new(Language::of_release(NEW_EXPRESSIONS)).with("self", declared.ty.clone());
+        let language = Language::of_release(NEW_EXPRESSIONS);
+        let builder = Environment::builder().language(language).variable("self", declared.ty.clone());
         Self {
-            plain: environment.clone().with("oldSelf", declared.ty.clone()),
-            optional: environment.with("oldSelf", Type::optional(declared.ty.clone())),
+            plain: builder.clone().variable("oldSelf", declared.ty.clone()).build(),
+            optional: builder.variable("oldSelf", Type::optional(declared.ty.clone())).build(),
             declared,
             old: json("old.json").unwrap_or_else(|_| object.clone()),
             object,
@@ -115,6 +115,7 @@ impl Case {
                 compare("program", why.into());
                 return differences;
             }
+            Err(error) => panic!("{error}"),
         };
         compare("type", program.result_type().to_string().into());
         let estimate = program.estimate(&DeclaredSizes(&self.declared));

@@ -6,7 +6,7 @@ use portico_cel::decl::{DeclKind, Field, escape};
 use portico_cel::kubernetes::NEW_EXPRESSIONS;
 use portico_cel::library::quantity;
 use portico_cel::{
-    AstNode, CompileError, DeclType, Environment, Language, SizeEstimate, SizeEstimator, Type,
+    AstNode, CompileError, DeclType, Environment, Language, PatternCache, SizeEstimate, SizeEstimator, Type,
 };
 use portico_machinery::Cursor;
 use portico_machinery::field::Error;
@@ -26,18 +26,20 @@ const MEMBERS_MAX: u64 = 32;
 /// Longest value of an attribute.
 const VALUE_MAX: u64 = 64;
 
+const MIB: usize = 1024 * 1024;
+
 static TYPE: LazyLock<DeclType> = LazyLock::new(device);
 static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
-    Environment::new(Language::with_bindings(NEW_EXPRESSIONS)).with(DEVICE, TYPE.ty.clone())
+    let patterns = PatternCache::with_limits(4 * MIB, 8 * MIB);
+    let language = Language::with_bindings(NEW_EXPRESSIONS).with_pattern_cache(patterns);
+    Environment::builder().language(language).variable(DEVICE, TYPE.ty.clone()).build()
 });
 
 /// What is wrong with an expression.
 pub(super) fn compile(at: &Cursor<'_>, errors: &mut Errors) {
     match ENVIRONMENT.compile(at.str()) {
         Err(error @ CompileError::Compilation(_)) => errors.push(at.invalid(&error.to_string())),
-        Err(error @ CompileError::Instantiation(_)) => {
-            errors.push(Error::internal(&at.path(), &error.to_string()));
-        }
+        Err(error) => errors.push(Error::internal(&at.path(), &error.to_string())),
         Ok(program) if !matches!(program.result_type(), Type::Bool | Type::Any) => {
             let found = program.result_type();
             let text = format!("must evaluate to bool or the unknown type, not {found}");
