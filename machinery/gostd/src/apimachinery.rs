@@ -1,7 +1,6 @@
-//! The packages of `k8s.io/apimachinery` that depend on Go's standard library alone: amounts and names.
-//!
-//! They are here, and not in the vocabulary of the Kubernetes API, so that an expression language can offer them without
-//! depending on it.
+//! Packages of `k8s.io/apimachinery` that depend on nothing but Go's standard library: resource quantities and names.
 
 pub mod quantity;
 pub mod validation;
+
+pub use quantity::{Quantity, QuantityError};

@@ -1,8 +1,20 @@
-//! `encoding/json`, reading: documents that Go programs write, as Go programs read them.
+//! Deserialization like `encoding/json`.
 //!
-//! `null` leaves a field as it is, so it reads as empty (as an element of an array it is passed over); fields that are not known are passed over. Types that are read
-//! this way have `#[serde(default)]`, so that what is absent is empty, too. [`Readable`] holds the elements of an array
-//! that can be read and names the others, so that one bad element costs only itself.
+//! `null` is an empty value, and is skipped as an element of an array; unknown fields are ignored. Types should have `#[serde(default)]`,
+//! so that absent fields are empty. [`Readable`] collects the valid elements of an array and reports the others.
+//!
+//! ```
+//! #[derive(Default, serde::Deserialize)]
+//! #[serde(default)]
+//! struct Metadata {
+//!     name: String,
+//!     finalizers: Vec<String>,
+//! }
+//!
+//! let metadata: Metadata = portico_gostd::json::from_slice(br#"{"name": "a", "finalizers": null}"#)?;
+//! assert!(metadata.name == "a" && metadata.finalizers.is_empty());
+//! # Ok::<(), serde_json::Error>(())
+//! ```
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -17,10 +29,10 @@ use serde_json::error::Category;
 use serde_json::value::RawValue;
 use serde_json::{Error, Number};
 
-/// How many unreadable elements of an array are named; further ones are only left out.
+/// Maximum number of invalid elements of an array that are reported.
 const MAX_NAMED: usize = 8;
 
-/// What Go calls the type of a value that it has read from JSON: upstream's errors name it.
+/// Returns the Go type that a JSON value is decoded into, for messages.
 #[must_use]
 pub fn go_type(value: &serde_json::Value) -> &'static str {
     use serde_json::Value;
@@ -36,7 +48,8 @@ pub fn go_type(value: &serde_json::Value) -> &'static str {
     }
 }
 
-/// JSON values that Go decodes into a slice or a struct.
+/// Kind of a JSON value that Go decodes into a slice or a struct.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Container {
     /// Decoded into a slice.
@@ -61,16 +74,16 @@ pub fn container(text: &str, expected: Container, go_type: &str) -> Result<serde
     Err(format!("json: cannot unmarshal {} into Go value of type {go_type}", self::go_type(&value)))
 }
 
-/// Reads a document; one that is `null` is empty.
+/// Deserializes a document. `null` is an empty document.
 ///
 /// # Errors
-/// What is not JSON, or has another type.
+/// The text is not JSON, or a value has another type.
 pub fn from_slice<'de, T: Default + Deserialize<'de>>(json: &'de [u8]) -> Result<T, Error> {
     let raw: &'de RawValue = serde_json::from_slice(json)?;
     Value { raw }.or_default()
 }
 
-/// What is wrong with a document, and where; without the terms of the library that reads it.
+/// Formats an error with its position, without the terms of serde.
 #[must_use]
 pub fn error_text(error: &Error) -> String {
     let what = match error.classify() {
@@ -90,7 +103,7 @@ pub fn error_text(error: &Error) -> String {
 pub struct Readable<T> {
     /// Them, in order.
     pub items: Vec<T>,
-    /// What is wrong with the others, each with its index; at most the first few.
+    /// Errors of the first invalid elements, with their indices.
     pub unreadable: Vec<String>,
 }
 
@@ -217,7 +230,7 @@ impl<'de> Deserializer<'de> for Value<'de> {
         if self.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
-    /// Raw values and other newtypes take what is there.
+    /// Newtypes, such as raw values, deserialize from the value itself.
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
         name: &'static str,

@@ -1,9 +1,7 @@
-//! What Go's standard library reads and prints, once for all crates.
+//! Text formats of Go's standard library and of Kubernetes.
 //!
-//! Clients and kube-apiserver agree on texts because both use Go's packages. Each module here is named after the Go
-//! package whose behaviour it implements, and is the only implementation of it in the workspace. Two packages outside
-//! the standard library are here for the same reason: [`strfmt`] and the part of [`apimachinery`] that has no
-//! dependency of its own. Pure: no IO and no clock.
+//! A program that exchanges text with Go programs must parse and print it as they do. Each module is named after the Go package whose
+//! behavior it implements. No IO, no clock, no panics; errors have Go's messages.
 //!
 //! ```
 //! use portico_gostd::time::{format_duration, parse_duration};
@@ -13,8 +11,12 @@
 //!
 //! # Features
 //!
-//! All are on by default: `apimachinery` (quantities and names), `json` (`encoding/json` over `serde_json`) and
-//! `regexp` (RE2's syntax over `regex`).
+//! All features are enabled by default.
+//!
+//! - `apimachinery`: resource quantities ([`apimachinery::Quantity`]) and validation of names.
+//! - `json`: `encoding/json` over `serde_json`.
+//! - `regexp`: RE2's syntax over `regex`.
+//! - `time`: durations, times and `strfmt` over `jiff`.
 
 #[cfg(feature = "apimachinery")]
 pub mod apimachinery;
@@ -26,6 +28,13 @@ pub mod os;
 #[cfg(feature = "regexp")]
 pub mod regexp;
 pub mod strconv;
+#[cfg(feature = "time")]
 pub mod strfmt;
+#[cfg(feature = "time")]
 pub mod time;
 pub mod url;
+
+/// Examples of README.md, run as doctests.
+#[cfg(all(doctest, feature = "apimachinery", feature = "time"))]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

@@ -1,28 +1,37 @@
-//! Package `mime`: what a Content-Type says.
+//! Package `mime`: media types.
+//!
+//! ```
+//! use portico_gostd::mime::parse_media_type;
+//!
+//! let media_type = parse_media_type("Application/JSON; charset=UTF-8").unwrap();
+//! assert_eq!(media_type.essence, "application/json");
+//! assert_eq!(media_type.params, [("charset".to_owned(), "UTF-8".to_owned())]);
+//! ```
 
-/// A media type with its parameters.
+/// Media type with its parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MediaType {
-    /// `application/json`, in lower case; a type without a slash is taken, too.
+    /// Type and subtype in lower case, such as `application/json`. A type without a slash is valid.
     pub essence: String,
-    /// Parameters, sorted by name; names are in lower case. Those of RFC 2231 (`name*0`, `name*`) are checked, not kept.
+    /// Parameters, sorted by name, with names in lower case. Those of RFC 2231 (`name*0`, `name*`) are validated and dropped.
     pub params: Vec<(String, String)>,
 }
 
-/// Why a text is no media type.
+/// Reason why a text is not a media type, with Go's message.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediaTypeError {
-    /// Nothing, or something that is no token.
+    /// The text is empty or does not start with a token.
     NoMediaType,
-    /// Something else after the first token.
+    /// No slash after the first token.
     NoSlash,
-    /// Nothing after the slash.
+    /// No token after the slash.
     NoSubtype,
-    /// Something after the second token.
+    /// Unexpected text after the subtype.
     Unexpected,
-    /// A parameter that cannot be read.
+    /// A parameter is invalid.
     Parameter,
-    /// A parameter twice, with two values.
+    /// A parameter has two different values.
     Duplicate,
 }
 
@@ -41,10 +50,10 @@ impl std::fmt::Display for MediaTypeError {
     }
 }
 
-/// Reads a media type (`mime.ParseMediaType`).
+/// Parses a media type (`mime.ParseMediaType`).
 ///
 /// # Errors
-/// [`MediaTypeError`].
+/// The text is not a media type, or a parameter is invalid.
 pub fn parse_media_type(text: &str) -> Result<MediaType, MediaTypeError> {
     let (base, _) = text.split_once(';').unwrap_or((text, ""));
     let essence = base.to_lowercase().trim().to_owned();

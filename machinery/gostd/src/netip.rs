@@ -1,4 +1,14 @@
-//! Package `net/netip`, and how package `net` classifies addresses.
+//! Package `net/netip`, and the classification of addresses by package `net`.
+//!
+//! ```
+//! use portico_gostd::netip::{Prefix, is_global_unicast, parse_address};
+//!
+//! let address = parse_address("10.1.2.3").unwrap();
+//! assert!(is_global_unicast(address.ip));
+//! assert!("10.0.0.0/8".parse::<Prefix>().unwrap().contains(address.ip));
+//! // Leading zeros are refused, as in Go.
+//! assert!(parse_address("010.1.2.3").is_err());
+//! ```
 
 mod address;
 mod prefix;
@@ -8,7 +18,7 @@ use std::net::{IpAddr, Ipv4Addr};
 pub use address::{Address, parse_address};
 pub use prefix::Prefix;
 
-/// Whether an address is link-local unicast (`IP.IsLinkLocalUnicast`); an IPv4 address in IPv6 form counts as IPv4.
+/// True for link-local unicast addresses (`IP.IsLinkLocalUnicast`). IPv4-mapped IPv6 addresses count as IPv4.
 #[must_use]
 pub fn is_link_local_unicast(ip: IpAddr) -> bool {
     match ip.to_canonical() {
@@ -17,7 +27,7 @@ pub fn is_link_local_unicast(ip: IpAddr) -> bool {
     }
 }
 
-/// Whether an address is link-local multicast (`IP.IsLinkLocalMulticast`).
+/// True for link-local multicast addresses (`IP.IsLinkLocalMulticast`).
 #[must_use]
 pub fn is_link_local_multicast(ip: IpAddr) -> bool {
     match ip.to_canonical() {
@@ -26,7 +36,7 @@ pub fn is_link_local_multicast(ip: IpAddr) -> bool {
     }
 }
 
-/// Any unicast address but loopback, link-local and unspecified ones (`IP.IsGlobalUnicast`). Private addresses are global.
+/// True for unicast addresses except loopback, link-local and unspecified ones (`IP.IsGlobalUnicast`). Private addresses are global.
 #[must_use]
 pub fn is_global_unicast(ip: IpAddr) -> bool {
     let ip = ip.to_canonical();

@@ -1,18 +1,24 @@
-//! Packages `os` and `syscall`: what an error of the operating system is called, as `syscall.Errno.Error` prints it.
+//! Packages `os` and `syscall`: messages of system errors, as `syscall.Errno.Error` prints them.
+//!
+//! ```
+//! let error = std::fs::read("/does/not/exist").unwrap_err();
+//! # #[cfg(unix)]
+//! assert_eq!(portico_gostd::os::error_text(&error), "no such file or directory");
+//! ```
 
 use std::io;
 
-/// The error without its number: `no such file or directory`. Stands behind the name of the file or address.
+/// Returns the message of an error without its number: `no such file or directory`. Print it after the name of the file or address.
 #[must_use]
 pub fn error_text(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(number) => errno_text(error, number),
-        // Somebody gave the error a text of its own.
+        // A custom error.
         None => error.get_ref().map_or_else(|| kind_text(error.kind()).to_owned(), ToString::to_string),
     }
 }
 
-/// The C library begins its texts with a capital and Rust appends the number.
+/// Converts a message of the C library, which starts with a capital, and to which Rust appends the number.
 fn errno_text(error: &io::Error, number: i32) -> String {
     let text = error.to_string();
     let text = text.strip_suffix(&format!(" (os error {number})")).unwrap_or(&text);
@@ -26,7 +32,7 @@ fn errno_text(error: &io::Error, number: i32) -> String {
     }
 }
 
-/// What Rust's standard library finds wrong itself.
+/// Returns the message of an error that Rust's standard library creates.
 fn kind_text(kind: io::ErrorKind) -> &'static str {
     match kind {
         io::ErrorKind::NotFound => "no such file or directory",
@@ -44,7 +50,7 @@ fn kind_text(kind: io::ErrorKind) -> &'static str {
 mod tests {
     use super::*;
 
-    /// Of the GNU C library; others word a few of them differently.
+    /// Messages of the GNU C library. Other libraries differ in a few.
     #[cfg(target_env = "gnu")]
     #[test]
     fn errors_of_the_system_are_called_as_in_go() {

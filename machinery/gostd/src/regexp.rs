@@ -1,7 +1,14 @@
-//! Regular expressions in RE2's syntax, as Go's `regexp` reads them: patterns of schemas and of expressions.
+//! Regular expressions in RE2's syntax, as Go's `regexp` parses them.
 //!
-//! A text is parsed by RE2's rules, with Go's sentences about what is none, and written anew in the words of the
-//! engine: what only the engine knows is refused or means itself. Matching takes time in proportion to the text.
+//! A pattern is parsed by RE2's rules, with Go's error messages, and translated to the syntax of the `regex` crate. Syntax that only the
+//! `regex` crate has is refused or taken literally. Matching takes time linear in the length of the text.
+//!
+//! ```
+//! use portico_gostd::regexp::{Code, compile};
+//!
+//! assert!(compile(r"^[a-z]+\d$").unwrap().is_match("abc1"));
+//! assert_eq!(compile("(?=a)").unwrap_err().code, Code::Perl);
+//! ```
 
 mod class;
 mod error;
@@ -17,34 +24,34 @@ use regex::{Regex, RegexBuilder};
 ///
 /// Limit (Definitions and schemas, bytes): the definition is rejected; `matches` in a rule fails.
 pub const MAX_COMPILED_BYTES: usize = 4 * 1024 * 1024;
-/// The most bytes that matching may keep to go faster.
+/// Maximum size of the cache for matching, in bytes.
 pub const MAX_CACHE_BYTES: usize = 512 * 1024;
 
-/// The expression that a text is.
+/// Compiles a pattern.
 ///
 /// # Errors
-/// Why it is none.
+/// The pattern has a syntax error, or its compiled form exceeds [`MAX_COMPILED_BYTES`].
 pub fn compile(text: &str) -> Result<Regex, Error> {
     compile_within(text, MAX_COMPILED_BYTES)
 }
 
-/// The same, if it takes no more than so many bytes compiled.
+/// Compiles a pattern with a limit on the size of the compiled form, in bytes.
 ///
 /// # Errors
-/// Why it is none.
+/// The pattern has a syntax error, or its compiled form exceeds the limit ([`Code::Size`]).
 pub fn compile_within(text: &str, bytes: usize) -> Result<Regex, Error> {
     RegexBuilder::new(&translate(text)?)
         .size_limit(bytes)
         .dfa_size_limit(MAX_CACHE_BYTES)
         .build()
-        // Whatever else the engine refuses is beyond what it can take.
+        // All other errors of the engine are limits.
         .map_err(|_| Error::new(Code::Size, text))
 }
 
-/// The same expression in the engine's words.
+/// Translates a pattern to the syntax of the `regex` crate, without compiling it.
 ///
 /// # Errors
-/// Why it is none. Its size is not looked at.
+/// The pattern has a syntax error.
 pub fn translate(text: &str) -> Result<String, Error> {
     parse::Parser::new(text).parse()
 }

@@ -1,8 +1,12 @@
-//! Package `strconv`: text in double quotes, as `strconv.Quote` and `%q` print it.
+//! Package `strconv`: quoted strings (`strconv.Quote`, `%q`).
+//!
+//! ```
+//! assert_eq!(portico_gostd::strconv::quote("a\tb \u{7}"), r#""a\tb \a""#);
+//! ```
 
 use std::fmt::Write as _;
 
-/// A text in double quotes; what cannot be printed is escaped (`strconv.Quote`).
+/// Returns a string in double quotes, with unprintable characters escaped (`strconv.Quote`).
 #[must_use]
 pub fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);

@@ -1,10 +1,18 @@
-//! `github.com/go-openapi/strfmt`: the formats of dates, times and durations that schemas name.
+//! `github.com/go-openapi/strfmt`: formats of dates, times and durations in OpenAPI schemas.
+//!
+//! ```
+//! use portico_gostd::strfmt::{is_date, is_date_time, parse_duration};
+//!
+//! assert!(is_date("2024-02-29") && !is_date("2023-02-29"));
+//! assert!(is_date_time("2024-02-29T12:00:00Z"));
+//! assert_eq!(parse_duration("3 days"), Ok(3 * 86_400 * 1_000_000_000));
+//! ```
 
 use jiff::civil::Date;
 
 use crate::time::GoDuration;
 
-/// Units of the format `duration`, in nanoseconds; the last spelling of each is a prefix.
+/// Units of the format `duration`, in nanoseconds. The last spelling of each is a prefix.
 const UNITS: [(&[&str], i64); 8] = [
     (&["ns", "nano"], 1),
     (&["us", "µs", "micro"], 1_000),
@@ -17,7 +25,7 @@ const UNITS: [(&[&str], i64); 8] = [
 ];
 const SECOND: i64 = 1_000_000_000;
 
-/// `2006-01-02`, a day that there is (`strfmt.IsDate`).
+/// True for a valid date in the form `2006-01-02` (`strfmt.IsDate`).
 #[must_use]
 pub fn is_date(text: &str) -> bool {
     let digits = |at: std::ops::Range<usize>| {
@@ -32,7 +40,7 @@ pub fn is_date(text: &str) -> bool {
     dashes && fields().is_some_and(|(year, month, day)| Date::new(year, month, day).is_ok())
 }
 
-/// A date, `t`, and a time with a zone, in any case (`strfmt.IsDateTime`): upstream looks only at what is before the next `t`.
+/// True for a date, `t`, and a time with a zone, in any case (`strfmt.IsDateTime`). Text after another `t` is ignored, as in Go.
 #[must_use]
 pub fn is_date_time(text: &str) -> bool {
     let lower = text.to_lowercase();
@@ -53,7 +61,7 @@ fn is_time(text: &str) -> bool {
     is_zone(rest) || without_fraction(rest).is_some_and(is_zone)
 }
 
-/// What follows any character and at least one digit.
+/// Returns the text after a character and at least one digit.
 fn without_fraction(text: &str) -> Option<&str> {
     let mut characters = text.chars();
     characters.next().filter(|separator| *separator != '\n')?;
@@ -70,10 +78,10 @@ fn is_zone(text: &str) -> bool {
     text == "z" || text.strip_prefix(['+', '-']).is_some_and(offset)
 }
 
-/// The format `duration`, in nanoseconds (`strfmt.ParseDuration`): Go's spelling, or numbers with units such as `3 days`.
+/// Parses the format `duration` (`strfmt.ParseDuration`): Go's format, or numbers with units such as `3 days`. Returns nanoseconds.
 ///
 /// # Errors
-/// Upstream's sentence.
+/// Go's message.
 pub fn parse_duration(text: &str) -> Result<i64, String> {
     if let Ok(GoDuration(nanos)) = text.parse() {
         return Ok(nanos);

@@ -1,7 +1,12 @@
 //! Package `net/url`: URLs, percent escapes and query strings.
 //!
-//! Authorization, decoding of options, and forwarding to a backend must see the same parameters, so all of them read a
-//! query through [`pairs`] or what is built on it.
+//! ```
+//! use portico_gostd::url::{Query, Url};
+//!
+//! let url = Url::parse("https://example.com:8443/api?limit=5&watch=1").unwrap();
+//! assert_eq!((url.hostname(), url.port()), ("example.com".to_owned(), "8443".to_owned()));
+//! assert_eq!(Query::parse(url.query()).first("limit"), Some("5"));
+//! ```
 
 mod escape;
 mod parse;

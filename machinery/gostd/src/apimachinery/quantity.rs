@@ -1,8 +1,19 @@
-//! Quantities (`100m`, `1.5Gi`, `2e3`) as apimachinery's `resource.Quantity` reads, prints, rounds, adds and compares them.
+//! Resource quantities (`100m`, `1.5Gi`, `2e3`) that parse, print, round, add and compare like `resource.Quantity`.
 //!
-//! As there, a number of up to 18 digits is 64 bits with a power of ten, every other one a decimal. Which one it is shows in
-//! what `value` and `milli_value` answer where 64 bits do not suffice, so it is part of the behaviour. A quantity that was
-//! written in what upstream takes for its canonical form (`+1` and `0001` are) keeps its text until it is computed with.
+//! ```
+//! use portico_gostd::apimachinery::Quantity;
+//!
+//! let cpu: Quantity = "1500m".parse()?;
+//! assert_eq!((cpu.value(), cpu.milli_value()), (2, 1500));
+//! let memory = "1Gi".parse::<Quantity>()? + &"512Mi".parse()?;
+//! assert_eq!(memory.to_string(), "1536Mi");
+//! assert!(memory > Quantity::whole(1_000_000));
+//! # Ok::<(), portico_gostd::apimachinery::QuantityError>(())
+//! ```
+//!
+//! A number of up to 18 digits is stored, as in Go, as a 64-bit integer with a power of ten, any other number as a decimal. The
+//! representation determines the result of `value` and `milli_value` on overflow. A quantity in a form that Go considers canonical
+//! (including `+1` and `0001`) keeps its text until it is used in arithmetic.
 
 mod decimal;
 mod parse;
@@ -17,28 +28,28 @@ use std::ops::{Add, Sub};
 use decimal::{Decimal, power_of_ten};
 use small::Small;
 
-/// The power of ten of a thousandth.
+/// Power of ten of a thousandth.
 const MILLI: i64 = -3;
-/// The power of ten of a billionth: finer decimals are rounded away from zero.
+/// Power of ten of a billionth. Smaller fractions are rounded away from zero.
 const NANO: i64 = -9;
 
-/// An amount of a resource. Compared by value: `1Ki` equals `1024`.
+/// Amount of a resource. Ordered and compared by value: `1Ki` equals `1024`. [`Display`](std::fmt::Display) prints Go's canonical form.
 #[derive(Clone, Debug)]
 pub struct Quantity {
     amount: Amount,
     format: Format,
-    /// How it was written, where that is kept.
+    /// Original text, if it is kept.
     text: Option<Box<str>>,
 }
 
-/// How a number is kept.
+/// Representation of a number.
 #[derive(Clone, Debug)]
 enum Amount {
     Small(Small),
     Decimal(Box<Decimal>),
 }
 
-/// Which suffixes it is printed with.
+/// Suffixes for printing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     /// `Ki`, `Mi`, ...
@@ -49,28 +60,29 @@ enum Format {
     Exponent,
 }
 
-/// Why a text is no quantity, in upstream's words.
+/// Reason why a text is not a quantity, with Go's message.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
-    /// It does not look like one.
+    /// The text does not have the form of a quantity.
     #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
     Format,
-    /// Its number has no digits.
+    /// The number has no digits.
     #[error("unable to parse numeric part of quantity")]
     Numeric,
-    /// Its suffix is unknown.
+    /// The suffix is unknown.
     #[error("unable to parse quantity's suffix")]
     Suffix,
 }
 
 impl Quantity {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self::whole(0);
 
-    /// The greatest value whose thousandths 64 bits hold (`resource.MaxMilliValue`).
+    /// Largest value whose thousandths fit into 64 bits (`resource.MaxMilliValue`).
     pub const MAX_MILLI: i64 = i64::MAX / 1000;
 
-    /// Bytes that its text and its digits take; of decimals as many as an addition may take.
+    /// Returns the size of the text and digits in memory, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let digits = match &self.amount {
@@ -80,19 +92,19 @@ impl Quantity {
         digits + self.text.as_ref().map_or(0, |text| text.len())
     }
 
-    /// A whole number.
+    /// Returns a quantity with this integer value.
     #[must_use]
     pub const fn whole(number: i64) -> Self {
         Self { amount: Amount::Small(Small { value: number, scale: 0 }), format: Format::Decimal, text: None }
     }
 
-    /// The quantity in a text; absent or unreadable text is nothing.
+    /// Parses a quantity; returns zero for empty or invalid text.
     #[must_use]
     pub fn lenient(text: &str) -> Self {
         text.parse().unwrap_or(Self::ZERO)
     }
 
-    /// Rounded away from zero to thousandths, as upstream keeps resource lists (`Quantity.RoundUp`).
+    /// Rounds away from zero to thousandths (`Quantity.RoundUp`), as kube-apiserver stores resource lists.
     #[must_use]
     pub fn rounded_to_milli(self) -> Self {
         let amount = match self.amount {
@@ -103,13 +115,13 @@ impl Quantity {
         Self { amount, format: self.format, text: None }
     }
 
-    /// The whole number, as `Quantity.Value`: rounded up; what 64 bits do not hold is 0 or wraps around, as there.
+    /// Returns the value rounded up to an integer (`Quantity.Value`). On overflow, the result is 0 or wraps around, as in Go.
     #[must_use]
     pub fn value(&self) -> i64 {
         self.scaled_value(0)
     }
 
-    /// Thousandths, as `Quantity.MilliValue`; see [`Self::value`].
+    /// Returns the value in thousandths, rounded up (`Quantity.MilliValue`). Overflows like [`Self::value`].
     #[must_use]
     pub fn milli_value(&self) -> i64 {
         self.scaled_value(MILLI)
@@ -122,7 +134,7 @@ impl Quantity {
         }
     }
 
-    /// The integer that it is, where upstream finds that without decimals (`Quantity.AsInt64`).
+    /// Returns the value if it is an integer in the 64-bit representation (`Quantity.AsInt64`).
     #[must_use]
     pub fn integer(&self) -> Option<i64> {
         match &self.amount {
@@ -131,7 +143,7 @@ impl Quantity {
         }
     }
 
-    /// A float about as large (`Quantity.AsApproximateFloat64`); infinite where there is none.
+    /// Returns the nearest float, or infinity (`Quantity.AsApproximateFloat64`).
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "approximate by name")]
     pub fn approximate(&self) -> f64 {
@@ -142,13 +154,13 @@ impl Quantity {
         }
     }
 
-    /// Whether it is a whole number of thousandths of thousandths, as upstream's validation asks (`MilliValue() % 1000`).
+    /// True if `milli_value` is divisible by 1000, as kube-apiserver validates integer resources.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.milli_value() % 1000 == 0
     }
 
-    /// Whether it is a whole number of thousandths.
+    /// True if the value is a multiple of a thousandth.
     #[must_use]
     pub fn is_milli(&self) -> bool {
         match &self.amount {
@@ -157,7 +169,7 @@ impl Quantity {
         }
     }
 
-    /// -1, 0 or 1.
+    /// Returns -1, 0 or 1.
     #[must_use]
     pub fn sign(&self) -> i64 {
         match &self.amount {
@@ -166,19 +178,19 @@ impl Quantity {
         }
     }
 
-    /// Whether it is nothing.
+    /// True if the value is zero.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         self.sign() == 0
     }
 
-    /// Whether it is less than nothing.
+    /// True if the value is less than zero.
     #[must_use]
     pub fn is_negative(&self) -> bool {
         self.sign() < 0
     }
 
-    /// Whether it is more than nothing.
+    /// True if the value is greater than zero.
     #[must_use]
     pub fn is_positive(&self) -> bool {
         self.sign() > 0
@@ -191,7 +203,7 @@ impl Quantity {
         }
     }
 
-    /// The sum. It is printed as its first part is, unless that is nothing.
+    /// Returns the sum. It has the suffixes of the first operand, or of the second if the first is zero.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         let format = if self.is_zero() { other.format } else { self.format };
@@ -203,7 +215,7 @@ impl Quantity {
         Self { amount: small.map_or_else(decimal, Amount::Small), format, text: None }
     }
 
-    /// The difference, printed as [`Self::plus`] prints.
+    /// Returns the difference, with suffixes as for [`Self::plus`].
     #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
         self.plus(&other.clone().negated())

@@ -1,18 +1,27 @@
-//! `util/validation`: what names may look like. DNS labels and subdomains, qualified names, label values, path segments.
+//! `util/validation`: DNS labels and subdomains, qualified names, label values, path segments.
+//!
+//! Each function returns kube-apiserver's messages; an empty list means that the text is valid.
+//!
+//! ```
+//! use portico_gostd::apimachinery::validation::dns1123_label;
+//!
+//! assert!(dns1123_label("my-name").is_empty());
+//! assert_eq!(dns1123_label("My name").len(), 1);
+//! ```
 
 const LABEL_MAX: usize = 63;
 const SUBDOMAIN_MAX: usize = 253;
-/// What upstream prints for a bad DNS-1123 label.
+/// Message for an invalid DNS-1123 label.
 pub const DNS1123_LABEL_MESSAGE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-/// What upstream prints for a DNS-1123 subdomain where a label is wanted.
+/// Message for a subdomain instead of a DNS-1123 label.
 pub const NO_DOTS_MESSAGE: &str = "must not contain dots";
-/// What upstream prints for a bad DNS-1123 subdomain.
+/// Message for an invalid DNS-1123 subdomain.
 pub const DNS1123_SUBDOMAIN_MESSAGE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-/// What upstream prints for a bad DNS-1035 label.
+/// Message for an invalid DNS-1035 label.
 pub const DNS1035_LABEL_MESSAGE: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
-/// What upstream prints for the name part of a bad qualified name.
+/// Message for an invalid name of a qualified name.
 pub const QUALIFIED_NAME_MESSAGE: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-/// What upstream prints for a bad label value.
+/// Message for an invalid label value.
 pub const LABEL_VALUE_MESSAGE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
 fn lower_alnum(b: u8) -> bool {
@@ -41,7 +50,7 @@ fn in_bytes(limit: usize) -> String {
     format!("must be no more than {limit} bytes")
 }
 
-/// Messages about a DNS-1123 label (namespaces, port names); empty when it is one.
+/// Validates a DNS-1123 label (namespaces, port names).
 #[must_use]
 pub fn dns1123_label(text: &str) -> Vec<String> {
     let dots = text.contains('.') && text.split('.').all(dns_label);
@@ -49,7 +58,7 @@ pub fn dns1123_label(text: &str) -> Vec<String> {
     problems(text, LABEL_MAX, in_characters, dns_label(text), message)
 }
 
-/// Messages about a DNS-1123 subdomain (most object names, groups); empty when it is one.
+/// Validates a DNS-1123 subdomain (most names, groups).
 #[must_use]
 pub fn dns1123_subdomain(text: &str) -> Vec<String> {
     subdomain(text, in_characters)
@@ -60,14 +69,14 @@ fn subdomain(text: &str, when_long: fn(usize) -> String) -> Vec<String> {
     problems(text, SUBDOMAIN_MAX, when_long, ok, DNS1123_SUBDOMAIN_MESSAGE)
 }
 
-/// Messages about a DNS-1035 label (API versions, older Service names); empty when it is one.
+/// Validates a DNS-1035 label (API versions, older Service names).
 #[must_use]
 pub fn dns1035_label(text: &str) -> Vec<String> {
     let ok = dns_label(text) && text.as_bytes()[0].is_ascii_lowercase();
     problems(text, LABEL_MAX, in_characters, ok, DNS1035_LABEL_MESSAGE)
 }
 
-/// Messages about a group and a resource in one, `apps.deployments`; empty when it is that.
+/// Validates a group followed by a resource, `apps.deployments`.
 #[must_use]
 pub fn group_and_resource(text: &str) -> Vec<String> {
     let Some((group, resource)) = text.rsplit_once('.') else {
@@ -78,13 +87,13 @@ pub fn group_and_resource(text: &str) -> Vec<String> {
     group.chain(dns1035_label(resource).into_iter().map(of("resource"))).collect()
 }
 
-/// Messages about a label value; empty when it is one.
+/// Validates a label value.
 #[must_use]
 pub fn label_value(text: &str) -> Vec<String> {
     problems(text, LABEL_MAX, in_bytes, text.is_empty() || word(text), LABEL_VALUE_MESSAGE)
 }
 
-/// Messages about a qualified name such as `example.com/role` (label and annotation keys, finalizers).
+/// Validates a qualified name such as `example.com/role` (keys of labels and annotations, finalizers).
 #[must_use]
 pub fn qualified_name(text: &str) -> Vec<String> {
     let (prefix, name) = match text.split_once('/') {
@@ -135,7 +144,7 @@ fn problems(
     messages
 }
 
-/// Messages about a name as a URL path segment; empty when it is one.
+/// Validates a name as a segment of a URL path.
 #[must_use]
 pub fn path_segment(name: &str) -> Vec<String> {
     if name == "." || name == ".." {

@@ -1,22 +1,22 @@
-//! `netip.ParseAddr`: addresses read strictly (no leading zeros, no shortcuts), with Go's errors.
+//! `netip.ParseAddr`: strict parsing of addresses (no leading zeros, no abbreviated IPv4), with Go's errors.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::strconv::quote;
 
-/// What is read: an address, and its zone if it has one.
+/// An IP address with an optional zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address<'t> {
-    /// The address.
+    /// IP address.
     pub ip: IpAddr,
-    /// What stood behind a `%`.
+    /// Zone after `%`; empty if there is none.
     pub zone: &'t str,
 }
 
-/// Why a text is no address.
+/// Reason why a text is not an address.
 struct Refusal<'t> {
     why: &'static str,
-    /// The rest of the text, where it matters.
+    /// Rest of the text, for the message.
     at: &'t str,
 }
 
@@ -24,10 +24,10 @@ fn refuse<'t, T>(why: &'static str, at: &'t str) -> Result<T, Refusal<'t>> {
     Err(Refusal { why, at })
 }
 
-/// An address.
+/// Parses an address.
 ///
 /// # Errors
-/// Go's sentence: `ParseAddr("1.2.3"): IPv4 address too short`.
+/// Go's message: `ParseAddr("1.2.3"): IPv4 address too short`.
 pub fn parse_address(text: &str) -> Result<Address<'_>, String> {
     let parsed = match text.bytes().find(|byte| matches!(byte, b'.' | b':' | b'%')) {
         Some(b'.') => {
@@ -104,7 +104,7 @@ fn parse_v6(text: &str) -> Result<Address<'_>, Refusal<'_>> {
     Ok(Address { ip: IpAddr::V6(groups.address()?), zone })
 }
 
-/// How many hexadecimal digits a group begins with: one to four.
+/// Returns the number of hexadecimal digits at the start of a group: one to four.
 fn hex_digits(rest: &str) -> Result<usize, Refusal<'_>> {
     match rest.bytes().take(5).take_while(u8::is_ascii_hexdigit).count() {
         0 => refuse("each colon-separated field must have at least one digit", rest),
@@ -117,7 +117,7 @@ fn hex_digits(rest: &str) -> Result<usize, Refusal<'_>> {
 struct Groups {
     bytes: [u8; 16],
     filled: usize,
-    /// Where `::` stood.
+    /// Position of `::`.
     gap: Option<usize>,
 }
 

@@ -7,19 +7,19 @@ use std::str::FromStr;
 use super::parse_address;
 use crate::strconv::quote;
 
-/// A network as it is written: bits behind the prefix are kept.
+/// An IP network. Bits after the prefix are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
-    /// The address.
+    /// IP address.
     pub ip: IpAddr,
-    /// How many of its bits name the network.
+    /// Length of the prefix in bits.
     pub bits: u8,
 }
 
 impl FromStr for Prefix {
     type Err = String;
 
-    /// Go's sentence: `netip.ParsePrefix("1.2.3.0/"): bad bits after slash: ""`.
+    /// Go's message: `netip.ParsePrefix("1.2.3.0/"): bad bits after slash: ""`.
     fn from_str(text: &str) -> Result<Self, String> {
         parse(text).map_err(|why| format!("netip.ParsePrefix({}): {why}", quote(text)))
     }
@@ -40,13 +40,13 @@ fn parse(text: &str) -> Result<Prefix, String> {
     Ok(Prefix { ip: address.ip, bits: bits.ok_or("prefix length out of range")? })
 }
 
-/// How many bits an address has.
+/// Returns the number of bits of an address.
 fn width(ip: IpAddr) -> u8 {
     if ip.is_ipv4() { 32 } else { 128 }
 }
 
 impl Prefix {
-    /// The address as a number, with only its first bits.
+    /// Returns the first bits of an address as a number.
     fn head(ip: IpAddr, bits: u8) -> u128 {
         let number = match ip {
             IpAddr::V4(ip) => u128::from(ip.to_bits()) << 96,
@@ -56,7 +56,7 @@ impl Prefix {
         number.checked_shr(shift).and_then(|head| head.checked_shl(shift)).unwrap_or(0)
     }
 
-    /// The network with nothing behind its prefix.
+    /// Returns the network with the bits after the prefix set to zero.
     #[must_use]
     pub fn masked(self) -> Self {
         let head = Self::head(self.ip, self.bits);
@@ -67,13 +67,13 @@ impl Prefix {
         Self { ip, ..self }
     }
 
-    /// Whether an address of the same family is in it.
+    /// True if the network contains an address of the same family.
     #[must_use]
     pub fn contains(self, ip: IpAddr) -> bool {
         self.ip.is_ipv4() == ip.is_ipv4() && Self::head(self.ip, self.bits) == Self::head(ip, self.bits)
     }
 
-    /// Whether all of another network is in it.
+    /// True if the network contains another network.
     #[must_use]
     pub fn contains_network(self, other: Self) -> bool {
         self.bits <= other.bits && self.contains(other.ip)

@@ -11,7 +11,7 @@ const POSIX: [&str; 14] = [
     "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space",
     "upper", "word", "xdigit",
 ];
-/// What matches nothing.
+/// A class without characters.
 const NOTHING: &str = r"[^\x00-\x{10FFFF}]";
 
 impl Parser<'_> {
@@ -112,7 +112,7 @@ impl Parser<'_> {
         Ok(format!("\\{}{{{property}}}", if negated { 'P' } else { 'p' }))
     }
 
-    /// How the engine calls a category or a script. Finding out takes a while: once for each name.
+    /// Returns the engine's name of a category or script. Slow: call it once for each name.
     fn property(&mut self, name: &str) -> Option<String> {
         if let Some((_, property)) = self.properties.iter().find(|(known, _)| known == name) {
             return Some(property.clone());
@@ -123,7 +123,7 @@ impl Parser<'_> {
     }
 }
 
-/// How the engine calls a category or a script; None for what is neither.
+/// Returns the engine's name of a category or script, if it exists.
 fn property(name: &str) -> Option<String> {
     let letters = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' '));
     if name.is_empty() || !letters {

@@ -1,4 +1,4 @@
-//! Why a text is no regular expression.
+//! Errors of regular expressions.
 
 /// Nesting of groups in a regular expression.
 ///
@@ -7,17 +7,19 @@
 /// Limit (Definitions and schemas): the expression is invalid.
 pub const MAX_DEPTH: usize = 250;
 
-/// Why a text is no regular expression, in Go's words.
+/// Error of a regular expression, with Go's message.
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("error parsing regexp: {code}: `{expression}`")]
 pub struct Error {
-    /// What is wrong.
+    /// Kind of the error.
     pub code: Code,
-    /// The part that is, or all of it.
+    /// The invalid part, or the whole expression.
     pub expression: String,
 }
 
-/// What may be wrong with a regular expression.
+/// Kind of an error of a regular expression.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Code {
     /// `[z-a]`, `[[:x:]]`, `\p{x}`.
@@ -53,10 +55,10 @@ pub enum Code {
     /// `)`
     #[error("unexpected )")]
     UnexpectedParenthesis,
-    /// More groups in groups than [`MAX_DEPTH`].
+    /// Groups are nested deeper than [`MAX_DEPTH`].
     #[error("expression nests too deeply")]
     Depth,
-    /// Larger than [`MAX_COMPILED_BYTES`](super::MAX_COMPILED_BYTES).
+    /// The compiled form exceeds [`MAX_COMPILED_BYTES`](super::MAX_COMPILED_BYTES).
     #[error("expression too large")]
     Size,
 }

@@ -1,6 +1,6 @@
 //! Flags of groups: `(?i)`, `(?s-m:...)`.
 
-/// What is switched on.
+/// Enabled flags.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flags {
     ignore_case: bool,

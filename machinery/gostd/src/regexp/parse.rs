@@ -5,7 +5,7 @@ use super::flags::Flags;
 
 /// The most repetitions, also of repetitions in repetitions.
 const MAX_REPETITIONS: u64 = 1000;
-/// What stands for a number of repetitions that is far too large.
+/// Represents a number of repetitions that exceeds the limit.
 const TOO_MANY: u64 = u64::MAX;
 
 /// An expression in the making.
@@ -17,9 +17,9 @@ pub(super) struct Parser<'p> {
     groups: Vec<Group>,
     /// The innermost group that is open, or all.
     group: Group,
-    /// Where the last part ends in what is written; flags may follow.
+    /// End of the last part in the output; flags may follow.
     end: usize,
-    /// Categories and scripts that were asked for, with the engine's names of them.
+    /// Categories and scripts in the pattern, with the engine's names.
     pub(super) properties: Vec<(String, String)>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Parser<'p> {
 struct Group {
     /// Flags to go back to behind it.
     flags: Flags,
-    /// How often its last part is repeated within itself; None where there is nothing to repeat.
+    /// Number of nested repetitions of the last part; `None` if there is no part.
     last: Option<u64>,
     /// The most of all of its parts.
     most: u64,
@@ -130,7 +130,7 @@ impl<'p> Parser<'p> {
         Error::new(code, self.text)
     }
 
-    /// What stands for itself in both languages.
+    /// Writes a character that is literal in both syntaxes.
     fn copy(&mut self) {
         let character = self.take();
         self.out.extend(character);
@@ -191,7 +191,7 @@ impl<'p> Parser<'p> {
         Ok(())
     }
 
-    /// A named group; nobody asks for the name.
+    /// Parses a named group. The name is not used.
     fn named(&mut self) -> Result<(), Error> {
         let rest = self.rest();
         let Some(end) = rest.find('>') else { return Err(Error::new(Code::NamedCapture, rest)) };
@@ -224,7 +224,7 @@ impl<'p> Parser<'p> {
         Ok(())
     }
 
-    /// An operator from `start` up to here repeats what is before it; `repeated` is where one right before began.
+    /// Applies the operator from `start` to the last part. `repeated` is the start of an operator directly before.
     fn repeat(&mut self, start: usize, repeated: Option<usize>, least: u64, most: u64) -> Result<(), Error> {
         if self.peek() == Some('?') {
             self.at += 1;
@@ -248,7 +248,7 @@ impl<'p> Parser<'p> {
         Ok(())
     }
 
-    /// `{2}`, `{2,}`, `{2,5}`: the least, and the most if there is one. None for what is only a brace.
+    /// Parses `{2}`, `{2,}` or `{2,5}`: minimum and optional maximum. Returns `None` for a literal brace.
     fn counts(&mut self) -> Option<(u64, Option<u64>)> {
         let rest = &self.rest()[1..];
         let (least, rest) = count(rest)?;

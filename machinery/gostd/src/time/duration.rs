@@ -1,4 +1,4 @@
-//! `time.ParseDuration` and `Duration.String`: `1m30s`, `-1.5h`, `0`, as flags, query parameters and APIs carry them.
+//! `time.ParseDuration` and `Duration.String`: `1m30s`, `-1.5h`, `0`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,20 +6,21 @@ use std::time::Duration;
 
 use super::rfc3339::quote;
 
-/// A signed duration of at most about 292 years, in nanoseconds, as Go counts.
+/// A Go `time.Duration`: a signed number of nanoseconds, at most about 292 years.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct GoDuration(pub i64);
 
-/// Why a text is not a duration; the text of the message follows Go's wording of the same errors.
+/// Reason why a text is not a duration, with Go's message.
+#[non_exhaustive]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DurationError {
-    /// Not of the form `[-+](number unit)+`, or out of range.
+    /// The text does not have the form `[-+](number unit)+`, or is out of range.
     Invalid(String),
-    /// A number without a unit.
+    /// A number has no unit.
     MissingUnit(String),
-    /// A unit that Go does not know.
+    /// A unit is unknown.
     UnknownUnit {
-        /// The unit as written.
+        /// The unknown unit.
         unit: String,
         /// The whole text.
         text: String,
@@ -43,20 +44,20 @@ impl fmt::Display for DurationError {
 const SECOND: u64 = 1_000_000_000;
 
 impl GoDuration {
-    /// The duration, or zero when it is negative.
+    /// Returns the duration, or zero if it is negative.
     #[must_use]
     pub fn to_std(self) -> Duration {
         Duration::from_nanos(u64::try_from(self.0).unwrap_or(0))
     }
 
-    /// From a std duration; what is too long is cut to the longest.
+    /// Converts a standard duration; values that are too large become the maximum.
     #[must_use]
     pub fn from_std(duration: Duration) -> Self {
         Self(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
     }
 }
 
-/// Parses a duration that may not be negative, for settings.
+/// Parses a duration that is not negative.
 ///
 /// # Errors
 /// [`DurationError`]; a negative duration is invalid.
@@ -65,7 +66,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     if duration.0 < 0 { Err(DurationError::Invalid(text.to_owned())) } else { Ok(duration.to_std()) }
 }
 
-/// Formats as Go does: `1h0m0s`, `1.5s`, `100ms`, `0s`.
+/// Formats a duration like Go: `1h0m0s`, `1.5s`, `100ms`, `0s`.
 #[must_use]
 pub fn format_duration(duration: Duration) -> String {
     GoDuration::from_std(duration).to_string()

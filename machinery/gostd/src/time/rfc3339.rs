@@ -1,6 +1,6 @@
 //! `time.Parse` with the layouts of RFC 3339, and `Time.Format`.
 //!
-//! Years 0 to 9999, whose last day [`jiff::Timestamp`] does not reach: calendar arithmetic is civil.
+//! Covers the years 0 to 9999. Uses civil dates, because [`jiff::Timestamp`] does not cover the last day.
 
 use std::fmt::{self, Write as _};
 
@@ -10,19 +10,19 @@ use jiff::civil::{Date, DateTime, date};
 /// 1970-01-01T00:00:00.
 const EPOCH: DateTime = date(1970, 1, 1).at(0, 0, 0, 0);
 
-/// After so many seconds dates, weekdays and leap years repeat: 400 years.
+/// Seconds after which dates, weekdays and leap years repeat: 400 years.
 const CALENDAR_CYCLE: i64 = 146_097 * 86_400;
 
-/// What a text must look like.
+/// Text format of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// `time.RFC3339`: a fraction is read where there is one.
+    /// `time.RFC3339`, with an optional fraction when parsing.
     Rfc3339,
-    /// The layout of apimachinery's MicroTime: a fraction of exactly six digits.
+    /// Format of apimachinery's `MicroTime`: a fraction of exactly six digits.
     Micro,
 }
 
-/// A point in time, and the offset in which it was written.
+/// A point in time with an offset from UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Time {
     /// Seconds since 1970.
@@ -34,16 +34,16 @@ pub struct Time {
 }
 
 impl Time {
-    /// Reads a text.
+    /// Parses a time.
     ///
     /// # Errors
-    /// Go's `ParseError`.
+    /// The message of Go's `ParseError`.
     pub fn parse(layout: Layout, text: &str) -> Result<Self, String> {
         let mut reader = Reader { text, layout, rest: text };
         reader.time()
     }
 
-    /// So many seconds and nanoseconds after the start of 1970, in UTC (`time.Unix`).
+    /// Returns the time at these seconds and nanoseconds since 1970, in UTC (`time.Unix`).
     #[must_use]
     pub fn unix(seconds: i64, nanos: i64) -> Self {
         let rest = nanos.rem_euclid(1_000_000_000);
@@ -51,15 +51,15 @@ impl Time {
         Self { seconds, nanos: u32::try_from(rest).unwrap_or_default(), offset: 0 }
     }
 
-    /// What the calendar and the clock of its offset show, within the years that Go prints with four digits.
+    /// Returns the date and time at the offset. `None` outside of the years 0 to 9999.
     #[must_use]
     pub fn civil(&self) -> Option<DateTime> {
         let local = SignedDuration::from_secs(self.seconds.saturating_add(i64::from(self.offset)));
         EPOCH.checked_add(local).ok().filter(|at| at.year() >= 0)
     }
 
-    /// The year of the calendar of its offset, any year, and a moment with the same date, weekday and clock in one of the
-    /// years 1970 to 2369.
+    /// Returns the year at the offset, which is not limited, and a date and time with the same month, day, weekday and clock in the years
+    /// 1970 to 2369.
     #[must_use]
     pub fn calendar(&self) -> (i64, DateTime) {
         let local = self.seconds.saturating_add(i64::from(self.offset));
@@ -69,7 +69,7 @@ impl Time {
         (i64::from(at.year()) + 400 * local.div_euclid(CALENDAR_CYCLE), at)
     }
 
-    /// `2006-01-02T15:04:05Z`, in UTC, without its fraction; nothing when UTC is in another millennium.
+    /// Formats as `2006-01-02T15:04:05Z`, in UTC, without a fraction. `None` outside of the years 0 to 9999.
     #[must_use]
     pub fn rfc3339(&self) -> Option<String> {
         let mut text = clock(Self { offset: 0, ..*self }.civil()?);
@@ -77,7 +77,7 @@ impl Time {
         Some(text)
     }
 
-    /// `2006-01-02T15:04:05.999999999Z` (`RFC3339Nano`), in UTC, without trailing zeros of the fraction.
+    /// Formats as `2006-01-02T15:04:05.999999999Z` (`RFC3339Nano`), in UTC, without trailing zeros.
     #[must_use]
     pub fn rfc3339_nano(&self) -> Option<String> {
         let clock = clock(Self { offset: 0, ..*self }.civil()?);
@@ -85,7 +85,7 @@ impl Time {
         Some(format!("{clock}{}Z", fraction.trim_end_matches('0').trim_end_matches('.')))
     }
 
-    /// `2006-01-02T15:04:05.000000Z`, in UTC.
+    /// Formats as `2006-01-02T15:04:05.000000Z`, in UTC.
     #[must_use]
     pub fn rfc3339_micro(&self) -> Option<String> {
         let mut text = clock(Self { offset: 0, ..*self }.civil()?);

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// Whether two hexadecimal digits follow each percent sign.
+/// True if each percent sign is followed by two hexadecimal digits.
 #[must_use]
 pub fn escapes_are_whole(text: &str) -> bool {
     let digits =
@@ -10,7 +10,7 @@ pub fn escapes_are_whole(text: &str) -> bool {
     text.split('%').skip(1).all(digits)
 }
 
-/// Decodes percent escapes, and `+` as a space where that is asked for (`url.QueryUnescape`).
+/// Decodes percent escapes, and optionally `+` as a space (`url.QueryUnescape`).
 ///
 /// Returns `None` when an escape is malformed. Bytes that are not UTF-8 are kept.
 #[must_use]
@@ -53,7 +53,7 @@ pub fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~')
 }
 
-/// The byte that two hexadecimal digits of either case stand for.
+/// Returns the byte of two hexadecimal digits of either case.
 #[must_use]
 pub fn hex_pair(high: u8, low: u8) -> Option<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16);

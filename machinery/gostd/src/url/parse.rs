@@ -9,7 +9,7 @@ use crate::strconv::quote;
 /// A URL taken apart.
 #[derive(Clone, Debug, Default)]
 pub struct Url {
-    /// In small letters.
+    /// Scheme in lower case.
     pub scheme: String,
     opaque: String,
     user: Option<(Vec<u8>, Option<Vec<u8>>)>,
@@ -25,28 +25,28 @@ pub struct Url {
     raw_fragment: String,
 }
 
-/// Whether a text is an absolute URI or an absolute path, as `url.ParseRequestURI` takes it.
+/// Checks that a text is an absolute URI or an absolute path, like `url.ParseRequestURI`.
 ///
 /// # Errors
-/// Go's sentence: `parse "x": invalid URI for request`.
+/// Go's message: `parse "x": invalid URI for request`.
 pub fn check_request_uri(text: &str) -> Result<(), String> {
     parse(text, true).map(|_| ()).map_err(|why| format!("parse {}: {why}", quote(text)))
 }
 
 impl Url {
-    /// A URL from its text, which [`check_request_uri`] lets through.
+    /// Parses an absolute URI or an absolute path (`url.ParseRequestURI`).
     ///
     /// # Errors
-    /// Go's sentence.
+    /// Go's message.
     pub fn parse(text: &str) -> Result<Self, String> {
         check_request_uri(text)?;
         Self::read(text)
     }
 
-    /// A URL from its text, which need not be absolute.
+    /// Parses a URL, which may be relative (`url.Parse`).
     ///
     /// # Errors
-    /// Go's sentence: `parse ":x": missing protocol scheme`.
+    /// Go's message: `parse ":x": missing protocol scheme`.
     pub fn read(text: &str) -> Result<Self, String> {
         let (before, fragment) = text.split_once('#').unwrap_or((text, ""));
         let mut url = parse(before, false).map_err(|why| format!("parse {}: {why}", quote(before)))?;
@@ -58,7 +58,7 @@ impl Url {
         Ok(url)
     }
 
-    /// Bytes of all its parts.
+    /// Returns the size of all parts, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let user = |(name, password): &(Vec<u8>, Option<Vec<u8>>)| {
@@ -77,7 +77,7 @@ impl Url {
         lossy(&self.host)
     }
 
-    /// Who is named before the host, if somebody is: `name:password`.
+    /// Returns the user information before the host, `name:password`, if there is any.
     #[must_use]
     pub fn user(&self) -> Option<String> {
         let (name, password) = self.user.as_ref()?;
@@ -88,13 +88,13 @@ impl Url {
         })
     }
 
-    /// What stands behind the question mark.
+    /// Returns the raw query after the question mark.
     #[must_use]
     pub fn query(&self) -> &str {
         &self.query
     }
 
-    /// What stands behind the hash.
+    /// Returns the fragment after the hash.
     #[must_use]
     pub fn fragment(&self) -> String {
         lossy(&self.fragment)
@@ -245,7 +245,7 @@ fn host_bytes(scheme: &str, host: &str) -> Result<Vec<u8>, String> {
     unescape(host, Part::Host)
 }
 
-/// What stands in brackets: an IPv6 address, perhaps with a zone.
+/// Parses a host in brackets: an IPv6 address with an optional zone.
 fn literal(text: &str) -> Result<Vec<u8>, String> {
     let literal = match text.find("%25") {
         Some(zone) => [unescape(&text[..zone], Part::Host)?, unescape(&text[zone..], Part::Zone)?].concat(),
@@ -258,7 +258,7 @@ fn literal(text: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-/// As Go puts a URL together again: two are equal when these are.
+/// Formats the URL like Go.
 impl std::fmt::Display for Url {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if !self.scheme.is_empty() {

@@ -3,7 +3,7 @@
 use super::escape::{escape_into, hex_pair};
 use crate::strconv::quote;
 
-/// A part of a URL, by what may stand in it.
+/// Part of a URL, which determines the characters that are escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Path,
@@ -43,12 +43,12 @@ pub(super) fn escape(text: &[u8], part: Part) -> String {
     String::from_utf8_lossy(&escaped).into_owned()
 }
 
-/// Whether a text may stand as it is in a path or a fragment.
+/// True if a text is a valid encoding of a path or a fragment.
 pub(super) fn is_escaped(text: &str, part: Part) -> bool {
     text.bytes().all(|byte| b"!$&'()*+,;=:@[]%".contains(&byte) || !must_escape(byte, part))
 }
 
-/// What a text in a part stands for.
+/// Decodes the text of a part.
 ///
 /// # Errors
 /// Go's sentences: `invalid URL escape "%zz"`, `invalid character " " in host name`.

@@ -11,13 +11,13 @@ use super::escape::{escape_into, is_unreserved, unescape};
 /// Limit (Logs, traces and files): the query is ignored.
 pub const MAX_QUERY_PARAMETERS: usize = 10_000;
 
-/// A key and its value, decoded.
+/// Decoded key and value.
 pub type Pair<'q> = (Cow<'q, [u8]>, Cow<'q, [u8]>);
 
-/// The pairs of a raw query in their order, as `url.ParseQuery` reads it.
+/// Iterates over the pairs of a raw query in order, like `url.ParseQuery`.
 ///
-/// A pair that holds a semicolon or a malformed escape does not exist for any reader; an empty one neither. A query of
-/// more than [`MAX_QUERY_PARAMETERS`] pairs has none.
+/// Pairs that are empty, or contain a semicolon or a malformed escape, are skipped. A query of more than [`MAX_QUERY_PARAMETERS`] pairs
+/// has none.
 pub fn pairs(raw: &[u8]) -> impl Iterator<Item = Pair<'_>> {
     let ampersands = raw.iter().filter(|byte| **byte == b'&').count();
     let raw = if ampersands < MAX_QUERY_PARAMETERS { raw } else { b"" };
@@ -31,32 +31,30 @@ pub fn pairs(raw: &[u8]) -> impl Iterator<Item = Pair<'_>> {
     })
 }
 
-/// The first value of a key in a raw query (`Values.Get`).
+/// Returns the first value of a key in a raw query (`Values.Get`).
 #[must_use]
 pub fn first_value<'q>(raw: &'q str, key: &str) -> Option<Cow<'q, str>> {
     pairs(raw.as_bytes()).find(|(k, _)| k.as_ref() == key.as_bytes()).map(|(_, value)| text(value))
 }
 
-/// A query string, read once.
-///
-/// Values are text; bytes that are not UTF-8 become U+FFFD, which no name, selector or number matches.
+/// A parsed query string. Bytes that are not UTF-8 become U+FFFD.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query<'q>(Vec<(Cow<'q, str>, Cow<'q, str>)>);
 
 impl<'q> Query<'q> {
-    /// Reads a raw query.
+    /// Parses a raw query.
     #[must_use]
     pub fn parse(raw: &'q str) -> Self {
         Self(pairs(raw.as_bytes()).map(|(key, value)| (text(key), text(value))).collect())
     }
 
-    /// Whether there is no parameter.
+    /// True if there are no parameters.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The first value of a key.
+    /// Returns the first value of a key.
     #[must_use]
     pub fn first(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_ref())

@@ -9,7 +9,7 @@ const MAX_SUM_DIGITS: i64 = 4096;
 #[derive(Clone, Debug)]
 pub(super) struct Decimal {
     negative: bool,
-    /// As text, without zeros at either end: none for zero.
+    /// Decimal digits without leading and trailing zeros; empty for zero.
     digits: Vec<u8>,
     exponent: i64,
     /// The power of ten that upstream counts it in, at most `exponent`: it decides what overflows.
@@ -31,7 +31,7 @@ impl Decimal {
         Self::new(false, i64::MAX.to_string().into_bytes(), 0, 0)
     }
 
-    /// The same number, counted in `10^unit`; it must be a multiple of that.
+    /// Returns the number in units of `10^unit`, of which it must be a multiple.
     pub(super) fn counted_in(self, unit: i64) -> Self {
         Self { unit, ..self }
     }
@@ -63,7 +63,7 @@ impl Decimal {
         (&self.digits, self.exponent)
     }
 
-    /// In whole units of `10^unit`, rounded away from zero, and whether nothing was lost.
+    /// Rounds away from zero to units of `10^unit`. Returns true if the result is exact.
     pub(super) fn rounded_up(&self, unit: i64) -> (Self, bool) {
         if self.digits.is_empty() || self.exponent >= unit {
             return (self.clone().counted_in(unit), true);
@@ -153,7 +153,7 @@ impl Decimal {
         self.ceiling(scale)
     }
 
-    /// Whether the number of units is less than the greatest of 64 bits.
+    /// True if the number of units is less than `i64::MAX`.
     fn is_below_largest(&self) -> bool {
         let units = Self { exponent: self.exponent - self.unit, unit: 0, ..self.clone() };
         units.compare(&Self::largest()) == Ordering::Less
@@ -208,7 +208,7 @@ fn sum(one: &[u8], two: &[u8]) -> Vec<u8> {
     digits
 }
 
-/// What is left of the first, of the same length and no smaller.
+/// Subtracts digits from digits of the same length that are not smaller.
 fn difference(one: &[u8], two: &[u8]) -> Vec<u8> {
     let mut borrowed = 0;
     let mut digits: Vec<u8> = one

@@ -21,12 +21,12 @@ struct Spelling<'t> {
     whole: &'t str,
     /// Digits behind it, maybe none.
     fraction: &'t str,
-    /// Whether any digit stands there.
+    /// True if there is a digit.
     has_digits: bool,
     suffix: Suffix,
 }
 
-/// What a suffix multiplies with.
+/// Returns the factor of a suffix.
 #[derive(Clone, Copy, Debug)]
 enum Suffix {
     /// 10 to a power, by a letter (`m`, `k`) or none.
@@ -99,7 +99,7 @@ impl<'t> Spelling<'t> {
         Some(Small { value, scale })
     }
 
-    /// Whether upstream takes the text for what it would print: it looks at the digits alone.
+    /// True if Go considers the text canonical. Only the digits matter.
     fn is_canonical(&self, small: Small) -> bool {
         match self.suffix {
             Suffix::Binary(power) => (small.value >> power) & 7 != 0,
@@ -165,7 +165,7 @@ fn digits(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }
 
-/// Letters, then maybe a sign, then digits: what has this form may still be no suffix.
+/// True for letters, an optional sign and digits, the form of a suffix.
 fn check(suffix: &str) -> Result<(), QuantityError> {
     let exponent = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
     let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);

@@ -40,7 +40,7 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// Whether it lies between -1024 and 1024: with a binary suffix it would be rounded.
+/// True between -1024 and 1024, where a binary suffix would round the number.
 fn is_small(decimal: &Decimal) -> bool {
     let bound = |value| Small { value, scale: 0 }.decimal();
     decimal.compare(&bound(1024)) == Ordering::Less && decimal.compare(&bound(-1024)) == Ordering::Greater

@@ -15,7 +15,7 @@ impl Small {
         Decimal::new(self.value < 0, digits, self.scale, self.scale)
     }
 
-    /// The number in units of `10^scale`, rounded away from zero; nothing when 64 bits do not hold it.
+    /// Returns the number in units of `10^scale`, rounded away from zero; `None` on overflow.
     pub(super) fn at_scale(self, scale: i64) -> Option<i64> {
         if self.scale < scale {
             return Some(self.rounded_up(scale).0.value);
@@ -42,7 +42,7 @@ impl Small {
         }
     }
 
-    /// In units of at least `10^scale`, rounded away from zero, and whether nothing was lost.
+    /// Rounds away from zero to units of at least `10^scale`. Returns true if the result is exact.
     pub(super) fn rounded_up(self, scale: i64) -> (Self, bool) {
         if self.scale >= scale {
             return (self, true);
@@ -62,7 +62,7 @@ impl Small {
     }
 }
 
-/// What a value is multiplied with; zero may be multiplied as often as one likes.
+/// Returns the factor between two scales.
 fn power(value: i64, scale: i64) -> Option<i64> {
     if value == 0 { Some(1) } else { 10_i64.checked_pow(u32::try_from(scale).ok()?) }
 }
