@@ -13,20 +13,20 @@ use portico_proto::apiregistration::{
 };
 use portico_proto::client::{Client, Connection, Retry, watch_api_services};
 
-/// What the calls returned.
+/// Results of the calls.
 pub struct Outcome {
-    /// The names of all APIServices, the new one among them.
+    /// Names of all APIServices, including the new one.
     pub names: Vec<String>,
-    /// The first event of a watch of the new one.
+    /// First event of a watch of the new APIService.
     pub first_event: EventType,
-    /// Whether it can be reached, in a sentence.
+    /// Reachability of the new APIService, as a sentence.
     pub summary: String,
 }
 
-/// Makes the APIService `v1.example.example.com` and looks at it in three ways.
+/// Creates the APIService `v1.example.example.com`, then lists, watches and explains it.
 ///
 /// # Errors
-/// Of the kubeconfig, the connection, or the first call that fails.
+/// The kubeconfig cannot be used, or a call fails.
 pub async fn run(kubeconfig: &Path) -> Result<Outcome, Box<dyn std::error::Error>> {
     let connection = Connection::from_kubeconfig(kubeconfig, Some("control"))?;
     let client = Client::connect(&connection.with_deadline(Duration::from_secs(5)))?;
@@ -41,10 +41,10 @@ pub async fn run(kubeconfig: &Path) -> Result<Outcome, Box<dyn std::error::Error
     let name = format!("{}.{}", spec.version, spec.group);
     let metadata = ObjectMeta { name: name.clone(), ..Default::default() };
     let api_service = ApiService { metadata: Some(metadata), spec: Some(spec), status: None };
-    // Not retried: nobody knows whether a lost answer was a success.
+    // Not retried: if the response is lost, the object may have been created.
     client.api_services().create(CreateRequest { api_service: Some(api_service), dry_run: false }).await?;
 
-    // A list arrives in parts; it may be asked for again after a lost connection.
+    // A list is a stream of parts. Lists can be retried.
     let names = Retry::default()
         .run(|| async {
             let parts = client.api_services().list(ListRequest::default()).await?.into_inner();
@@ -58,7 +58,7 @@ pub async fn run(kubeconfig: &Path) -> Result<Outcome, Box<dyn std::error::Error
         })
         .await?;
 
-    // Resumes after lost connections; begins anew when history no longer reaches back.
+    // Resumes after lost connections, and starts again if the revision has expired.
     let request = WatchRequest { field_selector: format!("metadata.name={name}"), ..Default::default() };
     let mut events = pin!(watch_api_services(client.clone(), request));
     let first = events.try_next().await?.ok_or("the watch ended")?;
@@ -68,7 +68,7 @@ pub async fn run(kubeconfig: &Path) -> Result<Outcome, Box<dyn std::error::Error
 }
 
 #[tokio::main]
-#[expect(clippy::print_stdout, reason = "what the program is for")]
+#[expect(clippy::print_stdout, reason = "an example")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let kubeconfig = std::env::args().nth(1).ok_or("usage: api_services KUBECONFIG")?;
     let outcome = run(Path::new(&kubeconfig)).await?;

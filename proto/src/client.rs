@@ -1,4 +1,4 @@
-//! The client library: connect with a kubeconfig, call with deadlines, retry what is safe, watch without gaps.
+//! The client library: connections from a kubeconfig, deadlines, retries of idempotent calls, and watches that resume.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -11,7 +11,7 @@
 //! let connection = Connection::from_kubeconfig("portico-data/admin.kubeconfig".as_ref(), Some("control"))?;
 //! let client = Client::connect(&connection.with_deadline(Duration::from_secs(5)))?;
 //!
-//! // List: read again after a lost connection, at most five times, backing off.
+//! // List, with up to five attempts and a backoff.
 //! let items = Retry::default()
 //!     .run(|| async {
 //!         let parts = client.api_services().list(ListRequest::default()).await?.into_inner();
@@ -20,7 +20,7 @@
 //!     .await?;
 //! println!("{} APIServices", items.len());
 //!
-//! // Create: not retried, for nobody knows whether the lost answer was a success.
+//! // Create. Not retried: if the response is lost, the object may have been created.
 //! let api_service = ApiService {
 //!     metadata: Some(ObjectMeta { name: "v1.demo.example.com".into(), ..Default::default() }),
 //!     spec: Some(ApiServiceSpec {
@@ -34,7 +34,7 @@
 //! };
 //! client.api_services().create(CreateRequest { api_service: Some(api_service), dry_run: false }).await?;
 //!
-//! // Watch: resumes after lost connections and begins anew when history no longer reaches back.
+//! // Watch. Resumes after lost connections, and starts again with the current objects if the revision has expired.
 //! let mut events = std::pin::pin!(watch_api_services(client.clone(), Default::default()));
 //! while let Some(event) = events.try_next().await? {
 //!     println!("{:?} {}", event.r#type(), event.object.and_then(|o| o.metadata).unwrap_or_default().name);
@@ -61,7 +61,7 @@ pub use kubeconfig::{Kubeconfig, KubeconfigError};
 pub use kubeconfig_cluster::KubeconfigCluster;
 pub use kubeconfig_users::{KubeconfigUser, KubeconfigUsers, Source};
 pub use partial_revision::PartialRevision;
-pub use resource::{ApplyOptions, ListOptions, ResourceClient};
+pub use resource::{ApplyOptions, List, ListOptions, ResourceClient};
 pub use resource_watch::WatchEvent;
 pub use retry::Retry;
 pub use watch::{Event, watch_api_services, watch_api_services_on_retry};

@@ -12,7 +12,7 @@ const BUFFER_BYTES: usize = 1024;
 /// Messages that are ready are sent together up to here.
 const YIELD_BYTES: usize = 32 * 1024;
 
-/// See the module.
+/// prost's codec with small initial buffers.
 #[derive(Debug)]
 pub struct Codec<T, U>(PhantomData<(T, U)>);
 

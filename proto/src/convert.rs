@@ -1,4 +1,4 @@
-//! Conversions between generated types and the vocabulary. Both directions live beside each other.
+//! Conversions between generated types and the types of portico-machinery.
 
 mod api_service;
 mod config;

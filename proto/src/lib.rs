@@ -1,23 +1,24 @@
-//! The contract: protobuf packages, the client library, and conversions from and to the vocabulary.
-//!
-//! Generated types live in the modules named after their packages. Knows nothing of stores, HTTP or kinds.
 #![doc = include_str!("../README.md")]
 
 #[cfg(feature = "client")]
 pub mod client;
 mod codec;
+// The features `conversions`, `json` and `server` are for Portico's own programs.
 #[cfg(feature = "conversions")]
+#[doc(hidden)]
 pub mod convert;
 #[cfg(feature = "conversions")]
+#[doc(hidden)]
 pub mod identity;
 #[cfg(feature = "conversions")]
+#[doc(hidden)]
 pub mod rpc_status;
 
-// What is generated for the feature names it.
+// Used by generated code.
 #[cfg(feature = "json")]
 use pbjson as _;
 
-/// A generated package.
+/// Declares the module of a protobuf package.
 macro_rules! package {
     ($(#[$doc:meta])* $module:ident, $package:literal $(, $json:literal)?) => {
         $(#[$doc])*
@@ -33,51 +34,54 @@ macro_rules! package {
 }
 
 package!(
-    /// `portico.admin.v1`: operating the control service.
+    /// `portico.admin.v1`: operation of the control service.
     admin, "portico.admin.v1"
 );
 package!(
-    /// `portico.apiextensions.v1`: definitions before they are written.
+    /// `portico.apiextensions.v1`: checks of CustomResourceDefinitions before they are written.
     apiextensions, "portico.apiextensions.v1", "/portico.apiextensions.v1.serde.rs"
 );
 package!(
-    /// `portico.apiregistration.v1`: APIServices with typed messages.
+    /// `portico.apiregistration.v1`: APIServices as typed messages.
     apiregistration, "portico.apiregistration.v1"
 );
 package!(
-    /// `portico.catalog.v1`: documents by content.
+    /// `portico.catalog.v1`: documents by content hash.
     catalog, "portico.catalog.v1"
 );
 package!(
-    /// `portico.config.v1`: what facades must know.
+    /// `portico.config.v1`: configuration of facades.
     config, "portico.config.v1", "/portico.config.v1.serde.rs"
 );
 package!(
-    /// External signers of service accounts' tokens that the control service asks (Kubernetes' package `v1`).
+    /// Kubernetes' package `v1`: external signers of service account tokens.
+    #[doc(hidden)]
     externaljwt, "v1"
 );
 package!(
-    /// `portico.history.v1`: what objects were.
+    /// `portico.history.v1`: past states of objects.
     history, "portico.history.v1", "/portico.history.v1.serde.rs"
 );
 package!(
-    /// `portico.identity.v1`: who a forwarded call is for.
+    /// `portico.identity.v1`: identity of a forwarded call.
+    #[doc(hidden)]
     identity_v1, "portico.identity.v1"
 );
 package!(
-    /// KMS v2: key management services that the control service asks (Kubernetes' package `v2`).
+    /// Kubernetes' package `v2`: key management services (KMS v2).
+    #[doc(hidden)]
     kms, "v2"
 );
 package!(
-    /// `portico.objects.v1`: objects of any kind.
+    /// `portico.objects.v1`: objects of any resource.
     objects, "portico.objects.v1"
 );
 package!(
-    /// `portico.routes.v1`: what may be reached, and why not.
+    /// `portico.routes.v1`: reachability of APIs, and reasons for failures.
     routes, "portico.routes.v1", "/portico.routes.v1.serde.rs"
 );
 
-/// All our packages as an encoded `FileDescriptorSet`, for reflection.
+/// Encoded `FileDescriptorSet` of all packages of Portico, for reflection.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
 /// Size of a gRPC message.

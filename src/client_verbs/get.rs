@@ -112,7 +112,7 @@ impl Get {
 
     /// Prints one object.
     async fn print_whole(&self, objects: &ResourceClient, name: &str) -> Result<usize, Failure> {
-        self.printing.object(read_object(&objects.get(name).await?)?)?;
+        self.printing.object(read_object(&objects.get_bytes(name).await?)?)?;
         Ok(1)
     }
 
@@ -144,8 +144,8 @@ impl Get {
             ..ListOptions::default()
         };
         Ok(match &self.name {
-            Some(name) => objects.get(name).await?,
-            None => objects.list(&options).await?,
+            Some(name) => objects.get_bytes(name).await?,
+            None => objects.list_bytes(&options).await?,
         })
     }
 }

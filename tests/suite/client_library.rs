@@ -6,8 +6,19 @@ use futures::{Stream, StreamExt};
 use portico_proto::admin::CompactRequest;
 use portico_proto::client::{ApplyOptions, ListOptions, ResourceClient, WatchEvent};
 use portico_tests::{PATIENCE, Portico};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tonic::{Code, Status};
+
+#[derive(Deserialize)]
+struct ConfigMap {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    name: String,
+}
 
 async fn config_maps(portico: &Portico) -> ResourceClient {
     let client = portico.control();
@@ -53,21 +64,27 @@ async fn objects_of_any_kind_are_applied_read_listed_in_pages_and_deleted() {
     for n in 0..3 {
         applied(&objects, &format!("o{n}"), "x").await;
     }
-    let one: Value = serde_json::from_slice(&objects.get("o1").await.unwrap()).unwrap();
+    let one: Value = objects.get("o1").await.unwrap();
     assert_eq!(one["metadata"]["managedFields"][0]["manager"], "tests");
     let (mut names, mut token) = (Vec::new(), String::new());
     loop {
         let options = ListOptions { limit: 2, continue_token: token, ..own("") };
-        let page: Value = serde_json::from_slice(&objects.list(&options).await.unwrap()).unwrap();
-        names.extend(page["items"].as_array().unwrap().iter().map(|o| o["metadata"]["name"].clone()));
-        match page["metadata"]["continue"].as_str() {
-            Some(next) => token = next.to_owned(),
-            None => break,
+        let page = objects.list::<ConfigMap>(&options).await.unwrap();
+        names.extend(page.items.into_iter().map(|object| object.metadata.name));
+        token = page.continue_token;
+        if token.is_empty() {
+            assert_eq!(page.remaining_item_count, None);
+            break;
         }
+        assert_eq!(page.remaining_item_count, Some(1));
     }
-    assert_eq!(Value::from(names), json!(["o0", "o1", "o2"]));
+    let refused = objects.get::<Vec<u8>>("o1").await.unwrap_err();
+    assert_eq!(refused.code(), Code::DataLoss, "{refused}");
+    let bytes = objects.get_bytes("o1").await.unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&bytes).unwrap(), one);
+    assert_eq!(names, ["o0", "o1", "o2"]);
     objects.delete("o1").await.unwrap();
-    assert_eq!(objects.get("o1").await.unwrap_err().code(), Code::NotFound);
+    assert_eq!(objects.get::<Value>("o1").await.unwrap_err().code(), Code::NotFound);
     let options = ApplyOptions { field_manager: "other".to_owned(), ..ApplyOptions::default() };
     let theirs = br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"o2"},"data":{"text":"y"}}"#;
     assert_eq!(objects.apply("o2", theirs.to_vec(), &options).await.unwrap_err().code(), Code::Aborted);

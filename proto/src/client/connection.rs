@@ -1,4 +1,4 @@
-//! One connection to a control service: TLS, credentials, keepalive, deadline.
+//! Connection to a control service: TLS, credentials, keepalive, deadline.
 
 use std::time::Duration;
 
@@ -19,68 +19,69 @@ use crate::history::history_client::HistoryClient;
 use crate::objects::objects_client::ObjectsClient;
 use crate::routes::routes_client::RoutesClient;
 
-/// How long a call may take unless it is a stream.
+/// Default deadline of calls that are no streams.
 const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
-/// How long a connection may take to stand, and then its handshake: whoever is never answered there would wait for ever, because what
-/// asks whether a connection lives begins only behind it.
+/// Timeout for connecting, and for the TLS handshake. Keepalive starts only after the handshake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often a quiet connection is asked whether it lives.
+/// Interval of keepalive pings.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
-/// How long the answer may take before the connection counts as dead.
+/// Timeout for the response to a keepalive ping, after which the connection is closed.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Who to be.
+/// Client credentials.
 #[derive(Clone, Default)]
+#[cfg_attr(not(feature = "conversions"), non_exhaustive)]
 pub enum Credentials {
-    /// Nobody: only health can be asked.
+    /// No credentials: only the health service is available.
     #[default]
     None,
-    /// A client certificate and its key, PEM.
+    /// Client certificate and key, in PEM.
     Certificate {
-        /// The certificate chain.
+        /// Certificate chain.
         cert_pem: Vec<u8>,
-        /// The private key.
+        /// Private key.
         key_pem: Vec<u8>,
     },
-    /// A bearer token.
+    /// Bearer token.
     Token(String),
 }
 
-/// Where a control service is, what to trust, who to be.
+/// Settings of a connection: address, trusted roots and credentials.
 #[derive(Clone)]
 pub struct Connection {
-    /// `https://host:port`
+    /// Address: `https://host:port`.
     pub server: String,
-    /// PEM roots; absent means that no server is trusted.
+    /// Trusted root certificates, in PEM. With `None`, no server is trusted.
     pub ca_pem: Option<Vec<u8>>,
-    /// The name that the server's certificate must carry, when it is not the host.
+    /// Name in the server's certificate, if it differs from the host.
     pub server_name: Option<String>,
-    /// Who to be.
+    /// Client credentials.
     pub credentials: Credentials,
-    /// The identity of the store behind it, where the kubeconfig says so.
+    /// Identity of the store, if the kubeconfig has it.
     pub store_id: Option<String>,
-    /// How long a call may take; streams are not bound by it.
+    /// Deadline of calls. Does not apply to streams. Default: 30 s.
     pub deadline: Duration,
 }
 
-/// A connection that cannot be made up; dialling itself happens at the first call.
+/// Error: the settings of a connection are invalid. (Errors of connecting are returned by the first call.)
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectError {
-    /// The address is no URL, or the certificates cannot be used.
+    /// The address is not a URL, or a certificate or key is invalid.
     #[error("control service {server}: {source}")]
     Transport {
-        /// The address.
+        /// Address of the control service.
         server: String,
-        /// What is wrong with it.
+        /// Underlying error.
         source: tonic::transport::Error,
     },
-    /// A token with characters that no header may carry.
+    /// The token has characters that are not allowed in a header.
     #[error("the bearer token cannot be sent in a header")]
     Token,
 }
 
 impl Connection {
-    /// A connection to this server with nothing but defaults.
+    /// Returns settings for a server address, without trusted roots and credentials.
     #[must_use]
     pub fn new(server: String) -> Self {
         Self {
@@ -93,14 +94,14 @@ impl Connection {
         }
     }
 
-    /// The same with another deadline for calls.
+    /// Sets the deadline of calls.
     #[must_use]
     pub fn with_deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// Where and how to dial, for those who keep several channels.
+    /// Returns the tonic endpoint, for callers that manage channels themselves.
     ///
     /// # Errors
     /// [`ConnectError::Transport`].
@@ -129,7 +130,7 @@ impl Connection {
             .tls_config(tls)
     }
 
-    /// A channel that dials at the first call and again whenever the connection is lost.
+    /// Returns a channel that connects at the first call, and reconnects when the connection is lost.
     ///
     /// # Errors
     /// [`ConnectError::Transport`].
@@ -138,7 +139,7 @@ impl Connection {
     }
 }
 
-/// Adds the bearer token and, to unary calls without one, the deadline.
+/// Interceptor that adds the bearer token, and the deadline to calls without one.
 #[derive(Clone)]
 pub struct Intercept {
     authorization: Option<MetadataValue<Ascii>>,
@@ -159,7 +160,7 @@ impl Interceptor for Intercept {
 
 type Transport = InterceptedService<Dialled, Intercept>;
 
-/// Clients of every service over one connection. Cheap to clone.
+/// Clients of all services over one connection. Cheap to clone.
 #[derive(Clone)]
 pub struct Client {
     channel: Dialled,
@@ -182,10 +183,10 @@ macro_rules! service {
 }
 
 impl Client {
-    /// Makes the clients; the first call dials.
+    /// Creates the clients. The first call connects.
     ///
     /// # Errors
-    /// [`ConnectError`] when the settings cannot be used.
+    /// [`ConnectError`] if the settings are invalid.
     pub fn connect(connection: &Connection) -> Result<Self, ConnectError> {
         let authorization = match &connection.credentials {
             Credentials::Token(token) => {
@@ -198,43 +199,43 @@ impl Client {
     }
 
     service!(
-        /// APIServices; calls and lists carry the deadline.
+        /// Client of `APIServices`, with the deadline for calls and lists.
         api_services, ApiServicesClient, true
     );
     service!(
-        /// APIServices without a deadline, for watches.
+        /// Client of `APIServices` without a deadline, for watches.
         api_services_watch, ApiServicesClient, false
     );
     service!(
-        /// Objects of any kind; calls and lists carry the deadline.
+        /// Client of `Objects`, with the deadline for calls and lists. See also [`Client::resource`].
         objects, ObjectsClient, true
     );
     service!(
-        /// Objects of any kind without a deadline, for watches.
+        /// Client of `Objects` without a deadline, for watches.
         objects_watch, ObjectsClient, false
     );
     service!(
-        /// The configuration stream of facades, without a deadline.
+        /// Client of `Config`, the configuration stream of facades, without a deadline.
         config, ConfigClient, false
     );
     service!(
-        /// Documents by content.
+        /// Client of `Catalog`: documents by content hash.
         catalog, CatalogClient, true
     );
     service!(
-        /// What may be reached, and why not.
+        /// Client of `Routes`: reachability of APIs.
         routes, RoutesClient, true
     );
     service!(
-        /// What objects were.
+        /// Client of `History`: past states of objects.
         history, HistoryClient, true
     );
     service!(
-        /// Definitions before they are written.
+        /// Client of `Definitions`: checks of CustomResourceDefinitions before they are written.
         definitions, DefinitionsClient, true
     );
     service!(
-        /// Operating the control service.
+        /// Client of `Admin`: operation of the control service.
         admin, AdminClient, true
     );
 }

@@ -1,4 +1,4 @@
-//! A channel whose errors say which control service they are about, and what is wrong with it.
+//! A channel whose errors name the control service and the cause.
 
 use std::error::Error;
 use std::io;
@@ -14,16 +14,16 @@ use tonic::codegen::{Service, StdError};
 use tonic::transport::Channel;
 use tonic::{ConnectError, Status};
 
-/// See the module.
+/// A channel of [`Client`](super::Client), whose errors name the control service and the cause.
 #[derive(Clone)]
 pub struct Dialled {
     channel: Channel,
-    /// `host:port`, for people.
+    /// `host:port`, for messages.
     address: String,
 }
 
 impl Dialled {
-    /// Of this URL.
+    /// Returns the channel of a URL.
     pub(super) fn new(channel: Channel, server: &str) -> Self {
         let address = server.split_once("://").map_or(server, |(_, rest)| rest);
         Self { channel, address: address.trim_end_matches('/').to_owned() }
@@ -54,7 +54,7 @@ impl Service<Request<Body>> for Dialled {
     }
 }
 
-/// What came instead of a connection; other errors stay as they are.
+/// Returns the cause of a failed connection as a status. Other errors are unchanged.
 fn unreached(address: &str, error: StdError) -> StdError {
     let (mut cause, mut is_of_connecting): (&(dyn Error + 'static), _) = (&*error, false);
     while let Some(deeper) = cause.source() {
@@ -69,7 +69,7 @@ fn unreached(address: &str, error: StdError) -> StdError {
     Status::unavailable(format!("the control service at {address} cannot be reached: {why}")).into()
 }
 
-/// Of an answer that is no gRPC. What stands before a control service may answer for it while it is away.
+/// Returns the status of a response that is not gRPC, for example from a load balancer without backends.
 fn foreign(address: &str, status: StatusCode) -> Status {
     let what = format!("what answers at {address} is no control service (HTTP {status})");
     match status {

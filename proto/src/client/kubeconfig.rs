@@ -1,4 +1,4 @@
-//! Kubeconfig files: where a server is, what to trust, who to be. Foreign bytes; never panics.
+//! Kubeconfig files. Untrusted input: parsing never panics.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,45 +9,46 @@ use serde::{Deserialize, Deserializer};
 
 use super::connection::{Connection, Credentials};
 
-/// A kubeconfig that cannot be used.
+/// Error: a kubeconfig cannot be read or used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum KubeconfigError {
-    /// A file that it is or names cannot be read.
+    /// The kubeconfig, or a file that it references, cannot be read.
     #[error("{}: {}", path.display(), portico_gostd::os::error_text(source))]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Underlying error.
         source: std::io::Error,
     },
-    /// Not YAML, or of another shape.
+    /// The file is not YAML, or a field has the wrong type.
     #[error("not a kubeconfig: {0}")]
     Syntax(String),
-    /// A name that nothing bears.
+    /// A referenced entry does not exist.
     #[error("kubeconfig has no {kind} named {name:?}")]
     Missing {
-        /// context, cluster or user.
+        /// Kind of the entry: `context`, `cluster` or `user`.
         kind: &'static str,
-        /// The name.
+        /// Name of the entry.
         name: String,
     },
-    /// A `...-data` field that is no base64.
+    /// A `...-data` field is not base64.
     #[error("kubeconfig field {0} is not base64")]
     Base64(&'static str),
-    /// What we do not do.
+    /// The user has credentials of an unsupported kind.
     #[error("kubeconfig user {user:?} uses {what}, which is not supported here")]
     Unsupported {
-        /// The user entry.
+        /// Name of the user.
         user: String,
-        /// The mechanism.
+        /// Kind of the credentials: `exec` or `auth-provider`.
         what: &'static str,
     },
-    /// What we do not do.
+    /// The cluster has an unsupported field.
     #[error("kubeconfig cluster {cluster:?} uses {what}, which is not supported here")]
     UnsupportedCluster {
-        /// The cluster entry.
+        /// Name of the cluster.
         cluster: String,
-        /// The field.
+        /// Name of the field.
         what: &'static str,
     },
 }
@@ -65,7 +66,7 @@ pub(super) struct File {
     pub(super) users: Vec<Named>,
 }
 
-/// As Go programs read and write these files: `null` where there is nothing.
+/// Deserializes `null` as an empty value, as Go programs do.
 fn empty_if_null<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -110,7 +111,7 @@ pub(super) struct Cluster {
     extensions: Vec<Extension>,
 }
 
-/// What the server says beyond what clients know; others' extensions have other names.
+/// Portico's extension of a cluster.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Extension {
@@ -152,7 +153,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, KubeconfigError> {
     std::fs::read(path).map_err(|source| KubeconfigError::Read { path: path.to_owned(), source })
 }
 
-/// Where the YAML is wrong: one line, without the parser's terms and the excerpt that it appends.
+/// Formats a YAML error as one line, without an excerpt.
 fn syntax(error: &serde_saphyr::Error) -> String {
     let place = error.location().map(|at| format!(" at line {}, column {}", at.line(), at.column()));
     format!("malformed{}", place.unwrap_or_default())
@@ -178,7 +179,7 @@ fn find<'f>(list: &'f [Named], kind: &'static str, name: &str) -> Result<&'f Nam
 }
 
 impl File {
-    /// What one context says.
+    /// A context.
     fn connection(&self, context: Option<&str>) -> Result<Connection, KubeconfigError> {
         let (context, cluster) = self.context(context)?;
         let cluster = &cluster.cluster;
@@ -264,7 +265,7 @@ impl Cluster {
         ours.and_then(|extension| extension.extension.store_id.as_deref())
     }
 
-    /// What it must be trusted by, in PEM.
+    /// Returns the trusted root certificates, in PEM.
     pub(super) fn ca_pem(&self) -> Result<Option<Vec<u8>>, KubeconfigError> {
         let (data, file) = (&self.certificate_authority_data, &self.certificate_authority);
         either("certificate-authority-data", data.as_ref(), file.as_ref())
@@ -290,7 +291,7 @@ fn credentials(named: &Named) -> Result<Credentials, KubeconfigError> {
     }
 }
 
-/// A kubeconfig that was read once: from it come a connection and the namespace that goes with it.
+/// A parsed kubeconfig.
 pub struct Kubeconfig {
     file: File,
 }
@@ -310,10 +311,11 @@ impl Kubeconfig {
         Ok(Self { file: File::read(path)? })
     }
 
-    /// Reads the files that `KUBECONFIG` names, as kubectl does: a list, as `PATH` is one. Nothing where it is not set or names none.
+    /// Reads the files in the environment variable `KUBECONFIG`, a list like `PATH`, as kubectl does. Returns `None` if the variable is
+    /// unset or empty.
     ///
     /// # Errors
-    /// As [`Kubeconfig::read_all`].
+    /// See [`Kubeconfig::read_all`].
     pub fn from_env() -> Result<Option<Self>, KubeconfigError> {
         let names = std::env::var_os("KUBECONFIG").unwrap_or_default();
         let mut paths = std::env::split_paths(&names).filter(|path| !path.as_os_str().is_empty()).peekable();
@@ -323,11 +325,11 @@ impl Kubeconfig {
         Self::read_all(paths).map(Some)
     }
 
-    /// Reads several files as one: of what several name the first one's counts, and so does the first current context. A file that is
-    /// not there is passed over where another one is. Relative paths begin in the folder of the file that has them.
+    /// Reads and merges several files. The first entry of a name and the first current context win. Missing files are skipped unless all
+    /// are missing. Relative paths are resolved against the folder of the file that contains them.
     ///
     /// # Errors
-    /// [`KubeconfigError`] names the file: one that cannot be read, or the first, where none is there.
+    /// A file cannot be read or parsed, or all files are missing.
     pub fn read_all(paths: impl IntoIterator<Item = PathBuf>) -> Result<Self, KubeconfigError> {
         let (mut merged, mut missing) = (None::<File>, None);
         for path in paths {
@@ -348,7 +350,7 @@ impl Kubeconfig {
         }
     }
 
-    /// The current context's server, or the named one's.
+    /// Returns the connection of a context, by default the current one.
     ///
     /// # Errors
     /// [`KubeconfigError`] names the file, entry or field.
@@ -356,15 +358,15 @@ impl Kubeconfig {
         self.file.connection(context)
     }
 
-    /// The namespace that the named context is about; nothing where it names none, or is not there.
+    /// Returns the namespace of a context. `None` if the context has no namespace or does not exist.
     #[must_use]
     pub fn namespace(&self, context: &str) -> Option<&str> {
         let namespace = self.named(context)?.namespace.as_str();
         (!namespace.is_empty()).then_some(namespace)
     }
 
-    /// As [`Kubeconfig::namespace`] of the current context, if its user is the named context's, too: another user's is another
-    /// cluster's.
+    /// Returns the namespace of the current context if it has the same user as a given context.
+    #[doc(hidden)]
     #[must_use]
     pub fn current_namespace_beside(&self, context: &str) -> Option<&str> {
         let current = self.file.current_context.as_str();
@@ -380,7 +382,8 @@ impl Kubeconfig {
 }
 
 impl Connection {
-    /// Reads a kubeconfig's current context, or the named one (`control` in those that the server writes).
+    /// Reads the connection of a context of a kubeconfig, by default the current one. Kubeconfigs that Portico writes have the context
+    /// `control` for its gRPC address.
     ///
     /// # Errors
     /// [`KubeconfigError`] names the file, entry or field.
@@ -388,8 +391,8 @@ impl Connection {
         File::read(path)?.connection(context)
     }
 
-    /// Reads all servers of one store: the current context's, then those of the other contexts whose clusters name the same
-    /// one (extension `portico`, `store-id`), in the order of the file.
+    /// Reads the connections of all control services of a store: the one of the current context, then those of other contexts with the
+    /// same store, in the order of the file. (Clusters have the field `store-id` in the extension `portico`.)
     ///
     /// # Errors
     /// [`KubeconfigError`] names the file, entry or field.
@@ -397,7 +400,8 @@ impl Connection {
         File::read(path)?.connections()
     }
 
-    /// As [`Connection::from_kubeconfig`], from bytes; relative paths begin in the working folder.
+    /// Parses the connection of a context, like [`Connection::from_kubeconfig`]. Relative paths are resolved against the working
+    /// directory.
     ///
     /// # Errors
     /// [`KubeconfigError`] names the entry or field.

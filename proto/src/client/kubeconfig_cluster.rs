@@ -1,17 +1,18 @@
-//! The cluster of a kubeconfig's current context, for a server that asks another one. Foreign bytes; never panics.
+//! Cluster of a kubeconfig's current context, for webhooks. Untrusted input: parsing never panics.
 
 use std::path::Path;
 
 use super::kubeconfig::{File, KubeconfigError};
 
-/// Where a server is, and what it must show.
+/// Address and trusted certificates of a server.
+#[doc(hidden)]
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct KubeconfigCluster {
-    /// A URL; empty where the file says none.
+    /// URL; empty if the file has none.
     pub server: String,
-    /// PEM roots; the system's where the file says none.
+    /// Trusted root certificates, in PEM. `None` means those of the system.
     pub ca_pem: Option<Vec<u8>>,
-    /// The name that the server's certificate must carry, when it is not the host.
+    /// Name in the server's certificate, if it differs from the host.
     pub server_name: Option<String>,
 }
 
@@ -24,7 +25,7 @@ impl KubeconfigCluster {
         Self::of(&File::read(path)?)
     }
 
-    /// As [`KubeconfigCluster::read`], from bytes; `folder` is where relative paths begin.
+    /// Parses a kubeconfig. Relative paths are resolved against `folder`.
     ///
     /// # Errors
     /// [`KubeconfigError`] names the entry or field.

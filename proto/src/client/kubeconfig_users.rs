@@ -1,5 +1,4 @@
-//! All users of a kubeconfig, for what names them by the hosts that they are for: webhooks of admission. Foreign bytes; never
-//! panics.
+//! Users of a kubeconfig, for admission webhooks, which select users by host. Untrusted input: parsing never panics.
 
 use std::path::{Path, PathBuf};
 
@@ -9,15 +8,17 @@ use base64::engine::general_purpose::STANDARD;
 use super::kubeconfig::{File, KubeconfigError, Named, User};
 
 /// The users of one file.
+#[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct KubeconfigUsers {
-    /// In the order of the file.
+    /// Users in the order of the file.
     pub users: Vec<KubeconfigUser>,
     /// The user of the current context, if there is one.
     pub current: Option<String>,
 }
 
 /// A user's credentials, not read where they are in files of their own.
+#[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct KubeconfigUser {
     /// The name of its entry.
@@ -32,12 +33,13 @@ pub struct KubeconfigUser {
     pub impersonate: Vec<(String, String)>,
 }
 
-/// Where a credential is.
+/// Location of a credential.
+#[doc(hidden)]
 #[derive(Clone, PartialEq, Eq)]
 pub enum Source {
-    /// In the kubeconfig.
+    /// Inline in the kubeconfig.
     Data(Vec<u8>),
-    /// In this file.
+    /// Path of a file.
     File(PathBuf),
 }
 
@@ -59,7 +61,7 @@ impl KubeconfigUsers {
         Self::of(File::read(path)?)
     }
 
-    /// As [`KubeconfigUsers::read`], from bytes; `folder` is where relative paths begin.
+    /// Parses a kubeconfig. Relative paths are resolved against `folder`.
     ///
     /// # Errors
     /// [`KubeconfigError`] names the entry or field.

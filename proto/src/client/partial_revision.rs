@@ -4,6 +4,7 @@ use crate::objects::WatchResponse;
 use crate::objects::watch_response::Step;
 
 /// Counts the events that a resumed watch receives again, because the one before it ended within a revision.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartialRevision {
     /// The revision before the one that was received in part.

@@ -1,16 +1,16 @@
-//! The query of a request, as Kubernetes spells it.
+//! Query strings of Kubernetes requests.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// All but RFC 3986's unreserved characters.
+/// All characters except RFC 3986's unreserved ones.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// Names and values, encoded.
+/// Percent-encoded names and values.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Query(String);
 
 impl Query {
-    /// Adds a value; nothing for an empty one.
+    /// Adds a value unless it is empty.
     pub(super) fn add(&mut self, name: &str, value: &str) {
         if value.is_empty() {
             return;

@@ -1,6 +1,8 @@
-//! Objects of any kind: found by the names that people use, read, listed, applied and watched as JSON.
+//! Objects of any resource: get, list, apply, delete and watch.
 
 use futures::{Stream, TryStreamExt};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use tonic::Status;
 
 use super::Client;
@@ -8,12 +10,13 @@ use super::query::Query;
 use super::resource_watch::{WatchEvent, watch};
 use crate::objects::{Call, DoRequest, DoResponse, ListRequest, Resource, ResourcesRequest, Target};
 
-/// What a caller names itself.
+/// User agent of all calls.
 const USER_AGENT: &str = concat!("portico-proto/", env!("CARGO_PKG_VERSION"));
-/// The media type of a server-side apply.
+/// Media type of a server-side apply.
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// Objects of one resource, in one namespace, in all, or at cluster scope.
+/// Client for the objects of one resource, in one namespace, in all namespaces, or at cluster scope. Created by
+/// [`Client::resource`]; cheap to clone.
 #[derive(Clone)]
 pub struct ResourceClient {
     client: Client,
@@ -22,44 +25,78 @@ pub struct ResourceClient {
     accept: String,
 }
 
-/// Which objects are listed or watched. The fields are those of Kubernetes' ListOptions.
+/// Objects to list or watch, as in Kubernetes' ListOptions.
 #[derive(Clone, Debug, Default)]
 pub struct ListOptions {
-    /// As Kubernetes spells it; empty: all.
+    /// Label selector, such as `app=web,tier in (a,b)`. Empty selects all objects.
     pub label_selector: String,
-    /// As Kubernetes spells it; empty: all.
+    /// Field selector, such as `metadata.name=web`. Empty selects all objects.
     pub field_selector: String,
-    /// At most so many in an answer; 0: all.
+    /// Maximum number of objects in a page of a list. 0 returns all objects.
     pub limit: u64,
-    /// The token of the page before; empty: the first page.
+    /// [`List::continue_token`] of the previous page. Empty returns the first page.
     pub continue_token: String,
-    /// Of lists: as in Kubernetes. Of watches: resume after this revision; empty begins with the current state as ADDED events.
+    /// Revision after which a watch resumes. If empty, a watch starts with the current objects as ADDED events. Lists ignore it.
     pub resource_version: String,
 }
 
-/// How an object is applied.
+/// A page of a list.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct List<T> {
+    /// Objects, in the order of their namespaces and names.
+    pub items: Vec<T>,
+    /// Revision of the list. Pass it as [`ListOptions::resource_version`] to watch changes from here on.
+    pub resource_version: String,
+    /// Token for the next page; empty on the last page. Pass it as [`ListOptions::continue_token`].
+    pub continue_token: String,
+    /// Estimated number of objects on the remaining pages, if known.
+    pub remaining_item_count: Option<u64>,
+}
+
+/// A list as JSON.
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "T: DeserializeOwned"))]
+struct ListJson<T> {
+    items: Option<Vec<T>>,
+    #[serde(default)]
+    metadata: ListMeta,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ListMeta {
+    resource_version: String,
+    r#continue: String,
+    remaining_item_count: Option<u64>,
+}
+
+/// Options of a server-side apply.
 #[derive(Clone, Debug, Default)]
 pub struct ApplyOptions {
-    /// Who owns the fields that are set. Required.
+    /// Name of the owner of the applied fields. Required.
     pub field_manager: String,
-    /// Take over fields that others own.
+    /// Takes over fields that other managers own, instead of failing with a conflict.
     pub force: bool,
-    /// Check everything, write nothing.
+    /// Validates and admits the object without storing it.
     pub dry_run: bool,
 }
 
 impl Client {
-    /// The resources that are served here and have this name, the preferred one first: plural, singular, short name, kind or category,
-    /// alone or followed by the group or by version and group (`deploy`, `deployments.v1.apps`). All of them for an empty name.
+    /// Returns the resources with a name, the preferred one first. An empty name returns all resources.
+    ///
+    /// A name is a plural, singular, short name, kind or category, optionally followed by a group or by version and group: `deploy`,
+    /// `deployments.apps`, `deployments.v1.apps`.
     ///
     /// # Errors
-    /// What the control service refuses, or that it cannot be reached.
+    /// The status of the failed call.
     pub async fn resources(&self, name: &str) -> Result<Vec<Resource>, Status> {
         let request = ResourcesRequest { name: name.to_owned() };
         Ok(self.objects().resources(request).await?.into_inner().resources)
     }
 
-    /// Objects of a resource. An empty namespace means all of them for lists and watches, and is right for what has none.
+    /// Returns a client for the objects of a resource. Pass an empty namespace for cluster-scoped resources, and to list or watch all
+    /// namespaces.
     #[must_use]
     pub fn resource(&self, resource: Resource, namespace: &str) -> ResourceClient {
         let accept = "application/json".to_owned();
@@ -68,32 +105,52 @@ impl Client {
 }
 
 impl ResourceClient {
-    /// The same, with answers in another form: `application/json;as=Table;v=v1;g=meta.k8s.io`, for example.
+    /// Requests responses in another media type, such as `application/json;as=Table;v=v1;g=meta.k8s.io`, for
+    /// [`get_bytes`](Self::get_bytes), [`list_bytes`](Self::list_bytes) and the other calls that return bytes.
     #[must_use]
     pub fn accepting(mut self, accept: &str) -> Self {
         accept.clone_into(&mut self.accept);
         self
     }
 
-    /// What it is about.
+    /// Returns the resource of this client.
     #[must_use]
     pub fn resource(&self) -> &Resource {
         &self.resource
     }
 
-    /// One object, as JSON.
+    /// Reads an object. `T` is any type that deserializes from its JSON, such as a `Value` of serde_json or a type of `k8s-openapi`.
     ///
     /// # Errors
-    /// `NOT_FOUND`; what else the control service refuses.
-    pub async fn get(&self, name: &str) -> Result<Vec<u8>, Status> {
+    /// `NOT_FOUND` if the object does not exist; `DATA_LOSS` if it does not deserialize as `T`; other statuses of the call.
+    pub async fn get<T: DeserializeOwned>(&self, name: &str) -> Result<T, Status> {
+        decode(&self.get_bytes(name).await?)
+    }
+
+    /// Reads an object as bytes: JSON, unless another media type is requested with [`accepting`](Self::accepting).
+    ///
+    /// # Errors
+    /// `NOT_FOUND` if the object does not exist; other statuses of the call.
+    pub async fn get_bytes(&self, name: &str) -> Result<Vec<u8>, Status> {
         Ok(self.run(self.call("get", name)).await?.body.into())
     }
 
-    /// A list, as JSON.
+    /// Lists objects. As in Kubernetes, items of built-in kinds lack `apiVersion` and `kind`.
     ///
     /// # Errors
-    /// What the control service refuses.
-    pub async fn list(&self, options: &ListOptions) -> Result<Vec<u8>, Status> {
+    /// `OUT_OF_RANGE` if the continue token has expired; `DATA_LOSS` if an item does not deserialize as `T`; other statuses of the call.
+    pub async fn list<T: DeserializeOwned>(&self, options: &ListOptions) -> Result<List<T>, Status> {
+        let ListJson { items, metadata } = decode(&self.list_bytes(options).await?)?;
+        let ListMeta { resource_version, r#continue, remaining_item_count } = metadata;
+        let items = items.unwrap_or_default();
+        Ok(List { items, resource_version, continue_token: r#continue, remaining_item_count })
+    }
+
+    /// Lists objects as bytes: JSON, unless another media type is requested with [`accepting`](Self::accepting).
+    ///
+    /// # Errors
+    /// `OUT_OF_RANGE` if the continue token has expired; other statuses of the call.
+    pub async fn list_bytes(&self, options: &ListOptions) -> Result<Vec<u8>, Status> {
         let call = Call { query: options.query().text(), ..self.call("list", "") };
         let parts = self.client.objects().list(ListRequest { call: Some(call) }).await?.into_inner();
         let joined = parts.try_fold(Vec::new(), |mut body, part| async move {
@@ -103,10 +160,11 @@ impl ResourceClient {
         joined.await
     }
 
-    /// Server-side apply of a manifest, YAML or JSON: creates the object, or changes just the fields that the manifest names.
+    /// Applies a manifest, YAML or JSON, on the server: creates the object, or changes the fields that the manifest contains. The body of
+    /// the response is the object as JSON.
     ///
     /// # Errors
-    /// `ABORTED` when others own a field and `force` is not set; what else the control service refuses.
+    /// `ABORTED` if another manager owns a field and `force` is not set; other statuses of the call.
     pub async fn apply(
         &self,
         name: &str,
@@ -126,18 +184,18 @@ impl ResourceClient {
         self.run(call).await
     }
 
-    /// Deletes an object; the last state, or a Status, as JSON.
+    /// Deletes an object. Returns the object, if finalizers delay the deletion, or a Status, as JSON.
     ///
     /// # Errors
-    /// `NOT_FOUND`; what else the control service refuses.
+    /// `NOT_FOUND` if the object does not exist; other statuses of the call.
     pub async fn delete(&self, name: &str) -> Result<Vec<u8>, Status> {
         Ok(self.run(self.call("delete", name)).await?.body.into())
     }
 
-    /// Changes from `options.resource_version` on, for ever: it resumes after lost connections, and begins anew with the current state
-    /// ([`WatchEvent::Restarted`]) when history does not reach back any longer.
+    /// Watches changes after `options.resource_version`. The stream does not end by itself: it resumes after lost connections, and starts
+    /// again with the current objects, after a [`WatchEvent::Restarted`], if the revision has expired.
     ///
-    /// Ends with an error only when another try would not help (refused, say).
+    /// The stream ends with an error that retrying does not resolve, such as `PERMISSION_DENIED`.
     pub fn watch(
         &self,
         options: &ListOptions,
@@ -170,8 +228,13 @@ impl ResourceClient {
     }
 }
 
+fn decode<T: DeserializeOwned>(json: &[u8]) -> Result<T, Status> {
+    serde_json::from_slice(json)
+        .map_err(|error| Status::data_loss(format!("cannot decode the response: {error}")))
+}
+
 impl ListOptions {
-    /// All of it but the revision of a watch, which moves.
+    /// Returns the query without the revision, which moves during a watch.
     fn query(&self) -> Query {
         let mut query = Query::default();
         query.add("labelSelector", &self.label_selector);

@@ -1,4 +1,4 @@
-//! A watch of any kind that outlives connections.
+//! A watch of any resource that resumes after lost connections.
 
 use futures::stream::{self, Stream};
 use serde::Deserialize;
@@ -11,16 +11,18 @@ use super::watch::wait_for_another_try;
 use crate::objects::watch_response::Step;
 use crate::objects::{Call, WatchRequest, WatchResponse};
 
-/// What a watch brings.
+/// An item of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WatchEvent {
-    /// One event as Kubernetes writes it, a line of JSON: `{"type":"ADDED","object":{...}}`. The types are ADDED, MODIFIED and DELETED.
+    /// An event as a line of JSON: `{"type":"ADDED","object":{...}}`. The types are ADDED, MODIFIED and DELETED.
     Line(Vec<u8>),
-    /// Events were missed, as history does not reach back: what was known is void, and the current state follows as ADDED events.
+    /// The revision of the watch has expired, and events were missed. Discard all known objects: the current ones follow as ADDED
+    /// events.
     Restarted,
 }
 
-/// The part of an event that decides what becomes of it.
+/// The fields of an event that the client reads.
 #[derive(Deserialize)]
 struct Head {
     r#type: EventType,
@@ -37,7 +39,7 @@ enum EventType {
     Change,
 }
 
-/// Of a Status.
+/// Fields of a Status.
 #[derive(Default, Deserialize)]
 struct Refusal {
     #[serde(default)]
@@ -50,17 +52,17 @@ struct State {
     client: Client,
     call: Call,
     query: Query,
-    /// A watch from here on brings what follows; empty: everything comes anew.
+    /// Revision to resume after; empty to start with the current objects.
     revision: String,
-    /// Frames that show what was there, and are still to come, and where they lead.
+    /// Number of initial frames still to come, and the revision they lead to.
     initial: (u64, i64),
-    /// Events of a revision that was received in part.
+    /// Events of a partially received revision.
     partial: PartialRevision,
     stream: Option<Streaming<WatchResponse>>,
     failures: u32,
 }
 
-/// Watches what the call names. The query is without a revision.
+/// Watches the target of a call. The query has no revision.
 pub(super) fn watch(
     client: Client,
     call: Call,
@@ -99,7 +101,7 @@ impl State {
         }
     }
 
-    /// One event, or nothing when the caller need not know.
+    /// Returns an event, or `None` for messages that the caller need not see.
     async fn step(&mut self) -> Result<Option<WatchEvent>, Status> {
         let Some(stream) = &mut self.stream else { return self.open().await };
         let Some(message) = stream.message().await? else {
@@ -128,7 +130,7 @@ impl State {
         }
     }
 
-    /// Opens the stream. One that was cut off among its first frames begins anew: they come in the order of their keys.
+    /// Opens the stream. A stream that was interrupted among its initial frames starts again: they are ordered by key, not by revision.
     async fn open(&mut self) -> Result<Option<WatchEvent>, Status> {
         let mut query = self.query.clone();
         query.add("resourceVersion", &self.revision);
@@ -139,7 +141,7 @@ impl State {
         Ok(None)
     }
 
-    /// Notes how far the watch is.
+    /// Records the revision that the watch has reached.
     fn note(&mut self, revision: i64) {
         let at = if revision > 0 { revision } else { self.initial.1 };
         if self.initial.0 == 0 && at > 0 {

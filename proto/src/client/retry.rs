@@ -1,4 +1,4 @@
-//! Retry with jittered back-off, for calls that may safely be made twice.
+//! Retries with jittered exponential backoff, for idempotent calls.
 
 use std::time::Duration;
 
@@ -6,29 +6,29 @@ use rand::RngExt;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
-/// How often and how patiently to try again. Only `UNAVAILABLE`, and what carries RetryInfo, is tried again.
+/// Retry policy of idempotent calls. Retries `UNAVAILABLE` and statuses with a `google.rpc.RetryInfo`.
 #[derive(Clone, Copy, Debug)]
 pub struct Retry {
-    /// Calls in all, the first included.
+    /// Maximum number of calls, including the first one.
     pub attempts: u32,
-    /// The pause before the second call; doubles from there.
+    /// Delay before the second call; doubles after each call.
     pub first_pause: Duration,
-    /// The longest pause.
+    /// Maximum delay.
     pub longest_pause: Duration,
 }
 
 impl Default for Retry {
-    /// Five calls, 50 ms doubling to 2 s.
+    /// Five calls, with delays from 50 ms up to 2 s.
     fn default() -> Self {
         Self { attempts: 5, first_pause: Duration::from_millis(50), longest_pause: Duration::from_secs(2) }
     }
 }
 
 impl Retry {
-    /// Calls until it succeeds, fails for good, or the attempts are used up.
+    /// Calls until a call succeeds, fails with a status that is not retried, or the attempts are exhausted.
     ///
     /// # Errors
-    /// The last status.
+    /// The status of the last call.
     pub async fn run<T, F: Future<Output = Result<T, Status>>>(
         &self,
         mut call: impl FnMut() -> F,
@@ -46,7 +46,7 @@ impl Retry {
         }
     }
 
-    /// The pause after this many failures: doubled, capped, and of that a random half to whole.
+    /// Returns the delay after this many failures: doubled each time, capped, with a random factor of 0.5 to 1.
     pub(super) fn pause(&self, failures: u32) -> Duration {
         let doubled = self
             .first_pause
@@ -55,7 +55,7 @@ impl Retry {
     }
 }
 
-/// The pause that the server asks for; nothing when another try would not help.
+/// Returns the delay that the server requests, zero by default; `None` if the call should not be retried.
 pub(super) fn worth_another_try(status: &Status) -> Option<Duration> {
     let asked = status.get_details_retry_info().and_then(|r| r.retry_delay);
     match status.code() {

@@ -1,4 +1,4 @@
-//! A watch that outlives connections: it resumes after the last revision, and begins anew when that is too old.
+//! A watch of APIServices that resumes after lost connections.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use super::Client;
 use super::retry::{Retry, worth_another_try};
 use crate::apiregistration::{EventType, WatchRequest, WatchResponse};
 
-/// What a watch yields.
+/// An event of a watch.
 pub type Event = WatchResponse;
 
-/// How patiently lost connections are made again; it never gives up.
+/// Backoff for reconnecting, without a limit of attempts.
 const RECONNECT: Retry = Retry {
     attempts: u32::MAX,
     first_pause: Duration::from_millis(50),
@@ -27,10 +27,10 @@ struct State<F> {
     failures: u32,
 }
 
-/// Watches APIServices from `request.resource_version` on, for ever.
+/// Watches APIServices after `request.resource_version`. The stream does not end by itself.
 ///
-/// Bookmarks are asked for and swallowed. After an expired revision the current state comes again as ADDED events, so
-/// the caller must treat ADDED as "is so now". Ends with an error only when another try would not help (refused, say).
+/// If the revision expires, the current objects are sent again as ADDED events, so treat ADDED as "created or changed". The stream ends
+/// with an error that retrying does not resolve, such as `PERMISSION_DENIED`.
 pub fn watch_api_services(
     client: Client,
     request: WatchRequest,
@@ -38,7 +38,7 @@ pub fn watch_api_services(
     watch_api_services_on_retry(client, request, |_| {})
 }
 
-/// As [`watch_api_services`]; calls `on_retry` with why a connection was lost or could not be made, before it tries again.
+/// Watches like [`watch_api_services`], and calls `on_retry` with the error before each reconnection.
 pub fn watch_api_services_on_retry(
     client: Client,
     request: WatchRequest,
@@ -66,7 +66,7 @@ impl<F: FnMut(&Status)> State<F> {
         }
     }
 
-    /// One event, or nothing when the caller need not know.
+    /// Returns an event, or `None` for messages that the caller need not see.
     async fn step(&mut self) -> Result<Option<Event>, Status> {
         if self.stream.is_none() {
             let opened = self.client.api_services_watch().watch(self.request.clone()).await?;
@@ -99,10 +99,10 @@ impl<F: FnMut(&Status)> State<F> {
     }
 }
 
-/// Waits after so many failures in a row until a watch may be tried again.
+/// Waits before a watch is retried, by the number of consecutive failures.
 ///
 /// # Errors
-/// The status, where it was refused for good.
+/// The status, if retrying does not resolve it.
 pub(super) async fn wait_for_another_try(status: Status, failures: u32) -> Result<(), Status> {
     let is_lost = matches!(status.code(), Code::Unknown | Code::Cancelled | Code::Internal);
     let asked = worth_another_try(&status).or_else(|| is_lost.then_some(Duration::ZERO)).ok_or(status)?;
