@@ -12,6 +12,7 @@ pub use server::{Options, TestServer};
 
 /// Reason why a server was not started or a fault was not set.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The program could not be started.
     #[error("{program}: {source}: put portico on the PATH, or name it in PORTICO_BIN")]
