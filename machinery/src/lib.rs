@@ -1,6 +1,4 @@
-//! The vocabulary of the Kubernetes API: the nouns and pure rules that every other crate uses.
-//!
-//! Knows nothing of IO, clocks, SQL, HTTP servers, gRPC or any particular kind.
+#![doc = include_str!("../README.md")]
 
 pub mod accept;
 mod aggregate;
