@@ -179,7 +179,7 @@ fn find<'f>(list: &'f [Named], kind: &'static str, name: &str) -> Result<&'f Nam
 }
 
 impl File {
-    /// A context.
+    /// Returns the connection of a context, by default the current one.
     fn connection(&self, context: Option<&str>) -> Result<Connection, KubeconfigError> {
         let (context, cluster) = self.context(context)?;
         let cluster = &cluster.cluster;
