@@ -49,7 +49,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     config_maps.delete("example").await?;
     while let Some(event) = events.try_next().await? {
         let WatchEvent::Line(json) = event else { continue };
-        println!("{}", String::from_utf8(json)?);
+        print!("{}", String::from_utf8(json)?);
         break;
     }
     Ok(())

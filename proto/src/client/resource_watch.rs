@@ -15,7 +15,7 @@ use crate::objects::{Call, WatchRequest, WatchResponse};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WatchEvent {
-    /// An event as a line of JSON: `{"type":"ADDED","object":{...}}`. The types are ADDED, MODIFIED and DELETED.
+    /// An event as a line of JSON with a line feed: `{"type":"ADDED","object":{...}}`. The types are ADDED, MODIFIED and DELETED.
     Line(Vec<u8>),
     /// The revision of the watch has expired, and events were missed. Discard all known objects: the current ones follow as ADDED
     /// events.
