@@ -62,9 +62,9 @@ pub use configuration_kinds::PluginConfigurationError;
 pub use enabled::PluginNameError;
 pub use enabled_plugins::EnabledPlugins;
 pub use image_policy::ImageBackend;
-pub use plugin_reference::{PluginReference, plugin_reference};
 #[doc(hidden)]
 pub use image_policy::read_any as read_any_image_review;
+pub use plugin_reference::{PluginReference, plugin_reference};
 pub use policies::{ExplainedBinding, ExplainedPolicy};
 pub use resource_quota::{LimitedResource, MatchScope};
 pub use settings::{AdmissionSettings, DefaultTolerations};

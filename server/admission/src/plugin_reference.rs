@@ -61,10 +61,7 @@ const DESCRIPTIONS: [(&str, &str); PLUGINS.len()] = [
         "PodTolerationRestriction",
         "Adds the default tolerations of the namespace to pods, and limits tolerations.",
     ),
-    (
-        "EventRateLimit",
-        "Limits the rate of Events; excess Events are rejected with 429.",
-    ),
+    ("EventRateLimit", "Limits the rate of Events; excess Events are rejected with 429."),
     ("ExtendedResourceToleration", "Adds tolerations for the extended resources that pods request."),
     ("DefaultStorageClass", "Sets the default storage class of PersistentVolumeClaims."),
     ("StorageObjectInUseProtection", "Adds the protection finalizers to PersistentVolumes and their claims."),
@@ -91,10 +88,7 @@ const DESCRIPTIONS: [(&str, &str); PLUGINS.len()] = [
         "Rejects updates of running pods that their node does not declare to support.",
     ),
     ("JobValidation", "Has no effect: PodGroups are not served."),
-    (
-        "PodResizeValidator",
-        "Rejects resizes of pods on nodes that lack the capacity or do not run Linux.",
-    ),
+    ("PodResizeValidator", "Rejects resizes of pods on nodes that lack the capacity or do not run Linux."),
     ("MutatingAdmissionPolicy", "Applies MutatingAdmissionPolicies."),
     ("MutatingAdmissionWebhook", "Calls mutating admission webhooks."),
     ("ValidatingAdmissionPolicy", "Applies ValidatingAdmissionPolicies."),
