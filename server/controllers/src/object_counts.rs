@@ -86,7 +86,7 @@ impl ObjectCounts {
 
 #[cfg(test)]
 mod tests {
-    use portico_kit::metrics::{Desc, Format};
+    use portico_kit::metrics::Format;
 
     use super::*;
 
