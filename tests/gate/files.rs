@@ -5,8 +5,12 @@ use crate::tree::Tree;
 /// Look again above 400; never above this.
 const MAX_LINES: usize = 800;
 
+/// Beginnings of a file that describe it: text, or the README of a crate.
+const OPENINGS: [&str; 2] = ["//!", "#![doc = include_str!("];
+
 pub fn openings(tree: &Tree) -> Vec<String> {
-    tree.rust().filter(|(_, text)| !text.starts_with("//!")).map(|(path, _)| path.to_owned()).collect()
+    let is_described = |text: &str| OPENINGS.iter().any(|opening| text.starts_with(opening));
+    tree.rust().filter(|(_, text)| !is_described(text)).map(|(path, _)| path.to_owned()).collect()
 }
 
 pub fn sizes(tree: &Tree) -> Vec<String> {

@@ -49,7 +49,7 @@ invariants! {
     packages_are_named_after_their_folders: "Packages are named portico-<folder>", imports::package_names;
     every_crate_takes_the_shared_lints: "Every crate has [lints] workspace = true", imports::shared_lints;
     no_lint_is_silenced_without_a_reason: "Lints are expected with a reason, never just allowed", files::silenced;
-    every_file_says_what_it_is_for: "Every .rs file begins with //!", files::openings;
+    every_file_says_what_it_is_for: "Every .rs file begins with its description (//! or the README)", files::openings;
     files_stay_readable: "No file beyond 800 lines but data and tests", files::sizes;
     functions_stay_below_a_hundred_lines: "clippy holds functions below 100 lines", files::function_limit;
     names_say_something: "No utils, helpers, common, manager, mod.rs", files::bad_names;

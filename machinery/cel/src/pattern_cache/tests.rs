@@ -1,3 +1,5 @@
+//! Tests of the cache: hits, limits, and caches that languages share or do not share.
+
 use super::*;
 use crate::environment::Environment;
 use crate::language::Language;
