@@ -41,6 +41,15 @@ pub(crate) enum Verb {
     Undelete(history::Undelete),
 }
 
+/// Exit code if the reader of the output closed the pipe, as in `portico get pods | head`. Commands with a verdict, and commands that
+/// change objects, did not complete.
+fn after_closed_pipe(verb: &Verb) -> u8 {
+    match verb {
+        Verb::Get(_) | Verb::Routes(_) | Verb::Tree(_) | Verb::History(_) => exit_codes::SUCCESS,
+        _ => exit_codes::NOT_EXAMINED,
+    }
+}
+
 /// Runs a command.
 pub(crate) fn run(verb: &Verb) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -65,7 +74,7 @@ pub(crate) fn run(verb: &Verb) -> ExitCode {
     match done {
         Ok(Outcome::Positive) => ExitCode::from(exit_codes::SUCCESS),
         Ok(Outcome::Negative) => ExitCode::from(exit_codes::FOUND),
-        Err(failure) if failure.is_closed_pipe() => ExitCode::from(exit_codes::SUCCESS),
+        Err(failure) if failure.is_closed_pipe() => ExitCode::from(after_closed_pipe(verb)),
         Err(failure) => {
             fail_with_hint(&format!("{name}: {failure}"), failure.hint(), exit_codes::NOT_EXAMINED)
         }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap_complete::Shell;
 use portico_gostd::os::error_text;
 
-use crate::exit::{fail_with, fail_with_hint};
+use crate::exit::{after_output, fail_with, fail_with_hint};
 use crate::exit_codes;
 
 /// Print the completion script for a shell
@@ -40,7 +40,7 @@ impl Completion {
     pub(crate) fn print(&self, mut portico: clap::Command) -> ExitCode {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut portico, "portico", &mut script);
-        ended("completion", io::stdout().write_all(&script))
+        after_output(io::stdout().write_all(&script))
     }
 }
 
@@ -49,26 +49,19 @@ impl Man {
     pub(crate) fn print(&self, mut portico: clap::Command) -> ExitCode {
         if let Some(folder) = &self.dir {
             let written = std::fs::create_dir_all(folder);
-            return ended("man", written.and_then(|()| clap_mangen::generate_to(portico, folder)));
+            return match written.and_then(|()| clap_mangen::generate_to(portico, folder)) {
+                Ok(()) => ExitCode::from(exit_codes::SUCCESS),
+                Err(error) => fail_with(&format!("man: {}", error_text(&error)), exit_codes::USAGE),
+            };
         }
         portico.build();
         let mut names = self.command.iter();
         match names.try_fold(&portico, |command, name| command.find_subcommand(name)) {
-            Some(command) => ended("man", clap_mangen::Man::new(command.clone()).render(&mut io::stdout())),
+            Some(command) => after_output(clap_mangen::Man::new(command.clone()).render(&mut io::stdout())),
             None => {
                 let text = format!("man: no such command: {}", self.command.join(" "));
                 fail_with_hint(&text, Some("`portico -h` lists all commands"), exit_codes::USAGE)
             }
         }
-    }
-}
-
-/// The exit code of a command that has written its output; a reader that closes the pipe early is no error.
-fn ended(name: &str, written: io::Result<()>) -> ExitCode {
-    match written {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            fail_with(&format!("{name}: {}", error_text(&error)), exit_codes::USAGE)
-        }
-        _ => ExitCode::from(exit_codes::SUCCESS),
     }
 }

@@ -54,7 +54,11 @@ pub(crate) enum Verb {
 pub(crate) fn run(verb: &Verb) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return fail_with(&error.to_string(), exit_codes::FAILED),
+        Err(error) => {
+            let examines = matches!(verb, Verb::Doctor(_));
+            let code = if examines { exit_codes::NOT_EXAMINED } else { exit_codes::FAILED };
+            return fail_with(&error.to_string(), code);
+        }
     };
     runtime.block_on(async {
         match verb {

@@ -3,13 +3,22 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use portico_gostd::os::error_text;
+
 use crate::exit_codes;
 
-/// Prints the result of a command; fails if standard output cannot be written.
+/// Prints the result of a command.
 pub(crate) fn print_text(text: &str) -> ExitCode {
-    match writeln!(std::io::stdout(), "{}", text.trim_end()) {
-        Ok(()) => ExitCode::from(exit_codes::SUCCESS),
-        Err(_) => ExitCode::from(exit_codes::FAILED),
+    after_output(writeln!(std::io::stdout(), "{}", text.trim_end()))
+}
+
+/// Ends a command that has written its output. A reader that closes the pipe early is no error.
+pub(crate) fn after_output(written: std::io::Result<()>) -> ExitCode {
+    match written {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            fail_with(&format!("standard output: {}", error_text(&error)), exit_codes::FAILED)
+        }
+        _ => ExitCode::from(exit_codes::SUCCESS),
     }
 }
 

@@ -23,6 +23,7 @@ pub(crate) const SIGNAL_BASE: u8 = 128;
 type Row = (u8, &'static str, &'static str);
 
 const SERVERS: &str = "run, server, facade";
+const STORES: &str = "run, server";
 const CLIENTS: &str = "get, apply, history, rollback, undelete, routes, tree";
 const EXAMINING: &str = "explain, route try, watch, diff, crds check, config check, secrets rewrap, doctor";
 const WORKING: &str = "backup, restore, migrate, testenv";
@@ -30,7 +31,7 @@ const WORKING: &str = "backup, restore, migrate, testenv";
 const TABLE: [Row; 12] = [
     (SUCCESS, "all", "The command did what it was asked to do and found no problem."),
     (FAILED, SERVERS, "The server failed to start, or a part of it ended."),
-    (FAILED, WORKING, "The command failed; the data is unchanged."),
+    (FAILED, WORKING, "The command failed; data that is served is unchanged."),
     (FOUND, EXAMINING, "The command found a problem, a difference, or a condition that is not met."),
     (USAGE, "all", "The command line or a setting is invalid; nothing was started."),
     (NOT_EXAMINED, CLIENTS, "The request failed or was refused."),
@@ -41,7 +42,7 @@ const TABLE: [Row; 12] = [
     ),
     (
         DATABASE_REPLACED,
-        SERVERS,
+        STORES,
         "The database is not the one that was served last: restore it, or put the former one back.",
     ),
     (NOT_EXECUTABLE, "run -- CMD", "CMD cannot be executed."),

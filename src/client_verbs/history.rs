@@ -30,7 +30,9 @@ use crate::control_service::ControlService;
 
 /// Show past states of an object, or the objects of a past time
 ///
-/// States from before a deletion are included. /// --history-retention of the control service sets how long states are kept. You need the verb `history` on the resource.
+/// States from before a deletion are included. --history-retention of the control service sets how long states are kept.
+///
+/// You need the verb `history` on the resource.
 ///
 /// Exit codes: 0 shown, also if there are none; 2 not shown.
 #[derive(Debug, clap::Args)]

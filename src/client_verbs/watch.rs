@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use futures::TryStreamExt;
 use portico_proto::apiregistration::{ApiService, EventType, ExplainRequest, WatchRequest};
 use portico_proto::client::{Client, Event, Retry, watch_api_services_on_retry};
-use tonic::Status;
+use tonic::{Code, Status};
 
 use super::failure::Failure;
 use super::live::Live;
@@ -186,7 +186,12 @@ async fn look_at(client: &Client, name: &str, object: &ApiService) -> Result<See
     if !available {
         let request = || ExplainRequest { name: name.to_owned() };
         let explain = async || client.api_services().explain(request()).await;
-        let stages = Retry::default().run(explain).await?.into_inner().stages;
+        let stages = match Retry::default().run(explain).await {
+            Ok(response) => response.into_inner().stages,
+            // Deleted since the event; the event of the deletion follows.
+            Err(status) if status.code() == Code::NotFound => Vec::new(),
+            Err(status) => return Err(status.into()),
+        };
         if let Some(stage) = stages.into_iter().find(|stage| !stage.ok) {
             why = format!("{}: {}", stage.stage, stage.message);
         }

@@ -22,6 +22,9 @@ pub(crate) enum Failure {
     /// The command cannot be carried out at this location; the second part is advice.
     #[error("{0}")]
     Unsupported(&'static str, &'static str),
+    /// A flag that applies to a server of a kubeconfig, without a kubeconfig.
+    #[error("{0}: --kubeconfig is missing")]
+    WithoutKubeconfig(&'static str),
     /// Flags or variables that exclude each other.
     #[error("{0}")]
     Usage(String),
@@ -33,6 +36,9 @@ impl Failure {
         match self {
             Self::NoClient(error) => error.hint(),
             Self::Unsupported(_, hint) => Some(hint),
+            Self::WithoutKubeconfig(_) => {
+                Some("--kubeconfig DIR/admin.kubeconfig names the control service of a data folder")
+            }
             Self::Usage(_) => Some("name one: --data-dir, --database-url, --etcd-servers or --kubeconfig"),
             _ => None,
         }
@@ -40,7 +46,7 @@ impl Failure {
 
     pub(super) fn exit_code(&self) -> u8 {
         match self {
-            Self::Usage(_) => exit_codes::USAGE,
+            Self::Usage(_) | Self::WithoutKubeconfig(_) => exit_codes::USAGE,
             _ => exit_codes::FAILED,
         }
     }

@@ -24,11 +24,16 @@ const NAMES: [(&str, &str); 4] = [
     ("kubeconfig", KUBECONFIG),
 ];
 
+/// Ids of the flags that apply to `--kubeconfig` only, and the flags.
+const SERVER_FLAGS: [(&str, &str); 2] = [("server", "--server"), ("context", "--context")];
+
 /// Flags of a location, and those of [`NAMES`] that the command line contains: these take precedence over variables.
 #[derive(Debug)]
 pub(super) struct Location {
     flags: Flags,
     named: Vec<&'static str>,
+    /// Flag that selects a server of a kubeconfig, if the command line contains one.
+    server_flag: Option<&'static str>,
 }
 
 #[derive(Debug, Args)]
@@ -85,7 +90,8 @@ impl FromArgMatches for Location {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let is_flag = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
         let named = NAMES.iter().filter(|(id, _)| is_flag(id)).map(|(_, flag)| *flag).collect();
-        Ok(Self { flags: Flags::from_arg_matches(matches)?, named })
+        let server_flag = SERVER_FLAGS.iter().find(|(id, _)| is_flag(id)).map(|(_, flag)| *flag);
+        Ok(Self { flags: Flags::from_arg_matches(matches)?, named, server_flag })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -97,6 +103,9 @@ impl FromArgMatches for Location {
 impl Location {
     /// The location that a flag names, or else a variable, or else the default data folder.
     pub(super) fn place(&self) -> Result<Place<'_>, Failure> {
+        if let Some(flag) = self.server_flag.filter(|_| self.flags.kubeconfig.is_none()) {
+            return Err(Failure::WithoutKubeconfig(flag));
+        }
         self.place_among(&self.named)
     }
 

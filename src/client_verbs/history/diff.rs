@@ -107,6 +107,7 @@ async fn text(
         .map_err(|_| Failure::Usage(format!("revision {}: {}", state.revision, found.unreadable)))?;
     object.remove(&["metadata", "managedFields"]);
     object.remove(&["metadata", "resourceVersion"]);
-    let yaml = portico_facade::yaml(&object.to_json()).unwrap_or_default();
+    let yaml = portico_facade::yaml(&object.to_json())
+        .ok_or_else(|| Failure::Usage(format!("revision {}: the state is not valid JSON", state.revision)))?;
     Ok(String::from_utf8_lossy(&yaml).into_owned())
 }

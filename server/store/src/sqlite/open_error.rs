@@ -46,8 +46,8 @@ pub enum OpenError {
     },
     /// It is not the database that was served here last.
     #[error(
-        "{path} is not the database that was served here last: {reason}. `portico restore {path}` takes it into service as \
-         it is, as a new epoch; without {path} and {path}.mark a new store begins"
+        "{path} is not the database that was served here last: {reason}. `portico restore --from {path} --data-dir DIR` \
+         accepts it as a new epoch; without {path} and {path}.mark a new store begins"
     )]
     Replaced {
         /// The database file.
