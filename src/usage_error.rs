@@ -88,8 +88,11 @@ fn supported(error: &Error) -> Option<String> {
 }
 
 /// The most similar flag, command or value that exists.
+/// The most similar name, which is the last of clap's suggestions.
 fn suggestion(error: &Error) -> Option<String> {
-    [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue]
-        .into_iter()
-        .find_map(|kind| text(error, kind))
+    let kinds = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue];
+    kinds.into_iter().find_map(|kind| match error.get(kind) {
+        Some(ContextValue::Strings(texts)) => texts.last().cloned(),
+        _ => text(error, kind),
+    })
 }
