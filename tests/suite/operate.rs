@@ -26,7 +26,7 @@ documentation::pages! {
     a_store_is_backed_up_restored_and_moved {
         file: "docs/operate/backup-restore-migrate.md",
         needs: [],
-        prints: ["remote.backup: store ", "objects.backup: whole: store ", "restored: store ", ", epoch 2, ", "moved: store "],
+        prints: ["remote.backup: store ", "objects.backup: complete: store ", "restored: store ", ", epoch 2, ", "moved: store "],
     }
     unreadable_objects_are_searched_for {
         file: "docs/operate/unreadable-objects.md",
