@@ -79,7 +79,6 @@ export class Grid {
       return h(column.strong ? 'span.grid-cell.strong' : 'span.grid-cell', { role: 'gridcell', title: value instanceof Node ? undefined : String(value ?? '') }, value ?? '');
     }));
     node.style.transform = `translateY(${at * ROW}px)`;
-    if (row.fresh) node.classList.add('fresh');
     return node;
   }
 

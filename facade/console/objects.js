@@ -88,16 +88,16 @@ class ObjectList {
     });
   }
 
-  add(table, fresh) {
+  add(table) {
     for (const { cells, object } of table.rows ?? []) {
       const { uid, name, namespace, creationTimestamp: created } = object.metadata;
-      this.rows.set(uid, { id: uid, name, namespace, created, cells, fresh, text: `${namespace ?? ''} ${cells.join(' ')}`.toLowerCase() });
+      this.rows.set(uid, { id: uid, name, namespace, created, cells, text: `${namespace ?? ''} ${cells.join(' ')}`.toLowerCase() });
     }
     this.later();
   }
 
   change(type, table) {
-    if (type !== 'DELETED') return this.add(table, true);
+    if (type !== 'DELETED') return this.add(table);
     for (const { object } of table.rows ?? []) {
       this.rows.delete(object.metadata.uid);
       if (this.grid.chosen.delete(object.metadata.uid)) this.showChosen();
@@ -146,7 +146,6 @@ class ObjectList {
     }
     this.grid.setRows(rows);
     this.count.textContent = rows.length === this.rows.size ? `${rows.length}` : `${rows.length} of ${this.rows.size}`;
-    for (const row of this.rows.values()) row.fresh = false;
   }
 
   showChosen() {
