@@ -1,4 +1,4 @@
-// Edits and creates objects by server-side apply. Before a write that takes fields over from another manager, the editor
+// Edits objects by server-side apply, and creates objects. Before a write that takes fields over from another manager, the editor
 // explains it. The server parses the YAML; the console does not.
 
 import { button, h, replace, failure, table, dialog } from './dom.js';
@@ -10,6 +10,8 @@ import { go } from './router.js';
 
 export const MANAGER = 'portico-console';
 const MAX_ROWS = 30;
+
+const owner = ({ message }) => /"([^"]*)"/.exec(message)?.[1] ?? message;
 
 export class Editor {
   constructor(path) {
@@ -30,77 +32,87 @@ export class Editor {
   // The newest state of the object; text that was edited stays.
   offer(text, object) {
     this.newest = text;
+    this.newestUid = object.metadata.uid;
     const others = new Set((object.metadata.managedFields ?? []).filter(({ manager, subresource }) => manager !== MANAGER && !subresource).map(({ manager }) => manager));
     const managed = others.size ? ` Fields of this object are managed by ${[...others].join(', ')}: if you change one of them, saving takes it over, after you confirm.` : '';
-    this.managers.textContent = `Saved by server-side apply as the field manager ${MANAGER}. Fields that you leave out keep their values.${managed} Ctrl+Enter starts a dry run.`;
-    if (!this.isEdited) this.begin(text);
+    this.managers.textContent = `Saved by server-side apply as the field manager ${MANAGER}. Fields that only ${MANAGER} manages are removed if you leave them out.${managed} Ctrl+Enter starts a dry run.`;
+    if (!this.isEdited) this.begin();
     else if (text !== this.began) this.note.textContent = 'The object has changed since you started editing. A dry run compares with its current state.';
   }
 
-  begin(text) {
-    this.area.value = this.began = text;
-    this.area.rows = Math.min(MAX_ROWS, text.split('\n').length + 1);
+  begin() {
+    this.area.value = this.began = this.newest;
+    this.uid = this.newestUid;
+    this.area.rows = Math.min(MAX_ROWS, this.began.split('\n').length + 1);
   }
 
   reset() {
     this.isEdited = false;
-    this.begin(this.newest);
+    this.begin();
     this.note.textContent = '';
     replace(this.result);
   }
 
+  // A result, and the confirmation it may ask for, are about the text before.
   typed() {
     this.isEdited = this.area.value !== this.began;
+    replace(this.result);
   }
 
   key(event) {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
-      this.apply({ dryRun: true });
+      if (!this.buttons[0].disabled) this.apply({ dryRun: true });
     }
   }
 
-  async send({ dryRun, force }) {
+  // With the uid, apply does not create an object that was deleted in the meantime.
+  async send({ dryRun, force, text }) {
+    const body = text.replace(/^metadata:\s*$(?![^]*^  uid:)/m, `metadata:\n  uid: ${this.uid}`);
     const options = { fieldManager: MANAGER, fieldValidation: 'Strict', dryRun: dryRun ? 'All' : '', force: force ? 'true' : '' };
-    const response = await fetchApi(this.path + query(options), { method: 'PATCH', type: 'application/apply-patch+yaml', body: this.area.value });
+    const response = await fetchApi(this.path + query(options), { method: 'PATCH', type: 'application/apply-patch+yaml', body });
     return { object: parseJson(await response.text()), warning: response.headers.get('warning') };
   }
 
-  // `force` is set once the user has confirmed a takeover.
-  async apply({ dryRun, force }) {
+  // `force` is set once the user has confirmed a takeover of `text`.
+  async apply({ dryRun, force, text = this.area.value }) {
+    const before = this.newest;
     for (const one of this.buttons) one.disabled = true;
+    replace(this.result);
     try {
-      replace(this.result, this.applied(await this.send({ dryRun, force }), dryRun));
+      replace(this.result, this.applied(await this.send({ dryRun, force, text }), { dryRun, before, text }));
     } catch (error) {
       const causes = (error.status?.details?.causes ?? []).filter((cause) => cause.reason === 'FieldManagerConflict');
-      replace(this.result, causes.length ? await this.takeover(causes) : failure(error));
+      // Fields that this manager owns by creating the object need no confirmation.
+      if (causes.length && !force && causes.every((cause) => owner(cause) === MANAGER)) return this.apply({ dryRun, force: true, text });
+      const shown = causes.length ? await this.takeover(causes, before, text) : failure(error);
+      replace(this.result, causes.length && this.area.value !== text ? 'Not saved: the text has changed.' : shown);
     }
     for (const one of this.buttons) one.disabled = false;
     this.result.scrollIntoView({ block: 'nearest' });
   }
 
-  applied({ object, warning }, dryRun) {
+  // Text that was typed since the request stays.
+  applied({ object, warning }, { dryRun, before, text }) {
     const after = printYaml(editable(object));
-    const before = this.newest;
     if (!dryRun) {
-      this.isEdited = false;
+      if (this.area.value === text) this.isEdited = false;
       this.offer(after, object);
-      this.note.textContent = '';
+      if (!this.isEdited) this.note.textContent = '';
     }
     return [h('h3', null, dryRun ? 'This would change' : `Saved: revision ${object.metadata.resourceVersion}`), warning && h('p.warning', null, warning), showDiff(before, after)];
   }
 
   // Explains which fields have another manager, shows the change, and asks once.
-  async takeover(causes) {
-    const owner = ({ message }) => /"([^"]*)"/.exec(message)?.[1] ?? message;
+  async takeover(causes, before, text) {
     const owners = [...new Set(causes.map(owner))].join(', ');
-    const change = await this.send({ dryRun: true, force: true }).then(({ object }) => showDiff(this.newest, printYaml(editable(object))), failure);
+    const change = await this.send({ dryRun: true, force: true, text }).then(({ object }) => showDiff(before, printYaml(editable(object))), failure);
     return h('div.takeover', { role: 'alert' },
       h('h3', null, causes.length > 1 ? `These fields are managed by ${owners}` : `This field is managed by ${owners}`),
       h('p', null, `Saving takes ${causes.length > 1 ? 'them' : 'it'} over: ${MANAGER} becomes the manager. `,
         /kubectl/.test(owners) ? 'The next kubectl apply of a file with another value changes it back, or reports a conflict.' : 'The present manager may change it back.'),
       table('Fields', ['Field', 'Managed by'], causes.map((cause) => [h('code', null, cause.field), owner(cause)])), change,
-      h('div.buttons', null, button('Save and take over', () => this.apply({ force: true }), { id: 'force' }, 'button.primary'), button('Cancel', () => replace(this.result))));
+      h('div.buttons', null, button('Save and take over', () => this.apply({ force: true, text }), { id: 'force' }, 'button.primary'), button('Cancel', () => replace(this.result))));
   }
 }
 
@@ -117,12 +129,12 @@ export function newObject(kind, namespace) {
   if (place) place.addEventListener('input', rename);
   const result = h('div', { 'aria-live': 'polite' });
   const create = async (dryRun) => {
-    const path = pathOf(kind, place?.value, name.value);
     const options = { fieldManager: MANAGER, fieldValidation: 'Strict', dryRun: dryRun ? 'All' : '' };
     try {
-      await fetchApi(path + query(options), { method: 'PATCH', type: 'application/apply-patch+yaml', body: area.value });
+      const response = await fetchApi(pathOf(kind, place?.value) + query(options), { method: 'POST', type: 'application/yaml', body: area.value });
       if (dryRun) return replace(result, h('p.good', null, '✓ The server accepts this object.'));
-      return go(objectLink(kind, place?.value, name.value));
+      const { metadata } = parseJson(await response.text());
+      return go(objectLink(kind, metadata.namespace, metadata.name));
     } catch (error) {
       return replace(result, failure(error));
     }
