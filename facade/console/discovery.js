@@ -5,7 +5,7 @@ import { getJson } from './http.js';
 const AGGREGATED = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
 let known;
 
-// All resources; requested once a session, and again after `forgetResources`.
+// All resources; requested once in a session, and again after `forgetResources`.
 export function resources() {
   known ??= load().catch((error) => { known = undefined; throw error; });
   return known;
@@ -19,22 +19,33 @@ async function load() {
   const documents = await Promise.all(['/api', '/apis'].map((path) => getJson(path, { accept: AGGREGATED })));
   const all = [];
   for (const { metadata, versions } of documents.flatMap((document) => document.items ?? [])) {
-    versions.forEach(({ version, resources: served, freshness }, order) => {
+    // A resource is preferred in the first version that serves it.
+    const seen = new Set();
+    for (const { version, resources: served, freshness } of versions) {
       for (const one of served ?? []) {
         if (!one.responseKind) continue;
         all.push({
           group: metadata?.name ?? '', version, name: one.resource, kind: one.responseKind.kind, verbs: one.verbs ?? [],
-          namespaced: one.scope === 'Namespaced', shortNames: one.shortNames ?? [], preferred: order === 0, stale: freshness === 'Stale',
+          namespaced: one.scope === 'Namespaced', shortNames: one.shortNames ?? [], preferred: !seen.has(one.resource), stale: freshness === 'Stale',
           subresources: (one.subresources ?? []).map((sub) => sub.subresource),
         });
+        seen.add(one.resource);
       }
-    });
+    }
   }
   return all;
 }
 
+// A resource that is not known may be new: they are requested once more.
+async function find(isMeant) {
+  const found = (await resources()).find(isMeant);
+  if (found) return found;
+  forgetResources();
+  return (await resources()).find(isMeant);
+}
+
 export async function resource(group, version, name) {
-  const found = (await resources()).find((one) => one.group === group && one.version === version && one.name === name);
+  const found = await find((one) => one.group === group && one.version === version && one.name === name);
   if (!found) throw new Error(`${name} of ${groupVersion({ group, version })} is not served.`);
   return found;
 }
@@ -42,7 +53,7 @@ export async function resource(group, version, name) {
 // The resource of a kind that an owner reference or an event names.
 export async function resourceOf(apiVersion, kind) {
   const [version, group = ''] = apiVersion.split('/').reverse();
-  return (await resources()).find((one) => one.kind === kind && one.group === group && one.version === version);
+  return find((one) => one.kind === kind && one.group === group && one.version === version);
 }
 
 export function groupVersion({ group, version }) {
