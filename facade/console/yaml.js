@@ -6,9 +6,12 @@ const RESERVED = /^(true|false|null|yes|no|on|off|y|n|~|\.inf|\.nan)$/i;
 // Characters that a block scalar cannot contain.
 const UNPRINTABLE = /[^\n\x20-\x7e\u00a0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd]/;
 
-// In quotes. YAML escapes some control characters that JSON does not.
+// In quotes. YAML escapes some characters that JSON does not.
 function quoted(value) {
-  return JSON.stringify(value).replace(/[\x7f-\x9f]/g, (character) => `\\x${character.charCodeAt(0).toString(16)}`);
+  return JSON.stringify(value).replace(/[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]/g, (character) => {
+    const code = character.charCodeAt(0).toString(16);
+    return `\\${code[2] ? 'u' : 'x'}${code}`;
+  });
 }
 
 // A text as YAML; its lines after the first have this indent.

@@ -7,7 +7,7 @@ import { printYaml } from './yaml.js';
 
 // A larger text is shown without highlighting.
 const MAX_LINES = 10000;
-const LINE = /^(\s*(?:- )*)(?:("(?:[^"\\]|\\.)*"|[^"\s].*?):(?= |$))?(.*)$/;
+const LINE = /^(\s*(?:- )*)(?:("(?:[^"\\]|\\.)*"|[^"\s].*?):(?= |$))?(.*)$/s;
 const BLOCK = /^ ?[|>][-+]?$/;
 
 function classOf(value) {
