@@ -12,12 +12,12 @@ export async function review(spec, options) {
   return (await postJson(`${AUTHORIZATION}/selfsubjectaccessreviews`, body, options)).status;
 }
 
-// A review that fails hides nothing: the action itself reports the error.
+// A review that fails hides nothing, and is not reused: the action itself reports the error.
 function ask(spec) {
   const key = JSON.stringify(spec);
   const known = answers.get(key);
   if (known && Date.now() - known.asked < REUSED) return known.answer;
-  const answer = review(spec).then(({ allowed }) => allowed === true, () => true);
+  const answer = review(spec).then(({ allowed }) => allowed === true, () => { answers.delete(key); return true; });
   answers.set(key, { asked: Date.now(), answer });
   return answer;
 }

@@ -23,8 +23,8 @@ export async function status({ main, signal }) {
   readHealth();
   followSamples(plots, signal, readHealth);
   followFacades(signal, facades, certificates, readHealth);
-  const { gitVersion, platform } = await getJson('/version', { signal });
-  version.textContent = `${gitVersion} · ${platform}`;
+  const shown = await getJson('/version', { signal }).then(({ gitVersion, platform }) => `${gitVersion} · ${platform}`, ({ message }) => message);
+  version.textContent = shown;
 }
 
 // Fills a part of the page, with the error if that fails. An older response does not replace a newer one.
