@@ -13,6 +13,8 @@ export class ApiError extends Error {
 
 const AT_ONCE = 6;
 export const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json';
+export const METADATA = 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json';
+export const METADATA_LIST = METADATA.replace(';v', 'List;v');
 
 export async function fetchApi(path, { method = 'GET', accept = 'application/json', type, body, signal } = {}) {
   const headers = { accept };
@@ -27,7 +29,8 @@ export async function fetchApi(path, { method = 'GET', accept = 'application/jso
     const parsed = JSON.parse(text);
     if (parsed?.kind === 'Status') status = parsed;
   } catch { /* A plain text. */ }
-  if (response.status === 401 && session.user) forget();
+  // A late response to an earlier token does not end the session.
+  if (response.status === 401 && session.user && token === session.token()) forget();
   throw new ApiError(response.status, status, text.trim());
 }
 
@@ -49,9 +52,10 @@ export function call(method, message, options) {
   return postJson(`/grpc/${method}`, message, options);
 }
 
-// The lines of a response that consists of JSON lines, as they arrive.
+// The lines of a response that consists of JSON lines, as they arrive. `opened` is called when it starts.
 export async function* jsonLines(path, options) {
   const response = await fetchApi(path, options);
+  options.opened?.();
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';
   for (;;) {

@@ -1,12 +1,11 @@
 // The namespace that all pages show: chosen in the header, remembered, and empty for all namespaces.
 
 import { h, replace } from './dom.js';
-import { getJson } from './http.js';
+import { getJson, METADATA_LIST } from './http.js';
 import { openPalette, ranked } from './palette.js';
 import { session } from './session.js';
 import { load, save } from './store.js';
 
-const METADATA = 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io';
 const MAX_RECENT = 8;
 // Notifies of another choice.
 export const changes = new EventTarget();
@@ -39,7 +38,7 @@ function likely() {
 }
 
 async function names(signal) {
-  const { items } = await getJson('/api/v1/namespaces?limit=500', { accept: METADATA, signal });
+  const { items } = await getJson('/api/v1/namespaces?limit=500', { accept: METADATA_LIST, signal });
   return items.map(({ metadata }) => metadata.name);
 }
 

@@ -1,13 +1,12 @@
 // Search: `:` finds kinds by name or short name, `/` objects by name in the chosen namespace.
 
-import { forEach, getJson } from './http.js';
+import { forEach, getJson, METADATA_LIST } from './http.js';
 import { fullName, listLink, objectLink, pathOf, resources } from './discovery.js';
 import { openPalette, ranked } from './palette.js';
 import { chosen } from './namespace.js';
 import { listable } from './rights.js';
 import { go } from './router.js';
 
-const METADATA = 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json';
 // Objects of a kind whose names are searched.
 const MAX_OF_KIND = 500;
 // Names of these objects are generated and never searched for.
@@ -43,13 +42,14 @@ class Names {
   found = [];
   kinds = [];
   isLoading = true;
-  // The number of kinds with more objects than are searched.
+  // Kinds with more objects than are searched, and kinds that could not be listed.
   cut = 0;
+  failed = 0;
 
   async load(redraw, signal) {
-    this.kinds = await searchable();
+    this.kinds = await searchable().catch(() => { this.failed++; return []; });
     await forEach(this.kinds.filter((kind) => !SKIPPED.includes(fullName(kind))), signal, async (kind) => {
-      const { items = [], metadata } = await getJson(`${pathOf(kind, chosen())}?limit=${MAX_OF_KIND}`, { accept: METADATA, signal }).catch(() => ({}));
+      const { items = [], metadata } = await getJson(`${pathOf(kind, chosen())}?limit=${MAX_OF_KIND}`, { accept: METADATA_LIST, signal }).catch(() => { this.failed++; return {}; });
       for (const { metadata: { name, namespace } } of items) this.found.push({ kind, name, namespace });
       if (metadata?.continue) this.cut++;
       if (!signal.aborted) redraw();
@@ -62,6 +62,7 @@ class Names {
     const all = text ? [...ranked(this.kinds, text, kindTexts).slice(0, 3).map(kindChoice), ...ranked(this.found, text, ({ name }) => [name]).map(objectChoice)] : [];
     if (this.isLoading) all.note = `Reading names ${where} …`;
     else if (!text) all.note = `Type a part of a name. ${this.found.length} objects ${where} are searched.`;
+    else if (this.failed) all.note = `${this.failed} kinds could not be searched.`;
     else if (this.cut) all.note = `Of ${this.cut} kinds only the first ${MAX_OF_KIND} objects were searched: choose a namespace to search all.`;
     return all;
   }

@@ -1,12 +1,10 @@
 // Owners of an object, up to the topmost, and the objects that it owns.
 
 import { h, mark } from './dom.js';
-import { forEach, getJson, query } from './http.js';
+import { forEach, getJson, query, METADATA, METADATA_LIST } from './http.js';
 import { groupVersion, objectLink, pathOf, resourceOf, resources } from './discovery.js';
 import { listable } from './rights.js';
 
-const METADATA = 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io';
-const METADATA_LIST = 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io';
 const MAX_DEPTH = 8;
 // Objects of each resource that are searched for dependents.
 const PAGE = 1000;
