@@ -38,6 +38,7 @@ export async function apis({ main, signal }) {
     grid.setColumns(columns(rows));
     const bad = rows.filter((row) => !row.ok).length;
     count.textContent = bad ? `${rows.length}, ${bad} unavailable` : String(rows.length);
+    replace(problem);
     show();
   }, (error) => replace(problem, failure(error)));
   signal.addEventListener('abort', () => grid.end());
@@ -94,7 +95,7 @@ export async function api({ main, parameters, signal }) {
     shown = state;
     replace(trust, service ? showTrust(service) : h('p.quiet', null, 'This APIService does not exist.'));
     explain();
-  }, (error) => replace(trust, failure(error)));
+  }, (error) => { shown = undefined; replace(trust, failure(error)); });
 }
 
 function groupOf(name) {

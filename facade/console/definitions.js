@@ -31,6 +31,7 @@ export async function definitions({ main, signal }) {
   let custom = [];
   const builtin = (await resources()).filter((one) => one.preferred).map((one) => ({ id: `${one.group}/${one.kind}/${one.name}`, group: one.group, plural: one.name, kind: one.kind,
     name: [one.name, one.group].filter(Boolean).join('.'), versions: one.version, stored: '', link: `#/schema/${one.group || 'core'}/${one.version}/${one.kind}` }));
+  if (signal.aborted) return;
   const show = () => {
     const defined = new Set(custom.map((row) => row.name));
     const rows = [...custom, ...builtin.filter((row) => !defined.has(row.name))];
@@ -42,6 +43,7 @@ export async function definitions({ main, signal }) {
       state: stateOf(status), created: metadata.creationTimestamp, link: `#/definition/${metadata.name}`,
     })).sort((a, b) => a.name.localeCompare(b.name));
     count.textContent = `${custom.length} custom`;
+    replace(problem);
     show();
   }, (error) => { replace(problem, failure(error)); show(); });
   signal.addEventListener('abort', () => grid.end());
@@ -66,6 +68,7 @@ export async function definition({ main, parameters, signal }) {
   followObjects(PATH, { fieldSelector: `metadata.name=${name}` }, signal, (found) => {
     const [newest] = found.values();
     if (!newest) return replace(problem, h('p.quiet', null, 'This definition does not exist.'));
+    replace(problem);
     const object = { apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', ...newest };
     replace(facts, showFacts(object));
     check.offer(printYaml(editable(object)));

@@ -52,7 +52,7 @@ export async function object({ main, parameters, query, signal }) {
 
 class ObjectView {
   constructor({ kind, namespace, rights, signal, name, tab }) {
-    Object.assign(this, { kind, namespace, rights, signal, name, tab, revealed: new Set(), showsValues: false });
+    Object.assign(this, { kind, namespace, rights, signal, name, tab, revealed: new Set(), showsValues: false, isWatched: kind.verbs.includes('watch') });
     this.path = pathOf(kind, namespace, name);
     // Notifies of another state of the object.
     this.changes = new EventTarget();
@@ -75,7 +75,7 @@ class ObjectView {
       const [newest] = found.values();
       if (newest) this.show(newest);
       else this.gone();
-    }, failed);
+    }, failed, this.isWatched);
   }
 
   show(newest) {
@@ -84,7 +84,7 @@ class ObjectView {
     this.object = { apiVersion: groupVersion(this.kind), kind: this.kind.kind, ...newest };
     const { metadata } = this.object;
     replace(this.problem);
-    this.state.textContent = metadata.deletionTimestamp ? '● Being deleted' : '● Live';
+    this.state.textContent = metadata.deletionTimestamp ? '● Being deleted' : this.isWatched ? '● Live' : '';
     this.state.className = 'state live';
     this.editor.offer(printYaml(editable(this.object)), this.object);
     this.showActions();
@@ -105,6 +105,7 @@ class ObjectView {
     this.state.textContent = this.object ? '○ Deleted' : '○ Not found';
     this.state.className = 'state lost';
     this.isThere = false;
+    replace(this.problem);
     replace(this.actions);
     if (!this.object && !this.leave) this.choose('history');
     this.changes.dispatchEvent(new Event('change'));

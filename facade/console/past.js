@@ -104,7 +104,7 @@ class PastList {
     const put = (table) => { for (const { object } of table.rows ?? []) now.set(key(object.metadata), object.metadata); this.later(); };
     this.isKnown = false;
     follow(pathOf(this.kind, this.namespace), {}, { accept: TABLE, watches: this.kind.verbs.includes('watch'), signal: AbortSignal.any([this.signal, this.following.signal]) }, {
-      begin: (table) => { now.clear(); put(table); },
+      begin: (table) => { this.isKnown = false; now.clear(); put(table); },
       page: put,
       changed: (type, table) => {
         if (type === 'DELETED') for (const { object } of table.rows ?? []) now.delete(key(object.metadata));

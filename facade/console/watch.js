@@ -24,7 +24,6 @@ export async function follow(path, parameters, { accept, watches = true, signal 
     try {
       const revision = await listAll(path, parameters, accept, signal, sink);
       if (!watches) return sink.state('listed');
-      sink.state('live');
       wait = FIRST_PAUSE;
       await watchFrom(path, parameters, accept, signal, sink, revision);
     } catch (error) {
@@ -58,7 +57,7 @@ async function watchFrom(path, parameters, accept, signal, sink, revision) {
   while (!signal.aborted) {
     const parts = { ...parameters, watch: 'true', allowWatchBookmarks: 'true', resourceVersion: revision };
     try {
-      for await (const { type, object } of jsonLines(path + query(parts), { accept, signal })) {
+      for await (const { type, object } of jsonLines(path + query(parts), { accept, signal, opened: () => sink.state('live') })) {
         if (type === 'ERROR') throw new ApiError(object.code ?? 500, object);
         revision = revisionOf(object) ?? revision;
         wait = FIRST_PAUSE;
@@ -70,22 +69,21 @@ async function watchFrom(path, parameters, accept, signal, sink, revision) {
       sink.state('lost', error);
       await pause(wait, signal);
       wait = Math.min(wait * 2, LONGEST_PAUSE);
-      sink.state('live');
     }
   }
 }
 
-// Follows a list of objects: `show` gets a map of them by uid, at most once a frame.
-export function followObjects(path, parameters, signal, show, failed) {
+// Follows a list of objects: `show` gets a map of them by uid, at most once a frame, and again after a failure.
+export function followObjects(path, parameters, signal, show, failed, watches) {
   const objects = new Map();
-  let asked = false;
+  let asked = false, problem;
   const shown = () => {
     if (asked) return;
     asked = true;
     requestAnimationFrame(() => { asked = false; if (!signal.aborted) show(objects); });
   };
   const add = (document) => { for (const item of document.items ?? []) objects.set(item.metadata.uid, item); shown(); };
-  return follow(path, parameters, { accept: 'application/json', signal }, {
+  return follow(path, parameters, { accept: 'application/json', watches, signal }, {
     begin(document) { objects.clear(); add(document); },
     page: add,
     changed(type, object) {
@@ -93,7 +91,11 @@ export function followObjects(path, parameters, signal, show, failed) {
       else objects.set(object.metadata.uid, object);
       shown();
     },
-    state(state, error) { if (error) failed?.(error); },
+    state(state, error) {
+      if (error) failed?.(error);
+      else if (problem) shown();
+      problem = error;
+    },
   });
 }
 
