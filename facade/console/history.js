@@ -124,7 +124,9 @@ class History {
       const name = (state) => `revision ${state.revision}${state.change === DELETED ? ' (deleted)' : ''}`;
       replace(this.difference, h('h3', null, earlier ? `From ${name(earlier)} to ${name(later)}` : `All of ${name(later)}`), showDiff(before, after, 'Only the managers of fields differ.'));
     } catch (error) {
-      if (!this.signal.aborted && this.pair === pair) replace(this.difference, failure(error));
+      if (this.signal.aborted || this.pair !== pair) return;
+      this.pair = undefined;
+      replace(this.difference, failure(error));
     }
   }
 }
