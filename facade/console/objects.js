@@ -31,7 +31,7 @@ export async function objects({ main, parameters, query, signal }) {
 
 class ObjectList {
   constructor(kind, namespace, query, rights, signal) {
-    Object.assign(this, { kind, namespace, rights, signal, rows: new Map(), order: { at: -1, by: 1 } });
+    Object.assign(this, { kind, namespace, rights, signal, rows: new Map(), defined: [], order: { at: -1, by: 1 } });
     this.grid = new Grid({ label: kind.name, open: (row) => go(objectLink(kind, row.namespace, row.name)), onchosen: rights.remove && (() => this.showChosen()) });
     this.labels = h('input', { 'aria-label': 'Label selector', value: query.get('labels') ?? '', placeholder: 'Labels: app=web,tier!=db', spellcheck: 'false', onchange: () => this.select() });
     this.at = timeField('', () => this.at.value && go(pastLink(kind, namespace, this.at.value)));
@@ -77,10 +77,13 @@ class ObjectList {
     clearInterval(this.ages);
     this.ages = setInterval(() => this.grid.redraw(), 30000);
     this.rows.clear();
+    this.isListed = false;
+    this.grid.chosen.clear();
+    this.showChosen();
     this.state.textContent = 'Loading …';
     this.state.className = 'state';
     follow(pathOf(this.kind, this.namespace), { labelSelector: this.labels.value }, { accept: TABLE, watches: this.kind.verbs.includes('watch'), signal }, {
-      begin: (table) => { this.rows.clear(); replace(this.problem); this.defined = table.columnDefinitions ?? []; this.columns(); this.add(table); },
+      begin: (table) => { this.rows.clear(); this.isListed = true; this.grid.element.hidden = false; replace(this.problem); this.defined = table.columnDefinitions ?? []; this.columns(); this.add(table); },
       page: (table) => this.add(table),
       changed: (type, table) => this.change(type, table),
       state: (state, error) => this.showState(state, error),
@@ -162,11 +165,12 @@ class ObjectList {
   showState(state, error) {
     this.state.className = `state ${state}`;
     this.state.textContent = { live: '● Live', lost: '○ Reconnecting …', listed: 'Not watchable: r lists again' }[state];
+    if (!error) replace(this.problem);
     if (!error?.code) return;
-    const isEverywhere = error.code === 403 && this.kind.namespaced && !this.namespace;
+    const isEverywhere = !this.isListed && error.code === 403 && this.kind.namespaced && !this.namespace;
     replace(this.problem, isEverywhere ? askForNamespace(this.kind.name) : failure(error));
     this.grid.element.hidden = isEverywhere;
-    if (error.code < 500) this.state.textContent = '';
+    if (error.code < 500) this.state.textContent = this.isListed ? 'Not watched: r lists again' : '';
   }
 
   // Resolves when more rows are wanted.
