@@ -28,7 +28,7 @@ export async function access({ main, query, signal }) {
 
 class Access {
   constructor(query, known, signal) {
-    this.signal = signal;
+    Object.assign(this, { known, signal });
     const field = (id, label, value, placeholder, list) => {
       this[id] = h('input', { id, placeholder, list, value: query.get(id === 'what' ? 'resource' : id) ?? value, spellcheck: 'false', autocomplete: 'off' });
       return h('div.field', null, h('label', { for: id }, label), this[id]);
@@ -53,7 +53,7 @@ class Access {
     setQuery({ verb, resource, namespace, name, user, groups });
     replace(this.result, h('p.quiet', null, 'Loading …'));
     try {
-      const asked = parse(verb, resource, namespace, name);
+      const asked = parse(verb, resource, namespace, name, this.known);
       replace(this.result, user ? await hasUser(asked, user, groups, this.signal) : await haveAll(asked, this.signal));
     } catch (error) {
       replace(this.result, failure(error));
@@ -79,12 +79,13 @@ function namesOf(known) {
 }
 
 // Parses `pods/log`, `deployments.apps`, or a path.
-function parse(verb, what, namespace, name) {
+function parse(verb, what, namespace, name, known) {
   if (!verb || !what) throw new Error('Enter a verb, and a resource or a path.');
   if (what.startsWith('/')) return { verb, path: what };
   const [full, group] = what.includes('.') ? [what.slice(0, what.indexOf('.')), what.slice(what.indexOf('.') + 1)] : [what, ''];
   const [resource, subresource = ''] = full.split('/');
-  return { verb, group, resource, subresource, namespace, name };
+  const isNamespaced = known.find((one) => one.group === group && one.name === resource)?.namespaced ?? verb !== 'impersonate';
+  return { verb, group, resource, subresource, namespace: isNamespaced ? namespace : '', name };
 }
 
 function attributes({ verb, group, resource, subresource, namespace, name, path }) {
@@ -104,9 +105,16 @@ async function haveAll(asked, signal) {
   }
 }
 
+// The groups that authentication adds.
+function impliedGroups(user) {
+  const [, of] = /^system:serviceaccount:([^:]+):/.exec(user) ?? [];
+  if (user === 'system:anonymous') return ['system:unauthenticated'];
+  return ['system:authenticated', ...(of ? ['system:serviceaccounts', `system:serviceaccounts:${of}`] : [])];
+}
+
 async function hasUser(asked, user, groups, signal) {
   const list = groups.split(',').map((one) => one.trim()).filter(Boolean);
-  const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', spec: { ...attributes(asked), user, groups: [...list, 'system:authenticated'] } };
+  const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', spec: { ...attributes(asked), user, groups: [...list, ...impliedGroups(user)] } };
   const { status } = await postJson(`${AUTHORIZATION}/subjectaccessreviews`, body, { signal });
   return h('p.large', null, `${user}: `, verdict(status));
 }
