@@ -3,7 +3,7 @@
 import { button, failure, h, mark, replace, section, table } from './dom.js';
 import { listLink } from './discovery.js';
 import { followObjects } from './watch.js';
-import { decode, isSecret } from './secrets.js';
+import { decode, hidden, isSecret } from './secrets.js';
 import { age, moment } from './time.js';
 import { dependents, owners } from './tree.js';
 import { highlighted } from './yaml_view.js';
@@ -40,10 +40,10 @@ function overview({ object, kind }) {
     metadata.finalizers && ['Finalizers', metadata.finalizers.join(', ')],
     ['Revision', [metadata.resourceVersion, metadata.generation && ` · generation ${metadata.generation}`]],
   ].filter(Boolean);
-  const annotations = Object.entries(metadata.annotations ?? {});
+  const annotations = Object.entries(hidden(object).metadata.annotations ?? {});
   return section('Overview', h('dl.facts', null, facts.map(([name, value]) => [h('dt', null, name), h('dd', null, value)])),
     annotations.length ? h('details', null, h('summary', null, `Annotations (${annotations.length})`),
-      h('dl.facts', null, annotations.map(([key, value]) => [h('dt', null, key), h('dd', null, isSecret(object) && value.startsWith('{') ? 'hidden' : value)]))) : null);
+      h('dl.facts', null, annotations.map(([key, value]) => [h('dt', null, key), h('dd', null, value)]))) : null);
 }
 
 // Conditions whose `True` is a problem, such as Stalled or MemoryPressure, get no mark.
@@ -64,7 +64,7 @@ function statusOf({ status }) {
 function data(view, draw) {
   const { object } = view;
   const entries = Object.entries({ ...object.data, ...object.binaryData });
-  if (!entries.length || !['ConfigMap', 'Secret'].includes(object.kind)) return null;
+  if (!entries.length || object.apiVersion !== 'v1' || !['ConfigMap', 'Secret'].includes(object.kind)) return null;
   const shown = (key, value) => (isSecret(object) ? secretValue(view, key, value, draw) : longText(object.data?.[key] === undefined ? '(binary)' : value));
   return section('Data', h('dl.facts', { id: 'data' }, entries.map(([key, value]) => [h('dt', null, key), h('dd', null, shown(key, value))])));
 }
