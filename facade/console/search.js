@@ -42,14 +42,15 @@ class Names {
   found = [];
   kinds = [];
   isLoading = true;
-  // Kinds with more objects than are searched, and kinds that could not be listed.
+  // The number of kinds with more objects than are searched.
   cut = 0;
-  failed = 0;
+  // True if kinds could not be listed.
+  failed = false;
 
   async load(redraw, signal) {
-    this.kinds = await searchable().catch(() => { this.failed++; return []; });
+    this.kinds = await searchable().catch(() => { this.failed = true; return []; });
     await forEach(this.kinds.filter((kind) => !SKIPPED.includes(fullName(kind))), signal, async (kind) => {
-      const { items = [], metadata } = await getJson(`${pathOf(kind, chosen())}?limit=${MAX_OF_KIND}`, { accept: METADATA_LIST, signal }).catch(() => { this.failed++; return {}; });
+      const { items = [], metadata } = await getJson(`${pathOf(kind, chosen())}?limit=${MAX_OF_KIND}`, { accept: METADATA_LIST, signal }).catch(() => { this.failed = true; return {}; });
       for (const { metadata: { name, namespace } } of items) this.found.push({ kind, name, namespace });
       if (metadata?.continue) this.cut++;
       if (!signal.aborted) redraw();
@@ -62,7 +63,7 @@ class Names {
     const all = text ? [...ranked(this.kinds, text, kindTexts).slice(0, 3).map(kindChoice), ...ranked(this.found, text, ({ name }) => [name]).map(objectChoice)] : [];
     if (this.isLoading) all.note = `Reading names ${where} …`;
     else if (!text) all.note = `Type a part of a name. ${this.found.length} objects ${where} are searched.`;
-    else if (this.failed) all.note = `${this.failed} kinds could not be searched.`;
+    else if (this.failed) all.note = 'Some kinds could not be searched.';
     else if (this.cut) all.note = `Of ${this.cut} kinds only the first ${MAX_OF_KIND} objects were searched: choose a namespace to search all.`;
     return all;
   }
