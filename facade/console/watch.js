@@ -80,7 +80,12 @@ export function followObjects(path, parameters, signal, show, failed, watches) {
   const shown = () => {
     if (asked) return;
     asked = true;
-    requestAnimationFrame(() => { asked = false; if (!signal.aborted) show(objects); });
+    requestAnimationFrame(() => {
+      asked = false;
+      if (signal.aborted) return;
+      show(objects);
+      if (problem) failed?.(problem);
+    });
   };
   const add = (document) => { for (const item of document.items ?? []) objects.set(item.metadata.uid, item); shown(); };
   return follow(path, parameters, { accept: 'application/json', watches, signal }, {
