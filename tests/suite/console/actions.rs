@@ -110,5 +110,11 @@ async fn a_new_object_is_tried_and_created_and_its_dialog_closes_on_another_page
     browser.shown("its page", "return document.querySelector('h1')?.textContent === 'made-here'").await;
     let path = format!("{MAPS}/made-here");
     until("the object exists", || async { portico.admin().get(&path).await.status == 200 }).await;
+    // An existing object is not overwritten.
+    browser.open(&address(&portico, "objects/core/v1/configmaps")).await;
+    browser.click("#new").await;
+    browser.fill("#new-name", "made-here").await;
+    browser.click("#create").await;
+    browser.has("already exists").await;
     browser.quit().await;
 }
