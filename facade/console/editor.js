@@ -1,5 +1,5 @@
-// Edits objects by server-side apply, and creates objects. Before a write that takes fields over from another manager, the editor
-// explains it. The server parses the YAML; the console does not.
+// Edits objects by server-side apply, and creates objects. Before a write that takes fields over from another manager, the
+// editor explains it. The server parses the YAML; the console does not.
 
 import { button, h, replace, failure, table, dialog } from './dom.js';
 import { fetchApi, query, parseJson } from './http.js';
@@ -53,7 +53,7 @@ export class Editor {
     replace(this.result);
   }
 
-  // A result, and the confirmation it may ask for, are about the text before.
+  // Another text withdraws the result of the last request, which may ask for a confirmation.
   typed() {
     this.isEdited = this.area.value !== this.began;
     replace(this.result);

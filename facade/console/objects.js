@@ -170,7 +170,7 @@ class ObjectList {
     const isEverywhere = !this.isListed && error.code === 403 && this.kind.namespaced && !this.namespace;
     replace(this.problem, isEverywhere ? askForNamespace(this.kind.name) : failure(error));
     this.grid.element.hidden = isEverywhere;
-    if (error.code < 500) this.state.textContent = this.isListed ? 'Not watched: r lists again' : '';
+    if (error.code < 500) this.state.textContent = this.isListed ? 'Not watchable: r lists again' : '';
   }
 
   // Resolves when more rows are wanted.
