@@ -296,7 +296,7 @@ async fn what_no_key_opens_is_an_error_of_its_own_and_nothing_else_breaks() {
     assert_eq!((code, printed.contains("1 cannot be opened")), (Some(1), true), "{printed}");
     portico.stop().await;
     let (_, printed) = run(&portico, &["doctor", &portico.data().to_string_lossy(), "--remove-unreadable"]);
-    assert!(printed.contains("sealed") && !printed.contains("removed"), "{printed}");
+    assert!(printed.contains("encrypted and were not examined") && !printed.contains("removed"), "{printed}");
     std::fs::write(&file, config(&keys("aesgcm", &["k2", "k1"]))).unwrap();
     portico.restart().await;
     assert_eq!(read(&portico.admin(), "lost").await, (200, PLAIN.to_owned()));

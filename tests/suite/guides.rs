@@ -15,7 +15,7 @@ documentation::pages! {
             "portico:admin",
             "flunders: 200 after",
             "\"jane\" may not: no rule allows it",
-            "could be sent, and was not",
+            "could be sent (--send sends it)",
             "flunders fails at ",
             "kube-system",
         ],
