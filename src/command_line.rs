@@ -76,7 +76,7 @@ enum Command {
     #[command(flatten)]
     Client(client_verbs::Verb),
     #[command(flatten)]
-    Data(data::Verb),
+    Data(Box<data::Verb>),
     /// Encrypt stored objects again with the current key
     #[command(subcommand)]
     Secrets(secrets::Verb),

@@ -71,7 +71,7 @@ struct Flags {
 #[derive(Debug)]
 pub(super) enum Place<'l> {
     Folder(&'l Path),
-    Postgres(PostgresSettings),
+    Postgres(Box<PostgresSettings>),
     Etcd(EtcdSettings),
     Server(Server<'l>),
 }
@@ -125,7 +125,7 @@ impl Location {
             return Ok(Place::Server(self.server(kubeconfig)));
         }
         if let Some(url) = url {
-            return Ok(Place::Postgres(self.postgres(url)?));
+            return Ok(Place::Postgres(Box::new(self.postgres(url)?)));
         }
         flags.etcd.check().map_err(Failure::Request)?;
         let etcd = if has_etcd { flags.etcd.settings(read)? } else { None };
@@ -189,7 +189,7 @@ impl Location {
                 Arc::new(EtcdSource::open(&settings, data::known(encryption).await?).await?)
             }
             Place::Postgres(settings) => {
-                Arc::new(PostgresSource::open(settings, data::opener(encryption)?).await?)
+                Arc::new(PostgresSource::open(*settings, data::opener(encryption)?).await?)
             }
             Place::Folder(folder) => {
                 Arc::new(SqliteSource::open(&data::database_in(folder), data::opener(encryption)?).await?)

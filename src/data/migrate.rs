@@ -163,7 +163,7 @@ fn from_address(verb: &Migrate) -> Result<Address, Failure> {
     let Some(from) = &verb.from else {
         return match verb.location.place_of_data()? {
             Place::Folder(folder) => Ok(Address::Sqlite(folder.to_owned())),
-            Place::Postgres(settings) => Ok(Address::Postgres(Box::new(settings))),
+            Place::Postgres(settings) => Ok(Address::Postgres(settings)),
             Place::Etcd(settings) => Ok(Address::Etcd(Box::new(settings))),
             Place::Server(_) => Err(Failure::Unsupported(
                 "a move needs access to the database itself",

@@ -62,7 +62,7 @@ async fn restore_backup(verb: &Restore, file: &Path, header: &Header) -> Result<
             (Box::new(EtcdTarget::open(&settings, known, revision, verb.force).await?), bump)
         }
         Place::Postgres(settings) => {
-            let target = PostgresTarget::open(settings, verb.force).await?;
+            let target = PostgresTarget::open(*settings, verb.force).await?;
             (Box::new(target), verb.bump_revision.unwrap_or(DEFAULT_REVISION_BUMP))
         }
         Place::Folder(folder) => {

@@ -124,10 +124,8 @@ fn own_flags<'a>(context: &Context<'a>, command: &'a Command) -> Vec<&'a Argumen
     let is_server = context.server_flags.is_subset(&names);
     let is_own = |flag: &&Argument| {
         let is_general = matches!(flag.name(), "help" | "version");
-        !flag.hidden
-            && !flag.global
-            && !is_general
-            && !(is_server && context.server_flags.contains(flag.name()))
+        let is_of_servers = is_server && context.server_flags.contains(flag.name());
+        !(flag.hidden || flag.global || is_general || is_of_servers)
     };
     command.arguments.iter().filter(is_own).collect()
 }

@@ -119,7 +119,7 @@ fn duration(time: Duration) -> String {
     let micros = time.as_micros();
     let units =
         [("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000)];
-    match units.into_iter().find(|(_, size)| micros >= *size && micros % size == 0) {
+    match units.into_iter().find(|(_, size)| micros >= *size && micros.is_multiple_of(*size)) {
         Some((unit, size)) => format!("{} {unit}", micros / size),
         None => format!("{micros} µs"),
     }
