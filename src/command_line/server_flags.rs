@@ -1,5 +1,5 @@
 //! The flags of a server on the command line. They are accepted before and behind `run`, `server` and `facade`, and collected:
-//! [`settings::parse`](crate::settings::parse) reads them together with the environment and the file.
+//! [`settings::parse`] reads them together with the environment and the file.
 
 use std::ffi::OsString;
 

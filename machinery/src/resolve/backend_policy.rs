@@ -9,7 +9,7 @@ use super::backend_urls::{BACKEND_URLS, backend_urls};
 use crate::route::{BackendPolicy, Ejection, Mirror, ServiceReference};
 use crate::{Object, names};
 
-/// How often a request that changes nothing is sent again; 0 to [`MAX_RETRIES`].
+/// How often a request that changes nothing is sent again; 0 to 5.
 pub const BACKEND_RETRIES: &str = "portico.dev/backend-retries";
 /// How long one address may take to begin its answer to such a request, a Go duration.
 pub const BACKEND_PER_TRY_TIMEOUT: &str = "portico.dev/backend-per-try-timeout";
@@ -28,7 +28,7 @@ pub const BACKEND_EJECTION_TIME: &str = "portico.dev/backend-ejection-time";
 pub const BACKEND_MIRROR: &str = "portico.dev/backend-mirror";
 /// Of how many of a hundred requests; 1 to 100.
 pub const BACKEND_MIRROR_PERCENT: &str = "portico.dev/backend-mirror-percent";
-/// The longest body of a request that changes something and is copied, too; 0 to [`MAX_MIRROR_BODY`].
+/// The longest body of a request that changes something and is copied, too; 0 to 1 MiB.
 pub const BACKEND_MIRROR_MAX_BODY: &str = "portico.dev/backend-mirror-max-body-bytes";
 /// The name that the mirror's certificate must carry, instead of its host.
 pub const BACKEND_MIRROR_SERVER_NAME: &str = "portico.dev/backend-mirror-server-name";
