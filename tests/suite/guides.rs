@@ -28,7 +28,7 @@ documentation::pages! {
     a_changed_definition_is_checked_before_it_is_applied {
         file: "docs/guides/crd-changes.md",
         needs: ["kubectl"],
-        prints: ["4 found, 1 of 1 stored objects hit", "has a lower maximum, 10", r#"unknown field "spec.colour""#, "\n4\n"],
+        prints: ["4 found, 1 of 1 stored objects hit", "has a lower maximum, 10", r#"unknown field "spec.color""#, "\n4\n"],
     }
     a_site_is_served_without_its_control_service {
         file: "docs/guides/edge.md",
@@ -49,7 +49,7 @@ documentation::pages! {
     past_states_are_compared_and_restored {
         file: "docs/guides/history.md",
         needs: ["kubectl"],
-        prints: ["kubectl-patch", "+  colour: green", "rolled back to revision", "\nblue\n", "undeleted from revision"],
+        prints: ["kubectl-patch", "+  color: green", "rolled back to revision", "\nblue\n", "undeleted from revision"],
     }
     a_folder_of_manifests_is_applied_before_a_command_runs {
         file: "docs/guides/manifests.md",

@@ -6,7 +6,7 @@ crate::documentation::pages! {
         needs: ["kubectl"],
         prints: [
             "portico is ready in",
-            "colour: blue",
+            "color: blue",
             "customresourcedefinition.apiextensions.k8s.io/tunnels.product.example.com condition met",
             "uplink   1500",
             "v1alpha1 is reachable",
@@ -17,7 +17,7 @@ crate::documentation::pages! {
         file: "docs/quickstart.md",
         needs: ["kubectl"],
         prints: [
-            "colour: blue",
+            "color: blue",
             "uplink   1500",
             "MTU of at least 576",
             "refused",
