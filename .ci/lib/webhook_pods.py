@@ -1,7 +1,7 @@
-"""Runs the containers of e2e tests that a server has to reach: webhooks of upstream's test image, as processes of this host.
+"""Runs webhooks of e2e tests (containers of upstream's test image) as processes on this host.
 
-Each listens on a port of its own; what is sent to the pod's address is forwarded there. The addresses of pods have to be this
-host's own, which `.ci/e2e` sees to in a network namespace.
+Each process listens on a free port, to which connections to the pod's address are forwarded. `.ci/e2e` assigns the addresses of
+pods to this host, in a network namespace.
 """
 
 import base64
@@ -12,23 +12,23 @@ import tempfile
 import threading
 import time
 
-# How long a process may take until it listens, in seconds.
+# Timeout in seconds until a process listens.
 PATIENCE = 20
 
 
 class WebhookPods:
-    """The processes, by the uid of their pod. `program` is upstream's `agnhost`; `secret(namespace, name)` reads a Secret."""
+    """Processes by the UID of their pod. `program` is upstream's `agnhost`; `secret(namespace, name)` reads a Secret."""
 
     def __init__(self, program, secret):
         self.program, self.secret, self.running = program, secret, {}
 
     def runs(self, pod):
-        """Whether this is a pod whose container is run."""
+        """True if the container of this pod is a webhook, which runs as a process."""
         arguments = pod["spec"]["containers"][0].get("args", [])
         return self.program is not None and arguments[:1] == ["webhook"]
 
     def start(self, pod, address):
-        """Starts the process of a pod, forwards its ports from the pod's address and returns once it listens."""
+        """Starts the process of a pod, forwards its ports from the pod's address, and returns once it listens."""
         container = pod["spec"]["containers"][0]
         folder = tempfile.TemporaryDirectory()
         arguments, port = container["args"], free_port()
@@ -41,7 +41,7 @@ class WebhookPods:
         wait_for(process, port)
 
     def mount(self, pod, container, root):
-        """Writes the Secrets that a container mounts below a folder; the paths where it looks for them."""
+        """Writes the Secrets that a container mounts below a folder. Returns the mount paths."""
         volumes = {volume["name"]: volume.get("secret") for volume in pod["spec"].get("volumes", [])}
         mounts = [mount for mount in container.get("volumeMounts", []) if volumes.get(mount["name"])]
         for mount in mounts:
@@ -74,7 +74,7 @@ def free_port():
 
 
 def wait_for(process, port):
-    """Returns once a process listens on a port; it must, or end, in good time."""
+    """Returns once a process listens on a port. Raises if it exits or the timeout expires."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end and process.poll() is None:
         try:
@@ -109,6 +109,6 @@ def pump(source, target):
             target.sendall(data)
         target.shutdown(socket.SHUT_WR)
     except OSError:
-        # The other side has gone: both ends of the joined connection go with it.
+        # One side is closed: close the other one.
         source.close()
         target.close()
