@@ -1,4 +1,4 @@
-"""Archives that depend on nothing but what is in them: names sorted by the caller, one time, one owner."""
+"""Reproducible archives: entries in the order of the caller, with one time and one owner."""
 import gzip
 import io
 import os
@@ -6,12 +6,12 @@ import tarfile
 
 
 def epoch():
-    """The time of every entry: SOURCE_DATE_EPOCH."""
+    """Returns the time of every entry: SOURCE_DATE_EPOCH."""
     return int(os.environ["SOURCE_DATE_EPOCH"])
 
 
 def tar(entries, owner=0):
-    """entries: (name, bytes or None for a folder, mode[, owner])."""
+    """Returns a tar archive of entries: (name, bytes or None for a folder, mode[, owner])."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for name, data, mode, *own in entries:
@@ -28,7 +28,7 @@ def tar(entries, owner=0):
 
 
 def zipped(data):
-    """gzip without a time or a name."""
+    """Compresses with gzip, without time and name."""
     return gzip.compress(data, 9, mtime=0)
 
 

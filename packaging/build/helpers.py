@@ -21,7 +21,7 @@ SKIPPED = {"target", "build", "dist", "node_modules", "__pycache__", ".pytest_ca
 
 
 def files(folder, skipped=frozenset(SKIPPED)):
-    """Paths of the sources below a folder, relative to it."""
+    """Returns the paths of the sources below a folder, relative to it."""
     found = []
     for path, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in skipped and not name.endswith(".egg-info"))
@@ -35,7 +35,7 @@ def write(path, data):
 
 
 def sources(folder, top):
-    """Entries of an archive: the sources of a folder and the license."""
+    """Returns archive entries for the sources of a folder and the license."""
     entries = [(f"{top}/{path}", read(f"{folder}/{path}"), 0o644) for path in files(folder)]
     return entries + [(f"{top}/LICENSE", read("LICENSE"), 0o644)]
 
@@ -80,7 +80,7 @@ def wheel(version, to):
 
 
 def crate(version, to):
-    """What cargo publishes, without the file that names the commit and the folder in the repository."""
+    """Writes the crate as cargo packages it, without .cargo_vcs_info.json, which depends on the checkout."""
     name = f"portico-testing-{version}"
     with tempfile.TemporaryDirectory() as folder:
         command = ["cargo", "package", "--quiet", "--locked", "--allow-dirty", "--no-verify", "-p", "portico-testing"]

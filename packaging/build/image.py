@@ -1,4 +1,4 @@
-"""An OCI image layout, as one tar file: image.py VERSION OUT CA_BUNDLE ARCH=BINARY..."""
+"""Writes an OCI image layout as one tar file: image.py VERSION OUT CA_BUNDLE ARCH=BINARY..."""
 import hashlib
 import json
 import sys
@@ -29,7 +29,7 @@ def layer(binary, authorities):
     groups = f"root:x:0:\nnonroot:x:{USER}:\n"
     return tar([
         ("data", None, 0o700, USER),
-        # Where runtimes mount what every container has.
+        # Mount points of container runtimes.
         ("dev", None, 0o755),
         ("etc", None, 0o755),
         ("etc/group", groups.encode(), 0o644),

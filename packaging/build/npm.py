@@ -1,4 +1,4 @@
-"""npm packages: one of JavaScript, and one for each platform with the program: npm.py VERSION FOLDER CPU=BINARY..."""
+"""Writes npm packages, one with JavaScript and one with the program for each platform: npm.py VERSION FOLDER CPU=BINARY..."""
 import json
 import sys
 

@@ -1,4 +1,4 @@
-"""A CycloneDX list of the crates that are linked: sbom.py VERSION TARGET OUT. Reads `cargo metadata` and the lock file."""
+"""Writes a CycloneDX list of the linked crates, from `cargo metadata` and the lock file: sbom.py VERSION TARGET OUT."""
 import json
 import subprocess
 import sys
@@ -6,7 +6,7 @@ import tomllib
 
 
 def linked(metadata):
-    """Ids of what the program depends on, without what builds or tests it."""
+    """Returns the package IDs of normal dependencies, without build and development dependencies."""
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
     found, todo = set(), [metadata["resolve"]["root"]]
     while todo:

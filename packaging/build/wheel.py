@@ -1,4 +1,4 @@
-"""A Python wheel that carries the program: wheel.py VERSION ARCH BINARY FOLDER. ARCH is x86_64 or aarch64."""
+"""Writes a Python wheel with the program: wheel.py VERSION ARCH BINARY FOLDER. ARCH is x86_64 or aarch64."""
 import base64
 import hashlib
 import sys

@@ -1,23 +1,23 @@
-# zig as a C compiler for every target, for scripts that source this file. It comes from PyPI into the folder that $tools names.
+# zig as a C compiler for every target, installed from PyPI into the folder $tools. Scripts source this file.
 
 zig_version=0.17.1
 
-# zig_is_there: whether it starts.
+# zig_is_there: succeeds if zig starts.
 zig_is_there() { "$tools/zig/bin/python" -m ziglang version >/dev/null 2>&1; }
 
 zig_install() {
   python3 -m venv "$tools/zig" && "$tools/zig/bin/pip" install --quiet "ziglang==$zig_version"
 }
 
-# zig_compiler LANGUAGE TARGET: prints the path of a compiler (cc, c++) for a target of rustc. cc-rs and CMake name target, architecture and
-# macOS's version as clang does, and zig has names of its own.
+# zig_compiler LANGUAGE TARGET: prints the path of a compiler (cc, c++) for a target of rustc. The script at this path removes the options that
+# cc-rs and CMake pass in clang's form (target, architecture, macOS version): zig has other names for targets.
 zig_compiler() {
   local path=$tools/bin/zig-$1-$2 target
   case $2 in
   *-unknown-linux-musl) target=${2%-unknown-linux-musl}-linux-musl ;;
   *-pc-windows-gnu) target=${2%-pc-windows-gnu}-windows-gnu ;;
   *-apple-darwin) target=${2%-apple-darwin}-macos ;;
-  *) echo "zig is not told what $2 is" >&2 && return 1 ;;
+  *) echo "zig: unknown target $2" >&2 && return 1 ;;
   esac
   mkdir -p "$tools/bin"
   cat >"$path" <<SCRIPT

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Starts the program of the package for this platform, and ends as it does.
+// Starts the program from the package for this platform and exits with its code or signal.
 "use strict";
 const { spawn } = require("node:child_process");
 const name = `portico-${process.platform}-${process.arch}`;
@@ -7,7 +7,7 @@ let program;
 try {
   program = require.resolve(`${name}/bin/portico`);
 } catch {
-  console.error(`portico: there is no package ${name}; it is an optional dependency: was it left out?`);
+  console.error(`portico: the package ${name} is not installed; it is an optional dependency and exists for Linux only`);
   process.exit(1);
 }
 const child = spawn(program, process.argv.slice(2), { stdio: "inherit" });

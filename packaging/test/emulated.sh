@@ -1,12 +1,12 @@
-# Packages of the other architecture, for .ci/packages-test, which sources this file: each is unpacked by its own tool, and its program is
-# started in an emulator of that architecture.
+# Tests of packages for the other architecture: each is unpacked by its own tool, and the program runs in an emulator. .ci/packages-test sources
+# this file.
 
 emulated() {
   local emulator=qemu-$other-static patience=$emulated_patience archive other_deb=amd64 other_cpu=x64
   archive=$(echo "$from"/portico-*-"$other"-unknown-linux-musl.tar.gz)
   needs "$other" "$emulator" || return 0
   if [ ! -f "$archive" ]; then
-    skipped+=("$other (it was not made)")
+    skipped+=("$other (it was not built)")
     return 0
   fi
   [ "$other" = x86_64 ] || other_deb=arm64 other_cpu=arm64
@@ -18,7 +18,7 @@ emulated() {
   image_in_bubblewrap "$other image" "$other_deb" "$emulator"
 }
 
-# in_emulator NAME PROGRAM: it serves, and is of that architecture, and static.
+# in_emulator NAME PROGRAM: checks that the program is static, is for the other architecture, and serves.
 in_emulator() {
   local data
   data=$(in_folder "$other-$1-data")
@@ -31,7 +31,7 @@ with open(sys.argv[1], "rb") as file:
     offset, size, count = *struct.unpack_from("<Q", head, 32), *struct.unpack_from("<HH", head, 54)
     file.seek(offset)
     kinds = [struct.unpack_from("<I", file.read(size))[0] for _ in range(count)]
-assert 3 not in kinds, "it needs an interpreter"
+assert 3 not in kinds, "the program is not static"
 PYTHON
   serves "$other $1" "$data" "$emulator" "$2" --data-dir "$data"
 }
@@ -59,7 +59,7 @@ emulated_rpm() {
   in_emulator rpm "$root/usr/bin/portico"
 }
 
-# As on a machine of that architecture pip would choose it.
+# pip selects the wheel as on a machine of that architecture.
 emulated_wheel() {
   local root
   root=$(in_folder "$other-wheel")
@@ -68,7 +68,7 @@ emulated_wheel() {
   in_emulator wheel "$root/wheel/bin/portico"
 }
 
-# Its JavaScript would need a Node.js of that architecture: npm_package has tried it.
+# Starts the program without portico.js, which npm_package tests: it would need Node.js for that architecture.
 emulated_npm() {
   needs "$other npm" npm node || return 0
   local root

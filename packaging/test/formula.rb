@@ -1,7 +1,7 @@
-# Installs a formula as Homebrew would, as far as Portico's formula goes, and runs its test: formula.rb FORMULA ARCHIVES PREFIX
+# Installs Portico's formula as Homebrew would, and runs its test: formula.rb FORMULA ARCHIVES PREFIX
 #
-# Archives come from the folder ARCHIVES whatever host their URL names, and their checksums are compared. What the formula calls and nothing
-# here has is an error.
+# Takes archives from the folder ARCHIVES instead of their URL and verifies their checksums. Supports only the parts of Homebrew that the formula
+# uses; any other call is an error.
 require "digest"
 require "fileutils"
 require "open3"
@@ -11,7 +11,7 @@ require "tmpdir"
 PREFIX = Pathname(ARGV.fetch(2)).expand_path
 ARCHIVES = Pathname(ARGV.fetch(1)).expand_path
 
-# What Homebrew adds to Pathname: `install "file"` and `install "file" => "name"`, into a folder.
+# Homebrew's extension of Pathname: `install "file"` and `install "file" => "name"` copy into the folder.
 class Pathname
   def install(*sources)
     sources.flatten.each do |source|
@@ -59,7 +59,7 @@ class Formula
   end
 end
 
-# The keys of a `service` block that Portico's has.
+# The keys of a `service` block that the formula uses.
 class Service
   attr_reader :command, :kept_alive
 
@@ -73,7 +73,7 @@ end
 def archive_of(formula)
   file = ARCHIVES/File.basename(formula.url)
   sum = Digest::SHA256.file(file).hexdigest
-  raise "#{file}: the checksum is #{sum}, and not #{formula.sha256}" unless sum == formula.sha256
+  raise "#{file}: the checksum is #{sum}, expected #{formula.sha256}" unless sum == formula.sha256
   file
 end
 
@@ -92,6 +92,6 @@ Dir.mktmpdir do |folder|
 end
 service = Service.new(formula)
 service.instance_eval(&kind.installed_service)
-raise "the service does not start what is installed: #{service.command}" unless File.executable?(service.command.first)
-# For whoever starts it.
+raise "the program of the service is not installed: #{service.command}" unless File.executable?(service.command.first)
+# The caller starts the service with this command.
 puts service.command

@@ -1,7 +1,7 @@
-# The image, for .ci/packages-test, which sources this file: by podman where it is, otherwise as a runtime would have it.
+# Tests of the container image, with podman or, without it, with bubblewrap. .ci/packages-test sources this file.
 
-# podman with a store of its own. Limits of processes are within those of whoever runs this: podman would raise them. crun refuses the mixture of
-# both versions of control groups that some systems have: there, podman sees the first alone.
+# podman with a separate store, and with process limits that an unprivileged caller may set. crun refuses systems with both versions of control
+# groups: podman then sees version 1 only.
 podman_settings=$scratch/containers.conf
 cat >"$podman_settings" <<SETTINGS
 [containers]
@@ -12,7 +12,7 @@ default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]
 cgroup_manager = "cgroupfs"
 events_logger = "file"
 SETTINGS
-# Services of the chart.
+# Names of the chart's Services.
 echo "127.0.0.1 localhost portico.portico.svc portico-control.portico.svc" >"$scratch/hosts"
 podman_itself=(env "CONTAINERS_CONF=$podman_settings" podman --root "$scratch/podman" --runroot "$scratch/podman-run" --tmpdir "$scratch/podman-tmp" --storage-driver vfs)
 one_cgroup_version=()
@@ -28,7 +28,7 @@ image() {
   fi
 }
 
-# Read-only, without capabilities, as the user of the image.
+# Runs the image read-only, without capabilities, as the user of the image.
 image_in_podman() {
   local data id
   data=$(in_folder image-data)
@@ -37,7 +37,7 @@ image_in_podman() {
     --volume "$data:/data:U" "$id" run
 }
 
-# image_in_bubblewrap NAME ARCH [EMULATOR]: root read-only, no privileges, another user, /data and /tmp writable.
+# image_in_bubblewrap NAME ARCH [EMULATOR]: runs the image with a read-only root, without privileges, as another user; /data and /tmp are writable.
 image_in_bubblewrap() {
   needs "$1" bwrap pgrep || return 0
   local layout root data layer emulator=()
@@ -45,14 +45,14 @@ image_in_bubblewrap() {
   tar -xf "$from"/portico-*-oci.tar -C "$layout"
   layer=$(image_layer "$layout" "$2")
   tar -xzf "$layer" -C "$root"
-  # In /tmp there is a place for it.
+  # The root is read-only, so the emulator is mounted in /tmp.
   [ $# -lt 3 ] || emulator=(--ro-bind "$(command -v "$3")" /tmp/emulator)
   inside=/data ends=child serves "$1" "$data" bwrap --ro-bind "$root" / --bind "$data" /data --tmpfs /tmp "${emulator[@]}" --dev /dev --proc /proc \
     --unshare-pid --as-pid-1 --unshare-user --unshare-ipc --uid 65532 --gid 65532 --cap-drop ALL --die-with-parent --chdir /data --clearenv \
     ${3:+/tmp/emulator} /usr/bin/portico run --data-dir /data
 }
 
-# image_layer LAYOUT ARCH: checks every blob on the way to the one layer, and prints where it is.
+# image_layer LAYOUT ARCH: checks the digests of index, manifest, configuration and layer, and prints the path of the layer.
 image_layer() {
   python3 - "$@" <<'PYTHON'
 import hashlib, json, sys
@@ -70,19 +70,19 @@ print(blob(manifest["layers"][0])[0])
 PYTHON
 }
 
-# Pods of the chart, on a network of their own: their ports are the chart's.
+# Runs pods of the chart in a network namespace, because their ports are fixed.
 pods() {
   needs pods podman crun helm unshare ip || return 0
   python3 -c 'import yaml' 2>/dev/null || { skipped+=("pods (no PyYAML)") && return 0; }
-  [ "$(id -u)" = 0 ] || { skipped+=("pods (a network of their own needs root)") && return 0; }
+  [ "$(id -u)" = 0 ] || { skipped+=("pods (a network namespace needs root)") && return 0; }
   say "pods of the chart"
   local id status=0
   id=$("${podman_here[@]}" pull --quiet oci-archive:"$(echo "$from"/portico-*-oci.tar)")
-  # A pod is a control group, if one without limits.
+  # podman needs a control group for a pod; it has no limits.
   sed -i 's/^cgroups = .*/pids_limit = 0/' "$podman_settings"
   "${one_cgroup_version[@]}" unshare --net sh -c 'ip link set lo up && exec "$@"' sh \
     python3 packaging/test/pods.py "$(echo "$from"/portico-[0-9]*[0-9].tgz)" "$id" "$(in_folder pods)" "${podman_itself[@]}" || status=$?
-  # podman leaves the groups that its pods were in. Those that are in use stay.
+  # podman leaves the control groups of its pods behind. Groups in use stay.
   find /sys/fs/cgroup -depth -path '*/libpod_parent*' -type d -exec rmdir --ignore-fail-on-non-empty {} + 2>/dev/null || true
   [ "$status" = 0 ] || exit "$status"
   passed=$((passed + 1))

@@ -1,7 +1,7 @@
-"""Runs the pods of the chart in podman, as controllers and a kubelet would: pods.py CHART IMAGE SCRATCH PODMAN...
+"""Runs the pods of the chart in podman, in place of controllers and a kubelet: pods.py CHART IMAGE SCRATCH PODMAN...
 
-CHART is helm's archive, IMAGE what podman calls the image, PODMAN the command with its options. Ports are those of the chart, on the network
-that this is called on; names of its Services are to lead to this host. Probes are made from here: podman would make them with programs that the image does not have.
+CHART is helm's archive, IMAGE the image ID in podman, PODMAN the command with its options. Pods use the chart's ports in the network namespace of the
+caller, where the names of the chart's Services must resolve to this host. This script sends the probes: podman would need programs in the image.
 """
 import socket
 import ssl
@@ -13,7 +13,7 @@ import urllib.request
 import yaml
 
 NAMESPACE = "portico"
-# How long one command may take.
+# Timeout of one command in seconds.
 PATIENCE = 120
 HOST = "127.0.0.1"
 
@@ -24,7 +24,7 @@ def output(*command):
 
 
 class Chart:
-    """What the chart says, with values."""
+    """The objects of the chart for given values."""
 
     def __init__(self, archive, image, *values):
         sets = [part for value in values for part in ("--set", value)]
@@ -33,21 +33,21 @@ class Chart:
         self.image = image
 
     def pod(self, kind):
-        """The first pod of the workload of that kind, and the claims that come with it."""
+        """Returns the first pod of the workload of a kind, with its volume claims."""
         [workload] = [one for one in self.objects if one["kind"] == kind]
         name = f"{workload['metadata']['name']}-0"
         template = workload["spec"]["template"]
         spec = template["spec"]
         [container] = spec["containers"]
         container["image"] = self.image
-        # podman 4.3 does not decode what Secrets have in volumes: a ConfigMap of the same name stands for it.
+        # podman 4.3 does not decode Secrets in volumes: a ConfigMap of the same name replaces the Secret.
         for volume in spec["volumes"]:
             if secret := volume.pop("secret", None):
                 volume["configMap"] = {"name": secret["secretName"], "items": secret["items"]}
-        # It keeps an emptyDir by its name alone.
+        # podman identifies an emptyDir by its name only.
         for part in [*spec["volumes"], *container["volumeMounts"]]:
             part["name"] = f"{name}-{part['name']}"
-        # What limits resources is the machine's.
+        # The machine may not support resource limits.
         del container["resources"]
         claims = []
         for claim in workload["spec"].get("volumeClaimTemplates", []):
@@ -73,7 +73,7 @@ class Pod:
             yaml.safe_dump_all([*self.before, self.pod], file)
         output(*podman, "kube", "play", "--network=host", path)
         self.passes("startupProbe")
-        # Without a startup probe, the first that passes is what a Service waits for.
+        # Without a startup probe, the pod needs time to become ready.
         self.passes("readinessProbe", tries=60)
         self.passes("livenessProbe")
 
@@ -97,7 +97,7 @@ class Pod:
                 return None
             get = probe["httpGet"]
             url = f"{get['scheme'].lower()}://{HOST}:{self.ports[get['port']]}{get['path']}"
-            # A kubelet does not verify certificates, either.
+            # Like a kubelet, does not verify the certificate.
             with urllib.request.urlopen(url, timeout=seconds, context=ssl._create_unverified_context()):
                 return None
         except OSError as error:
@@ -105,20 +105,20 @@ class Pod:
 
 
 class Machine:
-    """podman, and kubectl for what is served."""
+    """podman, and kubectl with the server of a pod."""
 
     def __init__(self, podman, scratch):
         self.podman, self.scratch, self.claimed = podman, scratch, set()
 
     def play(self, pod):
-        # A claim outlives its pod.
+        # A claim remains when its pod is removed.
         pod.before = [one for one in pod.before if one["metadata"]["name"] not in self.claimed]
         self.claimed.update(one["metadata"]["name"] for one in pod.before)
         pod.play(self.podman, self.scratch)
         return f"{pod.name}-{pod.container['name']}"
 
     def file(self, container, path):
-        """A file of a container that has no programs to read it with."""
+        """Returns a file of a container that has no shell."""
         archive = subprocess.run([*self.podman, "cp", f"{container}:{path}", "-"], stdout=subprocess.PIPE, timeout=PATIENCE, check=True)
         return subprocess.run(["tar", "-xOf", "-"], input=archive.stdout, stdout=subprocess.PIPE, timeout=PATIENCE, check=True).stdout
 
@@ -126,7 +126,7 @@ class Machine:
         output(*self.podman, "pod", "rm", "--force", "--time=30", pod.name)
 
     def end(self):
-        """Ends what is left of a failure, after its logs."""
+        """Prints the logs of remaining pods and removes them."""
         for pod in output(*self.podman, "pod", "ps", "--quiet").split():
             subprocess.run([*self.podman, "pod", "logs", pod], timeout=PATIENCE, check=False)
             output(*self.podman, "pod", "rm", "--force", "--time=5", pod)
@@ -135,12 +135,12 @@ class Machine:
         path = f"{self.scratch}/kubeconfig"
         with open(path, "wb") as file:
             file.write(kubeconfig)
-        # The name that clients within the cluster use is in the certificate.
+        # The certificate is for the name of the Service.
         return output("kubectl", "--kubeconfig", path, "--server", f"https://{HOST}:6443", "--tls-server-name", host, f"--request-timeout={PATIENCE}s", *arguments)
 
 
 def one_process(machine, archive, image):
-    """The plain manifests: one pod, whose data outlives it."""
+    """Default values: one pod. The next pod has its data."""
     host = f"portico.{NAMESPACE}.svc"
     pod = Chart(archive, image).pod("StatefulSet")
     container = machine.play(pod)
@@ -151,11 +151,11 @@ def one_process(machine, archive, image):
     machine.play(pod)
     machine.kubectl(kubeconfig, host, "get", "configmap", "kept")
     machine.remove(pod)
-    print("   so: one pod serves, and the next has its data")
+    print("   so: one pod serves, and the next one has its data")
 
 
 def apart(machine, archive, image):
-    """Control service and facade as pods of their own, with the Secret that docs/operate/install.md creates."""
+    """Control service and facade in separate pods, with the Secret that docs/operate/install.md creates."""
     chart = Chart(archive, image, "facade.enabled=true", "facade.controlKubeconfigSecret=control")
     server = chart.pod("StatefulSet")
     container = machine.play(server)
@@ -167,7 +167,7 @@ def apart(machine, archive, image):
     machine.kubectl(admin, f"portico.{NAMESPACE}.svc", "get", "configmap", "kept")
     machine.remove(facade)
     machine.remove(server)
-    print("   so: a facade in a pod serves what a control service in another has")
+    print("   so: a facade in one pod serves the objects of a control service in another")
 
 
 def main(archive, image, scratch, *podman):
