@@ -1,11 +1,11 @@
-//! A small aggregated API server: kind Flunder over TLS, kept in memory. A pattern to copy.
+//! A small aggregated API server to copy from: serves the kind Flunder over TLS and stores it in memory.
 //!
-//! It prints an APIService that leads to itself (and writes it to a file when asked), so that
-//! `kubectl apply -f` of that file puts it behind Portico. It knows nothing of Portico: what it needs is what every
-//! backend of an aggregator needs: a certificate for `<service>.<namespace>.svc`, trust in the front proxy's client
-//! certificate, and the caller's identity from `X-Remote-*`.
+//!     cargo run --example backend -- --apiservice apiservice.yaml
+//!     kubectl apply -f apiservice.yaml
 //!
-//!     cargo run --example backend -- --apiservice flunders.yaml
+//! The server prints its APIService and writes it to the file of `--apiservice`. Like every backend of an aggregator, it
+//! has a certificate for `<service>.<namespace>.svc`, trusts the client certificate of the front proxy, and reads the
+//! caller's identity from the headers `X-Remote-*`. Only an annotation of the APIService is specific to Portico.
 
 #[path = "backend/api.rs"]
 mod api;
@@ -38,30 +38,30 @@ use store::Store;
 /// Serves flunders (wardle.example.com/v1alpha1) over HTTPS.
 #[derive(Parser)]
 struct Options {
-    /// Where to listen; port 0 is any.
+    /// Address to listen on; port 0 takes a free port.
     #[arg(long, default_value = "127.0.0.1:8443")]
     listen: SocketAddr,
-    /// The Service that the APIService names; the certificate is for `<name>.<namespace>.svc`.
+    /// Service in the APIService. The certificate is for `<service>.<namespace>.svc`.
     #[arg(long, default_value = "flunders")]
     service: String,
-    /// The Service's namespace.
+    /// Namespace of the Service.
     #[arg(long, default_value = "wardle")]
     namespace: String,
-    /// A certificate (PEM) instead of a self-made one; needs --key and --ca.
+    /// Serving certificate (PEM), instead of a generated one; needs --key and --ca.
     #[arg(long, requires_all = ["key", "ca"])]
     cert: Option<PathBuf>,
-    /// Its private key.
+    /// Private key of --cert (PEM).
     #[arg(long, requires = "cert")]
     key: Option<PathBuf>,
-    /// The CA that signed it, for the APIService.
+    /// CA of --cert (PEM), for the APIService.
     #[arg(long, requires = "cert")]
     ca: Option<PathBuf>,
-    /// The CA of the front proxy's client certificate (PEM). Given, nobody else may connect. Without it, anybody may,
-    /// and the identity that they claim is believed: only for trying out.
+    /// CA of the front proxy's client certificate (PEM). Only clients with such a certificate can connect. Without this
+    /// option every client can connect and choose its identity: for trying out only.
     #[arg(long)]
     client_ca: Option<PathBuf>,
-    /// Also write the APIService to this file, and keep a self-made certificate beside it: registered once, it is found
-    /// again after a restart.
+    /// File to write the APIService to. A generated certificate is saved next to it and used again after a restart, so
+    /// the APIService stays valid.
     #[arg(long)]
     apiservice: Option<PathBuf>,
 }
@@ -73,8 +73,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let identity = match (&options.cert, &options.key, &options.ca) {
         (Some(cert), Some(key), Some(ca)) => certs::Identity::read(cert, key, ca)?,
         _ => match &options.apiservice {
-            Some(file) => certs::Identity::kept(file, &names, options.listen.ip())?,
-            None => certs::Identity::make(&names, options.listen.ip())?,
+            Some(file) => certs::Identity::load_or_create(file, &names, options.listen.ip())?,
+            None => certs::Identity::generate(&names, options.listen.ip())?,
         },
     };
     let client_ca = options.client_ca.as_ref().map(std::fs::read).transpose()?;
@@ -89,12 +89,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     std::io::stdout().write_all(manifest.as_bytes())?;
     log(&format!("serving flunders on https://{address}"));
     if client_ca.is_none() {
-        log("no --client-ca: whoever connects is believed to be the front proxy");
+        log("no --client-ca: every client is trusted as the front proxy");
     }
     serve(listener, TlsAcceptor::from(Arc::new(tls)), Arc::new(Store::default())).await
 }
 
-/// Accepts until the process is told to stop, then gives open requests a moment.
+/// Accepts connections until Ctrl-C, then waits up to one second for open ones.
 async fn serve(
     listener: TcpListener,
     acceptor: TlsAcceptor,
@@ -116,7 +116,7 @@ async fn serve(
 }
 
 async fn connection(stream: TcpStream, acceptor: TlsAcceptor, store: Arc<Store>) {
-    // Without this, small answers wait for the peer's acknowledgement.
+    // Send small responses without waiting for acknowledgements.
     let _ = stream.set_nodelay(true);
     let Ok(Ok(stream)) = tokio::time::timeout(Duration::from_secs(10), acceptor.accept(stream)).await else {
         return;
@@ -127,11 +127,11 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, store: Arc<Store>)
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(10));
-    // A peer that goes away in the middle is no news.
+    // Errors are ignored: a client may disconnect at any time.
     let _ = builder.serve_connection(TokioIo::new(stream), service).await;
 }
 
-/// One line on standard error; standard output is the manifest's.
+/// Writes a line to standard error. Standard output has the manifest.
 fn log(line: &str) {
     let _ = writeln!(std::io::stderr(), "backend: {line}");
 }

@@ -1,4 +1,4 @@
-//! The verbs of flunders over HTTP.
+//! The HTTP API of flunders.
 
 use std::convert::Infallible;
 
@@ -14,47 +14,49 @@ use tokio::sync::broadcast::error::RecvError;
 
 use crate::documents;
 use crate::flunder::{API_VERSION, Flunder, GROUP, KIND, RESOURCE};
-use crate::store::{Event, Refused, Store};
+use crate::store::{Event, Store, StoreError};
 
-type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
+type HttpResponse = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-/// Bodies up to here; more is 413.
+/// Maximum size of a request body; larger ones get 413.
 const MAX_BODY: usize = 3 << 20;
 const JSON: &str = "application/json";
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// A refusal, as a Kubernetes Status.
-pub struct Failure {
+/// An error response, sent as a Kubernetes Status.
+pub struct ApiError {
     code: StatusCode,
     reason: &'static str,
     message: String,
 }
 
-fn failure(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Failure {
-    Failure { code, reason, message: message.into() }
+fn api_error(code: StatusCode, reason: &'static str, message: impl Into<String>) -> ApiError {
+    ApiError { code, reason, message: message.into() }
 }
 
-impl From<Refused> for Failure {
-    fn from(refused: Refused) -> Self {
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
         let resource = format!("{RESOURCE}.{GROUP}");
-        match refused {
-            Refused::NotFound(name) => {
-                failure(StatusCode::NOT_FOUND, "NotFound", format!("{resource} {name:?} not found"))
+        match error {
+            StoreError::NotFound(name) => {
+                api_error(StatusCode::NOT_FOUND, "NotFound", format!("{resource} {name:?} not found"))
             }
-            Refused::Exists(name) => {
-                failure(StatusCode::CONFLICT, "AlreadyExists", format!("{resource} {name:?} already exists"))
-            }
-            Refused::Conflict => failure(
+            StoreError::Exists(name) => api_error(
+                StatusCode::CONFLICT,
+                "AlreadyExists",
+                format!("{resource} {name:?} already exists"),
+            ),
+            StoreError::Conflict => api_error(
                 StatusCode::CONFLICT,
                 "Conflict",
                 "the object has been modified; please apply your changes to the latest version and try again",
             ),
-            Refused::Expired => failure(StatusCode::GONE, "Expired", "too old resource version"),
+            StoreError::Expired => api_error(StatusCode::GONE, "Expired", "too old resource version"),
         }
     }
 }
 
-impl Failure {
+impl ApiError {
     fn body(&self) -> Vec<u8> {
         let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": self.message, "reason": self.reason, "code": self.code.as_u16()});
@@ -62,8 +64,8 @@ impl Failure {
     }
 }
 
-/// What a request asks for.
-struct Ask {
+/// Parsed parts of a request for flunders.
+struct RequestInfo {
     namespace: String,
     name: String,
     query: Vec<(String, String)>,
@@ -71,13 +73,14 @@ struct Ask {
     table: bool,
 }
 
-impl Ask {
+impl RequestInfo {
     fn query(&self, key: &str) -> &str {
         self.query.iter().find(|(k, _)| k == key).map_or("", |(_, value)| value)
     }
 
-    /// Equality selectors; enough for `-l a=b` and for watching one object.
-    fn selects(&self, flunder: &Flunder) -> bool {
+    /// True if the flunder is in the requested namespace and matches the selectors. Supports equality selectors of
+    /// labels and the field `metadata.name`.
+    fn matches(&self, flunder: &Flunder) -> bool {
         let labels = &flunder.metadata.labels;
         let by_label = self.query("labelSelector").split(',').filter(|term| !term.is_empty()).all(|term| {
             match term.split_once("!=") {
@@ -91,30 +94,30 @@ impl Ask {
             }
         });
         let by_name = self.query("fieldSelector").strip_prefix("metadata.name=");
-        let here = self.namespace.is_empty() || flunder.metadata.namespace == self.namespace;
-        here && by_label && by_name.is_none_or(|name| name == flunder.metadata.name)
+        let in_namespace = self.namespace.is_empty() || flunder.metadata.namespace == self.namespace;
+        in_namespace && by_label && by_name.is_none_or(|name| name == flunder.metadata.name)
     }
 }
 
-/// Answers one request and logs who asked for what.
-pub async fn handle(store: &Store, request: Request<Incoming>) -> Answer {
+/// Handles one request and logs it with its user.
+pub async fn handle(store: &Store, request: Request<Incoming>) -> HttpResponse {
     let user = header(request.headers(), "x-remote-user");
     let line = format!("{} {} by {user:?}", request.method(), request.uri());
-    let answer =
-        route(store, request, user).await.unwrap_or_else(|failure| raw(failure.code, JSON, failure.body()));
-    crate::log(&format!("{line}: {}", answer.status().as_u16()));
-    answer
+    let response =
+        route(store, request, user).await.unwrap_or_else(|error| respond(error.code, JSON, error.body()));
+    crate::log(&format!("{line}: {}", response.status().as_u16()));
+    response
 }
 
-async fn route(store: &Store, request: Request<Incoming>, user: String) -> Result<Answer, Failure> {
+async fn route(store: &Store, request: Request<Incoming>, user: String) -> Result<HttpResponse, ApiError> {
     let path = request.uri().path().trim_end_matches('/').to_owned();
     let parts: Vec<&str> = path.split('/').skip(1).collect();
     let accept = header(request.headers(), ACCEPT.as_str());
-    let document = |body| Ok(raw(StatusCode::OK, JSON, body));
+    let document = |body| Ok(respond(StatusCode::OK, JSON, body));
     match parts.as_slice() {
-        ["healthz" | "readyz" | "livez"] => return Ok(raw(StatusCode::OK, "text/plain", "ok")),
+        ["healthz" | "readyz" | "livez"] => return Ok(respond(StatusCode::OK, "text/plain", "ok")),
         ["apis"] if accept.contains("APIGroupDiscoveryList") && accept.contains("v=v2") => {
-            return Ok(raw(StatusCode::OK, AGGREGATED, documents::aggregated_discovery()));
+            return Ok(respond(StatusCode::OK, AGGREGATED, documents::aggregated_discovery()));
         }
         ["apis"] => return document(documents::groups()),
         ["apis", group] if *group == GROUP => return document(documents::group()),
@@ -128,19 +131,19 @@ async fn route(store: &Store, request: Request<Incoming>, user: String) -> Resul
     }
     let (namespace, name) =
         match path.strip_prefix(&format!("/apis/{API_VERSION}/")).map(|p| p.split('/').collect()) {
-            Some(parts) => resource(parts),
+            Some(parts) => parse_resource(parts),
             None => None,
         }
         .ok_or_else(|| {
-            failure(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
+            api_error(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
         })?;
     let query =
         form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes()).into_owned().collect();
     let table = accept.contains("as=Table") && accept.contains("v=v1");
-    verb(store, Ask { namespace, name, query, user, table }, request).await
+    dispatch(store, RequestInfo { namespace, name, query, user, table }, request).await
 }
 
-fn resource(parts: Vec<&str>) -> Option<(String, String)> {
+fn parse_resource(parts: Vec<&str>) -> Option<(String, String)> {
     match parts.as_slice() {
         [RESOURCE] => Some((String::new(), String::new())),
         ["namespaces", namespace, RESOURCE] => Some(((*namespace).to_owned(), String::new())),
@@ -149,40 +152,48 @@ fn resource(parts: Vec<&str>) -> Option<(String, String)> {
     }
 }
 
-async fn verb(store: &Store, ask: Ask, request: Request<Incoming>) -> Result<Answer, Failure> {
-    let (method, one) = (request.method().clone(), !ask.name.is_empty());
-    match (method, one) {
+async fn dispatch(
+    store: &Store,
+    info: RequestInfo,
+    request: Request<Incoming>,
+) -> Result<HttpResponse, ApiError> {
+    let (method, has_name) = (request.method().clone(), !info.name.is_empty());
+    match (method, has_name) {
         (Method::GET | Method::HEAD, true) => {
-            object(&ask, StatusCode::OK, &store.get(&ask.namespace, &ask.name)?)
+            object_response(&info, StatusCode::OK, &store.get(&info.namespace, &info.name)?)
         }
-        (Method::GET | Method::HEAD, false) if matches!(ask.query("watch"), "true" | "1") => {
-            watch(store, ask)
+        (Method::GET | Method::HEAD, false) if matches!(info.query("watch"), "true" | "1") => {
+            watch(store, info)
         }
-        (Method::GET | Method::HEAD, false) => list(store, &ask),
-        (Method::POST, false) if !ask.namespace.is_empty() => create(store, &ask, read(request).await?),
+        (Method::GET | Method::HEAD, false) => list(store, &info),
+        (Method::POST, false) if !info.namespace.is_empty() => {
+            create(store, &info, read_body(request).await?)
+        }
         (Method::PUT, true) => {
-            let new: Flunder = decode(&read(request).await?)?;
-            change(store, &ask, |_| Ok(new))
+            let new: Flunder = decode(&read_body(request).await?)?;
+            update(store, &info, |_| Ok(new))
         }
         (Method::PATCH, true) => {
             let media = header(request.headers(), CONTENT_TYPE.as_str());
             if media != "application/merge-patch+json" {
                 let message = "flunders take application/merge-patch+json";
-                return Err(failure(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message));
+                return Err(api_error(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message));
             }
-            let patch = read(request).await?;
-            change(store, &ask, |old| merge(old, &patch))
+            let patch = read_body(request).await?;
+            update(store, &info, |old| merge(old, &patch))
         }
-        (Method::DELETE, true) => object(&ask, StatusCode::OK, &store.delete(&ask.namespace, &ask.name)?),
+        (Method::DELETE, true) => {
+            object_response(&info, StatusCode::OK, &store.delete(&info.namespace, &info.name)?)
+        }
         (Method::DELETE, false) => {
-            let (_, found) = store.list(&ask.namespace);
-            for flunder in found.iter().filter(|flunder| ask.selects(flunder)) {
-                // One that somebody else has deleted meanwhile is as it should be.
+            let (_, found) = store.list(&info.namespace);
+            for flunder in found.iter().filter(|flunder| info.matches(flunder)) {
+                // Another request may have deleted it first.
                 let _ = store.delete(&flunder.metadata.namespace, &flunder.metadata.name);
             }
-            list(store, &ask)
+            list(store, &info)
         }
-        _ => Err(failure(
+        _ => Err(api_error(
             StatusCode::METHOD_NOT_ALLOWED,
             "MethodNotAllowed",
             "this method is not supported here",
@@ -190,77 +201,79 @@ async fn verb(store: &Store, ask: Ask, request: Request<Incoming>) -> Result<Ans
     }
 }
 
-fn list(store: &Store, ask: &Ask) -> Result<Answer, Failure> {
-    let (revision, mut found) = store.list(&ask.namespace);
-    found.retain(|flunder| ask.selects(flunder));
+fn list(store: &Store, info: &RequestInfo) -> Result<HttpResponse, ApiError> {
+    let (revision, mut found) = store.list(&info.namespace);
+    found.retain(|flunder| info.matches(flunder));
     let revision = revision.to_string();
-    if ask.table {
-        return Ok(raw(
+    if info.table {
+        return Ok(respond(
             StatusCode::OK,
             JSON,
-            documents::table(&found, &revision, ask.query("includeObject"), true),
+            documents::table(&found, &revision, info.query("includeObject"), true),
         ));
     }
     let list = json!({"kind": format!("{KIND}List"), "apiVersion": API_VERSION,
         "metadata": {"resourceVersion": revision}, "items": found});
-    Ok(raw(StatusCode::OK, JSON, serde_json::to_vec(&list).unwrap_or_default()))
+    Ok(respond(StatusCode::OK, JSON, serde_json::to_vec(&list).unwrap_or_default()))
 }
 
-fn create(store: &Store, ask: &Ask, body: Bytes) -> Result<Answer, Failure> {
+fn create(store: &Store, info: &RequestInfo, body: Bytes) -> Result<HttpResponse, ApiError> {
     let mut new: Flunder = decode(&body)?;
     if new.metadata.name.is_empty() && !new.metadata.generate_name.is_empty() {
         let suffix = uuid::Uuid::new_v4().simple().to_string();
         new.metadata.name = format!("{}{}", new.metadata.generate_name, &suffix[..5]);
     }
-    check(&new)?;
-    new.metadata.namespace = ask.namespace.clone();
+    validate(&new)?;
+    new.metadata.namespace = info.namespace.clone();
     new.metadata.uid = uuid::Uuid::new_v4().to_string();
     new.metadata.generation = 1;
     new.metadata.creation_timestamp = Some(jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
-    (new.status.created_by, new.status.changed_by) = (ask.user.clone(), ask.user.clone());
-    object(ask, StatusCode::CREATED, &store.create(new)?)
+    (new.status.created_by, new.status.changed_by) = (info.user.clone(), info.user.clone());
+    object_response(info, StatusCode::CREATED, &store.create(new)?)
 }
 
-/// Puts the new state in place of the old; what only the server writes is taken from the old one.
-fn change(
+/// Replaces an object by the result of `make`. Fields that only the server sets keep their values.
+fn update(
     store: &Store,
-    ask: &Ask,
-    make: impl FnOnce(&Flunder) -> Result<Flunder, Failure>,
-) -> Result<Answer, Failure> {
-    let changed = store.update(&ask.namespace, &ask.name, |old| {
+    info: &RequestInfo,
+    make: impl FnOnce(&Flunder) -> Result<Flunder, ApiError>,
+) -> Result<HttpResponse, ApiError> {
+    let changed = store.update(&info.namespace, &info.name, |old| {
         let mut new = make(old)?;
         let (from, to) = (&old.metadata, &mut new.metadata);
         (to.name, to.namespace, to.uid) = (from.name.clone(), from.namespace.clone(), from.uid.clone());
         to.creation_timestamp = from.creation_timestamp.clone();
         to.generation = from.generation + i64::from(new.spec != old.spec);
-        check(&new)?;
+        validate(&new)?;
         new.status = old.status.clone();
-        new.status.changed_by = ask.user.clone();
-        Ok::<_, Failure>(new)
+        new.status.changed_by = info.user.clone();
+        Ok::<_, ApiError>(new)
     })?;
-    object(ask, StatusCode::OK, &changed)
+    object_response(info, StatusCode::OK, &changed)
 }
 
-/// RFC 7396. The revision counts only when the patch names one.
-fn merge(old: &Flunder, patch: &[u8]) -> Result<Flunder, Failure> {
-    let broken = |error: serde_json::Error| failure(StatusCode::BAD_REQUEST, "BadRequest", error.to_string());
-    let mut document = serde_json::to_value(old).map_err(broken)?;
-    json_patch::merge(&mut document, &serde_json::from_slice(patch).map_err(broken)?);
-    serde_json::from_value(document).map_err(broken)
+/// Applies a JSON merge patch (RFC 7396).
+fn merge(old: &Flunder, patch: &[u8]) -> Result<Flunder, ApiError> {
+    let bad_request =
+        |error: serde_json::Error| api_error(StatusCode::BAD_REQUEST, "BadRequest", error.to_string());
+    let mut document = serde_json::to_value(old).map_err(bad_request)?;
+    json_patch::merge(&mut document, &serde_json::from_slice(patch).map_err(bad_request)?);
+    serde_json::from_value(document).map_err(bad_request)
 }
 
-fn check(flunder: &Flunder) -> Result<(), Failure> {
-    let Some((field, why)) = flunder.invalid() else { return Ok(()) };
+fn validate(flunder: &Flunder) -> Result<(), ApiError> {
+    let Some((field, why)) = flunder.validation_error() else { return Ok(()) };
     let message = format!("{KIND}.{GROUP} {:?} is invalid: {field}: {why}", flunder.metadata.name);
-    Err(failure(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message))
+    Err(api_error(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message))
 }
 
-fn decode(body: &[u8]) -> Result<Flunder, Failure> {
-    let bad = |message: String| failure(StatusCode::BAD_REQUEST, "BadRequest", message);
-    let mut flunder: Flunder = serde_json::from_slice(body).map_err(|error| bad(error.to_string()))?;
-    let right = |have: &str, want: &str| have.is_empty() || have == want;
-    if !right(&flunder.api_version, API_VERSION) || !right(&flunder.kind, KIND) {
-        return Err(bad(format!(
+fn decode(body: &[u8]) -> Result<Flunder, ApiError> {
+    let bad_request = |message: String| api_error(StatusCode::BAD_REQUEST, "BadRequest", message);
+    let mut flunder: Flunder =
+        serde_json::from_slice(body).map_err(|error| bad_request(error.to_string()))?;
+    let is_or_empty = |value: &str, expected: &str| value.is_empty() || value == expected;
+    if !is_or_empty(&flunder.api_version, API_VERSION) || !is_or_empty(&flunder.kind, KIND) {
+        return Err(bad_request(format!(
             "{}, Kind={} is not {API_VERSION}, Kind={KIND}",
             flunder.api_version, flunder.kind
         )));
@@ -269,42 +282,43 @@ fn decode(body: &[u8]) -> Result<Flunder, Failure> {
     Ok(flunder)
 }
 
-/// History first, then changes as they come. It ends after `timeoutSeconds`, or when this watcher is too slow.
-fn watch(store: &Store, ask: Ask) -> Result<Answer, Failure> {
-    let after = match ask.query("resourceVersion") {
+/// Streams past events after `resourceVersion`, then new ones. Ends after `timeoutSeconds`, or if the client falls
+/// behind by more events than the channel holds.
+fn watch(store: &Store, info: RequestInfo) -> Result<HttpResponse, ApiError> {
+    let after = match info.query("resourceVersion") {
         "" => 0,
         text => text.parse().map_err(|_| {
-            failure(StatusCode::BAD_REQUEST, "BadRequest", format!("invalid resource version {text:?}"))
+            api_error(StatusCode::BAD_REQUEST, "BadRequest", format!("invalid resource version {text:?}"))
         })?,
     };
     let (past, receiver) = store.watch(after)?;
-    let coming = stream::unfold(receiver, |mut receiver| async move {
+    let new = stream::unfold(receiver, |mut receiver| async move {
         match receiver.recv().await {
             Ok(event) => Some((event, receiver)),
             Err(RecvError::Lagged(_) | RecvError::Closed) => None,
         }
     });
-    let seconds = ask.query("timeoutSeconds").parse().unwrap_or(1800);
+    let seconds = info.query("timeoutSeconds").parse().unwrap_or(1800);
     let end = tokio::time::sleep(std::time::Duration::from_secs(seconds));
-    let events = stream::iter(past).chain(coming).take_until(end);
-    Ok(streamed(frames(events, ask)))
+    let events = stream::iter(past).chain(new).take_until(end);
+    Ok(stream_lines(event_lines(events, info)))
 }
 
-/// One line of JSON for each event that the request selects; the first row of a Table watch carries the columns.
-fn frames(
+/// Encodes matching events as lines of JSON. In a watch of Tables, only the first event has the columns.
+fn event_lines(
     events: impl Stream<Item = Event> + Send + 'static,
-    ask: Ask,
+    info: RequestInfo,
 ) -> impl Stream<Item = Bytes> + Send + 'static {
     let mut with_columns = true;
     events.filter_map(move |event| {
-        let line = ask.selects(&event.flunder).then(|| {
-            let object = if ask.table {
+        let line = info.matches(&event.flunder).then(|| {
+            let object = if info.table {
                 let revision = event.revision.to_string();
                 let rows = std::slice::from_ref(&event.flunder);
                 documents::table(
                     rows,
                     &revision,
-                    ask.query("includeObject"),
+                    info.query("includeObject"),
                     std::mem::take(&mut with_columns),
                 )
             } else {
@@ -319,31 +333,35 @@ fn frames(
     })
 }
 
-fn streamed(lines: impl Stream<Item = Bytes> + Send + 'static) -> Answer {
+fn stream_lines(lines: impl Stream<Item = Bytes> + Send + 'static) -> HttpResponse {
     let body = StreamBody::new(lines.map(|line| Ok(Frame::data(line))));
     let mut response = Response::new(body.boxed_unsync());
     response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static(JSON));
     response
 }
 
-fn object(ask: &Ask, code: StatusCode, flunder: &Flunder) -> Result<Answer, Failure> {
-    let body = if ask.table {
+fn object_response(
+    info: &RequestInfo,
+    code: StatusCode,
+    flunder: &Flunder,
+) -> Result<HttpResponse, ApiError> {
+    let body = if info.table {
         let revision = &flunder.metadata.resource_version;
-        documents::table(std::slice::from_ref(flunder), revision, ask.query("includeObject"), true)
+        documents::table(std::slice::from_ref(flunder), revision, info.query("includeObject"), true)
     } else {
         serde_json::to_vec(flunder).unwrap_or_default()
     };
-    Ok(raw(code, JSON, body))
+    Ok(respond(code, JSON, body))
 }
 
-async fn read(request: Request<Incoming>) -> Result<Bytes, Failure> {
+async fn read_body(request: Request<Incoming>) -> Result<Bytes, ApiError> {
     let collected = Limited::new(request.into_body(), MAX_BODY).collect().await;
     let too_large =
-        |_| failure(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", "the body is too large");
+        |_| api_error(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", "the body is too large");
     collected.map(http_body_util::Collected::to_bytes).map_err(too_large)
 }
 
-fn raw(code: StatusCode, media: &'static str, body: impl Into<Bytes>) -> Answer {
+fn respond(code: StatusCode, media: &'static str, body: impl Into<Bytes>) -> HttpResponse {
     let mut response = Response::new(Full::new(body.into()).boxed_unsync());
     *response.status_mut() = code;
     response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static(media));

@@ -1,4 +1,4 @@
-//! The server's certificate, self-made or from files, and whom it lets in.
+//! The server's certificate, generated or from files, and verification of client certificates.
 
 use std::error::Error;
 use std::fs::OpenOptions;
@@ -17,7 +17,7 @@ use rustls::{RootCertStore, ServerConfig};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
-/// A certificate with its key, and the CA that vouches for it.
+/// A serving certificate with its key and its CA.
 pub struct Identity {
     cert_pem: String,
     key_pem: String,
@@ -30,24 +30,24 @@ impl Identity {
         Ok(Self { cert_pem: read(cert)?, key_pem: read(key)?, ca_pem: read(ca)? })
     }
 
-    /// The identity of an earlier run beside this file (`.crt`, `.key` and `.ca` in the place of its extension), or a new
-    /// one that is kept there.
-    pub fn kept(beside: &Path, names: &[String], address: IpAddr) -> Result<Self, Box<dyn Error>> {
-        let [cert, key, ca] = ["crt", "key", "ca"].map(|extension| beside.with_extension(extension));
+    /// Reads the identity of an earlier run from the files next to `file` with the extensions `.crt`, `.key` and `.ca`,
+    /// or generates one and writes it there.
+    pub fn load_or_create(file: &Path, names: &[String], address: IpAddr) -> Result<Self, Box<dyn Error>> {
+        let [cert, key, ca] = ["crt", "key", "ca"].map(|extension| file.with_extension(extension));
         if cert.exists() && key.exists() && ca.exists() {
             return Self::read(&cert, &key, &ca);
         }
-        let made = Self::make(names, address)?;
+        let identity = Self::generate(names, address)?;
         let mut private = OpenOptions::new();
         private.write(true).create(true).truncate(true).mode(0o600);
-        private.open(&key)?.write_all(made.key_pem.as_bytes())?;
-        std::fs::write(&cert, &made.cert_pem)?;
-        std::fs::write(&ca, &made.ca_pem)?;
-        Ok(made)
+        private.open(&key)?.write_all(identity.key_pem.as_bytes())?;
+        std::fs::write(&cert, &identity.cert_pem)?;
+        std::fs::write(&ca, &identity.ca_pem)?;
+        Ok(identity)
     }
 
-    /// A fresh CA, whose key is forgotten at once, and a certificate for these names.
-    pub fn make(names: &[String], address: IpAddr) -> Result<Self, Box<dyn Error>> {
+    /// Generates a CA and a certificate for these names. The key of the CA is dropped.
+    pub fn generate(names: &[String], address: IpAddr) -> Result<Self, Box<dyn Error>> {
         let ca_key = KeyPair::generate()?;
         let mut ca = CertificateParams::default();
         ca.distinguished_name.push(DnType::CommonName, "flunder-backend-ca");
@@ -65,8 +65,8 @@ impl Identity {
     }
 }
 
-/// TLS 1.2 and 1.3, HTTP/2 and 1.1. With a client CA, only its certificates get in: that is what makes
-/// `X-Remote-User` believable.
+/// Configures TLS 1.2 and 1.3 with HTTP/2 and HTTP/1.1. With a client CA, clients need a certificate of this CA: only
+/// then can the server trust `X-Remote-User`.
 pub fn server_config(identity: &Identity, client_ca: Option<&[u8]>) -> Result<ServerConfig, Box<dyn Error>> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder =

@@ -1,4 +1,4 @@
-//! What an aggregator and kubectl read before they send a request: discovery, OpenAPI, tables, the APIService.
+//! Documents for aggregators and kubectl: the APIService, discovery, OpenAPI and Tables.
 
 use std::net::SocketAddr;
 use std::time::SystemTime;
@@ -12,8 +12,8 @@ use crate::flunder::{API_VERSION, Flunder, GROUP, KIND, RESOURCE, VERSION};
 const VERBS: [&str; 8] = ["create", "delete", "get", "list", "patch", "update", "watch", "deletecollection"];
 const SCHEMA: &str = "com.example.wardle.v1alpha1.Flunder";
 
-/// The manifest that puts this server behind an aggregator. The annotation names the address, so that no Service
-/// has to exist; the certificate is still checked against `<service>.<namespace>.svc`.
+/// Returns the APIService that registers this server. The annotation names the address, so the Service need not exist;
+/// the certificate must still be valid for `<service>.<namespace>.svc`.
 pub fn api_service(service: &str, namespace: &str, address: SocketAddr, ca_pem: &str) -> String {
     let ca = STANDARD.encode(ca_pem);
     format!(
@@ -33,7 +33,7 @@ pub fn api_service(service: &str, namespace: &str, address: SocketAddr, ca_pem: 
     )
 }
 
-/// `/apis`, for clients that ask for everything at once.
+/// `/apis` in the aggregated form, with groups, versions and resources.
 pub fn aggregated_discovery() -> Vec<u8> {
     let kind = json!({"group": GROUP, "version": VERSION, "kind": KIND});
     let resource = json!({"resource": RESOURCE, "responseKind": kind, "scope": "Namespaced",
@@ -43,7 +43,7 @@ pub fn aggregated_discovery() -> Vec<u8> {
         "items": [{"metadata": {"name": GROUP, "creationTimestamp": null}, "versions": [version]}]}))
 }
 
-/// `/apis` for the others.
+/// `/apis`
 pub fn groups() -> Vec<u8> {
     let version = json!({"groupVersion": API_VERSION, "version": VERSION});
     let group = json!({"name": GROUP, "versions": [version.clone()], "preferredVersion": version});
@@ -70,21 +70,21 @@ pub fn openapi_v3_index() -> Vec<u8> {
     bytes(&json!({"paths": {format!("apis/{API_VERSION}"): {"serverRelativeURL": url}}}))
 }
 
-/// The schema of a Flunder; both versions say it alike.
+/// Schema of a Flunder, equal in OpenAPI v2 and v3.
 macro_rules! schema {
     () => {
-        json!({SCHEMA: {"type": "object", "description": "A thing that refers to another.",
+        json!({SCHEMA: {"type": "object", "description": "An object that refers to another object.",
             "x-kubernetes-group-version-kind": [{"group": GROUP, "version": VERSION, "kind": KIND}],
             "properties": {
                 "apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"},
-                "spec": {"type": "object", "description": "What users write.",
-                    "properties": {"reference": {"type": "string", "description": "What it refers to."}}},
-                "status": {"type": "object", "description": "Who created and changed it, by the aggregator's word.",
+                "spec": {"type": "object", "description": "Desired state.",
+                    "properties": {"reference": {"type": "string", "description": "Name of the other object."}}},
+                "status": {"type": "object", "description": "Users who created and last changed the object.",
                     "properties": {"createdBy": {"type": "string"}, "changedBy": {"type": "string"}}}}}})
     };
 }
 
-/// The operations that tools look for.
+/// OpenAPI paths with the operations that kubectl looks for.
 macro_rules! paths {
     ($answer:expr) => {{
         let kind = json!({"group": GROUP, "version": VERSION, "kind": KIND});
@@ -97,6 +97,7 @@ macro_rules! paths {
                 "patch": operation("patch", "patch"), "delete": operation("delete", "delete")}})
     }};
 }
+
 /// `/openapi/v3/apis/<group>/<version>`
 pub fn openapi_v3() -> Vec<u8> {
     let reference = json!({"$ref": format!("#/components/schemas/{SCHEMA}")});
@@ -117,16 +118,17 @@ pub fn openapi_v2() -> Vec<u8> {
     )
 }
 
-/// A Table, as kubectl prints it. `objects` says what each row carries: `None`, `Object`, or else metadata.
+/// Returns a Table, which kubectl prints. `objects` is the parameter `includeObject`: `None`, `Object`, or `Metadata` by
+/// default.
 pub fn table(flunders: &[Flunder], revision: &str, objects: &str, with_columns: bool) -> Vec<u8> {
     let column = |name: &str, format: &str, description: &str, priority: i32| json!({"name": name, "type": "string", "format": format, "description": description, "priority": priority});
     let columns = with_columns.then(|| {
         [
-            column("Name", "name", "The flunder's name", 0),
-            column("Reference", "", "What it refers to", 0),
-            column("Created By", "", "Who created it", 0),
-            column("Changed By", "", "Who changed it last", 1),
-            column("Age", "", "How old it is", 0),
+            column("Name", "name", "Name of the flunder", 0),
+            column("Reference", "", "Name of the other object", 0),
+            column("Created By", "", "User who created it", 0),
+            column("Changed By", "", "User who changed it last", 1),
+            column("Age", "", "Time since its creation", 0),
         ]
     });
     let rows: Vec<_> = flunders.iter().map(|f| {
@@ -155,7 +157,7 @@ fn age(flunder: &Flunder) -> String {
     }
 }
 
-/// A value of strings and numbers always encodes.
+/// Encodes JSON. This cannot fail for strings, numbers and lists.
 fn bytes(value: &impl serde::Serialize) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }

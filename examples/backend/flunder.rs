@@ -1,4 +1,4 @@
-//! The kind, and what it refuses.
+//! The kind Flunder and its validation.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ pub const KIND: &str = "Flunder";
 pub const RESOURCE: &str = "flunders";
 pub const API_VERSION: &str = "wardle.example.com/v1alpha1";
 
-/// A thing that refers to another.
+/// An object that refers to another object.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Flunder {
@@ -26,16 +26,16 @@ pub struct Flunder {
     pub status: Status,
 }
 
-/// What users write.
+/// Desired state, written by users.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spec {
-    /// What it refers to.
+    /// Name of the other object.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reference: String,
 }
 
-/// What the server writes: it shows who the aggregator said was calling.
+/// Users that the front proxy named, written by the server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
@@ -45,7 +45,7 @@ pub struct Status {
     pub changed_by: String,
 }
 
-/// ObjectMeta, as far as flunders need it.
+/// The fields of ObjectMeta that this server uses.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {
@@ -70,8 +70,8 @@ pub struct Metadata {
 }
 
 impl Flunder {
-    /// Why it cannot be stored: field and message.
-    pub fn invalid(&self) -> Option<(&'static str, String)> {
+    /// Returns the first invalid field with a message, or `None` if the object is valid.
+    pub fn validation_error(&self) -> Option<(&'static str, String)> {
         let legal =
             |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'.';
         let name = &self.metadata.name;

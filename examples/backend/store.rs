@@ -1,4 +1,4 @@
-//! Flunders in memory, with one revision for every change and a history for watches.
+//! Stores flunders in memory, with a revision for each change and a history for watches.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,12 +7,12 @@ use tokio::sync::broadcast;
 
 use crate::flunder::Flunder;
 
-/// Changes that a watch may catch up on; an older start is answered with 410.
+/// Number of past events. A watch that starts before the oldest one gets 410.
 const HISTORY: usize = 1024;
-/// A watcher that is further behind is cut off, and starts again with a list.
+/// Maximum number of events that a watch may fall behind before it ends.
 const LAG: usize = 256;
 
-/// A change, as watches see it.
+/// A watch event.
 #[derive(Clone, Debug)]
 pub struct Event {
     pub kind: &'static str,
@@ -20,9 +20,9 @@ pub struct Event {
     pub flunder: Flunder,
 }
 
-/// Why a change was refused.
+/// Reason why the store refuses a call.
 #[derive(Debug)]
-pub enum Refused {
+pub enum StoreError {
     NotFound(String),
     Exists(String),
     Conflict,
@@ -30,12 +30,12 @@ pub enum Refused {
 }
 
 pub struct Store {
-    inner: Mutex<Inner>,
+    state: Mutex<State>,
     events: broadcast::Sender<Event>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct State {
     revision: u64,
     flunders: BTreeMap<(String, String), Flunder>,
     history: VecDeque<Event>,
@@ -43,94 +43,95 @@ struct Inner {
 
 impl Default for Store {
     fn default() -> Self {
-        let inner = Inner { revision: 1, ..Inner::default() };
-        Self { inner: Mutex::new(inner), events: broadcast::channel(LAG).0 }
+        let state = State { revision: 1, ..State::default() };
+        Self { state: Mutex::new(state), events: broadcast::channel(LAG).0 }
     }
 }
 
 impl Store {
-    pub fn get(&self, namespace: &str, name: &str) -> Result<Flunder, Refused> {
+    pub fn get(&self, namespace: &str, name: &str) -> Result<Flunder, StoreError> {
         let found = self.lock().flunders.get(&(namespace.to_owned(), name.to_owned())).cloned();
-        found.ok_or_else(|| Refused::NotFound(name.to_owned()))
+        found.ok_or_else(|| StoreError::NotFound(name.to_owned()))
     }
 
-    /// All, or those of one namespace, at one revision.
+    /// Returns the revision, and the flunders of one namespace, or all if it is empty.
     pub fn list(&self, namespace: &str) -> (u64, Vec<Flunder>) {
-        let inner = self.lock();
+        let state = self.lock();
         let found =
-            inner.flunders.values().filter(|f| namespace.is_empty() || f.metadata.namespace == namespace);
-        (inner.revision, found.cloned().collect())
+            state.flunders.values().filter(|f| namespace.is_empty() || f.metadata.namespace == namespace);
+        (state.revision, found.cloned().collect())
     }
 
-    pub fn create(&self, flunder: Flunder) -> Result<Flunder, Refused> {
-        let mut inner = self.lock();
-        if inner.flunders.contains_key(&key(&flunder)) {
-            return Err(Refused::Exists(flunder.metadata.name));
+    pub fn create(&self, flunder: Flunder) -> Result<Flunder, StoreError> {
+        let mut state = self.lock();
+        if state.flunders.contains_key(&key(&flunder)) {
+            return Err(StoreError::Exists(flunder.metadata.name));
         }
-        Ok(self.commit(&mut inner, "ADDED", flunder))
+        Ok(self.commit(&mut state, "ADDED", flunder))
     }
 
-    /// Replaces what `change` makes of the present state. Its outcome is checked against the revision in it.
-    pub fn update<E: From<Refused>>(
+    /// Replaces an object by the result of `change`. Fails with a conflict if the result has a `resourceVersion` other
+    /// than the current one.
+    pub fn update<E: From<StoreError>>(
         &self,
         namespace: &str,
         name: &str,
         change: impl FnOnce(&Flunder) -> Result<Flunder, E>,
     ) -> Result<Flunder, E> {
-        let mut inner = self.lock();
-        let found = inner.flunders.get(&(namespace.to_owned(), name.to_owned()));
-        let old = found.ok_or_else(|| Refused::NotFound(name.to_owned()))?;
+        let mut state = self.lock();
+        let found = state.flunders.get(&(namespace.to_owned(), name.to_owned()));
+        let old = found.ok_or_else(|| StoreError::NotFound(name.to_owned()))?;
         let new = change(old)?;
         let expected = &new.metadata.resource_version;
         if !expected.is_empty() && *expected != old.metadata.resource_version {
-            return Err(Refused::Conflict.into());
+            return Err(StoreError::Conflict.into());
         }
-        Ok(self.commit(&mut inner, "MODIFIED", new))
+        Ok(self.commit(&mut state, "MODIFIED", new))
     }
 
-    pub fn delete(&self, namespace: &str, name: &str) -> Result<Flunder, Refused> {
-        let mut inner = self.lock();
-        let removed = inner.flunders.remove(&(namespace.to_owned(), name.to_owned()));
-        let removed = removed.ok_or_else(|| Refused::NotFound(name.to_owned()))?;
-        Ok(self.commit(&mut inner, "DELETED", removed))
+    pub fn delete(&self, namespace: &str, name: &str) -> Result<Flunder, StoreError> {
+        let mut state = self.lock();
+        let removed = state.flunders.remove(&(namespace.to_owned(), name.to_owned()));
+        let removed = removed.ok_or_else(|| StoreError::NotFound(name.to_owned()))?;
+        Ok(self.commit(&mut state, "DELETED", removed))
     }
 
-    /// Changes after a revision that are history already, and those to come: no gap, none twice. From revision 0:
-    /// everything there is, as added.
-    pub fn watch(&self, after: u64) -> Result<(Vec<Event>, broadcast::Receiver<Event>), Refused> {
-        let inner = self.lock();
+    /// Returns past events after a revision, and a receiver for all later ones. With revision 0, the past events are
+    /// `ADDED` events of all objects.
+    pub fn watch(&self, after: u64) -> Result<(Vec<Event>, broadcast::Receiver<Event>), StoreError> {
+        let state = self.lock();
         let past = if after == 0 {
-            let added = |f: &Flunder| Event { kind: "ADDED", revision: inner.revision, flunder: f.clone() };
-            inner.flunders.values().map(added).collect()
+            let added = |f: &Flunder| Event { kind: "ADDED", revision: state.revision, flunder: f.clone() };
+            state.flunders.values().map(added).collect()
         } else {
-            let oldest = inner.history.front().map_or(inner.revision, |event| event.revision - 1);
+            let oldest = state.history.front().map_or(state.revision, |event| event.revision - 1);
             if after < oldest {
-                return Err(Refused::Expired);
+                return Err(StoreError::Expired);
             }
-            inner.history.iter().filter(|event| event.revision > after).cloned().collect()
+            state.history.iter().filter(|event| event.revision > after).cloned().collect()
         };
         Ok((past, self.events.subscribe()))
     }
 
-    fn commit(&self, inner: &mut Inner, kind: &'static str, mut flunder: Flunder) -> Flunder {
-        inner.revision += 1;
-        flunder.metadata.resource_version = inner.revision.to_string();
+    fn commit(&self, state: &mut State, kind: &'static str, mut flunder: Flunder) -> Flunder {
+        state.revision += 1;
+        flunder.metadata.resource_version = state.revision.to_string();
         if kind != "DELETED" {
-            inner.flunders.insert(key(&flunder), flunder.clone());
+            state.flunders.insert(key(&flunder), flunder.clone());
         }
-        let event = Event { kind, revision: inner.revision, flunder: flunder.clone() };
-        if inner.history.len() == HISTORY {
-            inner.history.pop_front();
+        let event = Event { kind, revision: state.revision, flunder: flunder.clone() };
+        if state.history.len() == HISTORY {
+            state.history.pop_front();
         }
-        inner.history.push_back(event.clone());
-        // Nobody watching is no error.
+        state.history.push_back(event.clone());
+        // `send` fails if there are no watches.
         let _ = self.events.send(event);
         flunder
     }
 
-    /// Each change is complete before the lock is let go, so a panic elsewhere leaves nothing half done.
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Ignores poisoning: only `commit` and `delete` change the state, and neither leaves a change half done.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
