@@ -118,8 +118,7 @@ pub fn openapi_v2() -> Vec<u8> {
     )
 }
 
-/// Returns a Table, which kubectl prints. `objects` is the parameter `includeObject`: `None`, `Object`, or `Metadata` by
-/// default.
+/// Returns a Table for kubectl. `objects` is the parameter `includeObject`: `None`, `Object` or `Metadata` (default).
 pub fn table(flunders: &[Flunder], revision: &str, objects: &str, with_columns: bool) -> Vec<u8> {
     let column = |name: &str, format: &str, description: &str, priority: i32| json!({"name": name, "type": "string", "format": format, "description": description, "priority": priority});
     let columns = with_columns.then(|| {
