@@ -86,10 +86,7 @@ fn text(
     }
     line("kubeconfig", &kubeconfig.display());
     if grpc.is_some() {
-        line(
-            "workloads",
-            &"pods are not run: Deployments, Jobs and similar objects are only stored",
-        );
+        line("workloads", &"pods are not run: Deployments, Jobs and similar objects are only stored");
     }
     let with = |flags: [&str; 3]| {
         let files = ["internal-ca.crt", "admin.crt", "admin.key"].map(|file| format!("{certs}/{file}"));
