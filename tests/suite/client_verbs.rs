@@ -475,11 +475,7 @@ async fn connection_flags_may_precede_a_command_and_errors_name_the_place_of_oth
         (&["serve"], "serve: unknown command", "did you mean server?"),
         (&["-Aoname", "get", "pods"], "-A: unknown flag", behind),
         (&["crds", "check", "--ouput", "json", "x"], "--ouput: unknown flag", "did you mean --output?"),
-        (
-            &["crds", "check", "--selector", "x"],
-            "--selector: unknown flag",
-            "`portico crds check --help` lists",
-        ),
+        (&["crds", "check", "--foo", "x"], "--foo: unknown flag", "`portico crds check --help` lists"),
         (&["route", "try", "/x", "-z"], "-z: unknown flag", "`portico route try --help` lists"),
         (&["crds", "frobnicate"], "frobnicate: unknown command", "`portico crds --help` lists"),
         (&["config", "chekc", "x"], "chekc: unknown command", "did you mean check?"),
