@@ -226,7 +226,7 @@ fn read(
     settings.check(role)?;
     settings.process.check(&settings.command)?;
     ephemeral::check(&matches)?;
-    dependent_flags::check(&matches)?;
+    dependent_flags::check(&command, &matches)?;
     Ok(settings)
 }
 

@@ -1,6 +1,6 @@
 //! Flags of Portico that have an effect only together with another one. Flags of kube-apiserver are accepted without it, as there.
 
-use clap::ArgMatches;
+use clap::{ArgMatches, Command};
 
 use super::error::SettingError;
 use super::given::source;
@@ -20,8 +20,9 @@ const DEPENDENT: [(&str, &str); 10] = [
 ];
 
 /// Rejects a flag whose required flag is missing.
-pub(super) fn check(matches: &ArgMatches) -> Result<(), SettingError> {
-    match DEPENDENT.into_iter().find(|(flag, required)| is_set(matches, flag) && !is_set(matches, required)) {
+pub(super) fn check(command: &Command, matches: &ArgMatches) -> Result<(), SettingError> {
+    let is_set = |flag| is_set(command, matches, flag);
+    match DEPENDENT.into_iter().find(|(flag, required)| is_set(flag) && !is_set(required)) {
         Some((flag, required)) => {
             Err(SettingError::new(&format!("--{flag}"), format!("requires --{required}")))
         }
@@ -29,9 +30,13 @@ pub(super) fn check(matches: &ArgMatches) -> Result<(), SettingError> {
     }
 }
 
-/// True if the flag has a value, other than `false`, from any source.
-fn is_set(matches: &ArgMatches, flag: &str) -> bool {
-    let id = flag.replace('-', "_");
-    let is_false = || matches.get_raw(&id).into_iter().flatten().any(|value| value == "false");
-    source(matches, &id).is_some() && !is_false()
+/// True if the flag has a value from any source, other than its default.
+fn is_set(command: &Command, matches: &ArgMatches, flag: &str) -> bool {
+    let Some(argument) = command.get_arguments().find(|argument| argument.get_long() == Some(flag)) else {
+        return false;
+    };
+    let id = argument.get_id().as_str();
+    let values = matches.get_raw(id).into_iter().flatten();
+    source(matches, id).is_some()
+        && !values.eq(argument.get_default_values().iter().map(|value| value.as_os_str()))
 }
