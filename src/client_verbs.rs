@@ -1,6 +1,7 @@
 //! Commands of a client: they ask a control service, or a facade, what it serves, and change objects there.
 
 mod apply;
+mod crds;
 mod explain;
 mod facade;
 mod failure;
@@ -12,6 +13,7 @@ mod outcome;
 mod output;
 mod route;
 mod routes;
+mod secrets;
 mod served_table;
 mod stages;
 mod table;
@@ -39,9 +41,15 @@ pub(crate) enum Verb {
     Apply(apply::Apply),
     Rollback(history::Rollback),
     Undelete(history::Undelete),
+    /// Encrypt stored objects again with the current key
+    #[command(subcommand)]
+    Secrets(secrets::Verb),
+    /// Check what CustomResourceDefinitions would break
+    #[command(subcommand)]
+    Crds(crds::Verb),
 }
 
-/// Exit code if the reader of the output closed the pipe, as in `portico get pods | head`. Commands with a verdict, and commands that
+/// Exit code if the reader of the output closed the pipe. Commands with a verdict, and commands that
 /// change objects, did not complete.
 fn after_closed_pipe(verb: &Verb) -> u8 {
     match verb {
@@ -61,7 +69,7 @@ pub(crate) fn run(verb: &Verb) -> ExitCode {
             Verb::Get(verb) => ("get", get::run(verb).await),
             Verb::Explain(verb) => ("explain", explain::run(verb).await),
             Verb::Routes(verb) => ("routes", routes::run(verb).await),
-            Verb::Route(verb) => ("route", route::run(verb).await),
+            Verb::Route(verb) => ("route try", route::run(verb).await),
             Verb::Watch(verb) => ("watch", watch::run(verb).await),
             Verb::Tree(verb) => ("tree", tree::run(verb).await),
             Verb::History(verb) => ("history", history::run(verb).await),
@@ -69,6 +77,8 @@ pub(crate) fn run(verb: &Verb) -> ExitCode {
             Verb::Apply(verb) => ("apply", apply::run(verb).await),
             Verb::Rollback(verb) => ("rollback", history::rollback(verb).await),
             Verb::Undelete(verb) => ("undelete", history::undelete(verb).await),
+            Verb::Secrets(verb) => ("secrets rewrap", secrets::run(verb).await),
+            Verb::Crds(verb) => ("crds check", crds::run(verb).await),
         }
     });
     match done {

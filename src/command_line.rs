@@ -1,10 +1,10 @@
 //! The command line: one tree of commands, and what runs for each of them.
 
+mod connection;
 mod help;
 mod server_flags;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -15,35 +15,20 @@ use crate::completion::{Completion, Man};
 use crate::exit::{fail_with, fail_with_hint, print_text};
 use crate::settings::{self, Role};
 use crate::usage_error::UsageError;
-use crate::{client_verbs, config, crds, data, exit_codes, reference, run, secrets, testenv};
+use crate::{client_verbs, config, data, exit_codes, reference, run, testenv};
+use connection::UnusedFlag;
 use help::Help;
 use server_flags::ServerFlags;
 
 /// The Kubernetes API without a Kubernetes cluster.
 #[derive(Debug, Parser)]
-#[command(name = "portico", version = run::version_numbers(), disable_help_subcommand = true)]
+#[command(name = "portico", version = run::version_numbers(), disable_help_subcommand = true, args = connection::arguments())]
 struct CommandLine {
     #[command(subcommand)]
     command: Option<Command>,
-    #[command(flatten)]
-    connection: ConnectionFlags,
     /// Flags of a server in front of the command, or without a command.
     #[arg(skip)]
     flags: ServerFlags,
-}
-
-/// Flags of client commands that may also precede the command, as with kubectl. Each command has those that it uses under the same ids,
-/// where help lists them.
-#[derive(Debug, clap::Args)]
-struct ConnectionFlags {
-    #[arg(long, global = true, hide = true, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    #[arg(long, global = true, hide = true)]
-    context: Option<String>,
-    #[arg(long, global = true, hide = true, value_name = "ADDRESS")]
-    server: Option<String>,
-    #[arg(long, short, global = true, hide = true)]
-    namespace: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -77,12 +62,6 @@ enum Command {
     Client(client_verbs::Verb),
     #[command(flatten)]
     Data(Box<data::Verb>),
-    /// Encrypt stored objects again with the current key
-    #[command(subcommand)]
-    Secrets(secrets::Verb),
-    /// Check what CustomResourceDefinitions would break
-    #[command(subcommand)]
-    Crds(crds::Verb),
     /// Check a folder of manifests before a server applies it
     #[command(subcommand)]
     Config(config::Verb),
@@ -111,12 +90,19 @@ pub(crate) fn run(arguments: &[OsString], started: Instant) -> ExitCode {
     // Flags of servers and the text of the help take most of the time: they are made only where they can be needed.
     let begins_with_flag = arguments.get(1).is_some_and(|first| first.as_encoded_bytes().starts_with(b"-"));
     let asks_for_help = arguments.iter().any(|argument| argument == "-h" || argument == "--help");
-    let tree = match (begins_with_flag, asks_for_help) {
+    let mut tree = match (begins_with_flag, asks_for_help) {
         (true, true) => command(),
         (true, false) => CommandLine::command().args(server_flags::arguments()),
         (false, _) => CommandLine::command(),
     };
-    match tree.try_get_matches_from(arguments).and_then(|matches| CommandLine::read(&matches)) {
+    let matches = match tree.try_get_matches_from_mut(arguments) {
+        Ok(matches) => matches,
+        Err(error) => return refuse(&error),
+    };
+    if let Some(unused) = UnusedFlag::find(&tree, &matches) {
+        return fail_with_hint(&unused.to_string(), Some(&unused.hint()), exit_codes::USAGE);
+    }
+    match CommandLine::read(&matches) {
         Ok(line) => line.run(arguments, started),
         Err(error) => refuse(&error),
     }
@@ -128,7 +114,7 @@ impl CommandLine {
     }
 
     fn run(self, arguments: &[OsString], started: Instant) -> ExitCode {
-        let Self { command, flags: ServerFlags(mut before), connection } = self;
+        let Self { command, flags: ServerFlags(mut before), .. } = self;
         let (role, flags, program) = match command {
             None => (Role::AllInOne, ServerFlags::default(), Vec::new()),
             Some(Command::Run { program, flags }) => {
@@ -141,25 +127,8 @@ impl CommandLine {
             Some(Command::Facade(flags)) => (Role::Facade, flags, Vec::new()),
             Some(command) => return run_client(command, before.first()),
         };
-        if let Some(flag) = connection.first() {
-            let hint = "a facade finds its control service with --control-kubeconfig";
-            return fail_with_hint(&format!("{flag}: not a flag of a server"), Some(hint), exit_codes::USAGE);
-        }
         before.extend(flags.0);
         serve(role, before, program, started)
-    }
-}
-
-impl ConnectionFlags {
-    /// The first flag that was given.
-    fn first(&self) -> Option<&'static str> {
-        let given = [
-            (self.kubeconfig.is_some(), "--kubeconfig"),
-            (self.context.is_some(), "--context"),
-            (self.server.is_some(), "--server"),
-            (self.namespace.is_some(), "--namespace"),
-        ];
-        given.into_iter().find(|(is_given, _)| *is_given).map(|(_, flag)| flag)
     }
 }
 
@@ -199,8 +168,6 @@ fn run_client(command: Command, server_flag: Option<&OsString>) -> ExitCode {
     match command {
         Command::Client(verb) => client_verbs::run(&verb),
         Command::Data(verb) => data::run(&verb),
-        Command::Secrets(verb) => secrets::run(&verb),
-        Command::Crds(verb) => crds::run(&verb),
         Command::Config(verb) => config::run(&verb),
         Command::Testenv(verb) => testenv::run(verb),
         Command::Completion(completion) => completion.print(self::command()),
@@ -208,7 +175,7 @@ fn run_client(command: Command, server_flag: Option<&OsString>) -> ExitCode {
         Command::Help(help) => help.print(self::command()),
         Command::Reference => reference::print(self::command()),
         Command::Run { .. } | Command::Server(_) | Command::Facade(_) | Command::Version => {
-            print_text(&run::version())
+            print_text(&run::version(), exit_codes::NOT_PRINTED)
         }
     }
 }
@@ -216,8 +183,8 @@ fn run_client(command: Command, server_flag: Option<&OsString>) -> ExitCode {
 /// Prints the requested help or version, or the error of the arguments.
 fn refuse(error: &Error) -> ExitCode {
     match error.kind() {
-        ErrorKind::DisplayVersion => return print_text(&run::version()),
-        ErrorKind::DisplayHelp => return print_text(&error.to_string()),
+        ErrorKind::DisplayVersion => return print_text(&run::version(), exit_codes::NOT_PRINTED),
+        ErrorKind::DisplayHelp => return print_text(&error.to_string(), exit_codes::NOT_PRINTED),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             // A failed write to standard error cannot be reported anywhere.
             let _ = error.print();
@@ -226,7 +193,7 @@ fn refuse(error: &Error) -> ExitCode {
         _ => {}
     }
     let wrong = UsageError::of(error);
-    let hint = help::hint(error.kind(), &wrong, CommandLine::command);
+    let hint = help::hint(error.kind(), &wrong, &CommandLine::command());
     let usage = wrong.usage.as_ref().map(|usage| format!("\n{usage}")).unwrap_or_default();
     fail_with_hint(&format!("{wrong}{usage}"), hint.as_deref(), exit_codes::USAGE)
 }

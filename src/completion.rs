@@ -40,7 +40,7 @@ impl Completion {
     pub(crate) fn print(&self, mut portico: clap::Command) -> ExitCode {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut portico, "portico", &mut script);
-        after_output(io::stdout().write_all(&script))
+        after_output(io::stdout().write_all(&script), exit_codes::SUCCESS, exit_codes::NOT_PRINTED)
     }
 }
 
@@ -51,15 +51,18 @@ impl Man {
             let written = std::fs::create_dir_all(folder);
             return match written.and_then(|()| clap_mangen::generate_to(portico, folder)) {
                 Ok(()) => ExitCode::from(exit_codes::SUCCESS),
-                Err(error) => fail_with(&format!("man: {}", error_text(&error)), exit_codes::USAGE),
+                Err(error) => fail_with(&format!("man: {}", error_text(&error)), exit_codes::NOT_PRINTED),
             };
         }
         portico.build();
         let mut names = self.command.iter();
         match names.try_fold(&portico, |command, name| command.find_subcommand(name)) {
-            Some(command) => after_output(clap_mangen::Man::new(command.clone()).render(&mut io::stdout())),
+            Some(command) => {
+                let printed = clap_mangen::Man::new(command.clone()).render(&mut io::stdout());
+                after_output(printed, exit_codes::SUCCESS, exit_codes::NOT_PRINTED)
+            }
             None => {
-                let text = format!("man: no such command: {}", self.command.join(" "));
+                let text = format!("man: unknown command: {}", self.command.join(" "));
                 fail_with_hint(&text, Some("`portico -h` lists all commands"), exit_codes::USAGE)
             }
         }

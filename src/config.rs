@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::{Subcommand, ValueEnum};
 use portico_server::{ManifestsReport, ManifestsSettings};
 
-use crate::exit::fail_with;
+use crate::exit::{after_output, fail_with};
 use crate::settings::{self, Role, SettingError, Settings};
 use crate::{exit_codes, run as server};
 
@@ -63,13 +63,9 @@ pub(crate) fn run(verb: &Verb) -> ExitCode {
         Output::Text => print::text(&report),
         Output::Json => print::json(&report),
     };
-    match printed {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            fail_with(&format!("config check: {error}"), exit_codes::NOT_EXAMINED)
-        }
-        _ if report.findings.iter().any(|finding| finding.is_error) => ExitCode::from(exit_codes::FOUND),
-        _ => ExitCode::from(exit_codes::SUCCESS),
-    }
+    let has_errors = report.findings.iter().any(|finding| finding.is_error);
+    let code = if has_errors { exit_codes::FOUND } else { exit_codes::SUCCESS };
+    after_output(printed, code, exit_codes::NOT_EXAMINED)
 }
 
 fn report(check: &Check) -> Result<ManifestsReport, String> {

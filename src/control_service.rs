@@ -3,10 +3,10 @@
 use std::cell::OnceCell;
 use std::time::Duration;
 
-use portico_proto::client::{Client, ConnectError, Connection, Kubeconfig, KubeconfigError};
+use portico_proto::client::{Client, ConnectError, Kubeconfig, KubeconfigError};
 use tonic::{Code, Status};
 
-use crate::kubeconfig_flag::KubeconfigFlag;
+use crate::connection_flags::ConnectionFlags;
 
 /// Context of the control service in the kubeconfigs that it writes.
 pub(crate) const CONTROL_CONTEXT: &str = "control";
@@ -15,13 +15,10 @@ pub(crate) const CONTROL_CONTEXT: &str = "control";
 #[command(next_help_heading = "Server")]
 pub(crate) struct ControlService {
     #[command(flatten)]
-    kubeconfig: KubeconfigFlag,
+    flags: ConnectionFlags,
     /// Context of the kubeconfig [default: control]
     #[arg(long)]
     context: Option<String>,
-    /// Address to connect to instead of the one in the kubeconfig
-    #[arg(long, value_name = "HOST:PORT")]
-    server: Option<String>,
     /// The kubeconfig once it was read: it may be a pipe.
     #[arg(skip)]
     read: OnceCell<Kubeconfig>,
@@ -59,8 +56,7 @@ impl ControlService {
     /// [`NoClient`].
     pub(crate) fn client(&self, deadline: Duration) -> Result<Client, NoClient> {
         let context = self.context.as_deref().unwrap_or(CONTROL_CONTEXT);
-        let connection = self.file()?.connection(Some(context))?;
-        let connection = at_address(connection, self.server.as_deref());
+        let connection = self.flags.connection(self.file()?, Some(context))?;
         Ok(Client::connect(&connection.with_deadline(deadline))?)
     }
 
@@ -83,18 +79,9 @@ impl ControlService {
         if let Some(file) = self.read.get() {
             return Ok(file);
         }
-        let file = self.kubeconfig.read()?;
+        let file = self.flags.read()?;
         Ok(self.read.get_or_init(|| file))
     }
-}
-
-/// The connection with the address of `--server`, if given.
-pub(crate) fn at_address(mut connection: Connection, server: Option<&str>) -> Connection {
-    if let Some(server) = server {
-        let has_scheme = server.contains("://");
-        connection.server = if has_scheme { server.to_owned() } else { format!("https://{server}") };
-    }
-    connection
 }
 
 /// True if no server answered the call.
@@ -106,7 +93,7 @@ pub(crate) fn is_unreachable(status: &Status) -> bool {
 /// refuses it sends details.
 pub(crate) fn describe(status: &Status) -> String {
     if status.code() == Code::Unimplemented && status.details().is_empty() {
-        return "the control service is of an earlier release than this portico and does not know this call"
+        return "the control service is of an earlier release than this portico and does not support this call"
             .to_owned();
     }
     status.message().to_owned()

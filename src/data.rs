@@ -46,7 +46,7 @@ pub(crate) enum Verb {
     ///
     /// The database may be served. Runs the integrity check of SQLite and reports unreadable objects and wrong indexes and counters.
     ///
-    /// Exit codes: 0 sound; 1 something is wrong; 2 not examined.
+    /// Exit codes: 0 sound; 1 problems found; 2 not examined.
     Doctor(doctor::Doctor),
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn run(verb: &Verb) -> ExitCode {
 
 fn report(verb: &str, done: Result<String, Failure>) -> ExitCode {
     match done {
-        Ok(text) => print_text(&text),
+        Ok(text) => print_text(&text, exit_codes::FAILED),
         Err(error) => fail_with_hint(&format!("{verb}: {error}"), error.hint(), error.exit_code()),
     }
 }

@@ -1,25 +1,30 @@
 //! Ends a command: prints its result or its error, and returns the exit code.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use portico_gostd::os::error_text;
 
 use crate::exit_codes;
 
-/// Prints the result of a command.
-pub(crate) fn print_text(text: &str) -> ExitCode {
-    after_output(writeln!(std::io::stdout(), "{}", text.trim_end()))
+/// Prints the result of a command; `failed` is the exit code if this fails.
+pub(crate) fn print_text(text: &str, failed: u8) -> ExitCode {
+    after_output(writeln!(io::stdout(), "{}", text.trim_end()), exit_codes::SUCCESS, failed)
 }
 
-/// Ends a command that has written its output. A reader that closes the pipe early is no error.
-pub(crate) fn after_output(written: std::io::Result<()>) -> ExitCode {
+/// Ends a command that has written its output: with the exit code `done`, or with `failed` and a message if the output failed.
+pub(crate) fn after_output(written: io::Result<()>, done: u8, failed: u8) -> ExitCode {
     match written {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            fail_with(&format!("standard output: {}", error_text(&error)), exit_codes::FAILED)
+        Err(error) if !is_closed_pipe(&error) => {
+            fail_with(&format!("standard output: {}", error_text(&error)), failed)
         }
-        _ => ExitCode::from(exit_codes::SUCCESS),
+        _ => ExitCode::from(done),
     }
+}
+
+/// True if the reader of the output closed the pipe, as in `portico get pods | head`. This is not reported.
+pub(crate) fn is_closed_pipe(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::BrokenPipe
 }
 
 /// Prints an error, one line, to standard error and returns the exit code.
@@ -31,6 +36,6 @@ pub(crate) fn fail_with(text: &str, code: u8) -> ExitCode {
 pub(crate) fn fail_with_hint(text: &str, hint: Option<&str>, code: u8) -> ExitCode {
     let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
     // A failed write to standard error cannot be reported anywhere.
-    let _ = writeln!(std::io::stderr(), "portico: {text}{hint}");
+    let _ = writeln!(io::stderr(), "portico: {text}{hint}");
     ExitCode::from(code)
 }

@@ -8,6 +8,8 @@ pub(crate) const FAILED: u8 = 1;
 pub(crate) const FOUND: u8 = 1;
 /// A command that examines something could not do so.
 pub(crate) const NOT_EXAMINED: u8 = 2;
+/// A command that only prints could not do so.
+pub(crate) const NOT_PRINTED: u8 = 2;
 /// The command line or a setting is invalid; nothing was started.
 pub(crate) const USAGE: u8 = 2;
 /// The database is not the one that was served last.
@@ -27,8 +29,9 @@ const STORES: &str = "run, server";
 const CLIENTS: &str = "get, apply, history, rollback, undelete, routes, tree";
 const EXAMINING: &str = "explain, route try, watch, diff, crds check, config check, secrets rewrap, doctor";
 const WORKING: &str = "backup, restore, migrate, testenv";
+const PRINTING: &str = "completion, man, version, help";
 
-const TABLE: [Row; 12] = [
+const TABLE: [Row; 13] = [
     (SUCCESS, "all", "The command did what it was asked to do and found no problem."),
     (FAILED, SERVERS, "The server failed to start, or a part of it ended."),
     (FAILED, WORKING, "The command failed; data that is served is unchanged."),
@@ -40,6 +43,7 @@ const TABLE: [Row; 12] = [
         EXAMINING,
         "The command could not examine its subject, for example because no server answered.",
     ),
+    (NOT_PRINTED, PRINTING, "The text could not be written."),
     (
         DATABASE_REPLACED,
         STORES,

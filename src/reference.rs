@@ -78,8 +78,8 @@ struct ValueFacts {
 /// Prints facts about the tree of commands and about the server.
 pub(crate) fn print(tree: Command) -> ExitCode {
     match serde_json::to_string_pretty(&facts(tree)) {
-        Ok(text) => print_text(&text),
-        Err(error) => fail_with(&error.to_string(), exit_codes::FAILED),
+        Ok(text) => print_text(&text, exit_codes::NOT_PRINTED),
+        Err(error) => fail_with(&error.to_string(), exit_codes::NOT_PRINTED),
     }
 }
 

@@ -5,6 +5,7 @@ mod banner;
 mod companion;
 mod facade;
 mod failure;
+mod lifecycle;
 mod passed_sockets;
 mod process;
 mod rehearsal;
@@ -20,27 +21,25 @@ mod signals;
 mod unapplied;
 
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::FutureExt;
 use portico_auditor::{AuditSettings, Auditor};
 use portico_kit::connection_runtimes::ConnectionRuntimes;
 use portico_kit::metrics::Registry;
 use portico_kit::offload::Offload;
 use portico_kit::spans::Exporting;
-use portico_kit::tasks::{TaskFailure, TaskSet};
+use portico_kit::tasks::TaskSet;
 use portico_kit::telemetry::{LogFormat, Telemetry};
 
 use crate::settings::{LoggingFormat, Role, Settings};
 use addresses::AddressesFile;
 use companion::{Companion, ServerLocation};
 pub(crate) use failure::Failure;
+use lifecycle::run_until_end;
 use passed_sockets::PassedSockets;
 use process::Process;
 pub(crate) use rehearsal::rehearse;
-use request::{Request, Stop};
 use scratch::Scratch;
 use signals::Signals;
 use unapplied::Unapplied;
@@ -75,7 +74,7 @@ pub(crate) fn run(role: Role, mut settings: Settings, started: Instant) -> Resul
     };
     let telemetry = Telemetry::init(format, &settings.process.verbosity)?;
     for flag in &settings.ignored {
-        tracing::warn!(flag = flag.name, why = flag.why, "a flag of kube-apiserver changes nothing here");
+        tracing::warn!(flag = flag.name, reason = flag.why, "flag of kube-apiserver has no effect");
     }
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if settings.process.worker_threads > 0 {
@@ -252,74 +251,6 @@ async fn facade_alone(settings: Settings, process: Process, mut signals: Signals
     outcome.map(drop)
 }
 
-/// Runs until the end: reports readiness and then starts the program, if there is one; reloads files and stops by signals. While the program
-/// runs, it gets the signals to stop, and its end ends the process, as does the failure of a part.
-async fn run_until_end(
-    signals: &mut Signals,
-    ready: impl Future<Output = Result<Option<Companion>, Failure>>,
-    unapplied: Unapplied,
-    failed: impl Future<Output = TaskFailure>,
-    reload: impl AsyncFn(),
-) -> Result<Ended, Failure> {
-    let ended = until_end(signals, ready, unapplied, failed, reload).await;
-    service_manager::stopping();
-    ended
-}
-
-async fn until_end(
-    signals: &mut Signals,
-    ready: impl Future<Output = Result<Option<Companion>, Failure>>,
-    unapplied: Unapplied,
-    failed: impl Future<Output = TaskFailure>,
-    reload: impl AsyncFn(),
-) -> Result<Ended, Failure> {
-    let (mut ready, mut failed) = (pin!(ready.fuse()), pin!(failed));
-    let (mut unapplied, mut companion) = (pin!(unapplied.failed()), None);
-    loop {
-        tokio::select! {
-            started = &mut ready => {
-                companion = started?;
-                service_manager::ready();
-            }
-            failure = &mut unapplied => return Err(failure),
-            failure = &mut failed => return Err(Failure::Part(failure)),
-            code = end_of(&mut companion) => return code.map(Ended::Command),
-            request = signals.next() => match (request, &companion) {
-                (Request::Reload, _) => service_manager::reloading(reload()).await,
-                (Request::Stop(stop), Some(companion)) => companion.signal(stop),
-                (Request::Stop(stop), None) => return Ok(Ended::Stopped(stop)),
-            },
-        }
-    }
-}
-
-/// The end of the program; never if there is none.
-async fn end_of(companion: &mut Option<Companion>) -> Result<u8, Failure> {
-    match companion {
-        Some(companion) => companion.ended().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Reason for the end of the process.
-enum Ended {
-    /// A signal ended the process, and no program ran.
-    Stopped(Stop),
-    /// The program ended, with this exit code.
-    Command(u8),
-}
-
-impl Ended {
-    /// The exit code. A signal before the start of the program is a failure.
-    fn exit_code(self, settings: &Settings) -> u8 {
-        match self {
-            Self::Command(code) => code,
-            Self::Stopped(_) if settings.command.is_empty() => 0,
-            Self::Stopped(stop) => companion::code_of(stop),
-        }
-    }
-}
-
 async fn reload_policy(auditor: Option<&Auditor>) {
     if let Some(auditor) = auditor {
         log_file_errors(auditor.reload().await.into_iter().collect());
@@ -328,6 +259,6 @@ async fn reload_policy(auditor: Option<&Auditor>) {
 
 fn log_file_errors(errors: Vec<portico_kit::certs::FileError>) {
     for error in errors {
-        tracing::error!(%error, "changed files are not used");
+        tracing::error!(%error, "cannot reload a file, using its previous content");
     }
 }

@@ -9,6 +9,7 @@ mod authorization;
 mod control;
 mod controllers;
 mod core_api;
+mod dependent_flags;
 mod encryption;
 mod ephemeral;
 mod error;
@@ -164,7 +165,7 @@ pub(crate) fn parse_flags(role: Role, flags: Vec<OsString>) -> Result<Settings, 
     read(flag_command(), role, argv(flags), Vec::new()).map_err(SettingError::from)
 }
 
-/// Why settings could not be read.
+/// Error of reading settings.
 pub(crate) enum Unread {
     /// The command line is invalid, or asks for help or the version.
     CommandLine(clap::Error),
@@ -225,6 +226,7 @@ fn read(
     settings.check(role)?;
     settings.process.check(&settings.command)?;
     ephemeral::check(&matches)?;
+    dependent_flags::check(&command, &matches)?;
     Ok(settings)
 }
 
@@ -268,7 +270,7 @@ impl Settings {
             _ => self.names_front_proxy(),
         };
         if self.proxying.own_front_proxy == Some(true) && is_named {
-            let why = "--proxy-client-cert-file and --requestheader-* say already who the front proxy is";
+            let why = "cannot be used with --proxy-client-cert-file or --requestheader-*, which name another front proxy";
             return Err(SettingError::new("--own-front-proxy", why));
         }
         Ok(())

@@ -1,5 +1,5 @@
-//! Stands in for the programs that controller-runtime's envtest starts: `portico testenv install` creates files with their names, under
-//! which this program behaves like them.
+//! Replaces the programs that controller-runtime's envtest starts: `portico testenv install` creates files with their names, under which
+//! this program behaves like them.
 
 mod api_server;
 mod arguments;
@@ -110,7 +110,7 @@ pub(crate) fn run(verb: Verb) -> ExitCode {
         }
     };
     match done {
-        Ok(text) => print_text(&text),
+        Ok(text) => print_text(&text, exit_codes::FAILED),
         Err(error) => fail_with(&format!("{VERB}: {error}"), exit_codes::FAILED),
     }
 }

@@ -13,6 +13,8 @@ pub(crate) struct UsageError {
     pub(crate) message: String,
     /// Most similar flag or command, as a question.
     pub(crate) hint: Option<String>,
+    /// Name of the command, such as `crds check`; empty if none was recognized.
+    pub(crate) command: String,
     /// Usage line of the command.
     pub(crate) usage: Option<String>,
 }
@@ -33,6 +35,10 @@ impl UsageError {
             message: message(error, &name),
             hint: suggestion(error).map(|similar| format!("did you mean {similar}?")),
             usage: usage.filter(|_| !is_flag && error.kind() != ErrorKind::InvalidSubcommand),
+            command: error
+                .get(ContextKind::Usage)
+                .map(|usage| command(&usage.to_string()))
+                .unwrap_or_default(),
             argument: name,
         }
     }
@@ -50,9 +56,9 @@ impl fmt::Display for UsageError {
 fn message(error: &Error, name: &str) -> String {
     let reason = std::error::Error::source(error).map(ToString::to_string).or_else(|| supported(error));
     match (error.kind(), text(error, ContextKind::InvalidValue)) {
-        (ErrorKind::UnknownArgument, _) if name.starts_with('-') => "no such flag".to_owned(),
+        (ErrorKind::UnknownArgument, _) if name.starts_with('-') => "unknown flag".to_owned(),
         (ErrorKind::UnknownArgument, _) => "unexpected argument".to_owned(),
-        (ErrorKind::InvalidSubcommand, _) => "no such command".to_owned(),
+        (ErrorKind::InvalidSubcommand, _) => "unknown command".to_owned(),
         (ErrorKind::MissingRequiredArgument, _) => "required, and not given".to_owned(),
         (ErrorKind::InvalidValue, Some(value)) if value.is_empty() => match reason {
             Some(reason) => format!("a value is required: {reason}"),
@@ -68,6 +74,13 @@ fn message(error: &Error, name: &str) -> String {
         },
         (kind, None) => reason.unwrap_or_else(|| kind.to_string()),
     }
+}
+
+/// Name of the command in a usage line: `crds check` in `Usage: portico crds check [OPTIONS] <FILE>...`.
+fn command(usage: &str) -> String {
+    let is_name = |word: &&str| word.starts_with(|first: char| first.is_ascii_lowercase());
+    let names: Vec<&str> = usage.split_whitespace().skip(2).take_while(is_name).collect();
+    names.join(" ")
 }
 
 fn text(error: &Error, kind: ContextKind) -> Option<String> {
@@ -87,7 +100,6 @@ fn supported(error: &Error) -> Option<String> {
     }
 }
 
-/// The most similar flag, command or value that exists.
 /// The most similar name, which is the last of clap's suggestions.
 fn suggestion(error: &Error) -> Option<String> {
     let kinds = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue];

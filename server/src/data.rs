@@ -11,8 +11,7 @@ use portico_kinds::{Kinds, RuntimeConfig};
 use portico_machinery::expiration::Evaluator;
 use portico_registry::KindIndexer;
 pub use portico_store::{
-    BackedUp, BackupError, DEFAULT_REVISION_BUMP, Examination, ExportEnd, OpenError, Restored, Unreadable,
-    backup, restore,
+    BackupError, DEFAULT_REVISION_BUMP, Examination, ExportEnd, OpenError, Restored, Unreadable, restore,
 };
 use portico_store::{Doctor, Seal};
 

@@ -14,8 +14,8 @@ use portico_machinery::Status;
 use portico_proto::client::Credentials;
 
 use super::failure::Failure;
+use crate::connection_flags::ConnectionFlags;
 use crate::control_service::NoClient;
-use crate::kubeconfig_flag::KubeconfigFlag;
 
 /// Requests a trace; in a response it marks one.
 pub(super) const ROUTE_TRY: HeaderName = HeaderName::from_static("portico-route-try");
@@ -27,7 +27,7 @@ const MAX_ANSWER: usize = 4 << 20;
 #[derive(Debug, clap::Args)]
 pub(super) struct Facade {
     #[command(flatten)]
-    kubeconfig: KubeconfigFlag,
+    flags: ConnectionFlags,
     /// Context of the kubeconfig [default: the current one]
     #[arg(long)]
     context: Option<String>,
@@ -51,11 +51,11 @@ pub(super) struct FacadeClient {
 impl Facade {
     /// Returns a client; it connects with the first request.
     pub(super) fn client(&self) -> Result<FacadeClient, Failure> {
-        let file = self.kubeconfig.read().map_err(NoClient::Kubeconfig)?;
-        let connection = file.connection(self.context.as_deref()).map_err(NoClient::Kubeconfig)?;
+        let file = self.flags.read().map_err(NoClient::Kubeconfig)?;
+        let connection =
+            self.flags.connection(&file, self.context.as_deref()).map_err(NoClient::Kubeconfig)?;
         let unusable = |why: String| Failure::Facade(format!("{}: {why}", connection.server));
-        let target =
-            target(&connection.server).ok_or_else(|| unusable("it is not an https URL".to_owned()))?;
+        let target = target(&connection.server).ok_or_else(|| unusable("not an https URL".to_owned()))?;
         let (pair, token) = match &connection.credentials {
             Credentials::None => (None, None),
             Credentials::Certificate { cert_pem, key_pem } => {
@@ -91,7 +91,10 @@ impl FacadeClient {
         }
         Err(Failure::Facade(match Status::from_json(&fetched.body) {
             Some(status) => status.message,
-            None => format!("the server answered {} without a trace", fetched.status),
+            None => format!(
+                "the response has no trace (status {}): the server is of an earlier release, or not a facade",
+                fetched.status
+            ),
         }))
     }
 

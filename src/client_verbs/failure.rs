@@ -7,6 +7,7 @@ use tonic::Code;
 
 use crate::control_service::{NoClient, describe, is_unreachable};
 use crate::documents::Unreadable;
+use crate::exit::is_closed_pipe;
 
 /// Error of a command, in one line.
 #[derive(Debug, thiserror::Error)]
@@ -38,9 +39,9 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    /// True if the reader closed the pipe: `portico get ... | head`.
+    /// True if the reader of the output closed the pipe.
     pub(super) fn is_closed_pipe(&self) -> bool {
-        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+        matches!(self, Self::Output(error) if is_closed_pipe(error))
     }
 
     /// Advice to the user, if any.

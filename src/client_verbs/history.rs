@@ -1,6 +1,7 @@
 //! `portico history`: past states of an object, or the objects that existed at a time.
 
 mod diff;
+mod objects;
 mod restore;
 mod when;
 
@@ -9,19 +10,17 @@ pub(super) use restore::{Rollback, Undelete, rollback, undelete};
 
 use std::io::Write;
 
-use bytes::Bytes;
 use clap::builder::NonEmptyStringValueParser;
 use jiff::Timestamp;
 use portico_proto::client::Client;
 use portico_proto::history::list_request::At;
-use portico_proto::history::{Change, ListRequest, State, StatesRequest, StatesResponse, Target};
+use portico_proto::history::{Change, State, StatesRequest, StatesResponse, Target};
 use portico_proto::objects::Resource;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tonic::Code;
 
 use super::failure::Failure;
-use super::get::{find_resources, qualified, several_resources};
+use super::get::{find_resources, several_resources};
 use super::namespace::Namespace;
 use super::outcome::{DEADLINE, Outcome};
 use super::output::{self, Format};
@@ -49,7 +48,7 @@ pub(crate) struct History {
     #[arg(long, value_name = "WHEN", value_parser = when::parse)]
     at: Option<At>,
     /// Maximum number of states, newest first
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "at", value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     /// Output format
     #[arg(long, short, value_enum, default_value_t)]
@@ -95,6 +94,8 @@ impl ObjectArgs {
 struct Document {
     /// Newest first.
     states: Vec<ShownState>,
+    /// True if older states exist: --limit shows more.
+    more: bool,
     /// Revision from which on all states are kept.
     complete_from: i64,
 }
@@ -112,22 +113,6 @@ struct ShownState {
     object: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "String::is_empty")]
     unreadable: String,
-}
-
-/// Objects as JSON or YAML.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct List {
-    api_version: &'static str,
-    kind: &'static str,
-    metadata: ListMeta,
-    items: Vec<Box<RawValue>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ListMeta {
-    resource_version: String,
 }
 
 /// Prints states or objects.
@@ -177,80 +162,21 @@ impl History {
         match self.output {
             Format::Json | Format::Yaml => {
                 let states = found.states.into_iter().map(shown).collect::<Result<_, _>>()?;
-                output::value(&Document { states, complete_from: found.complete_from }, self.output)?;
+                let (more, complete_from) = (found.more, found.complete_from);
+                output::value(&Document { states, more, complete_from }, self.output)?;
             }
             Format::Name => output::lines(found.states.iter().map(|state| state.revision.to_string()))?,
             Format::Table | Format::Wide => {
                 output::lines(table(&found.states, self.output == Format::Wide).lines(None))?;
-                if found.more {
-                    writeln!(std::io::stderr(), "There are older states: --limit shows more")?;
-                }
             }
+        }
+        if found.more {
+            writeln!(std::io::stderr(), "Older states exist: --limit shows more")?;
         }
         if none {
             writeln!(std::io::stderr(), "No states of {name:?} are kept")?;
         }
         Ok(())
-    }
-
-    async fn print_objects(
-        &self,
-        client: &Client,
-        resource: &Resource,
-        name: Option<&str>,
-        at: At,
-    ) -> Result<(), Failure> {
-        let mut target = self.object.target(resource, name.unwrap_or_default(), &self.control)?;
-        if self.all_namespaces {
-            target.namespace.clear();
-        }
-        let (revision, objects) = objects_at(client, target, at).await?;
-        match self.output {
-            Format::Json | Format::Yaml => {
-                let items = objects.iter().map(|json| raw(json)).collect::<Result<_, _>>()?;
-                let metadata = ListMeta { resource_version: revision.to_string() };
-                output::value(&List { api_version: "v1", kind: "List", metadata, items }, self.output)?;
-            }
-            format => {
-                let heads = objects.iter().map(|json| serde_json::from_slice::<Head>(json));
-                let heads = heads.collect::<Result<Vec<_>, _>>()?;
-                let name = |head: &Head| format!("{}/{}", qualified(resource), head.metadata.name);
-                match format {
-                    Format::Name => output::lines(heads.iter().map(name))?,
-                    _ => output::lines(objects_table(&heads).lines(None))?,
-                }
-                if heads.is_empty() {
-                    writeln!(std::io::stderr(), "No resources found at revision {revision}")?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Reads the objects of a time, and its revision.
-async fn objects_at(client: &Client, target: Target, at: At) -> Result<(i64, Vec<Bytes>), Failure> {
-    let request = ListRequest { target: Some(target), at: Some(at) };
-    let mut parts = client.history().list(request).await?.into_inner();
-    let (mut revision, mut objects) = (0, Vec::new());
-    while let Some(part) = parts.message().await.map_err(forgotten)? {
-        revision = part.revision;
-        objects.extend(part.objects);
-        for unreadable in part.unreadable {
-            writeln!(std::io::stderr(), "cannot be read: {unreadable}")?;
-        }
-    }
-    Ok((revision, objects))
-}
-
-/// Adds how to keep more if history does not reach back that far.
-fn forgotten(status: tonic::Status) -> Failure {
-    match status.code() {
-        Code::OutOfRange | Code::Aborted | Code::FailedPrecondition => Failure::Hinted(
-            status.message().to_owned(),
-            "--history-retention of the control service sets how long states are kept",
-        ),
-        _ => status.into(),
     }
 }
 
@@ -290,34 +216,6 @@ fn table(states: &[State], wide: bool) -> Table {
             row.push(state.uid.as_str().into());
         }
         table.rows.push(row);
-    }
-    table
-}
-
-/// The part of an object that the table shows.
-#[derive(serde::Deserialize)]
-struct Head {
-    metadata: Metadata,
-}
-
-#[derive(serde::Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata {
-    name: String,
-    #[serde(default)]
-    namespace: String,
-    #[serde(default)]
-    resource_version: String,
-}
-
-fn objects_table(heads: &[Head]) -> Table {
-    let mut table = Table::new(&["namespace", "name", "revision"]);
-    for Head { metadata } in heads {
-        table.rows.push(vec![
-            metadata.namespace.as_str().into(),
-            metadata.name.as_str().into(),
-            metadata.resource_version.as_str().into(),
-        ]);
     }
     table
 }

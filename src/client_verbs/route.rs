@@ -134,11 +134,14 @@ impl Try {
         if let Some(media_type) = self.content_type.as_deref().or(media_type) {
             append(&mut headers, CONTENT_TYPE, media_type)?;
         }
+        if self.content_type.is_some() && self.body.is_none() {
+            return Err(Failure::Usage("--content-type requires --filename".to_owned()));
+        }
         let user = HeaderName::from_static("impersonate-user");
         let (group, uid) =
             (HeaderName::from_static("impersonate-group"), HeaderName::from_static("impersonate-uid"));
         if self.user.is_none() && (!self.groups.is_empty() || self.uid.is_some()) {
-            return Err(Failure::Usage("--as-group and --as-uid need --as".to_owned()));
+            return Err(Failure::Usage("--as-group and --as-uid require --as".to_owned()));
         }
         let named = self.user.iter().map(|value| (&user, value));
         let members = self.groups.iter().map(|value| (&group, value));

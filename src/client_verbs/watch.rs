@@ -66,7 +66,7 @@ pub(super) async fn run(watch: &Watch) -> Result<Outcome, Failure> {
         Err(_) if !lost.borrow().is_empty() => Err(Failure::Lost(lost.take())),
         Err(_) if watch.until_available => {
             let missing = watch.missing(&seen.borrow());
-            notify(&format!("timed out after {limit:?}: {missing}"));
+            notify(&format!("timed out after {} s: {missing}", watch.timeout));
             Ok(Outcome::Negative)
         }
         Err(_) => Ok(Outcome::Positive),

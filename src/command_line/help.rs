@@ -35,7 +35,7 @@ const COMMON_FLAGS: [(&str, &str); 10] = [
 
 /// Print help for a command, `flags` or `exit-codes`
 ///
-/// Exit codes: 0 printed; 2 there is no such command.
+/// Exit codes: 0 printed; 2 the command is unknown, or the text could not be written.
 #[derive(Debug, clap::Args)]
 pub(super) struct Help {
     /// A command (`get`, `crds check`), `flags` or `exit-codes`
@@ -47,12 +47,12 @@ impl Help {
     pub(super) fn print(&self, portico: Command) -> ExitCode {
         let topic: Vec<&str> = self.topic.iter().map(String::as_str).collect();
         match topic.as_slice() {
-            ["flags"] => print_text(&flags()),
-            ["exit-codes"] => print_text(&exit_codes::table()),
+            ["flags"] => print_text(&flags(), exit_codes::NOT_PRINTED),
+            ["exit-codes"] => print_text(&exit_codes::table(), exit_codes::NOT_PRINTED),
             names => match help_of(portico, names) {
-                Some(text) => print_text(&text),
+                Some(text) => print_text(&text, exit_codes::NOT_PRINTED),
                 None => {
-                    let text = format!("help: no such command: {}", names.join(" "));
+                    let text = format!("help: unknown command: {}", names.join(" "));
                     fail_with_hint(&text, Some("`portico help` lists all commands"), exit_codes::USAGE)
                 }
             },
@@ -68,28 +68,40 @@ fn help_of(mut portico: Command, names: &[&str]) -> Option<String> {
     asked.err().filter(|error| error.kind() == ErrorKind::DisplayHelp).map(|error| error.to_string())
 }
 
-/// Advice for an unknown flag or command: the commands that have the flag, or else the most similar one.
-pub(super) fn hint(kind: ErrorKind, wrong: &UsageError, tree: fn() -> Command) -> Option<String> {
-    let similar = wrong.hint.clone();
-    let general = match (kind, wrong.argument.strip_prefix("--")) {
-        (ErrorKind::UnknownArgument, Some(long)) => {
-            let has = |command: &&Command| command.get_arguments().any(|arg| arg.get_long() == Some(long));
-            let tree = tree();
-            let names: Vec<&str> = tree.get_subcommands().filter(has).map(Command::get_name).collect();
-            if !names.is_empty() {
-                let names = names.join(", ");
-                return Some(format!("flags of a command go behind the command; these have it: {names}"));
-            }
-            "`portico help flags` lists the flags of servers, `portico help COMMAND` those of a command"
+/// Advice for an unknown flag, argument or command: the most similar one, or else where to look.
+pub(super) fn hint(kind: ErrorKind, wrong: &UsageError, tree: &Command) -> Option<String> {
+    let command = wrong.command.as_str();
+    let general = match (kind, wrong.argument.starts_with('-'), command) {
+        (ErrorKind::UnknownArgument, true, "") => return Some(hint_before_commands(wrong, tree)),
+        (ErrorKind::UnknownArgument, false, "" | "run") => {
+            "a program to run goes behind --: portico run -- CMD ARGS".to_owned()
         }
-        (ErrorKind::UnknownArgument, None) if wrong.argument.starts_with('-') => {
-            "flags of a command go behind the command; `portico help COMMAND` lists them"
-        }
-        (ErrorKind::UnknownArgument, None) => "a program to run goes behind --: portico run -- CMD ARGS",
-        (ErrorKind::InvalidSubcommand, _) => "`portico -h` lists all commands",
-        _ => return similar,
+        (ErrorKind::UnknownArgument, true, _) => format!("`portico {command} --help` lists its flags"),
+        (ErrorKind::UnknownArgument, false, _) => format!("`portico {command} --help` lists its arguments"),
+        (ErrorKind::InvalidSubcommand, _, "") => "`portico -h` lists all commands".to_owned(),
+        (ErrorKind::InvalidSubcommand, ..) => format!("`portico {command} --help` lists its commands"),
+        _ => return wrong.hint.clone(),
     };
-    similar.or_else(|| Some(general.to_owned()))
+    Some(wrong.hint.clone().unwrap_or(general))
+}
+
+/// Advice for an unknown flag in front of the command: the commands that have it, or else the most similar flag.
+fn hint_before_commands(wrong: &UsageError, tree: &Command) -> String {
+    let long = wrong.argument.strip_prefix("--");
+    let has = |command: &&Command| {
+        long.is_some() && command.get_arguments().any(|argument| argument.get_long() == long)
+    };
+    let names: Vec<&str> = tree.get_subcommands().filter(has).map(Command::get_name).collect();
+    let behind = "flags of a command go behind the command";
+    match (&names[..], &wrong.hint, long) {
+        ([], Some(similar), _) => similar.clone(),
+        ([], None, Some(_)) => {
+            "`portico help flags` lists the flags of servers, `portico help COMMAND` those of a command"
+                .to_owned()
+        }
+        ([], None, None) => format!("{behind}; `portico help COMMAND` lists them"),
+        (names, ..) => format!("{behind}; these have it: {}", names.join(", ")),
+    }
 }
 
 /// One screen: the commands by group, and the flags that most users need.

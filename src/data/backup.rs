@@ -33,12 +33,15 @@ pub(crate) struct Backup {
 pub(super) async fn run(verb: &Backup) -> Result<String, Failure> {
     match (verb.to.as_ref().or(verb.file.as_ref()), &verb.check) {
         (Some(to), _) => back_up(verb, to).await,
-        (_, Some(file)) => check(file),
-        (None, None) => Err(Failure::Request("--to FILE is missing".to_owned())),
+        (_, Some(file)) => check(verb, file),
+        (None, None) => Err(Failure::Usage("--to FILE is missing".to_owned())),
     }
 }
 
 async fn back_up(verb: &Backup, to: &Path) -> Result<String, Failure> {
+    if let Some(time) = verb.at_time {
+        refuse_future(time, data::now())?;
+    }
     let source = verb.from.source().await?;
     let revision = match verb.at_time {
         Some(time) => Some(at_time(&*source, time).await?),
@@ -58,13 +61,16 @@ async fn back_up(verb: &Backup, to: &Path) -> Result<String, Failure> {
     Ok(text)
 }
 
+fn refuse_future(time: i64, now: i64) -> Result<(), Failure> {
+    if time <= now {
+        return Ok(());
+    }
+    let (time, now) = (data::time_text(time), data::time_text(now));
+    Err(Failure::Usage(format!("--at-time {time} is in the future: the current time is {now}")))
+}
+
 /// The revision of a time, if history still contains it.
 async fn at_time(source: &dyn CopySource, time: i64) -> Result<i64, Failure> {
-    let now = data::now();
-    if time > now {
-        let (time, now) = (data::time_text(time), data::time_text(now));
-        return Err(Failure::Request(format!("--at-time {time} is in the future: it is {now} now")));
-    }
     let (revision, extent) = (source.revision_at(time).await?, source.extent().await?);
     if revision < extent.oldest.max(1) {
         return Err(CopyError::UnknownTime { oldest: extent.oldest }.into());
@@ -78,7 +84,10 @@ fn described(header: &Header, counts: Counts) -> String {
     format!("store {store_id}, epoch {epoch}, revision {revision}, {content}, made {at} by portico {portico}")
 }
 
-fn check(file: &Path) -> Result<String, Failure> {
+fn check(verb: &Backup, file: &Path) -> Result<String, Failure> {
+    if let Some(flag) = verb.from.first_flag() {
+        return Err(Failure::Usage(format!("{flag} cannot be used with --check, which reads only the file")));
+    }
     let (header, counts) = data::check_backup(file)?;
     Ok(format!("{}: complete: {}", file.display(), described(&header, counts)))
 }

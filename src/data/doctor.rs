@@ -13,7 +13,7 @@ use portico_server::data::{DataError, DataFolder, Exported};
 
 use super::failure::Failure as LocationFailure;
 use super::location::{Location, Place, two_places};
-use crate::exit::fail_with_hint;
+use crate::exit::{fail_with_hint, is_closed_pipe};
 use crate::exit_codes;
 
 #[derive(Debug, clap::Args)]
@@ -53,31 +53,35 @@ impl Failure {
             _ => None,
         }
     }
+
+    fn is_closed_pipe(&self) -> bool {
+        matches!(self, Self::Output(error) if is_closed_pipe(error))
+    }
 }
 
 impl Doctor {
     /// The data folder: only SQLite databases are examined.
     fn folder(&self) -> Result<&Path, LocationFailure> {
-        match (&self.folder, self.location.flag()) {
+        match (&self.folder, self.location.name()) {
             (Some(_), Some(flag)) => return Err(two_places("DATA_DIR", flag)),
-            (Some(folder), None) => return Ok(folder),
+            (Some(folder), None) => return self.location.refuse_unused("", &[]).map(|()| folder.as_path()),
             (None, _) => {}
         }
-        match self.location.place()? {
-            Place::Folder(folder) => Ok(folder),
-            Place::Server(_) => Err(LocationFailure::Unsupported(
+        let (problem, hint) = match self.location.place()? {
+            Place::Folder(folder) => return Ok(folder),
+            Place::Server(_) => (
                 "the files of a running control service are not accessible through its API",
                 "run doctor with --data-dir DIR on the machine of the server",
-            )),
-            Place::Postgres(_) => Err(LocationFailure::Unsupported(
-                "only SQLite databases can be examined",
-                "PostgreSQL's pg_amcheck examines its databases",
-            )),
-            Place::Etcd(_) => Err(LocationFailure::Unsupported(
+            ),
+            Place::Postgres(_) => {
+                ("only SQLite databases can be examined", "PostgreSQL's pg_amcheck examines its databases")
+            }
+            Place::Etcd(_) => (
                 "only SQLite databases can be examined",
                 "`etcdctl endpoint health` and `etcdutl` examine an etcd",
-            )),
-        }
+            ),
+        };
+        Err(LocationFailure::Hinted(problem.to_owned(), hint))
     }
 }
 
@@ -85,6 +89,7 @@ pub(super) async fn run(verb: &Doctor) -> ExitCode {
     match examine(verb).await {
         Ok(true) => ExitCode::from(exit_codes::SUCCESS),
         Ok(false) => ExitCode::from(exit_codes::FOUND),
+        Err(failure) if failure.is_closed_pipe() => ExitCode::from(exit_codes::NOT_EXAMINED),
         Err(failure) => {
             fail_with_hint(&format!("doctor: {failure}"), failure.hint(), exit_codes::NOT_EXAMINED)
         }
@@ -106,13 +111,10 @@ async fn examine(verb: &Doctor) -> Result<bool, Failure> {
     let mut is_whole = true;
     if let Some(path) = &verb.export {
         let Exported { objects, end } = export(&folder, path).await?;
-        writeln!(out, "exported {objects} objects, left out {} that cannot be read", end.left_out)?;
+        writeln!(out, "exported {objects} objects, skipped {} that cannot be read", end.left_out)?;
         if let Some(damage) = end.damage {
             let lost = end.lost;
-            writeln!(
-                out,
-                "the file is damaged ({damage}): {lost} objects are known to be lost, there may be more"
-            )?;
+            writeln!(out, "the file is damaged ({damage}): at least {lost} objects are lost")?;
             is_whole = false;
         }
     }
@@ -122,14 +124,14 @@ async fn examine(verb: &Doctor) -> Result<bool, Failure> {
         }
         examined = folder.examine().await?;
         for finding in &examined.findings {
-            writeln!(out, "left: {finding}")?;
+            writeln!(out, "remaining: {finding}")?;
         }
     }
     if examined.sealed > 0 {
         writeln!(out, "{} states are encrypted and were not examined", examined.sealed)?;
     }
     let is_sound = examined.is_sound() && is_whole;
-    let sound = if is_sound { "sound" } else { "something is wrong" };
+    let sound = if is_sound { "sound" } else { "problems found" };
     writeln!(
         out,
         "{sound}: revision {}, {} objects, {} states",

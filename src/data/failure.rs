@@ -16,18 +16,15 @@ pub(crate) enum Failure {
     Data(#[from] DataError),
     #[error(transparent)]
     NoClient(#[from] NoClient),
-    /// The command cannot be carried out as given.
+    /// The control service of the kubeconfig serves another store.
     #[error("{0}")]
-    Request(String),
-    /// The command cannot be carried out at this location; the second part is advice.
-    #[error("{0}")]
-    Unsupported(&'static str, &'static str),
-    /// A flag that applies to a server of a kubeconfig, without a kubeconfig.
-    #[error("{0}: --kubeconfig is missing")]
-    WithoutKubeconfig(&'static str),
-    /// Flags or variables that exclude each other.
+    OtherStore(String),
+    /// The command line is invalid.
     #[error("{0}")]
     Usage(String),
+    /// The command line is invalid; the second part is advice.
+    #[error("{0}")]
+    Hinted(String, &'static str),
 }
 
 impl Failure {
@@ -35,19 +32,20 @@ impl Failure {
     pub(super) fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NoClient(error) => error.hint(),
-            Self::Unsupported(_, hint) => Some(hint),
-            Self::WithoutKubeconfig(_) => {
-                Some("--kubeconfig DIR/admin.kubeconfig names the control service of a data folder")
-            }
-            Self::Usage(_) => Some("name one: --data-dir, --database-url, --etcd-servers or --kubeconfig"),
+            Self::Hinted(_, hint) => Some(hint),
             _ => None,
         }
     }
 
+    /// The exit code: files that flags name are part of the command line, as for servers.
     pub(super) fn exit_code(&self) -> u8 {
         match self {
-            Self::Usage(_) | Self::WithoutKubeconfig(_) => exit_codes::USAGE,
-            _ => exit_codes::FAILED,
+            Self::Usage(_)
+            | Self::Hinted(..)
+            | Self::NoClient(_)
+            | Self::Data(DataError::Encryption(_))
+            | Self::Copy(CopyError::Future { .. }) => exit_codes::USAGE,
+            Self::Backup(_) | Self::Copy(_) | Self::Data(_) | Self::OtherStore(_) => exit_codes::FAILED,
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The location of stored data, with the same flags for all commands: a data folder, a PostgreSQL database, an etcd, or a running control
 //! service.
 
-use std::path::{Path, PathBuf};
+mod flags;
+
+use std::path::Path;
 use std::sync::Arc;
 
-use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches};
 use portico_gostd::os::error_text;
 use portico_server::data::{self, CopySource, EtcdSource, PostgresSource, SqliteSource};
@@ -12,59 +13,15 @@ use portico_server::{EtcdSettings, PostgresSettings};
 
 use super::failure::Failure;
 use super::remote::{Remote, Server};
-use crate::etcd_flags::EtcdFlags;
+use crate::postgres_flags;
+use flags::{DATA_DIR, DATABASE_URL, ETCD_SERVERS, Flags, GivenFlags, KUBECONFIG};
+pub(super) use flags::{ETCD_FILES, SERVER};
 
-const KUBECONFIG: &str = "--kubeconfig";
-
-/// Ids of the flags that name a location, and the flags.
-const NAMES: [(&str, &str); 4] = [
-    ("data_dir", "--data-dir"),
-    ("database_url", "--database-url"),
-    ("etcd_servers", "--etcd-servers"),
-    ("kubeconfig", KUBECONFIG),
-];
-
-/// Ids of the flags that apply to `--kubeconfig` only, and the flags.
-const SERVER_FLAGS: [(&str, &str); 2] = [("server", "--server"), ("context", "--context")];
-
-/// Flags of a location, and those of [`NAMES`] that the command line contains: these take precedence over variables.
+/// Flags of a location, and those that the command line contains: these take precedence over variables.
 #[derive(Debug)]
 pub(super) struct Location {
     flags: Flags,
-    named: Vec<&'static str>,
-    /// Flag that selects a server of a kubeconfig, if the command line contains one.
-    server_flag: Option<&'static str>,
-}
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Data location")]
-struct Flags {
-    /// Data folder with a SQLite database
-    #[arg(long, value_name = "DIR", default_value = "./portico-data", env = "PORTICO_DATA_DIR")]
-    data_dir: PathBuf,
-    /// PostgreSQL database: `postgres://USER@HOST:PORT/DATABASE`
-    #[arg(long, value_name = "URL", value_parser = postgres, env = "PORTICO_DATABASE_URL", hide_env_values = true)]
-    database_url: Option<PostgresSettings>,
-    /// File with the password for --database-url
-    #[arg(long, value_name = "FILE", env = "PORTICO_DATABASE_PASSWORD_FILE")]
-    database_password_file: Option<PathBuf>,
-    /// A connection pooler in transaction mode is in front of PostgreSQL
-    #[arg(long, env = "PORTICO_DATABASE_TRANSACTION_POOLER")]
-    database_transaction_pooler: bool,
-    #[command(flatten)]
-    etcd: EtcdFlags,
-    /// Kubeconfig of a running control service, which may be on another machine
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// Context of --kubeconfig
-    #[arg(long, default_value = crate::control_service::CONTROL_CONTEXT)]
-    context: String,
-    /// Address to connect to instead of the one in --kubeconfig
-    #[arg(long, value_name = "HOST:PORT")]
-    server: Option<String>,
-    /// Encryption configuration of the server, where values must be decrypted: in etcd and for past revisions
-    #[arg(long, value_name = "FILE", env = "PORTICO_ENCRYPTION_PROVIDER_CONFIG")]
-    encryption_provider_config: Option<PathBuf>,
+    given: GivenFlags,
 }
 
 /// A location.
@@ -74,6 +31,18 @@ pub(super) enum Place<'l> {
     Postgres(Box<PostgresSettings>),
     Etcd(EtcdSettings),
     Server(Server<'l>),
+}
+
+impl Place<'_> {
+    /// The flag that names the location.
+    fn flag(&self) -> &'static str {
+        match self {
+            Self::Folder(_) => DATA_DIR,
+            Self::Postgres(_) => DATABASE_URL,
+            Self::Etcd(_) => ETCD_SERVERS,
+            Self::Server(_) => KUBECONFIG,
+        }
+    }
 }
 
 impl Args for Location {
@@ -88,10 +57,7 @@ impl Args for Location {
 
 impl FromArgMatches for Location {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let is_flag = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
-        let named = NAMES.iter().filter(|(id, _)| is_flag(id)).map(|(_, flag)| *flag).collect();
-        let server_flag = SERVER_FLAGS.iter().find(|(id, _)| is_flag(id)).map(|(_, flag)| *flag);
-        Ok(Self { flags: Flags::from_arg_matches(matches)?, named, server_flag })
+        Ok(Self { flags: Flags::from_arg_matches(matches)?, given: GivenFlags::of(matches) })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -103,17 +69,17 @@ impl FromArgMatches for Location {
 impl Location {
     /// The location that a flag names, or else a variable, or else the default data folder.
     pub(super) fn place(&self) -> Result<Place<'_>, Failure> {
-        if let Some(flag) = self.server_flag.filter(|_| self.flags.kubeconfig.is_none()) {
-            return Err(Failure::WithoutKubeconfig(flag));
-        }
-        self.place_among(&self.named)
+        let named: Vec<_> = self.given.names().collect();
+        let place = self.place_among(&named)?;
+        self.refuse_unused(place.flag(), &[])?;
+        Ok(place)
     }
 
     fn place_among(&self, named: &[&'static str]) -> Result<Place<'_>, Failure> {
         let flags = &self.flags;
         let is_meant = |flag, is_set| if named.is_empty() { is_set } else { named.contains(&flag) };
-        let url = flags.database_url.as_ref().filter(|_| is_meant("--database-url", true));
-        let has_etcd = is_meant("--etcd-servers", !flags.etcd.etcd_servers.is_empty());
+        let url = flags.database_url.as_ref().filter(|_| is_meant(DATABASE_URL, true));
+        let has_etcd = is_meant(ETCD_SERVERS, !flags.etcd.etcd_servers.is_empty());
         match named {
             [first, second, ..] => return Err(two_places(first, second)),
             [] if url.is_some() && has_etcd => {
@@ -127,31 +93,43 @@ impl Location {
         if let Some(url) = url {
             return Ok(Place::Postgres(Box::new(self.postgres(url)?)));
         }
-        flags.etcd.check().map_err(Failure::Request)?;
+        flags.etcd.check().map_err(Failure::Usage)?;
         let etcd = if has_etcd { flags.etcd.settings(read)? } else { None };
         Ok(etcd.map_or(Place::Folder(&flags.data_dir), Place::Etcd))
     }
 
-    /// The location as [`Self::place`], except that `--kubeconfig` may name the control service that serves a data folder.
-    pub(super) fn place_of_data(&self) -> Result<Place<'_>, Failure> {
-        match self.data_flag().is_some() || self.flags.kubeconfig.is_none() {
-            true => self.place_among(&self.named_data()),
-            false => self.place(),
-        }
+    /// The location as [`Self::place`], except that `--kubeconfig` may name the control service that serves a data folder. Something
+    /// else uses the flags `also_used`.
+    pub(super) fn place_of_data(&self, also_used: &[&str]) -> Result<Place<'_>, Failure> {
+        let named: Vec<_> = self.given.names().filter(|flag| *flag != KUBECONFIG).collect();
+        let place = match named.is_empty() && self.flags.kubeconfig.is_some() {
+            true => self.place_among(&[KUBECONFIG])?,
+            false => self.place_among(&named)?,
+        };
+        let server: &[&str] = match place {
+            Place::Folder(_) => &SERVER,
+            Place::Postgres(_) | Place::Etcd(_) if self.flags.kubeconfig.is_some() => {
+                return Err(two_places(place.flag(), KUBECONFIG));
+            }
+            _ => &[],
+        };
+        self.refuse_unused(place.flag(), &[also_used, server].concat())?;
+        Ok(place)
+    }
+
+    /// Refuses flags that do not apply to the location that `name` names and are not among `also_used`.
+    pub(super) fn refuse_unused(&self, name: &str, also_used: &[&str]) -> Result<(), Failure> {
+        self.given.refuse_unused(name, also_used)
     }
 
     /// The first flag that names a location.
-    pub(super) fn flag(&self) -> Option<&'static str> {
-        self.named.first().copied()
+    pub(super) fn name(&self) -> Option<&'static str> {
+        self.given.names().next()
     }
 
-    /// The first flag other than `--kubeconfig` that names a location.
-    pub(super) fn data_flag(&self) -> Option<&'static str> {
-        self.named_data().first().copied()
-    }
-
-    fn named_data(&self) -> Vec<&'static str> {
-        self.named.iter().copied().filter(|flag| *flag != KUBECONFIG).collect()
+    /// The first flag of a location.
+    pub(super) fn first_flag(&self) -> Option<&'static str> {
+        self.given.first()
     }
 
     /// `--kubeconfig`.
@@ -198,11 +176,6 @@ impl Location {
     }
 }
 
-/// Parses the URL of a PostgreSQL database.
-pub(super) fn postgres(url: &str) -> Result<PostgresSettings, String> {
-    PostgresSettings::new(url).map_err(|error| error.to_string())
-}
-
 /// Adds the password of a file.
 pub(super) fn with_password(
     settings: PostgresSettings,
@@ -210,18 +183,20 @@ pub(super) fn with_password(
     file: Option<&Path>,
 ) -> Result<PostgresSettings, Failure> {
     let Some(path) = file else { return Ok(settings) };
-    let invalid = |reason: &str| Failure::Request(format!("{flag} {}: {reason}", path.display()));
-    let password = String::from_utf8(read(flag, path)?).map_err(|_| invalid("not UTF-8"))?;
-    Ok(settings.password(password.trim_end_matches(['\r', '\n'])))
+    postgres_flags::with_password(settings, read(flag, path)?)
+        .map_err(|why| Failure::Usage(format!("{flag} {}: {why}", path.display())))
 }
 
 /// Reads the file of a flag.
 fn read(flag: &'static str, path: &Path) -> Result<Vec<u8>, Failure> {
     portico_kit::config_file::read(path)
-        .map_err(|error| Failure::Request(format!("{flag} {}: {}", path.display(), error_text(&error))))
+        .map_err(|error| Failure::Usage(format!("{flag} {}: {}", path.display(), error_text(&error))))
 }
 
 /// Error for two locations.
 pub(super) fn two_places(first: &str, second: &str) -> Failure {
-    Failure::Usage(format!("{first} and {second} name two locations"))
+    Failure::Hinted(
+        format!("{first} and {second} name two locations"),
+        "name one: --data-dir, --database-url, --etcd-servers or --kubeconfig",
+    )
 }

@@ -1,39 +1,41 @@
 //! `portico migrate`: moves a store from one database to another while it is served.
 
+mod address;
+
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use portico_server::EtcdSettings;
 use portico_server::data::{
     self, CopySource, CopyTarget, DataError, EtcdSource, EtcdSwitch, EtcdTarget, Extent, Migrated, Migration,
     MigrationStep, OpenError, OwnedStore, PostgresSource, PostgresSwitch, PostgresTarget, SqliteSource,
     SqliteTarget, WriteSwitch,
 };
-use portico_server::{EtcdSettings, PostgresSettings};
 
 use super::backup::content;
 use super::failure::Failure;
-use super::location::{Location, Place, postgres, two_places, with_password};
+use super::location::{Location, with_password};
 use super::remote::Remote;
 use super::serving;
-use crate::etcd_flags;
-use crate::kubeconfig_flag::ADMIN_KUBECONFIG;
+use crate::connection_flags::ADMIN_KUBECONFIG;
+use address::{Address, source_of};
 
 /// Minimum interval between progress lines.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Migrate {
-    #[arg(long, value_name = "URL", value_parser = address, hide = true)]
+    #[arg(long, value_name = "URL", value_parser = address::parse, hide = true)]
     from: Option<Address>,
     /// Database to move to: `sqlite://DATA_DIR`, `postgres://USER@HOST:PORT/DATABASE`, `etcd://HOST:PORT,HOST:PORT/PREFIX` (`etcds://`: TLS)
     ///
     /// No server may have it open.
-    #[arg(long, value_name = "URL", value_parser = address, required_unless_present = "resume_writes")]
+    #[arg(long, value_name = "URL", value_parser = address::parse, required_unless_present = "resume_writes")]
     to: Option<Address>,
     /// Move nothing, and let the old database take writes again after a move was killed; never once the new one is served
-    #[arg(long, conflicts_with = "to")]
+    #[arg(long, conflicts_with_all = ["to", "without_history", "force"])]
     resume_writes: bool,
     /// Leave out the past states that --history-retention keeps
     #[arg(long)]
@@ -48,28 +50,6 @@ pub(crate) struct Migrate {
     force: bool,
     #[command(flatten)]
     location: Location,
-}
-
-/// A database.
-#[derive(Clone, Debug)]
-enum Address {
-    Sqlite(PathBuf),
-    Postgres(Box<PostgresSettings>),
-    Etcd(Box<EtcdSettings>),
-}
-
-fn address(url: &str) -> Result<Address, String> {
-    if let Some(settings) = etcd_flags::of_url(url)? {
-        return Ok(Address::Etcd(Box::new(settings)));
-    }
-    match url.strip_prefix("sqlite://") {
-        Some("") => Err("the path is missing".to_owned()),
-        Some(path) => Ok(Address::Sqlite(PathBuf::from(path))),
-        None if ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) => {
-            postgres(url).map(|settings| Address::Postgres(Box::new(settings)))
-        }
-        None => Err("it must begin with sqlite://, postgres:// or etcd://".to_owned()),
-    }
 }
 
 /// The data to move, and the switch that stops its writes.
@@ -94,7 +74,7 @@ pub(super) async fn run(verb: &Migrate) -> Result<String, Failure> {
 
 async fn resume(from: &From) -> Result<String, Failure> {
     let revision = from.switch.set_read_only(None).await?;
-    Ok(format!("the database takes writes again, from revision {revision} on"))
+    Ok(format!("the database accepts writes again, from revision {revision} on"))
 }
 
 fn summary(moved: Migrated) -> String {
@@ -158,38 +138,9 @@ async fn target(
     })
 }
 
-/// The database to move: `--from`, or the location.
-fn from_address(verb: &Migrate) -> Result<Address, Failure> {
-    let Some(from) = &verb.from else {
-        return match verb.location.place_of_data()? {
-            Place::Folder(folder) => Ok(Address::Sqlite(folder.to_owned())),
-            Place::Postgres(settings) => Ok(Address::Postgres(settings)),
-            Place::Etcd(settings) => Ok(Address::Etcd(Box::new(settings))),
-            Place::Server(_) => Err(Failure::Unsupported(
-                "a move needs access to the database itself",
-                "name it: --data-dir, --database-url or --etcd-servers",
-            )),
-        };
-    };
-    if let Some(flag) = verb.location.data_flag() {
-        return Err(two_places("--from", flag));
-    }
-    Ok(match from {
-        Address::Sqlite(folder) => Address::Sqlite(folder.clone()),
-        Address::Postgres(settings) => {
-            let file = verb.from_password_file.as_deref();
-            let settings = with_password(settings.as_ref().clone(), "--from-password-file", file)?;
-            Address::Postgres(Box::new(settings))
-        }
-        Address::Etcd(settings) => {
-            Address::Etcd(Box::new(verb.location.with_etcd_files(settings.as_ref().clone())?))
-        }
-    })
-}
-
 async fn open(verb: &Migrate) -> Result<From, Failure> {
     let opener = || data::opener(verb.location.encryption());
-    let folder = match from_address(verb)? {
+    let folder = match source_of(verb)? {
         Address::Sqlite(folder) => folder,
         Address::Etcd(settings) => return of_etcd(verb, &settings).await,
         Address::Postgres(settings) => {
@@ -221,13 +172,13 @@ async fn of_etcd(verb: &Migrate, settings: &EtcdSettings) -> Result<From, Failur
 
 /// Opens the data through the control service that has the file open.
 async fn served(verb: &Migrate, database: &Path) -> Result<From, Failure> {
-    let beside = database.with_file_name(ADMIN_KUBECONFIG);
-    let kubeconfig = verb.location.kubeconfig().unwrap_or(&beside);
+    let own = database.with_file_name(ADMIN_KUBECONFIG);
+    let kubeconfig = verb.location.kubeconfig().unwrap_or(&own);
     let remote = Arc::new(Remote::new(&verb.location.server(kubeconfig))?);
     let there = SqliteSource::open(database, data::opener(None)?).await?.extent().await?.identity;
     let found = remote.extent().await?.identity;
     if found != there {
-        return Err(Failure::Request(format!(
+        return Err(Failure::OtherStore(format!(
             "the control service of {} serves store {}, epoch {}; {} is store {}, epoch {}",
             kubeconfig.display(),
             found.store_id,

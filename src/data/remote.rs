@@ -11,7 +11,8 @@ use portico_server::data::{
 };
 use tonic::Code;
 
-use crate::control_service::{NoClient, at_address, describe};
+use crate::connection_flags::at_address;
+use crate::control_service::{NoClient, describe};
 
 /// Deadline of a call, which reads one page.
 const DEADLINE: Duration = Duration::from_secs(60);

@@ -29,7 +29,7 @@ pub(crate) struct Restore {
     without_history: bool,
     /// Increase of the revision over that of the backup [default: 1000000000, in etcd 10000]
     ///
-    /// It must exceed the number of writes since the backup. In etcd each step is a write, unless its revision is already higher.
+    /// Must exceed the number of writes since the backup. In etcd each step is a write, unless its revision is already higher.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=MAX_BUMP))]
     bump_revision: Option<i64>,
     #[command(flatten)]
@@ -41,7 +41,7 @@ const MAX_BUMP: i64 = 1_000 * DEFAULT_REVISION_BUMP;
 
 pub(super) async fn run(verb: &Restore) -> Result<String, Failure> {
     let file = verb.from.as_ref().or(verb.file.as_ref());
-    let file = file.ok_or_else(|| Failure::Request("--from FILE is missing".to_owned()))?;
+    let file = file.ok_or_else(|| Failure::Usage("--from FILE is missing".to_owned()))?;
     match BackupFile::open(file) {
         Ok(backup) => restore_backup(verb, file, backup.header()).await,
         Err(CopyError::Format { error: FormatError::Sqlite, .. }) => restore_sqlite(verb, file).await,
@@ -93,15 +93,15 @@ async fn restore_sqlite(verb: &Restore, file: &Path) -> Result<String, Failure> 
         Place::Folder(folder) => folder,
         Place::Server(_) => return Err(into_server()),
         Place::Postgres(_) | Place::Etcd(_) => {
-            return Err(Failure::Unsupported(
-                "a SQLite file can only be restored into a data folder",
+            return Err(Failure::Hinted(
+                "a SQLite file can only be restored into a data folder".to_owned(),
                 "restore it with --data-dir, then move it with `portico migrate`",
             ));
         }
     };
     if verb.without_history {
         let why = "--without-history does not apply to a SQLite file";
-        return Err(Failure::Request(why.to_owned()));
+        return Err(Failure::Usage(why.to_owned()));
     }
     let database = data::database(folder);
     let restored =
@@ -115,8 +115,8 @@ async fn restore_sqlite(verb: &Restore, file: &Path) -> Result<String, Failure> 
 }
 
 fn into_server() -> Failure {
-    Failure::Unsupported(
-        "a backup cannot be restored into a running control service",
+    Failure::Hinted(
+        "a backup cannot be restored into a running control service".to_owned(),
         "stop it, and name its database: --data-dir, --database-url or --etcd-servers",
     )
 }

@@ -36,11 +36,11 @@ impl AddressesFile {
 
     /// Removes the file if it exists.
     pub(super) fn remove(&self) {
-        let removed = self.path.as_ref().map_or(Ok(()), std::fs::remove_file);
-        if let Err(error) = removed
+        let Some(path) = &self.path else { return };
+        if let Err(error) = std::fs::remove_file(path)
             && error.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!(error = error_text(&error), "cannot remove the addresses file");
+            tracing::warn!(path = %path.display(), error = error_text(&error), "cannot remove the addresses file");
         }
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn ready(
         ReadyFormat::Json => line(settings, https, grpc, kubeconfig),
     };
     if let Err(error) = std::io::stdout().write_all(text.as_bytes()) {
-        tracing::debug!(%error, "standard output is closed");
+        tracing::debug!(%error, "cannot print the addresses: standard output is closed");
     }
 }
 
@@ -56,7 +56,7 @@ fn line(settings: &Settings, https: Option<SocketAddr>, grpc: Option<String>, ku
     match serde_json::to_string(&ready) {
         Ok(json) => json + "\n",
         Err(error) => {
-            tracing::error!(%error, "a path is not UTF-8 and cannot be printed as JSON");
+            tracing::error!(%error, "cannot print the addresses as JSON: a path is not valid UTF-8");
             String::new()
         }
     }
@@ -86,10 +86,7 @@ fn text(
     }
     line("kubeconfig", &kubeconfig.display());
     if grpc.is_some() {
-        line(
-            "workloads",
-            &"nothing here runs pods: Deployments, Jobs and the like are stored and stay as they are",
-        );
+        line("workloads", &"pods are not run: Deployments, Jobs and similar objects are only stored");
     }
     let with = |flags: [&str; 3]| {
         let files = ["internal-ca.crt", "admin.crt", "admin.key"].map(|file| format!("{certs}/{file}"));

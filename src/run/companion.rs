@@ -58,7 +58,7 @@ impl Companion {
     pub(super) fn signal(&self, stop: Stop) {
         let Some(process) = self.child.id() else { return };
         if let Err(error) = signals::send(process, stop) {
-            tracing::warn!(error = error_text(&error), "cannot send a signal to the command");
+            tracing::warn!(error = error_text(&error), "cannot send a signal to the program");
         }
     }
 

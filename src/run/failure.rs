@@ -9,7 +9,7 @@ use portico_kit::telemetry::TelemetryError;
 use crate::exit_codes;
 use crate::settings::SettingError;
 
-/// Why a server ended, in one line.
+/// Error of a server, in one line.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error(transparent)]
@@ -24,9 +24,7 @@ pub(crate) enum Failure {
     Audit(#[from] portico_auditor::AuditError),
     #[error("a socket of the parent process cannot be used: {}", error_text(.0))]
     PassedSocket(#[source] std::io::Error),
-    #[error(
-        "the parent process passed a socket named {0:?}, which this server does not serve: pass https and grpc once each"
-    )]
+    #[error("the parent process passed an unexpected socket '{0}': pass one named https and one named grpc")]
     StrangeSocket(String),
     #[error(transparent)]
     Server(#[from] portico_server::StartError),
@@ -34,7 +32,7 @@ pub(crate) enum Failure {
     Facade(#[from] portico_facade::StartError),
     #[error("--addresses-file: {}", error_text(.0))]
     Addresses(#[source] std::io::Error),
-    #[error("--ephemeral: cannot make a temporary folder: {}", error_text(.0))]
+    #[error("--ephemeral: cannot create a temporary folder: {}", error_text(.0))]
     Scratch(#[source] std::io::Error),
     /// The program cannot be started.
     #[error("{}: {}", program.to_string_lossy(), error_text(error))]

@@ -32,7 +32,7 @@ pub(super) async fn start(settings: &Settings, process: &Process) -> Result<Serv
         auditor: process.auditor.clone(),
     };
     for controller in controllers::absent_of(&settings.controllers.controllers) {
-        tracing::warn!(controller, "--controllers names a controller that this server does not have");
+        tracing::warn!(controller, "controller in --controllers is not implemented, ignored");
     }
     Ok(Server::start(server_settings(settings, passed_socket)?, process).await?)
 }

@@ -50,7 +50,9 @@ async fn end_of(input: &mut Option<File>) {
         match input.read(&mut bytes).await {
             Ok(0) => return,
             Ok(_) => {}
-            Err(error) => return tracing::warn!(error = error_text(&error), "standard input cannot be read"),
+            Err(error) => {
+                return tracing::warn!(error = error_text(&error), "cannot read standard input, stopping");
+            }
         }
     }
 }

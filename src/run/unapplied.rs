@@ -19,7 +19,7 @@ impl Unapplied {
         Self { folder: server.unapplied_manifests(), has_command: !settings.command.is_empty() }
     }
 
-    /// For a process without a folder.
+    /// Reporter of a process without a folder.
     pub(super) fn none() -> Self {
         Self { folder: None, has_command: false }
     }
@@ -46,8 +46,8 @@ impl Unapplied {
             }
             if reported.is_none() {
                 tracing::warn!(
-                    problem,
-                    "not ready: the folder of manifests is not applied; see /readyz/manifests"
+                    error = problem,
+                    "manifests cannot be applied, server is not ready; see /readyz/manifests"
                 );
             }
             service_manager::status(&format!("not ready: {problem}"));

@@ -12,7 +12,6 @@ use super::SettingError;
 use super::values::{duration, positive_duration};
 
 const FOLDER: &str = "--manifests";
-const PRUNE: &str = "--manifests-prune";
 
 /// Flags of the manifest directory.
 #[derive(Args, Clone, Debug)]
@@ -59,10 +58,7 @@ impl Manifests {
     }
 
     pub(super) fn check(&self) -> Result<(), SettingError> {
-        let Some(folder) = &self.manifests else {
-            let unused = self.manifests_prune;
-            return if unused { Err(SettingError::new(PRUNE, format!("requires {FOLDER}"))) } else { Ok(()) };
-        };
+        let Some(folder) = &self.manifests else { return Ok(()) };
         let wrong = |error: std::io::Error| {
             SettingError::new(FOLDER, format!("{}: {}", folder.display(), error_text(&error)))
         };

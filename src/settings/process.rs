@@ -96,9 +96,6 @@ pub(crate) struct Process {
 impl Process {
     /// Checks the flags against each other and against the command that runs alongside the server.
     pub(super) fn check(&self, command: &[OsString]) -> Result<(), SettingError> {
-        if self.test_faults && !self.ephemeral {
-            return Err(SettingError::new("--test-faults", "requires --ephemeral"));
-        }
         if self.exit_with_stdin && !command.is_empty() {
             return Err(SettingError::new(
                 "--exit-with-stdin",

@@ -11,6 +11,7 @@ use super::history_retention::HistoryRetention;
 use super::values::duration;
 use super::{SettingError, files};
 use crate::etcd_flags::EtcdFlags;
+use crate::postgres_flags;
 
 const DATABASE: &str = "PostgreSQL";
 
@@ -85,10 +86,12 @@ pub(crate) struct StoreSettings {
     /// postgres://USER@HOST:PORT/DATABASE?sslmode=verify-full&sslrootcert=FILE; sslcert and sslkey are supported, and
     /// HOST can be the directory of a Unix socket, with %2F for /. Without sslmode TLS is used if the server offers it,
     /// and a warning is logged if a password is sent to another host without TLS.
-    #[arg(long, help_heading = DATABASE, value_name = "URL", value_parser = postgres, conflicts_with = "etcd_servers")]
+    #[arg(long, help_heading = DATABASE, value_name = "URL", value_parser = postgres_flags::url, conflicts_with = "etcd_servers")]
     pub(crate) database_url: Option<PostgresSettings>,
     /// File with the password for --database-url, read at start.
-    #[arg(long, help_heading = DATABASE, value_name = "FILE", requires = "database_url")]
+    ///
+    /// Requires --database-url.
+    #[arg(long, help_heading = DATABASE, value_name = "FILE")]
     pub(crate) database_password_file: Option<PathBuf>,
     /// Maximum number of PostgreSQL connections for reads (2 or more).
     ///
@@ -121,10 +124,6 @@ pub(crate) struct StoreSettings {
     /// Time in seconds that an etcd lease is reused for further Events.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) lease_reuse_duration_seconds: u64,
-}
-
-fn postgres(url: &str) -> Result<PostgresSettings, String> {
-    PostgresSettings::new(url).map_err(|error| error.to_string())
 }
 
 impl StoreSettings {
@@ -173,9 +172,9 @@ impl StoreSettings {
         settings.poll_interval = self.database_poll_interval;
         let Some(path) = &self.database_password_file else { return Ok(Some(settings)) };
         const SETTING: &str = "--database-password-file";
-        let password = String::from_utf8(files::read(SETTING, path)?);
-        let password = password
-            .map_err(|_| SettingError::new(SETTING, format!("{}: not valid UTF-8", path.display())))?;
-        Ok(Some(settings.password(password.trim_end_matches(['\r', '\n']))))
+        let with_password = postgres_flags::with_password(settings, files::read(SETTING, path)?);
+        let settings =
+            with_password.map_err(|why| SettingError::new(SETTING, format!("{}: {why}", path.display())))?;
+        Ok(Some(settings))
     }
 }

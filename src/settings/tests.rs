@@ -101,15 +101,35 @@ fn errors_are_one_line_that_names_the_setting() {
 
 #[test]
 fn a_misspelt_flag_gets_a_suggestion() {
-    assert_eq!(refusal(&["--secure-prot=0"]), "--secure-prot: no such flag; did you mean --secure-port?");
+    assert_eq!(refusal(&["--secure-prot=0"]), "--secure-prot: unknown flag; did you mean --secure-port?");
     assert_eq!(refusal(&["--secure-port=0", "--secure-port=1"]), "--secure-port: given twice");
 }
 
 #[test]
 fn the_file_sets_switches() {
+    let url = "--database-url=postgres://u@h/d";
     let (_dir, config) = file("database-transaction-pooler: true\n");
-    assert!(settings(&[&config]).unwrap().1.store.database_transaction_pooler);
-    assert!(settings(&["--database-transaction-pooler"]).unwrap().1.store.database_transaction_pooler);
+    assert!(settings(&[&config, url]).unwrap().1.store.database_transaction_pooler);
+    assert!(settings(&["--database-transaction-pooler", url]).unwrap().1.store.database_transaction_pooler);
+}
+
+#[test]
+fn a_flag_without_the_flag_that_it_requires_is_rejected() {
+    let (_dir, config) = file("manifests-max-files: 5\n");
+    for (arguments, error) in [
+        (&["--database-password-file=x"][..], "--database-password-file: requires --database-url"),
+        (&["--database-poll-interval=1s"], "--database-poll-interval: requires --database-url"),
+        (&["--manifests-prune"], "--manifests-prune: requires --manifests"),
+        (&[&config], "--manifests-max-files: requires --manifests"),
+        (&["--test-faults", "--ephemeral=false"], "--test-faults: requires --ephemeral"),
+    ] {
+        assert_eq!(refusal(arguments), error);
+    }
+    for accepted in
+        ["--manifests-prune=false", "--etcd-prefix=/x", "--etcd-cafile=x", "--etcd-compaction-interval=1m"]
+    {
+        assert!(settings(&[accepted]).is_ok(), "{accepted}");
+    }
 }
 
 #[test]

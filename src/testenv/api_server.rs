@@ -22,16 +22,16 @@ use crate::settings::{self, OtherDefault, Role, SettingError, Settings, Unread};
 /// Folder of the state for an empty --etcd-prefix.
 const NO_PREFIX: &str = "root";
 
-/// Serves until it is asked to stop.
+/// Serves until a signal stops the process.
 pub(super) fn main(arguments: Vec<OsString>) -> ExitCode {
     let started = Instant::now();
     let settings = match parse(normalised(arguments)) {
         Ok(settings) => settings,
         Err(Unread::CommandLine(error)) if error.kind() == ErrorKind::DisplayHelp => {
-            return print_text(&error.to_string());
+            return print_text(&error.to_string(), exit_codes::FAILED);
         }
         Err(Unread::CommandLine(error)) if error.kind() == ErrorKind::DisplayVersion => {
-            return print_text(&format!("Kubernetes v{}", version()));
+            return print_text(&format!("Kubernetes v{}", version()), exit_codes::FAILED);
         }
         Err(unread) => return fail(&SettingError::from(unread), exit_codes::USAGE),
     };

@@ -30,7 +30,7 @@ fn flag(argument: &str) -> Option<OsString> {
 /// Reads the variable, for `--controllers`.
 ///
 /// # Errors
-/// It names an unknown controller.
+/// If the variable names an unknown controller.
 pub(super) fn controllers() -> Result<String, SettingError> {
     named(&std::env::var(CONTROLLERS).unwrap_or_default())
 }

@@ -45,8 +45,9 @@ pub(super) fn position_in(folder: &Path) -> Result<Position, SettingError> {
         None if appears(&kubeconfig).map_err(failed)? => Ok(Position::FacadeOf(kubeconfig)),
         None => {
             let why = format!(
-                "another kube-apiserver uses {}, and has not become ready within {READY_TIMEOUT:?}",
-                folder.display()
+                "another kube-apiserver uses {} and did not become ready within {} s",
+                folder.display(),
+                READY_TIMEOUT.as_secs()
             );
             Err(SettingError::new("--etcd-servers", why))
         }

@@ -1,7 +1,7 @@
 //! Under the name `etcd`: answers the health checks of envtest, and reports to the program `kube-apiserver` where to store its state. It
 //! stores nothing itself and does not implement etcd's protocol.
 //!
-//! It has one thread, and signals end it as they end etcd.
+//! One thread serves all connections. Signals end the process as they end etcd.
 
 mod answers;
 mod flags;
@@ -37,7 +37,7 @@ const CONNECTIONS: usize = 64;
 /// Serves until it is killed.
 pub(super) fn main(arguments: &[OsString]) -> ExitCode {
     match flags::parse(arguments) {
-        Ok(Request::Print(text)) => print_text(&text),
+        Ok(Request::Print(text)) => print_text(&text, exit_codes::FAILED),
         Ok(Request::Serve(flags)) => match serve(&flags) {
             Ok(never) => match never {},
             Err(error) => fail_with(&format!("etcd (of portico testenv): {error}"), exit_codes::FAILED),

@@ -10,7 +10,7 @@ use portico_kit::platform::{file_id, is_program, symlink};
 
 use super::names::{Name, SETUP_ENVTEST};
 
-/// How the files refer to this program.
+/// Kind of link from the files to this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Link {
     /// Hard links, or copies on another file system: installed files do not change when the program is replaced.

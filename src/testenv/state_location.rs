@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// Path of the request.
 pub(super) const PATH: &str = "/portico/testenv";
 
-/// Timeout of each step of the request: the server is on this machine and responses from memory.
+/// Timeout of each step of the request: the server is on this machine and responds from memory.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Maximum size of the response: a path and the HTTP header.
@@ -28,7 +28,7 @@ pub(super) struct StateLocation {
     pub(super) unsafe_no_fsync: bool,
 }
 
-/// Requests the location from the etcd at this URL; `None` if it is a real one, or does not response.
+/// Requests the location from the etcd at this URL; `None` if it is a real one, or does not respond.
 pub(super) fn request(url: &str) -> Option<StateLocation> {
     let uri: Uri = url.parse().ok()?;
     if uri.scheme_str() != Some("http") {

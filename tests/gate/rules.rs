@@ -117,7 +117,7 @@ rules! {
         places: &[""],
         except: &[
             "proto/", "server/src/grpc", "server/src/encryption/kms.rs", "server/src/token_signer", "facade/src/control",
-            "facade/src/local", "src/client_verbs", "src/crds", "src/secrets", "src/data/remote",
+            "facade/src/local", "src/client_verbs", "src/data/remote",
         ],
         forbids: names_a_message,
         example: ("facade/src/director.rs", "use portico_proto::{config, client};", "facade/src/control/a.rs"),

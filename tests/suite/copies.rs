@@ -353,9 +353,11 @@ async fn a_backup_is_restored_into_etcd_served_there_and_comes_back() {
     done(folder.path(), &[&direct[..], &[&file("direct")]].concat()).await;
     done(folder.path(), &[&direct[..], &[&file("at"), "--at-revision", &at]].concat()).await;
     let never = file("never");
-    for (revision, why) in [("999999999", "has not been written yet"), ("1", "is not kept any more")] {
+    for (code, revision, why) in
+        [(2, "999999999", "has not been written yet"), (1, "1", "is not kept any more")]
+    {
         let arguments = [&direct[..], &[&never, "--at-revision", revision]].concat();
-        refused(folder.path(), 1, &arguments, why).await;
+        refused(folder.path(), code, &arguments, why).await;
     }
     let kubeconfig = restored.data().join("admin.kubeconfig").display().to_string();
     done(folder.path(), &["backup", "--to", &file("by-grpc"), "--kubeconfig", &kubeconfig]).await;
@@ -456,11 +458,11 @@ async fn what_cannot_be_backed_up_restored_or_moved_says_why_and_changes_nothing
     refused(&folder, 1, &["backup", "--to", "good", "--data-dir", "data"], "good exists already").await;
     refused(&folder, 1, &["backup", "--to", "a", "--data-dir", "nowhere"], "there is no database").await;
     let far = ["backup", "--to", "a", "--data-dir", "data", "--at-revision", "99999999"];
-    refused(&folder, 1, &far, "has not been written yet: the current is ").await;
+    refused(&folder, 2, &far, "has not been written yet: the current is ").await;
     let early = ["backup", "--to", "a", "--data-dir", "data", "--at-time", "2001-01-01T00:00:00Z"];
     refused(&folder, 1, &early, "it is not known where the revision stood at that time").await;
     let late = ["backup", "--to", "a", "--data-dir", "data", "--at-time", "2999-01-01T00:00:00Z"];
-    refused(&folder, 1, &late, "--at-time 2999-01-01T00:00:00Z is in the future: it is ").await;
+    refused(&folder, 2, &late, "--at-time 2999-01-01T00:00:00Z is in the future: the current time is ").await;
     for (arguments, why) in [
         (
             ["backup", "--to=a", "--data-dir=data", "--kubeconfig=k"],
@@ -476,7 +478,7 @@ async fn what_cannot_be_backed_up_restored_or_moved_says_why_and_changes_nothing
         ),
         (
             ["migrate", "--from", "mysql://x", "--to=sqlite://b"],
-            "it must begin with sqlite://, postgres:// or etcd://",
+            "must begin with sqlite://, postgres:// or etcd://",
         ),
     ] {
         refused(&folder, 2, &arguments, why).await;
@@ -497,7 +499,7 @@ async fn what_cannot_be_backed_up_restored_or_moved_says_why_and_changes_nothing
         &folder,
         2,
         &["migrate", "--from", "data", "--to", nobody],
-        "it must begin with sqlite://, postgres:// or etcd://",
+        "must begin with sqlite://, postgres:// or etcd://",
     )
     .await;
     refused(&folder, 2, &["backup"], "required").await;

@@ -139,10 +139,10 @@ async fn rewrap_encrypts_what_was_there_before_and_a_second_call_finds_nothing()
     assert_eq!(read(&portico.admin(), "old-7").await, (200, PLAIN.to_owned()));
     let (code, printed) = run(&portico, &["secrets", "rewrap"]);
     assert_eq!(code, Some(0), "{printed}");
-    assert!(printed.contains("secrets: 0 of 250 written anew"), "{printed}");
-    assert!(printed.contains("secrets: 250 of 250 written anew"), "{printed}");
+    assert!(printed.contains("secrets: 0 of 250 rewritten"), "{printed}");
+    assert!(printed.contains("secrets: 250 of 250 rewritten"), "{printed}");
     let (code, printed) = run(&portico, &["secrets", "rewrap"]);
-    assert_eq!((code, printed.contains("secrets: 0 of 0 written anew")), (Some(0), true), "{printed}");
+    assert_eq!((code, printed.contains("secrets: 0 of 0 rewritten")), (Some(0), true), "{printed}");
     assert_eq!(read(&portico.admin(), "old-7").await, (200, PLAIN.to_owned()));
     portico.stop().await;
     assert_eq!(files_with(&portico.data(), PLAIN), Vec::<String>::new());
@@ -169,7 +169,7 @@ async fn rewrap_without_a_configuration_forgets_nothing_and_with_one_opens_what_
     std::fs::write(&file, config(&format!("{sealing}, {{identity: {{}}}}"))).unwrap();
     let mut portico = launch.start().await;
     let (code, printed) = run(&portico, &["secrets", "rewrap"]);
-    assert!(code == Some(0) && printed.contains("secrets: 2 of 2 written anew"), "{printed}");
+    assert!(code == Some(0) && printed.contains("secrets: 2 of 2 rewritten"), "{printed}");
     for (providers, written) in
         [(format!("{{identity: {{}}}}, {sealing}"), 2), ("{identity: {}}".to_owned(), 0)]
     {
@@ -177,7 +177,7 @@ async fn rewrap_without_a_configuration_forgets_nothing_and_with_one_opens_what_
         portico.stop().await;
         portico.restart().await;
         let (code, printed) = run(&portico, &["secrets", "rewrap"]);
-        let line = format!("secrets: {written} of {written} written anew");
+        let line = format!("secrets: {written} of {written} rewritten");
         assert!(code == Some(0) && printed.contains(&line), "{printed}");
         assert_eq!(read(&portico.admin(), "plain").await, (200, PLAIN.to_owned()));
     }
@@ -212,7 +212,7 @@ async fn rewrap_seals_the_histories_that_are_kept_and_the_old_key_can_go() {
             portico.restart().await;
             let (code, printed) = run(&portico, &["secrets", "rewrap"]);
             assert_eq!(code, Some(0), "{printed}");
-            assert!(printed.contains("secrets: 1 of 1 written anew"), "{printed}");
+            assert!(printed.contains("secrets: 1 of 1 rewritten"), "{printed}");
             let (code, printed) = run(&portico, &["secrets", "rewrap"]);
             assert_eq!((code, printed.contains("done: 0 of ")), (Some(0), true), "{printed}");
         }
@@ -267,7 +267,7 @@ async fn keys_are_rotated_without_a_restart() {
     assert!(holds(&portico, "k1") && holds(&portico, "k2"));
     let (code, printed) = run(&portico, &["secrets", "rewrap"]);
     assert_eq!(code, Some(0), "{printed}");
-    assert!(printed.contains("secrets: 2 of 2 written anew, 3 objects"), "{printed}");
+    assert!(printed.contains("secrets: 2 of 2 rewritten, 3 objects"), "{printed}");
     portico.stop().await;
     assert!(!holds(&portico, "k1") && holds(&portico, "k2"));
     std::fs::write(&file, config(&keys("aescbc", &["k2"]))).unwrap();
@@ -293,7 +293,7 @@ async fn what_no_key_opens_is_an_error_of_its_own_and_nothing_else_breaks() {
     assert_eq!(list.json()["items"].as_array().unwrap().len(), 1);
     assert!(list.header("warning").contains("secrets default/lost"), "{}", list.header("warning"));
     let (code, printed) = run(&portico, &["secrets", "rewrap"]);
-    assert_eq!((code, printed.contains("1 cannot be opened")), (Some(1), true), "{printed}");
+    assert_eq!((code, printed.contains("1 cannot be decrypted")), (Some(1), true), "{printed}");
     portico.stop().await;
     let (_, printed) = run(&portico, &["doctor", &portico.data().to_string_lossy(), "--remove-unreadable"]);
     assert!(printed.contains("encrypted and were not examined") && !printed.contains("removed"), "{printed}");
@@ -352,12 +352,12 @@ async fn a_key_service_is_asked_once_for_each_key_and_may_go_away_for_a_while() 
     assert_eq!(read(&http, "a").await, (200, PLAIN.to_owned()));
     assert_eq!(plugin.calls(), (1, 1), "one key for what was written before, one for what is written now");
     let (code, printed) = run(&portico, &["secrets", "rewrap"]);
-    assert_eq!((code, printed.contains("secrets: 4 of 4 written anew")), (Some(0), true), "{printed}");
+    assert_eq!((code, printed.contains("secrets: 4 of 4 rewritten")), (Some(0), true), "{printed}");
     plugin.rotate("three");
     create(&http, "e").await;
     eventually("values are sealed with the third key", || {
         let (code, printed) = run(&portico, &["secrets", "rewrap"]);
-        let rotated = code == Some(0) && printed.contains("secrets: 5 of 5 written anew");
+        let rotated = code == Some(0) && printed.contains("secrets: 5 of 5 rewritten");
         std::future::ready(if rotated { Ok(()) } else { Err(printed) })
     })
     .await;
@@ -571,7 +571,7 @@ async fn a_storage_version_migration_encrypts_every_object_with_the_newest_key()
     assert!(holds(&portico, "k2"));
     // Nothing is left for who rewraps, and the old key can go: what it has sealed are past states.
     let (code, printed) = run(&portico, &["secrets", "rewrap"]);
-    assert_eq!((code, printed.contains("secrets: 0 of 0 written anew")), (Some(0), true), "{printed}");
+    assert_eq!((code, printed.contains("secrets: 0 of 0 rewritten")), (Some(0), true), "{printed}");
     portico.stop().await;
     assert!(!holds(&portico, "k1") && holds(&portico, "k2"));
     std::fs::write(&file, config(&keys("aesgcm", &["k2"]))).unwrap();

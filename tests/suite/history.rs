@@ -78,6 +78,11 @@ async fn past_states_are_listed_compared_and_restored_after_watches_have_forgott
     let lines: Vec<_> = shown["states"].as_array().unwrap().iter().map(line).collect();
     assert_eq!(lines, [format!("{second} Updated changer"), format!("{first} Created maker")]);
     assert_eq!(shown["states"][1]["object"]["data"], json!({"a": "1"}));
+    assert_eq!(shown["more"], json!(false));
+    let (_, newest, note) = verb(&portico, "history cm one --limit 1 -o json");
+    let newest: Value = serde_json::from_str(&newest).unwrap();
+    assert_eq!((newest["states"].as_array().unwrap().len(), &newest["more"]), (1, &json!(true)));
+    assert!(note.contains("--limit shows more"), "{note}");
 
     let (code, difference, _) = verb(&portico, "diff cm one");
     assert_eq!(code, 1);

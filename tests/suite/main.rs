@@ -40,6 +40,7 @@ mod ephemeral;
 mod etcd;
 mod etcd_of_kube_apiserver;
 mod examples;
+mod exit_codes;
 mod facade_reviews;
 mod finished_jobs;
 mod foreign_pages;

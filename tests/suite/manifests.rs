@@ -151,7 +151,7 @@ async fn a_server_is_not_ready_until_a_broken_file_is_mended_and_says_what_is_br
         assert!(text.contains(expected), "{expected}: {text}");
     }
     assert_eq!(http.get("/readyz").await.status, 500);
-    says(&portico, "not ready: the folder of manifests is not applied; see /readyz/manifests").await;
+    says(&portico, "manifests cannot be applied, server is not ready; see /readyz/manifests").await;
     assert_eq!(http.get("/livez").await.status, 200, "it is not restarted for that");
     assert!(exists(&http, WIDGET).await, "other files are applied");
     assert!(!portico.addresses_file().exists());

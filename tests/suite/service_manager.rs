@@ -118,5 +118,5 @@ async fn a_passed_socket_that_nobody_serves_is_an_error_and_not_a_silence() {
     assert_eq!(served.child.wait().unwrap().code(), Some(1));
     // Standard error is the shell's file by then.
     let log = std::fs::read_to_string(served.folder().join("log")).unwrap();
-    assert!(log.contains("passed a socket named \"https\", which this server does not serve"), "{log}");
+    assert!(log.contains("passed an unexpected socket 'https'"), "{log}");
 }

@@ -83,8 +83,8 @@ pub use settings::Settings;
 pub use signature::Signature;
 pub use snapshot::Snapshot;
 pub use sqlite::{
-    BackedUp, BackupError, DEFAULT_REVISION_BUMP, Doctor, Examination, ExportEnd, Finding, OpenError,
-    Restored, SqliteSource, SqliteStore, SqliteTarget, backup, restore,
+    BackupError, DEFAULT_REVISION_BUMP, Doctor, Examination, ExportEnd, Finding, OpenError, Restored,
+    SqliteSource, SqliteStore, SqliteTarget, restore,
 };
 pub use store::{ListAt, Page, SealedOtherwise, Store};
 pub use store_switch::StoreSwitch;

@@ -48,7 +48,7 @@ use portico_kit::tasks::TaskSet;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-pub use self::backup::{BackedUp, BackupError, Restored, backup, restore};
+pub use self::backup::{BackupError, Restored, restore};
 pub use self::doctor::{Doctor, Examination, ExportEnd, Finding};
 pub use self::epoch::DEFAULT_REVISION_BUMP;
 pub use self::import::SqliteTarget;

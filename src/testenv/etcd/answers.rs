@@ -66,5 +66,5 @@ impl Answers {
     }
 }
 
-/// Version of the etcd that this stands in for.
+/// Version of the etcd that this program replaces.
 const VERSION: &str = r#"{"etcdserver":"3.6.8","etcdcluster":"3.6.0"}"#;

@@ -37,7 +37,7 @@ folder where to store its state. Set TEST_ASSET_ETCD to the path of a real etcd 
 Other flags of etcd have no effect; those for TLS are refused.
 ";
 
-/// What the command line requests.
+/// Request of the command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Request {
     /// Print this text.

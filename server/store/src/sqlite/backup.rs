@@ -1,4 +1,4 @@
-//! Backups: a copy of a database while it is written to, and a copy taken into service as a new epoch.
+//! Restores a copy of a database file as a new epoch.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -13,21 +13,7 @@ use super::mark::{Found, Mark, beside};
 use super::open;
 use super::open_error::OpenError;
 use super::{epoch, files, lock};
-use crate::new_file::rename_new;
 use portico_gostd::os::error_text;
-
-/// What was copied.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BackedUp {
-    /// The store's id.
-    pub store_id: String,
-    /// Its epoch.
-    pub epoch: i64,
-    /// Everything up to this revision is in the copy, and nothing after it.
-    pub revision: i64,
-    /// The size of the copy.
-    pub bytes: u64,
-}
 
 /// What was taken into service.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,12 +28,9 @@ pub struct Restored {
     pub replaced: Option<PathBuf>,
 }
 
-/// Why nothing was backed up or restored.
+/// Error of a restore.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// The file is there already: backups overwrite nothing.
-    #[error("{} exists already", .0.display())]
-    Exists(PathBuf),
     /// There is no database, or no store in it.
     #[error("{} holds no store", .0.display())]
     NoStore(PathBuf),
@@ -78,31 +61,6 @@ pub enum BackupError {
         /// Why.
         error: sqlx::Error,
     },
-}
-
-/// Copies a database into a new file, whether a process writes to it meanwhile or not: one read transaction, so the copy is
-/// the state of one revision. The file appears once it is whole.
-///
-/// # Errors
-/// [`BackupError`]; nothing is left behind then.
-pub async fn backup(database: &Path, target: &Path) -> Result<BackedUp, BackupError> {
-    let (database, target) = (&files::resolve(&absolute(database)?), &absolute(target)?);
-    if target.exists() {
-        return Err(BackupError::Exists(target.to_owned()));
-    }
-    // A name of its own: process ids are not, in containers that share a folder.
-    let partial = beside(target, &format!(".{}.partial", uuid::Uuid::new_v4().simple()));
-    let copied = async {
-        copy(database, &partial).await?;
-        let mut copy = connect(&partial, true).await?;
-        let found = store_in(&mut copy, &partial).await;
-        let sound = sound(&mut copy, database, "PRAGMA quick_check(1)").await;
-        copy.close().await.map_err(|error| BackupError::Database { path: partial.clone(), error })?;
-        sound.and(found)
-    };
-    let done = copied.await.and_then(|found| Ok((found, publish_new(&partial, target)?)));
-    let (found, bytes) = done.inspect_err(|_| remove_copy(&partial))?;
-    Ok(BackedUp { store_id: found.store_id, epoch: found.epoch, revision: found.revision, bytes })
 }
 
 /// Takes a copy into service in the place of a database that nobody has open, as a new epoch whose revisions begin `bump`
@@ -148,7 +106,7 @@ async fn begin_epoch(
 ) -> Result<Mark, BackupError> {
     let mut copied = connect(new, false).await?;
     let begun = async {
-        sound(&mut copied, source, "PRAGMA integrity_check(1)").await?;
+        sound(&mut copied, source).await?;
         let found = store_in(&mut copied, new).await?;
         open::migrate(&mut copied, new).await?;
         let own = (found.epoch, found.revision);
@@ -239,12 +197,9 @@ async fn connect(path: &Path, read_only: bool) -> Result<SqliteConnection, Backu
     options.connect().await.map_err(|error| BackupError::Database { path: path.to_owned(), error })
 }
 
-async fn sound(
-    connection: &mut SqliteConnection,
-    path: &Path,
-    pragma: &'static str,
-) -> Result<(), BackupError> {
-    let found: Result<String, _> = sqlx::query_scalar(pragma).fetch_one(connection).await;
+async fn sound(connection: &mut SqliteConnection, path: &Path) -> Result<(), BackupError> {
+    let check = sqlx::query_scalar("PRAGMA integrity_check(1)").fetch_one(connection);
+    let found: Result<String, _> = check.await;
     match found.map_err(|error| BackupError::Database { path: path.to_owned(), error })?.as_str() {
         "ok" => Ok(()),
         found => Err(BackupError::Damaged { path: path.to_owned(), found: found.to_owned() }),
@@ -367,26 +322,9 @@ pub(super) fn own(new: &Path, database: &Path) -> Result<(), BackupError> {
 /// Gives a whole file the name of another one, in one step.
 fn replace(new: &Path, target: &Path) -> Result<(), BackupError> {
     let failed = |error| BackupError::File { path: target.to_owned(), error };
-    synced_bytes(new).and_then(|_| fs::rename(new, target)).map_err(failed)?;
+    File::open(new).and_then(|file| file.sync_all()).map_err(failed)?;
+    fs::rename(new, target).map_err(failed)?;
     sync_folder(target)
-}
-
-/// Gives a whole file a name that no file has; its size.
-fn publish_new(partial: &Path, target: &Path) -> Result<u64, BackupError> {
-    let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::AlreadyExists => BackupError::Exists(target.to_owned()),
-        _ => BackupError::File { path: target.to_owned(), error },
-    };
-    let bytes = synced_bytes(partial).map_err(failed)?;
-    rename_new(partial, target).map_err(failed)?;
-    sync_folder(target)?;
-    Ok(bytes)
-}
-
-fn synced_bytes(path: &Path) -> io::Result<u64> {
-    let file = File::open(path)?;
-    file.sync_all()?;
-    Ok(file.metadata()?.len())
 }
 
 fn sync_folder(path: &Path) -> Result<(), BackupError> {
@@ -431,20 +369,6 @@ mod tests {
             assert_eq!(fs::read_to_string(beside(&kept, suffix)).unwrap(), format!("is {suffix}"));
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4);
-    }
-
-    #[test]
-    fn a_backup_overwrites_nothing_that_appears_while_it_is_made() {
-        let folder = tempfile::tempdir().unwrap();
-        let (partial, target) = (folder.path().join("partial"), folder.path().join("target"));
-        fs::write(&partial, "mine").unwrap();
-        fs::write(&target, "somebody else's").unwrap();
-        let refused = publish_new(&partial, &target);
-        assert!(matches!(refused, Err(BackupError::Exists(path)) if path == target));
-        assert_eq!(fs::read_to_string(&target).unwrap(), "somebody else's");
-        fs::remove_file(&target).unwrap();
-        assert_eq!(publish_new(&partial, &target).unwrap(), 4);
-        assert!(!partial.exists());
     }
 
     /// A store whose process was killed: a database, a log that is not in it, and a mark.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use portico_store::{
     ArchiveAt, Backup, CopyError, CopySource, Doctor, Expect, Finding, Kept, MetadataIndexer, Migration,
     PastQuery, Restoring, Scope, Settings, SqliteTarget, Store, StoreError, StoreSwitch, Txn, back_up,
-    backup, check_backup, migrate, restore, restore_from,
+    check_backup, migrate, restore, restore_from,
 };
 use portico_tests::until;
 
@@ -319,7 +319,7 @@ async fn a_copy_of_the_file_keeps_history_in_a_new_epoch() {
     let expected = history(&*store, last).await;
     let (copy, database) = (folder.path().join("copy"), folder.path().join("portico.db"));
     let Place::Sqlite(sqlite) = &from else { unreachable!() };
-    backup(&sqlite.path(), &copy).await.unwrap();
+    copy_database(&sqlite.path(), &copy).await;
     let lost = put(&*store, &key("a/1"), "lost").await;
     restore(&copy, &database, BUMP).await.unwrap();
     let there = open_sqlite(database.clone(), &archiving).await.unwrap();

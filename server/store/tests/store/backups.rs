@@ -1,75 +1,21 @@
-//! Backups while it is written to, restores, and databases that somebody else has exchanged.
+//! Restores of database files, and databases that another program has exchanged.
 
-use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use portico_store::{
     BackupError, DEFAULT_REVISION_BUMP, Doctor, ListAt, MetadataIndexer, OpenError, Scope, Store, StoreError,
-    WatchError, backup, restore,
+    WatchError, restore,
 };
 
 use crate::harness::*;
 
 /// For the child, which is this same program: where to write.
 const CHILD: &str = "PORTICO_STORE_BACKUP";
-/// Callers that write at the same time.
-const CALLERS: usize = 8;
 
 async fn lines_of(store: &dyn Store) -> Vec<String> {
     lines(store.snapshot(&config_maps()).await.unwrap().iter())
-}
-
-/// Writes from many callers until it is stopped; what each revision wrote, as far as it was acknowledged.
-async fn storm(store: Arc<dyn Store>, stop: Arc<AtomicBool>) -> BTreeMap<i64, String> {
-    let caller = async |caller: usize| {
-        let mut acknowledged = Vec::new();
-        for n in 0.. {
-            if stop.load(Ordering::Relaxed) {
-                break;
-            }
-            let key = key(&format!("a/{caller}-{}", n % 7));
-            let revision = put(&*store, &key, &n.to_string()).await;
-            acknowledged.push((revision, format!("{}={n}", key.path())));
-        }
-        acknowledged
-    };
-    futures::future::join_all((0..CALLERS).map(caller)).await.into_iter().flatten().collect()
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_taken_during_writes_restores_to_the_state_of_one_revision() {
-    let backend = Sqlite::new();
-    let store = backend.open().await;
-    let folder = backend.path().parent().unwrap().to_owned();
-    let stop = Arc::new(AtomicBool::new(false));
-    let backups = async {
-        let mut made = Vec::new();
-        for n in 0..4 {
-            store.wait_for(store.revision() + 50).await.unwrap();
-            let file = folder.join(format!("backup-{n}"));
-            made.push((backup(&backend.path(), &file).await.unwrap(), file));
-        }
-        stop.store(true, Ordering::Relaxed);
-        made
-    };
-    let (acknowledged, made) = tokio::join!(storm(store.clone(), stop.clone()), backups);
-    assert!(made.windows(2).all(|pair| pair[0].0.revision < pair[1].0.revision));
-    for (copied, file) in made {
-        let there = Sqlite::new();
-        let restored = restore(&file, &there.path(), DEFAULT_REVISION_BUMP).await.unwrap();
-        assert_eq!(restored.revision, copied.revision + DEFAULT_REVISION_BUMP);
-        let mut expected = BTreeMap::new();
-        for (revision, write) in acknowledged.range(..=copied.revision) {
-            let (path, text) = write.split_once('=').unwrap();
-            expected.insert(path.to_owned(), format!("{path}@{revision}={text}"));
-        }
-        let restored = there.open().await;
-        assert_eq!(lines_of(&*restored).await, expected.into_values().collect::<Vec<_>>());
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -80,8 +26,8 @@ async fn what_is_restored_is_a_new_epoch_that_no_earlier_revision_leads_into() {
     let identity = store.identity().clone();
     put(&*store, &key("a/1"), "kept").await;
     put(&*store, &key("a/2"), "old").await;
-    let copied = backup(&backend.path(), &file).await.unwrap();
-    assert_eq!((copied.revision, &copied.store_id, copied.epoch), (3, &identity.store_id, 1));
+    copy_database(&backend.path(), &file).await;
+    let copied = store.revision();
     put(&*store, &key("a/2"), "lost").await;
     let shown = put(&*store, &key("a/3"), "lost").await;
     let kept = lines_of(&*store).await;
@@ -89,7 +35,7 @@ async fn what_is_restored_is_a_new_epoch_that_no_earlier_revision_leads_into() {
     drop(store);
 
     // Twice: what the first restore has shown is over as well.
-    let (mut latest, mut shown) = (shown, vec![copied.revision, shown]);
+    let (mut latest, mut shown) = (shown, vec![copied, shown]);
     for epoch in 2..=3 {
         let restored = restore(&file, &backend.path(), DEFAULT_REVISION_BUMP).await.unwrap();
         assert_eq!((restored.epoch, &restored.store_id), (epoch, &identity.store_id));
@@ -124,15 +70,14 @@ async fn what_is_restored_is_a_new_epoch_that_no_earlier_revision_leads_into() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_backed_up_or_restored_is_left_as_it_was() {
+async fn what_cannot_be_restored_is_left_as_it_was() {
     let backend = Sqlite::new();
     let file = backend.path().with_file_name("backup");
-    let nothing = backup(&backend.path(), &file).await;
-    assert!(matches!(nothing, Err(BackupError::NoStore(path)) if path == backend.path()));
+    let nothing = restore(&file, &backend.path(), 1).await;
+    assert!(matches!(nothing, Err(BackupError::NoStore(path)) if path == file));
     let store = backend.open().await;
     put(&*store, &key("a/1"), "x").await;
-    backup(&backend.path(), &file).await.unwrap();
-    assert!(matches!(backup(&backend.path(), &file).await, Err(BackupError::Exists(path)) if path == file));
+    copy_database(&backend.path(), &file).await;
     let used = restore(&file, &backend.path(), 1).await;
     assert!(matches!(used, Err(BackupError::Open(OpenError::InUse { .. }))), "{used:?}");
     store.close().await;
@@ -243,7 +188,6 @@ async fn a_write_ahead_log_that_is_gone_after_a_crash_is_noticed() {
     killed_writer(&path, || ());
     std::fs::remove_file(&log).unwrap();
     // Who looks at it makes no log that would be taken for the one that is gone.
-    backup(&path, &path.with_file_name("looked-at")).await.unwrap();
     Doctor::new(&path, &MetadataIndexer).examine().await.unwrap();
     assert!(!log.exists());
     let store = backend.open().await;
@@ -323,75 +267,13 @@ async fn a_write_ahead_log_that_is_damaged_after_a_crash_is_noticed() {
     }
 }
 
-/// The child: makes backups, one after the other, until it is killed.
-#[tokio::test]
-#[ignore = "the program that a test of this file starts and kills, no test of its own"]
-async fn backup_maker() {
-    let path = std::env::var("PORTICO_STORE_BACKUPS_OF").expect("started by the test that kills it");
-    let path = PathBuf::from(path);
-    for n in 0.. {
-        print_line("backup");
-        backup(&path, &path.with_file_name(format!("backup-{n}"))).await.unwrap();
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_that_is_killed_leaves_no_file_that_looks_whole() {
-    use std::io::{BufRead, BufReader};
-    let backend = Sqlite::new();
-    let store = backend.open().await;
-    for n in 0..200 {
-        put(&*store, &key(&format!("a/{n}")), &"x".repeat(5_000)).await;
-    }
-    let expected = lines_of(&*store).await;
-    let (path, folder) = (backend.path(), backend.path().parent().unwrap().to_owned());
-    tokio::task::spawn_blocking(move || {
-        for round in 1..6 {
-            let mut child = Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "backups::backup_maker", "--ignored", "--nocapture", "--test-threads=1"])
-                .env("PORTICO_STORE_BACKUPS_OF", &path)
-                .stdout(Stdio::piped())
-                .spawn()
-                .unwrap();
-            let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-            let begun = lines.map(Result::unwrap).filter(|line| line.ends_with("backup")).take(round).count();
-            assert_eq!(begun, round);
-            child.kill().unwrap();
-            child.wait().unwrap();
-            // A `.partial` that was killed may have a journal beside it.
-            let whole = |name: &str| name.starts_with("backup-") && !name.contains(".partial");
-            for entry in std::fs::read_dir(path.parent().unwrap()).unwrap() {
-                let entry = entry.unwrap();
-                if whole(entry.file_name().to_str().unwrap()) {
-                    std::fs::rename(entry.path(), entry.path().with_file_name(format!("whole-{round}")))
-                        .unwrap();
-                }
-            }
-        }
-    })
-    .await
-    .unwrap();
-    let mut whole = 0;
-    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
-        if entry.file_name().to_str().unwrap().starts_with("whole-") {
-            let there = Sqlite::new();
-            restore(&entry.path(), &there.path(), 1).await.unwrap();
-            assert_eq!(lines_of(&*there.open().await).await, expected);
-            whole += 1;
-        }
-    }
-    assert!(whole >= 4, "{whole}");
-    // The store did not notice.
-    put(&*store, &key("a/after"), "x").await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restore_that_was_interrupted_is_refused_and_can_be_repeated() {
     let backend = Sqlite::new();
     let store = backend.open().await;
     put(&*store, &key("a/1"), "x").await;
     let file = backend.path().with_file_name("backup");
-    backup(&backend.path(), &file).await.unwrap();
+    copy_database(&backend.path(), &file).await;
     put(&*store, &key("a/2"), "x").await;
     store.close().await;
     drop(store);

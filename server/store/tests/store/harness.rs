@@ -1,6 +1,6 @@
 //! Opens the implementations under test and makes small objects. Must not test anything itself.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +11,8 @@ use portico_store::{
     Committed, Event, Indexer, Key, MetadataIndexer, Metrics, OpenError, Record, Resource, Settings,
     SqliteStore, Store, Subscription, Txn, TxnError, Value,
 };
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _};
 
 pub use portico_tests::PATIENCE;
 
@@ -146,6 +148,15 @@ pub async fn open_sqlite(
     tune(&mut settings);
     let metrics = Metrics::new(&Registry::new());
     SqliteStore::open(settings, Arc::new(WithNodeName), metrics, &TaskSet::new()).await
+}
+
+/// Copies a database, which may be served, into a new file.
+pub async fn copy_database(database: &Path, file: &Path) {
+    let options = SqliteConnectOptions::new().filename(database).read_only(true);
+    let mut connection = options.connect().await.unwrap();
+    let copied = sqlx::query("VACUUM INTO ?").bind(file.to_str().unwrap());
+    copied.execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
 }
 
 impl Backend for Sqlite {

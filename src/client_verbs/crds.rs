@@ -1,21 +1,18 @@
 //! `portico crds check`: reports the effects of CustomResourceDefinitions before they are applied. Writes nothing.
 
-mod failure;
 mod print;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Subcommand, ValueEnum};
 use portico_proto::apiextensions::finding::Kind;
 use portico_proto::apiextensions::{CheckRequest, CheckResponse};
 
+use super::failure::Failure;
+use super::outcome::Outcome;
 use crate::control_service::ControlService;
 use crate::documents::{self, Document};
-use crate::exit::fail_with_hint;
-use crate::exit_codes;
-use failure::Failure;
 
 /// Deadline of the check of one definition, which reads all stored objects.
 const DEADLINE: Duration = Duration::from_secs(300);
@@ -49,31 +46,19 @@ enum Output {
 }
 
 /// Runs the command.
-pub(crate) fn run(verb: &Verb) -> ExitCode {
-    let Verb::Check(verb) = verb;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let checked = runtime.map_err(Failure::from).and_then(|runtime| runtime.block_on(check(verb)));
-    match checked {
-        Ok(all) if all.iter().any(breaks) => ExitCode::from(exit_codes::FOUND),
-        Ok(_) => ExitCode::from(exit_codes::SUCCESS),
-        Err(failure) => {
-            fail_with_hint(&format!("crds check: {failure}"), failure.hint(), exit_codes::NOT_EXAMINED)
-        }
-    }
-}
-
-async fn check(check: &Check) -> Result<Vec<CheckResponse>, Failure> {
+pub(super) async fn run(verb: &Verb) -> Result<Outcome, Failure> {
+    let Verb::Check(check) = verb;
     let mut definitions = documents::objects(&check.files)?;
     definitions.retain(|document| document.head.kind == "CustomResourceDefinition");
     if definitions.is_empty() {
-        return Err(Failure::NoDefinition);
+        return Err(Failure::Usage("the files contain no CustomResourceDefinition".to_owned()));
     }
     let client = check.control.client(DEADLINE)?;
     let mut all = Vec::new();
     for Document { from, manifest, media_type, .. } in definitions {
         let request = CheckRequest { definition: manifest, media_type: media_type.to_owned() };
         let answer = client.definitions().check(request).await;
-        let refused = |status| Failure::Refused { from, status: Box::new(status) };
+        let refused = |status| Failure::RefusedDocument { from, status: Box::new(status) };
         let checked = answer.map_err(refused)?.into_inner();
         if check.output == Output::Text {
             print::text(&checked)?;
@@ -83,7 +68,7 @@ async fn check(check: &Check) -> Result<Vec<CheckResponse>, Failure> {
     if check.output == Output::Json {
         print::json(&all)?;
     }
-    Ok(all)
+    Ok(if all.iter().any(breaks) { Outcome::Negative } else { Outcome::Positive })
 }
 
 /// True if there are findings other than warnings.
