@@ -63,7 +63,7 @@ func New(flags ...string) (*Server, error) {
 	}
 	server.input = input
 	if err := server.process.Start(); err != nil {
-		return nil, fmt.Errorf("%w: add portico to the PATH, or set PORTICO_BIN", err)
+		return nil, fmt.Errorf("%w: put portico on the PATH, or name it in PORTICO_BIN", err)
 	}
 	if err := server.wait(output); err != nil {
 		_ = server.process.Process.Kill()

@@ -14,9 +14,9 @@ const ERROR: &str = "#[error";
 /// Words and phrases that leave the subject or the action of a sentence open, separated by commas: pronouns used as nouns,
 /// conditions without a name, and actions with a term of their own (request, report, store, resume, accept).
 const BANNED: &str = "\
-    anybody, anything, it, nobody, none, nothing, others, ours, somebody, something, theirs, them, they, what, whatever, who, \
+    anybody, anything, it, nobody, none, nothing, others, ours, somebody, something, they, what, whatever, who, \
     whoever, whom, whose, \
-    all the same, anew, away, beside, due, elsewhere, for a while, for now, given up, gone, here, is no, is there, left out, \
+    all the same, anew, away, beside, due, elsewhere, for a while, for now, given up, gone, here, is there, left out, \
     let go, meanwhile, no such, not there, once more, peace, silent, stand, stands, stood, \
     asked, asks, broke, came, comes, goes, hears, judge, judged, know, known, knows, mended, said, say, says, taken, takes, \
     tell, tells, told, took, went";

@@ -184,7 +184,7 @@ pub enum InvalidEntry {
     #[error("entry {} has an unsupported payload", portico_gostd::strconv::quote(.0))]
     UnknownPayload(String),
     /// A port beyond 65535.
-    #[error("entry {}: {1} is not a port", portico_gostd::strconv::quote(.0))]
+    #[error("entry {}: {} is not a port", portico_gostd::strconv::quote(.0), .1)]
     Port(String, u32),
     /// A backend without any trust.
     #[error("entry {}: the backend has no trust settings", portico_gostd::strconv::quote(.0))]

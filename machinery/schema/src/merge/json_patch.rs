@@ -118,7 +118,7 @@ enum Failure {
     Needs(&'static str),
     #[error("{} does not exist", portico_gostd::strconv::quote(.0))]
     Missing(String),
-    #[error("{} is not an index of a list of length {1}", portico_gostd::strconv::quote(.0))]
+    #[error("{} is not an index of a list of length {}", portico_gostd::strconv::quote(.0), .1)]
     Index(String, usize),
     #[error("testing path {0} failed: test failed")]
     Test(String),

@@ -24,7 +24,7 @@ pub enum InvalidJsonPath {
     #[error("{0} is not closed")]
     Unclosed(&'static str),
     /// A character that begins nothing.
-    #[error("unexpected character {0}")]
+    #[error("unexpected character '{}'", .0.escape_debug())]
     Unexpected(char),
     /// Two `..` in a row.
     #[error("one .. follows another")]
