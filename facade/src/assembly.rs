@@ -186,7 +186,7 @@ impl Facade {
         serving.follow(&parts.tasks);
         auth.follow(&parts.tasks, &parts.configuration);
         proxying.follow(&parts.tasks);
-        tracing::info!(%addr, "serving HTTPS");
+        tracing::info!(address = %addr, "serving HTTPS");
         Ok(RunningFacade::new(addr, settings, parts, drain, connections, (serving, auth, proxying)))
     }
 }
@@ -287,7 +287,7 @@ impl Parts {
         let (synced, freshness) = (self.configuration.synced.clone(), self.freshness.clone());
         let informer_sync =
             Check::new("informer-sync", move || match (synced.is_signaled(), freshness.expired()) {
-                (false, _) => Err("no configuration has come from the control service yet".to_owned()),
+                (false, _) => Err("no configuration received from the control service yet".to_owned()),
                 (true, true) => Err("the configuration is older than --fail-static-max-age".to_owned()),
                 (true, false) => Ok(()),
             });

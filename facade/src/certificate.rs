@@ -36,10 +36,10 @@ pub enum CertificateError {
     #[error(transparent)]
     Connect(#[from] portico_proto::client::ConnectError),
     /// The control service refuses, or is away.
-    #[error("the control service does not sign: {0}")]
+    #[error("the control service refuses to sign the certificate: {0}")]
     Refused(String),
     /// The control service has no CA for it.
-    #[error("the control service does not sign: {0}")]
+    #[error("the control service refuses to sign the certificate: {0}")]
     NoAuthority(String),
 }
 
@@ -81,7 +81,7 @@ impl Files {
         match pem.cert_pair(self.name) {
             Ok(pair) => Ok(Some((pem, pair))),
             Err(error) if CertInfo::of_pem(self.name, &pem.cert_pem).is_ok_and(|info| !is_foreign(&info)) => {
-                tracing::warn!(%error, "a stored certificate is not used");
+                tracing::warn!(%error, "ignoring the stored certificate");
                 Ok(None)
             }
             Err(error) => Err(error.into()),
@@ -105,7 +105,7 @@ impl Files {
         let pem = PemPair { cert_pem, key_pem: request.key_pem };
         let pair = pem.cert_pair(self.name)?;
         if let Err(error) = self.pair().write(&pem) {
-            tracing::warn!(%error, "a signed certificate is used, but not kept");
+            tracing::warn!(%error, "cannot store the signed certificate, a restart requests another one");
         }
         Ok((pem, pair))
     }

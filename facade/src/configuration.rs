@@ -298,7 +298,7 @@ impl Configuration {
         let _held = self.held.lock();
         let mut next = self.next();
         if let Err(error) = Arc::make_mut(&mut next.routes).set_bundle(hash, pem) {
-            tracing::warn!(hash, %error, "a CA bundle is not used");
+            tracing::warn!(hash, %error, "cannot load a CA bundle");
         }
         self.current.store(Arc::new(next));
     }
@@ -318,7 +318,7 @@ impl Configuration {
         let mut held = self.held.lock();
         let Some(Version { store_id, revision, .. }) = &held.version else { return };
         let name = format!(
-            "fail-static: serving revision {revision} of store {store_id}, the control service is away"
+            "fail-static: serving revision {revision} of store {store_id}, the control service is unreachable"
         );
         if let Some(old) = held.stale.replace(name.clone()) {
             self.health.remove_remote(&old);
@@ -391,7 +391,9 @@ fn follow_settings(next: &mut InForce, held: &Held) {
 fn peers_of(text: Option<&str>) -> PeerAddresses {
     let parsed = text.map(str::parse::<PeerAddresses>).transpose();
     parsed
-        .inspect_err(|error| tracing::warn!(%error, "peers are not known"))
+        .inspect_err(|error| {
+            tracing::warn!(%error, "cannot parse the addresses of peers, forwarding no requests to peers");
+        })
         .ok()
         .flatten()
         .unwrap_or_default()

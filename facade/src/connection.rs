@@ -29,7 +29,7 @@ const MAX_PAGE_PARTS: usize = 100;
 
 /// Of a response: its client does not see it. The stream is reset, or the HTTP/1 connection closed, in its place.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the connection breaks in the place of an answer")]
+#[error("the connection closes without a response")]
 pub struct Unanswered;
 
 /// What layers and handlers may know about the connection of a request.

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
+use portico_gostd::time::format_duration;
 use portico_kit::backoff::{Backoff, Policy};
 use portico_machinery::rbac;
 use portico_proto::MAX_MESSAGE_BYTES;
@@ -67,11 +68,11 @@ enum Lost {
     Rpc(#[from] tonic::Status),
     #[error("the control service ended the stream")]
     Ended,
-    #[error("the control service broke the stream's rules: {0}")]
+    #[error("protocol violation of the control service: {0}")]
     Rules(&'static str),
-    #[error("the control service has sent nothing for {0:?}, although the stream is open")]
+    #[error("no message from the control service for {} on an open stream", format_duration(*.0))]
     Silent(Duration),
-    #[error("another control service is used")]
+    #[error("the facade switched to another control service")]
     Moved,
     #[error("the control service serves another store: {0}")]
     Foreign(String),
@@ -136,7 +137,7 @@ impl Control {
             // Until a stream confirms it again: the next control service may be behind.
             self.freshness.lost();
             if matches!(lost, Lost::Moved) {
-                tracing::debug!(server = member.name, "the configuration comes from another control service");
+                tracing::debug!(server = member.name, "leaving the control service for another one");
                 continue;
             }
             // Whether it is lost altogether is looked after at once.
@@ -144,9 +145,10 @@ impl Control {
             self.configuration.mark_stale();
             let wait = backoff.next_wait();
             if backoff.failures() == 1 {
-                tracing::warn!(error = %lost, "the control service is away; the last configuration stays in force");
+                tracing::warn!(error = %lost, "control service lost, serving the last configuration");
             } else {
-                tracing::debug!(error = %lost, ?wait, "the control service is still away");
+                let retry_in = format_duration(wait);
+                tracing::debug!(error = %lost, retry_in, "control service still unreachable");
             }
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
@@ -195,7 +197,7 @@ impl Control {
                 message = stream.message() => {
                     let message = message?.ok_or(Lost::Ended)?;
                     if backoff.failures() > 0 {
-                        tracing::info!("the control service is back");
+                        tracing::info!("control service reachable again");
                         backoff.reset();
                     }
                     member.record_answer();
@@ -259,10 +261,10 @@ impl Control {
                 self.in_force(session, &version, Vec::new());
             }
             Some(ResponseMessage::Draining(_)) => {
-                tracing::info!(server = session.member.name, "the control service is about to stop");
+                tracing::info!(server = session.member.name, "control service is shutting down");
                 self.services.set_state(&session.member, State::Draining);
             }
-            None => tracing::debug!("a message that this build does not know"),
+            None => tracing::debug!("unsupported message of the control service ignored"),
         }
         Ok(())
     }
@@ -285,7 +287,7 @@ impl Control {
         self.freshness.live();
         self.configuration.mark_live();
         for Refusal { key, reason } in &refused {
-            tracing::warn!(key, reason, revision = version.revision, "a configuration entry is not used");
+            tracing::warn!(key, error = reason, revision = version.revision, "configuration entry refused");
         }
         let refused = refused.into_iter().map(|r| pb::Refusal { key: r.key, reason: r.reason }).collect();
         session.acks.add(Ack { version: Some(version.into()), refused });

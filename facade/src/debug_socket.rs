@@ -66,7 +66,7 @@ pub fn serve(path: &Path, router: Router, tasks: &TaskSet) {
         }
         Err(error) => {
             let error = portico_gostd::os::error_text(&error);
-            tracing::error!(path = %path.display(), error, "the debug socket cannot be served");
+            tracing::error!(path = %path.display(), error, "cannot serve the debug socket");
         }
     }
 }
@@ -103,7 +103,7 @@ async fn accept(listener: UnixListener, file: File, router: Router, tasks: TaskS
                 stream
             }
             Err(error) => {
-                tracing::warn!(%error, "a connection to the debug socket was lost");
+                tracing::warn!(%error, "cannot accept a connection to the debug socket, retrying");
                 tokio::time::sleep(errors.next_wait()).await;
                 continue;
             }
@@ -113,7 +113,7 @@ async fn accept(listener: UnixListener, file: File, router: Router, tasks: TaskS
             let mut http = http1::Builder::new();
             http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
             if let Err(error) = http.serve_connection(TokioIo::new(stream), service).await {
-                tracing::debug!(%error, "a connection to the debug socket ended early");
+                tracing::debug!(%error, "connection to the debug socket failed");
             }
             drop(place);
         });

@@ -288,7 +288,7 @@ fn proxied_to(route: &Route) -> String {
 }
 
 fn too_old() -> Status {
-    let message = "the control service has been away for longer than --fail-static-max-age allows";
+    let message = "the control service has been unreachable for longer than --fail-static-max-age allows";
     Status::failure(Reason::ServiceUnavailable, message).with_cause(Cause {
         reason: "ConfigurationTooOld".to_owned(),
         message: message.to_owned(),

@@ -35,7 +35,7 @@ pub struct Documents {
 
 /// Bytes that are not what their name says.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("document {0} has other content than its hash says")]
+#[error("the content of document {0} does not match its hash")]
 pub struct WrongContent(pub String);
 
 impl Documents {
@@ -85,7 +85,7 @@ impl Documents {
         if let Some(bytes) = self.held(hash) {
             return Ok(bytes);
         }
-        let fetch = self.fetch.get().ok_or("the control service has not been asked yet")?;
+        let fetch = self.fetch.get().ok_or("not connected to the control service yet")?;
         let bytes = fetch(hash.to_owned()).await?;
         self.insert(hash, bytes.clone()).map_err(|e| e.to_string())?;
         Ok(bytes)
@@ -99,7 +99,7 @@ impl Documents {
                 true
             }
             Err(error) => {
-                tracing::debug!(error, hash, "a document is not here yet");
+                tracing::debug!(error, hash, "cannot fetch a document");
                 false
             }
         }
@@ -155,7 +155,7 @@ async fn bundles(configuration: &Configuration, documents: &Documents) -> bool {
         match documents.get(&hash).await {
             Ok(pem) => configuration.bundle_came(&hash, pem),
             Err(error) => {
-                tracing::debug!(%error, "a CA bundle is not here yet");
+                tracing::debug!(%error, "cannot fetch a CA bundle, retrying");
                 complete = false;
             }
         }

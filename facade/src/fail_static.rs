@@ -50,10 +50,11 @@ impl FailStatic {
     /// Puts the state on disk in force, when there is one and it can be used.
     pub fn load(&self, configuration: &Configuration, documents: &Documents, freshness: &Freshness) {
         match self.read() {
-            Ok(None) => tracing::debug!("no state of an earlier run"),
+            Ok(None) => tracing::debug!("no state on disk"),
             Ok(Some((state, at))) => self.restore(state, at, configuration, documents, freshness),
             Err(error) => {
-                tracing::error!(path = %self.path.display(), %error, "the state on disk is not used")
+                let path = self.path.display();
+                tracing::error!(%path, %error, "cannot read the state on disk, ignoring the file");
             }
         }
     }
@@ -95,18 +96,20 @@ impl FailStatic {
     ) {
         let entries = match control::decode(&state.entries) {
             Ok(entries) => entries,
-            Err(error) => return tracing::error!(%error, "the state on disk is not used"),
+            Err(error) => {
+                return tracing::error!(%error, "cannot decode the state on disk, ignoring the file");
+            }
         };
         for (hash, bytes) in state.documents {
             if let Err(error) = documents.insert(&hash, bytes) {
-                tracing::warn!(%error, "a document on disk is not used");
+                tracing::warn!(%error, "document on disk ignored");
             }
         }
         let revision = state.version.revision;
         configuration.replace(state.version, entries);
         freshness.loaded(at);
-        let age = freshness.stale_for().unwrap_or_default();
-        tracing::info!(revision, ?age, "serving from the state on disk until the control service answers");
+        let age_seconds = freshness.stale_for().unwrap_or_default().as_secs();
+        tracing::info!(revision, age_seconds, "serving the state on disk until the control service responds");
     }
 
     /// Writes each change, and marks the state on the disk as current while it is in force. A failed write is logged and tried
@@ -177,9 +180,10 @@ impl FailStatic {
         match written.await {
             Some(Ok(())) => return Some(mark),
             Some(Err(error)) => {
-                tracing::error!(path = %self.path.display(), %error, "the state was not written");
+                let path = self.path.display();
+                tracing::error!(%path, %error, "cannot write the state to disk, retrying");
             }
-            None => tracing::error!("writing the state was interrupted"),
+            None => tracing::error!("writing the state to disk was interrupted"),
         }
         None
     }
@@ -195,7 +199,7 @@ impl FailStatic {
             atomic_file::write(&this.mark_path(), &bytes, PRIVATE)
         });
         if let Some(Err(error)) = marked.await {
-            tracing::warn!(%error, "the state could not be marked as current");
+            tracing::warn!(%error, "cannot mark the state on disk as current");
         }
     }
 }

@@ -93,8 +93,9 @@ impl InForce {
         }
         self.signing_ca = pem.and_then(|pem| {
             let parsed = Authority::from_pem(pem.as_bytes());
-            let parsed =
-                parsed.inspect_err(|error| tracing::warn!(%error, "the CA of signers is not trusted"));
+            let parsed = parsed.inspect_err(|error| {
+                tracing::warn!(%error, "cannot parse the CA of certificate requests, refusing its certificates");
+            });
             Some((pem.to_owned(), parsed.ok()?))
         });
         self.set_authenticators(AuthenticatorChain::clone(&self.authenticators));

@@ -70,7 +70,9 @@ impl Issuer {
                         let key = if token_key.id.is_empty() { key } else { key.named(&token_key.id) };
                         keys.keys.push(key.with_unpublished(token_key.unpublished));
                     }
-                    Err(error) => tracing::warn!(key = entry.key, %error, "a token key is not used"),
+                    Err(error) => {
+                        tracing::warn!(key = entry.key, %error, "cannot parse a token key, ignoring the key")
+                    }
                 },
                 Some(Payload::Setting(value)) => match entry.key.as_str() {
                     setting::ISSUERS => keys.issuers = lines(value),

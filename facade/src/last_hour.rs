@@ -157,7 +157,7 @@ impl LastHour {
             (before, last) = (totals, now);
             match serde_json::to_vec(&sample) {
                 Ok(line) => self.samples.push(Bytes::from(line)),
-                Err(error) => tracing::error!(%error, "a sample cannot be written"),
+                Err(error) => tracing::error!(%error, "cannot encode a sample of metrics"),
             }
             self.look(&certificates).await;
             self.keep(Load::from(&sample));

@@ -328,8 +328,11 @@ fn refused(request: &Parts, error: &tonic::Status) -> Refused {
         // What carries a source was made here, by the transport, in words for its authors. A connection that breaks in the
         // middle of a call surfaces as an unknown error.
         tonic::Code::Unavailable | tonic::Code::Unknown if std::error::Error::source(error).is_some() => {
-            tracing::debug!(error = %CallReason(error), "the control service was not reached");
-            unavailable(request.info().is_read_only(), "it cannot be reached, or its connection broke")
+            tracing::debug!(error = %CallReason(error), "cannot reach the control service");
+            unavailable(
+                request.info().is_read_only(),
+                "the control service is unreachable, or its connection was lost",
+            )
         }
         tonic::Code::Unavailable => unavailable(request.info().is_read_only(), error.message()),
         _ => from_rpc(error),

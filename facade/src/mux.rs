@@ -16,7 +16,7 @@ use crate::sharded::ShardedMap;
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MuxError {
     /// Prefixes end in a slash; upstream panics at registration.
-    #[error("prefix {0:?} must end in a slash")]
+    #[error("prefix {} must end in a slash", portico_gostd::strconv::quote(.0))]
     Prefix(String),
 }
 

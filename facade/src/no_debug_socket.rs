@@ -8,5 +8,5 @@ use portico_kit::tasks::TaskSet;
 /// Serves nothing, and says so.
 pub fn serve(path: &Path, _: Router, _: &TaskSet) {
     let path = path.display();
-    tracing::error!(%path, "the debug socket cannot be served: there are no Unix sockets on this system");
+    tracing::error!(%path, "cannot serve the debug socket: this system has no Unix sockets");
 }

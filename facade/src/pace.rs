@@ -17,7 +17,10 @@ pub const MIN_BODY_RATE: u64 = 500;
 
 /// A client sends its body too slowly.
 #[derive(Debug, thiserror::Error)]
-#[error("the request's body came too slowly: nothing for {0:?}, or less than {MIN_BODY_RATE} bytes a second")]
+#[error(
+    "the client sends the request body too slowly: no data for {}, or less than {MIN_BODY_RATE} bytes per second",
+    portico_gostd::time::format_duration(*.0)
+)]
 pub struct TooSlow(Duration);
 
 /// Follows one body, from the moment at which it is first asked for.

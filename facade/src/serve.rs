@@ -178,8 +178,8 @@ impl<H: Handler> Server<H> {
                 biased;
                 ended = conn.as_mut() => {
                     if let Err(error) = ended {
-                        let reason = client_http_reason(&error);
-                        tracing::debug!(peer = %connection.peer, reason, "connection ended");
+                        let error = client_http_reason(&error);
+                        tracing::debug!(peer = %connection.peer, error, "client connection failed");
                     }
                     return;
                 }

@@ -8,7 +8,7 @@ pub const CONTROL_SERVICE_UNAVAILABLE: &str = "ControlServiceUnavailable";
 
 /// 503: there is no control service to ask. `read_only` requests may be repeated.
 pub fn unavailable(read_only: bool, why: &str) -> Status {
-    let message = "the control service is not available; aggregated APIs go on being served";
+    let message = "the control service is not available; aggregated APIs continue to be served";
     Status::failure(Reason::ServiceUnavailable, message)
         // Clients repeat what carries this; a write may have been done before the connection broke.
         .with_details(Details { retry_after_seconds: u32::from(read_only), ..Details::default() })

@@ -26,10 +26,10 @@ pub struct EffectiveVersion {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VersionError {
     /// No number.
-    #[error("could not parse {0:?} as version")]
+    #[error("could not parse {} as version", portico_gostd::strconv::quote(.0))]
     Unreadable(String),
     /// No minor version.
-    #[error("illegal version string {0:?}")]
+    #[error("illegal version string {}", portico_gostd::strconv::quote(.0))]
     Illegal(String),
     /// Releases have no patches.
     #[error("patch version not allowed, got: {0}={1}")]

@@ -16,7 +16,7 @@ pub struct Release {
 
 /// A text that is no `major.minor`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no release such as 1.36")]
+#[error("{} is not a release such as 1.36", portico_gostd::strconv::quote(.0))]
 pub struct InvalidRelease(String);
 
 impl FromStr for Release {

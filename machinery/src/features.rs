@@ -76,7 +76,10 @@ pub enum FeatureError {
     #[error("missing bool value for {0}")]
     Missing(String),
     /// Neither true nor false.
-    #[error("invalid value of {name}={value}, err: strconv.ParseBool: parsing {value:?}: invalid syntax")]
+    #[error(
+        "invalid value of {name}={value}, err: strconv.ParseBool: parsing {}: invalid syntax",
+        portico_gostd::strconv::quote(value)
+    )]
     NoBool {
         /// The gate.
         name: String,

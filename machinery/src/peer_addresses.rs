@@ -29,7 +29,7 @@ pub struct PeerAddress {
 
 /// A text that says no such thing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no peer is named by {0:?}")]
+#[error("{} is not a peer: expected name, holder and address", portico_gostd::strconv::quote(.0))]
 pub struct NoPeer(String);
 
 impl PeerAddress {

@@ -90,9 +90,9 @@ mod tests {
         let kept: HistoryRetention = "events.events.k8s.io=1h,widgets.example.com=1h".parse().unwrap();
         assert!(kept.archive.of(&GroupResource::new("", "events")).is_some());
         for (wrong, why) in [
-            ("deployments=1h", "there is no resource deployments: do you mean deployments.apps?"),
-            ("cm=1h", "there is no resource cm: do you mean configmaps?"),
-            ("widgets=1h", "there is no resource widgets; "),
+            ("deployments=1h", "unknown resource deployments: do you mean deployments.apps?"),
+            ("cm=1h", "unknown resource cm: do you mean configmaps?"),
+            ("widgets=1h", "unknown resource widgets; "),
             ("pods=1h,pods=2h", "duplicate retention for pods"),
             ("events=1h,events.events.k8s.io=2h", "duplicate retention for events"),
             ("5m,*=1h,10m", "duplicate retention for all resources"),

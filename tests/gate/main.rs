@@ -4,11 +4,13 @@
 //! Rules about names are rows of [`rules::ALL`].
 #![expect(clippy::expect_used, reason = "a gate that cannot read the tree fails")]
 
+mod calls;
 mod files;
 mod imports;
 mod layout;
 mod links;
 mod markdown;
+mod messages;
 mod modules;
 mod rules;
 mod source;
@@ -54,6 +56,7 @@ invariants! {
     functions_stay_below_a_hundred_lines: "clippy holds functions below 100 lines", files::function_limit;
     names_say_something: "No utils, helpers, common, manager, mod.rs", files::bad_names;
     nothing_knows_this_machine: "No path of a developer's machine in the tree", files::machine;
+    messages_follow_the_convention: "Log lines and error messages follow the writing style of CONTRIBUTING.md", messages::violations;
     every_known_weakness_has_a_test: "Each known vulnerability has a test (docs/internals/security.md)", weaknesses::tests;
     links_of_pages_resolve: "Relative links and anchors in Markdown files resolve", links::broken;
     every_page_is_in_the_table_of_contents: "docs/SUMMARY.md lists every page of docs", links::unlisted;

@@ -193,8 +193,9 @@ async fn what_does_not_answer_or_is_no_control_service_is_named() {
     }
     let (code, error) = fails(&portico, &["get", "cm", "--context", "portico"]);
     let address = portico.https();
-    let what =
-        format!("what answers at {address} is no control service (HTTP 404 Not Found): context control of");
+    let what = format!(
+        "the server at {address} is not a control service (HTTP 404 Not Found): use context control of"
+    );
     assert!(code == 2 && error.contains(&what), "{error}");
 }
 

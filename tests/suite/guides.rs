@@ -36,7 +36,7 @@ documentation::pages! {
         prints: [
             "condition met",
             "FlunderList",
-            "the control service is away",
+            "the control service is unreachable",
             "readyz check passed",
             "central objects are unavailable",
         ],

@@ -537,7 +537,7 @@ async fn a_folder_of_one_database_is_not_taken_for_one_of_another() {
     one.stop().await;
     other.stop().await;
     let mut behind_other = Launch::facade(&other).on_data_of(&facade).spawn();
-    until("it says so", async || behind_other.log().contains("it belongs to another store")).await;
+    until("it says so", async || behind_other.log().contains("the file belongs to another store")).await;
     behind_other.kill();
     // Nor does a control service go on with the folder of another database.
     let (code, _, error) = halves(&urls[1]).on_data_of(&one).run().await;

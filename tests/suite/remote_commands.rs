@@ -298,7 +298,7 @@ async fn a_command_that_is_silent_or_a_message_that_is_too_long_ends() {
     let cat = "p/exec?command=cat&stdin=true&stdout=true";
     let (mut silent, _) = cluster.open(cat, V5).await.unwrap();
     let [.., status] = received(&mut silent).await;
-    assert!(status.contains("Internal error occurred: nothing was said for 1s"), "{status}");
+    assert!(status.contains("Internal error occurred: no data for 1s"), "{status}");
     let (mut long, _) = cluster.open(cat, V5).await.unwrap();
     assert_eq!(next(&mut long).await, Message::binary(vec![1]));
     send(&mut long, &[0; 1001]).await;

@@ -137,11 +137,11 @@ impl CopiedRequest {
                 self.counts.sent();
                 self.shared.metrics.mirrored("sent");
             }
-            Err(why) => {
+            Err(error) => {
                 self.shared.metrics.mirrored("failed");
-                tracing::debug!(%why, "a mirror does not answer");
-                if self.counts.failed(why) {
-                    tracing::warn!("a mirror of a backend does not answer: Explain has the reason");
+                tracing::debug!(error, "request to a mirror failed");
+                if self.counts.failed(error) {
+                    tracing::warn!("requests to a mirror fail: `portico explain` shows the reason");
                 }
             }
         }

@@ -22,7 +22,7 @@ pub enum Refusal {
         message: String,
     },
     /// Nobody has looked at the backend yet.
-    #[error("service unavailable: its availability is not known yet")]
+    #[error("service unavailable: the availability check has not completed yet")]
     Unknown,
     /// The transport cannot be built.
     #[error("{0}")]
@@ -53,7 +53,7 @@ pub enum Refusal {
         message: String,
     },
     /// Every target's circuit is open.
-    #[error("error trying to reach service: {message} (not tried again yet after {failures} failures)")]
+    #[error("error trying to reach service: {message} (next attempt deferred after {failures} failures)")]
     CircuitOpen {
         /// Where it failed last.
         stage: Stage,
@@ -63,7 +63,7 @@ pub enum Refusal {
         failures: u32,
     },
     /// [`crate::Limits::max_requests_per_backend`] is reached.
-    #[error("error trying to reach service: {0} requests are under way to this backend, which is its limit")]
+    #[error("error trying to reach service: the limit of {0} concurrent requests to this backend is reached")]
     Busy(usize),
     /// The deadline passed before the backend answered. `discovery` distinguishes the 5 s of discovery (503) from the request's own (504).
     #[error("{}", if *discovery { "error trying to reach service: context deadline exceeded" } else { "request did not complete within the allotted timeout" })]

@@ -34,7 +34,7 @@ enum RequestKind {
 
 /// The reason was returned before.
 #[derive(Debug, thiserror::Error)]
-#[error("the request's body failed")]
+#[error("the request body failed")]
 struct FailedBefore;
 
 impl RequestBody {

@@ -109,7 +109,7 @@ fn switched(
     shared.tasks.spawn_until_cancelled("proxy-tunnel", async move {
         let _open = (metrics.upgrade(), opened);
         if let Err(error) = tunnel(client, backend, rate).await {
-            tracing::debug!(%error, "an upgraded connection broke");
+            tracing::debug!(%error, "upgraded connection failed");
         }
         drop(permit);
     });
@@ -118,9 +118,9 @@ fn switched(
 
 #[derive(Debug, thiserror::Error)]
 enum TunnelError {
-    #[error("the client's side was not upgraded: {}", http_reason(.0))]
+    #[error("cannot upgrade the client connection: {}", http_reason(.0))]
     Client(#[source] hyper::Error),
-    #[error("the backend's side was not upgraded: {}", http_reason(.0))]
+    #[error("cannot upgrade the backend connection: {}", http_reason(.0))]
     Backend(#[source] hyper::Error),
     #[error("{}", io_reason(.0))]
     Io(#[from] std::io::Error),

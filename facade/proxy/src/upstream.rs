@@ -86,7 +86,9 @@ impl Upstream {
         let found = self.mirror.get_or_init(|| {
             let found = find(&self.route, self.ca.as_ref())?;
             found
-                .inspect_err(|error| tracing::warn!(route = self.route.name, %error, "a mirror is not used"))
+                .inspect_err(|error| {
+                    tracing::warn!(route = self.route.name, %error, "cannot use the mirror of a route");
+                })
                 .ok()
                 .map(Box::new)
         });

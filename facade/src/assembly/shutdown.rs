@@ -108,7 +108,7 @@ impl RunningFacade {
         life.shutdown_initiated.signal();
         let hooks = async {
             if let Err(error) = self.parts.hooks.run_pre_shutdown(&self.parts.tasks).await {
-                tracing::error!(%error, "shutting down");
+                tracing::error!(%error, "shutdown hook failed, continuing to shut down");
             }
             life.pre_shutdown_hooks_stopped.signal();
         };
@@ -122,13 +122,16 @@ impl RunningFacade {
         self.parts.watches.cancel();
         let cut = self.connections.shutdown(GOODBYE).await;
         if !cut.is_empty() {
-            tracing::info!(?cut, "connections were cut");
+            tracing::info!(
+                connections = cut.join(", "),
+                "connections still open at the end of the shutdown grace period, closing"
+            );
         }
         life.http_server_stopped_listening.signal();
         let mut aborted = self.parts.watches.shutdown(GOODBYE).await;
         aborted.extend(self.parts.tasks.shutdown(GOODBYE).await);
         if !aborted.is_empty() {
-            tracing::info!(?aborted, "tasks were aborted");
+            tracing::info!(tasks = aborted.join(", "), "tasks aborted");
         }
     }
 
@@ -137,7 +140,10 @@ impl RunningFacade {
         self.parts.short.close();
         let short = tokio::time::timeout(self.settings.request_timeout, self.parts.short.drained());
         if short.await.is_err() {
-            tracing::warn!(left = self.parts.short.len(), "requests are still under way");
+            tracing::warn!(
+                requests = self.parts.short.len(),
+                "requests still in flight after the request timeout"
+            );
         }
         let grace = self.settings.shutdown_watch_termination_grace_period;
         if !grace.is_zero() {

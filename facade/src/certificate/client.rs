@@ -58,7 +58,9 @@ impl Keeper {
             if is_due(&current) {
                 match self.renewed(&current).await {
                     Ok(pair) => current = pair,
-                    Err(error) => tracing::warn!(%error, "the certificate for the control service is due"),
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot renew the client certificate of the facade, retrying");
+                    }
                 }
             }
             tokio::time::sleep(PERIOD).await;
@@ -70,10 +72,7 @@ impl Keeper {
         let profile = Profile::client(&current.info().common_name, &[], Duration::from_secs(86_400));
         let (pem, pair) = self.files.sign(&self.control, &profile, Purpose::Client).await?;
         self.use_from_now_on(&pem)?;
-        tracing::info!(
-            until = pair.info().not_after_text(),
-            "the certificate for the control service is renewed"
-        );
+        tracing::info!(not_after = pair.info().not_after_text(), "client certificate of the facade renewed");
         Ok(pair)
     }
 

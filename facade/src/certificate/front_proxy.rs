@@ -81,7 +81,7 @@ impl Keeper {
                     }
                     let error = error.to_string();
                     if logged.as_ref() != Some(&error) {
-                        tracing::info!(error, "there is no new certificate for backends");
+                        tracing::info!(error, "cannot obtain a client certificate for backends, retrying");
                     }
                     logged = Some(error);
                     let wait = if has_no_ca { WITHOUT_AUTHORITY } else { retry.next_wait() };
@@ -98,7 +98,7 @@ impl Keeper {
         tracing::info!(
             fingerprint = %pair.info().fingerprint_hex(),
             not_after = %pair.info().not_after_text(),
-            "a certificate for backends was signed"
+            "client certificate for backends renewed"
         );
         Ok(pair)
     }

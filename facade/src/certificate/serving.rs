@@ -57,9 +57,14 @@ impl Keeper {
         }
         match tokio::time::timeout(FIRST_ANSWER, self.signed()).await {
             Ok(Ok(pair)) => return Ok(pair),
-            Ok(Err(error)) => tracing::warn!(%error, "serving with another certificate for now"),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "cannot obtain a serving certificate, using another one")
+            }
             Err(_) => {
-                tracing::warn!("the control service is silent; serving with another certificate for now")
+                tracing::warn!(
+                    error = "the control service does not respond",
+                    "cannot obtain a serving certificate, using another one"
+                );
             }
         }
         if let Some(pair) = stored {
@@ -83,7 +88,7 @@ impl Keeper {
                 Ok(pair) => {
                     certificate.send_replace(pair);
                 }
-                Err(error) => tracing::debug!(%error, "the serving certificate is due"),
+                Err(error) => tracing::debug!(%error, "cannot renew the serving certificate, retrying"),
             }
         }
     }

@@ -98,7 +98,7 @@ impl Asker {
             Ok(Ok((_, answer))) => read::<S::Answered>(&answer.body)
                 .ok_or_else(|| NoReview::Failed("a review cannot be read".to_owned())),
         };
-        review.inspect_err(|error| tracing::debug!(%error, kind = S::KIND, "no review"))
+        review.inspect_err(|error| tracing::debug!(%error, kind = S::KIND, "review request failed"))
     }
 
     async fn asked<S: Review>(&self, member: Arc<Member>, call: Call) -> Result<DoResponse, tonic::Status> {
@@ -137,7 +137,7 @@ fn call<S: Review>(spec: &S) -> Option<Call> {
 /// The status of a review, as Go programs write it.
 fn read<S: Default + DeserializeOwned>(body: &[u8]) -> Option<S> {
     let answer = portico_gostd::json::from_slice::<Answer<S>>(body);
-    answer.inspect_err(|error| tracing::debug!(%error, "a review cannot be read")).ok()?.status
+    answer.inspect_err(|error| tracing::debug!(%error, "cannot decode a review")).ok()?.status
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ impl JsonMethod {
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// The message cannot be read.
-    #[error("the request's body is not the method's message: {0}")]
+    #[error("the request body is not a message of the method: {0}")]
     Message(String),
     /// The control service refuses it, or is not there.
     #[error("{}", .0.message)]
@@ -241,8 +241,8 @@ fn history(member: &Member) -> HistoryClient<GrpcService> {
 fn refused(error: &tonic::Status) -> CallError {
     CallError::Refused(Box::new(match error.code() {
         tonic::Code::Unavailable | tonic::Code::Unknown => {
-            tracing::debug!(error = %CallReason(error), "the control service was not reached");
-            unavailable(true, "it cannot be reached, or its connection broke")
+            tracing::debug!(error = %CallReason(error), "cannot reach the control service");
+            unavailable(true, "the control service is unreachable, or its connection was lost")
         }
         tonic::Code::DeadlineExceeded | tonic::Code::Cancelled => {
             Status::timeout("request did not complete within the allotted timeout")

@@ -14,7 +14,7 @@ impl fmt::Display for CallReason<'_> {
         // What carries a source was made here, by the transport, in words for its authors.
         match self.0.source() {
             None => f.write_str(self.0.message()),
-            Some(source) => f.write_str(source_reason(source).as_deref().unwrap_or("it was given up")),
+            Some(source) => f.write_str(source_reason(source).as_deref().unwrap_or("the call was canceled")),
         }
     }
 }

@@ -7,7 +7,7 @@ use tonic::{Code, ConnectError, Status, TimeoutExpired};
 
 /// Source of the failures of calls that were given up here.
 #[derive(Debug, thiserror::Error)]
-#[error("given up")]
+#[error("canceled")]
 struct GivenUp;
 
 /// Failure of a call whose control service was lost before it answered.

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use portico_gostd::time::format_duration;
 use portico_kit::metrics::Registry;
 use portico_kit::tasks::TaskSet;
 use portico_proto::config::PingResponse;
@@ -85,11 +86,11 @@ impl ControlServices {
             }
             Err(status) if matches!(status.code(), Code::Unauthenticated | Code::PermissionDenied) => {
                 let error = CallReason(&status);
-                tracing::warn!(server = member.name, %error, "a control service does not know this facade");
+                tracing::warn!(server = member.name, %error, "control service refused this facade");
                 return State::Foreign;
             }
             Err(status) => {
-                tracing::debug!(server = member.name, error = %CallReason(&status), "a control service is away");
+                tracing::debug!(server = member.name, error = %CallReason(&status), "control service unreachable");
                 return State::Lost;
             }
         };
@@ -109,19 +110,16 @@ impl ControlServices {
         }
         match state {
             State::Lost => {
-                tracing::warn!(server = member.name, "a control service is lost");
+                tracing::warn!(server = member.name, "control service lost");
                 // Connections of before may lead nowhere although nobody has closed them.
                 member.transport.forget_connections();
             }
             State::Foreign => {
-                tracing::error!(
-                    server = member.name,
-                    "a control service serves another store: it is not used"
-                );
+                tracing::error!(server = member.name, "control service ignored: another store");
                 self.count(|metrics| metrics.refused(member));
             }
             _ => {
-                tracing::info!(server = member.name, state = state.as_str(), "a control service has changed")
+                tracing::info!(server = member.name, state = state.as_str(), "control service state changed")
             }
         }
     }
@@ -144,13 +142,12 @@ async fn choose(services: ControlServices) {
         if let Some((next, reason)) = chooser.decide(Instant::now(), now.current(), &candidates) {
             let (left, taken) = (&services.members()[now.current()], &services.members()[next]);
             if left.index != taken.index {
-                let silence = left.silence();
                 tracing::info!(
                     from = left.name,
                     to = taken.name,
                     reason,
-                    ?silence,
-                    "another control service is used"
+                    last_response = left.silence().map(format_duration),
+                    "switched to another control service"
                 );
                 services.count(|metrics| metrics.moved(reason));
             }

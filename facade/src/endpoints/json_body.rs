@@ -24,7 +24,7 @@ pub(super) async fn json_body(request: &Parts, body: Body, max: usize) -> Result
         return Err(Box::new(Status::failure(Reason::UnsupportedMediaType, message)));
     }
     to_bytes(body, max).await.map_err(|_| {
-        let message = format!("the body is longer than {max} bytes, or broke off");
+        let message = format!("the body is longer than {max} bytes, or incomplete");
         Box::new(Status::failure(Reason::RequestEntityTooLarge, message))
     })
 }

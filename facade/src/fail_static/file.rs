@@ -32,16 +32,16 @@ pub enum StateError {
     #[error("not a state file: {0}")]
     Header(String),
     /// Written by a newer build.
-    #[error("format {0} is not known to this build")]
+    #[error("unsupported format version {0}")]
     Format(u32),
     /// Cut short, or changed.
     #[error("the content does not match its checksum")]
     Checksum,
     /// Of another control service.
-    #[error("it belongs to another store")]
+    #[error("the file belongs to another store")]
     OtherStore,
     /// The clock, or the file, is wrong: its age cannot be known.
-    #[error("it was current in the future, by the clock of this machine")]
+    #[error("the time in the file is in the future: check the clock of this machine")]
     Future,
 }
 

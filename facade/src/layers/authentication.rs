@@ -208,10 +208,10 @@ fn refuse(request: &Request, outcome: &Outcome) -> Response {
     let peer = request.connection().peer;
     match outcome {
         Outcome::Unauthorized(why) => {
-            let (message, errors) = (why.audit_message(), aggregate(&why.errors));
-            tracing::debug!(%peer, message, errors, "authentication failed");
+            let attempted = why.attempted.join(", ");
+            tracing::debug!(%peer, attempted, error = aggregate(&why.errors), "authentication failed");
         }
-        _ => tracing::debug!(%peer, "authentication failed: a token could not be reviewed"),
+        _ => tracing::debug!(%peer, "authentication failed: cannot review the token"),
     }
     if request.is_http2() {
         request.connection().go_away();

@@ -117,7 +117,7 @@ impl Permissions {
                 self.metrics.done(None, took);
                 return Some(respond::internal(request, &decision.error));
             }
-            None => Some(unavailable(attributes.request.is_read_only(), "nobody could be asked")),
+            None => Some(unavailable(attributes.request.is_read_only(), "no authorizer could be reached")),
         };
         // Of these the control service's event has the decision.
         let is_decided_here = !is_decided_behind(&attributes.request.path);
@@ -150,6 +150,6 @@ fn note(walk: &Walk, attributes: &Attributes, decision: Option<&Decision>, begin
             walk.failed(STAGE, begin, format!("{user:?} may not{}", because(decision)));
         }
         Some(decision) => walk.failed(STAGE, begin, decision.error.clone()),
-        None => walk.failed(STAGE, begin, "nobody could be asked"),
+        None => walk.failed(STAGE, begin, "no authorizer could be reached"),
     }
 }

@@ -38,7 +38,10 @@ pub enum BadOrigin {
     #[error("empty value in --cors-allowed-origins")]
     Empty,
     /// A pattern that could match in the middle of a hostile name.
-    #[error("regular expression {0:?} does not pin to the start or end of host in the origin header")]
+    #[error(
+        "regular expression {} does not pin to the start or end of host in the origin header",
+        portico_gostd::strconv::quote(.0)
+    )]
     Unanchored(String),
     /// No regular expression.
     #[error("--cors-allowed-origins: {0}")]

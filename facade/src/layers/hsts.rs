@@ -5,7 +5,10 @@ use tower_http::set_header::SetResponseHeaderLayer;
 
 /// A directive that upstream does not know.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("invalid value {0:?}, allowed values: max-age=expireTime, includeSubDomains, preload")]
+#[error(
+    "invalid value {}, allowed values: max-age=expireTime, includeSubDomains, preload",
+    portico_gostd::strconv::quote(.0)
+)]
 pub struct BadDirective(pub String);
 
 /// The layer for these directives; none when there are none.

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use http::header::{CONTENT_TYPE, HeaderValue, USER_AGENT};
 use http::{Method, Uri};
+use portico_gostd::time::format_duration;
 use portico_gostd::url::pairs;
 use portico_kit::layer::AfterResponse;
 use portico_proxy::Tunnel;
@@ -129,16 +130,17 @@ impl Line {
         let fields = || {
             let id = self.audit_id.as_bytes();
             let id = String::from_utf8_lossy(&id[..id.len().min(MAX_AUDIT_ID)]).into_owned();
-            (self.agent.as_ref().map(text).unwrap_or_default(), id)
+            let latency = format_duration(life.received.elapsed());
+            (self.agent.as_ref().map(text).unwrap_or_default(), id, latency)
         };
         if code >= 500 {
-            let (agent, audit_id) = fields();
+            let (agent, audit_id, latency) = fields();
             tracing::info!(target: "http", method = %self.method, path = life.target.info.path, code,
-                latency = ?life.received.elapsed(), agent, audit_id, peer = %life.connection.peer, "request");
+                latency, agent, audit_id, peer = %life.connection.peer, "request");
         } else if let Some(uri) = &self.uri {
-            let (agent, audit_id) = fields();
+            let (agent, audit_id, latency) = fields();
             tracing::debug!(target: "http", method = %self.method, path = uri.path(), code,
-                latency = ?life.received.elapsed(), agent, audit_id, peer = %life.connection.peer, "request");
+                latency, agent, audit_id, peer = %life.connection.peer, "request");
         }
     }
 }

@@ -69,7 +69,8 @@ impl<F: Future<Output = Answer>> Future for Recovering<F> {
 }
 
 fn panicked(uri: &Uri, audit_id: &AuditId) -> Response {
-    tracing::error!(path = uri.path(), audit_id = ?audit_id.0, "a request caused a panic");
+    let audit_id = String::from_utf8_lossy(audit_id.0.as_bytes());
+    tracing::error!(path = uri.path(), %audit_id, "request handler panicked");
     let message = "This request caused apiserver to panic. Look in the logs for details.";
     respond::text(StatusCode::INTERNAL_SERVER_ERROR, message)
 }

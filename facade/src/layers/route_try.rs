@@ -120,7 +120,7 @@ impl RouteTries {
                 .decider
                 .decide(&attributes)
                 .await
-                .unwrap_or_else(|| Decision::deny("nobody could be asked"));
+                .unwrap_or_else(|| Decision::deny("no authorizer could be reached"));
         }
         if decision.allowed() { Ok(()) } else { Err(Box::new(forbidden(&attributes, &decision.reason))) }
     }

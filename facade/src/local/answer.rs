@@ -97,10 +97,13 @@ where
             None => return whole(renderer, request, head, begin.freeze()).await,
             Some(Ok(part)) => begin.extend_from_slice(&part),
             Some(Err(error)) => {
-                tracing::debug!(%error, "a list broke off before its answer began");
+                tracing::debug!(%error, "list failed before its response began");
                 return respond::status(
                     request,
-                    &unavailable(true, "its connection broke in the middle of a list"),
+                    &unavailable(
+                        true,
+                        "the connection to the control service was lost in the middle of a list",
+                    ),
                 );
             }
         }

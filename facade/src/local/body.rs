@@ -31,7 +31,7 @@ pub(super) async fn read(mut body: Body, headers: &HeaderMap, limit: usize) -> R
             Err(_) if too_large => break,
             Err(error) if error.is::<TooSlow>() => return Err(Box::new(too_slow(&error.to_string()))),
             Err(error) => {
-                tracing::debug!(%error, "a request's body broke off");
+                tracing::debug!(%error, "cannot read the body of a request");
                 let message =
                     "the request's body could not be read: the client ended it before it was complete";
                 return Err(Box::new(Status::bad_request(message)));

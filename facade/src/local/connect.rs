@@ -62,7 +62,7 @@ impl Local {
             async move { client(&member.transport.calls).connect(message).await }
         };
         let (_, response) = self.answered(request, &asked, attempt).await?;
-        let nothing = || Box::new(Status::internal("the control service has not said where to connect"));
+        let nothing = || Box::new(Status::internal("the control service returned no address to connect to"));
         let ConnectResponse { decision, audit_annotations } = response.into_inner();
         recorded::annotations(request, audit_annotations);
         decision.ok_or_else(nothing)

@@ -63,7 +63,7 @@ where
         };
         let event = match frame {
             Some(Ok(event)) => event,
-            Some(Err(error)) => return tracing::debug!(error, "a watch ended"),
+            Some(Err(error)) => return tracing::debug!(error, "watch failed"),
             None => return,
         };
         let more = event.more;

@@ -105,7 +105,11 @@ impl Resumed {
     }
 
     async fn resume(&mut self) -> Result<(), Status> {
-        tracing::debug!(server = self.member.name, sent = self.sent.bytes, "a list goes on elsewhere");
+        tracing::debug!(
+            server = self.member.name,
+            sent = self.sent.bytes,
+            "resuming a list on another control service"
+        );
         let query = list_at(&self.asked.call.query, self.revision);
         let call = Call { query, ..self.asked.call.clone() };
         let (asked, sent) = (&self.asked, &self.sent);

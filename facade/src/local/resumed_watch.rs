@@ -60,6 +60,14 @@ impl Place {
         }
     }
 
+    /// Revision up to which everything was sent, if known.
+    fn revision(self) -> Option<i64> {
+        match self {
+            Self::At(revision) => Some(revision),
+            _ => None,
+        }
+    }
+
     /// Behind a frame with this revision.
     fn after(self, revision: i64) -> Self {
         match self {
@@ -102,7 +110,7 @@ impl Resumed {
             let step = tokio::select! {
                 biased;
                 step = self.steps.message() => step,
-                () = self.services.left(&self.member) => Err(Status::unavailable("its control service is left")),
+                () = self.services.left(&self.member) => Err(Status::unavailable("the control service was replaced")),
             };
             let failure = match step {
                 Ok(Some(step)) if !self.partial.take(&step) => continue,
@@ -112,12 +120,15 @@ impl Resumed {
                     return Some(Ok(step));
                 }
                 // One that stops ends its watches.
-                Ok(None) if !self.services.serves(&self.member) => Status::unavailable("it has stopped"),
+                Ok(None) if !self.services.serves(&self.member) => {
+                    Status::unavailable("the control service has stopped")
+                }
                 Ok(None) => return None,
                 Err(failure) if was_lost(&failure) => failure,
                 Err(failure) => return Some(Err(failure)),
             };
-            tracing::debug!(server = self.member.name, %failure, place = ?self.place, "a watch goes on elsewhere");
+            let (server, revision) = (self.member.name.as_str(), self.place.revision());
+            tracing::debug!(server, error = %failure, revision, "resuming a watch on another control service");
             match self.resume().await {
                 // The number of initial frames may have changed.
                 Ok(Some(started)) => {

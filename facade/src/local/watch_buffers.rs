@@ -134,7 +134,7 @@ impl WatchBuffers {
             }
             if self.cut(&watch) {
                 self.ended.inc();
-                tracing::debug!(limit, "a watch ended: its client reads slower than all others");
+                tracing::debug!(limit, "watch ended: its client is the slowest reader of full buffers");
             }
         }
     }
@@ -251,7 +251,7 @@ impl Sender {
             let room = tokio::time::timeout(self.buffers.limits.wait, self.watch.room.notified()).await;
             if room.is_err() && self.buffers.cut(&self.watch) {
                 self.buffers.ended.inc();
-                tracing::debug!("a watch ended: its client reads too slowly");
+                tracing::debug!("watch ended: its client reads too slowly");
                 return false;
             }
         };

@@ -98,7 +98,7 @@ where
     tasks.spawn_until_cancelled("watch-websocket", async move {
         let _opened = opened;
         if let Err(error) = send(upgrade, events, as_text, stalled).await {
-            tracing::debug!(%error, "a watch over WebSocket broke");
+            tracing::debug!(%error, "watch over WebSocket failed");
         }
     });
     response
@@ -143,11 +143,11 @@ fn is_origin(text: &str) -> bool {
 
 #[derive(Debug, thiserror::Error)]
 enum SendError {
-    #[error("the connection was not upgraded: {0}")]
+    #[error("cannot upgrade the connection: {0}")]
     Upgrade(#[from] hyper::Error),
     #[error(transparent)]
     WebSocket(#[from] tokio_tungstenite::tungstenite::Error),
-    #[error("its client takes nothing")]
+    #[error("the client does not read the response")]
     Stalled(#[from] tokio::time::error::Elapsed),
 }
 

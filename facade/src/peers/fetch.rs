@@ -38,11 +38,11 @@ const USER: &str = "system:apiserver";
 /// Why a peer's discovery is not known.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FetchError {
-    #[error("{path} was answered with {code}")]
+    #[error("{path} returned {code}")]
     Code { path: &'static str, code: StatusCode },
-    #[error("the answer to {path} broke off: {source}")]
+    #[error("cannot read the response of {path}: {source}")]
     Body { path: &'static str, source: BoxError },
-    #[error("the answer to {path} is no aggregated discovery: {source}")]
+    #[error("the response of {path} is not an aggregated discovery document: {source}")]
     Document { path: &'static str, source: serde_json::Error },
 }
 

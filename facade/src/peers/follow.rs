@@ -128,7 +128,7 @@ impl Follow {
                 None
             }
             Err(error) => {
-                tracing::debug!(%error, "what peers serve is not compared yet");
+                tracing::debug!(%error, "cannot compare discovery with peers, retrying");
                 Some(Instant::now() + known.backoff.next_wait())
             }
         };
@@ -149,7 +149,7 @@ impl Follow {
                 self.peers.metrics.unread();
                 peer.due = Some(Instant::now() + peer.backoff.next_wait());
                 let PeerAddress { name, address, .. } = &peer.address;
-                tracing::warn!(peer = name, %address, %error, "what a peer serves is not known");
+                tracing::warn!(peer = name, %address, %error, "cannot fetch discovery from a peer, retrying");
             }
         }
     }

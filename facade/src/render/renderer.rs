@@ -23,7 +23,7 @@ pub struct Renderer {
 
 /// The work did not come to its end: it panicked, or the process ends.
 #[derive(Debug, thiserror::Error)]
-#[error("the response was not encoded to its end")]
+#[error("encoding of the response was interrupted")]
 pub struct Unfinished;
 
 impl Renderer {

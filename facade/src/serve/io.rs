@@ -98,7 +98,7 @@ impl<I> ConnectionIo<I> {
         }
         blocked.sleep.as_mut().poll(cx).map(|()| {
             self.exchange.abort();
-            io::Error::new(io::ErrorKind::TimedOut, "the client does not take the response")
+            io::Error::new(io::ErrorKind::TimedOut, "the client does not read the response")
         })
     }
 }

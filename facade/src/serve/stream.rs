@@ -72,7 +72,7 @@ impl<F: Future> Future for StreamTask<F> {
             sleep.as_mut().reset(due);
         }
         ready!(sleep.as_mut().poll(cx));
-        tracing::debug!("resetting a stream whose client does not take the response");
+        tracing::debug!("resetting a stream: the client does not read the response");
         this.exchange.abort();
         Poll::Ready(())
     }

@@ -177,7 +177,7 @@ mod tests {
             (r#"{"fault": {"dropRequest": {}}, "times": 0}"#, "times: must be at least 1"),
             (
                 r#"{"fault": {"dropRequest": {}}, "match": {"verbs": ["read"]}}"#,
-                "match.verbs: \"read\" is none of",
+                "match.verbs: \"read\" is not one of",
             ),
             (r#"{"fault": {"cutWatch": {}}, "match": {"verbs": ["get"]}}"#, "happens to watch alone"),
             (r#"{"fault": {"staleReads": {}}, "match": {"verbs": ["update"]}}"#, "to get, list, watch alone"),

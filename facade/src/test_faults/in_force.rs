@@ -16,7 +16,7 @@ pub const MAX_FAULTS: usize = 100;
 
 /// That many are set already.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{MAX_FAULTS} faults are set already: remove some")]
+#[error("the limit of {MAX_FAULTS} faults is reached: remove a fault first")]
 pub struct TooMany;
 
 /// See the module.

@@ -31,7 +31,7 @@ fn usual(reason: Reason, info: &RequestInfo) -> Status {
     };
     match reason {
         Reason::Unauthorized => Status::unauthorized(),
-        Reason::Forbidden => Status::forbidden(&resource, name, "a fault was asked for"),
+        Reason::Forbidden => Status::forbidden(&resource, name, "requested test fault"),
         Reason::NotFound => Status::not_found(&resource, name),
         Reason::AlreadyExists => Status::already_exists(&resource, name),
         Reason::Conflict => {
@@ -41,7 +41,7 @@ fn usual(reason: Reason, info: &RequestInfo) -> Status {
         }
         Reason::Expired => Status::expired("The provided resource version is too old"),
         Reason::TooManyRequests => Status::too_many_requests("Too many requests, please try again later.", 1),
-        Reason::InternalError => Status::internal("a fault was asked for"),
+        Reason::InternalError => Status::internal("requested test fault"),
         Reason::ServiceUnavailable => {
             Status::unavailable("the server is currently unable to handle the request")
         }
@@ -53,7 +53,7 @@ fn usual(reason: Reason, info: &RequestInfo) -> Status {
             );
             Status::failure(reason, message).with_details(details())
         }
-        _ => Status::failure(reason, "a fault was asked for").with_details(details()),
+        _ => Status::failure(reason, "requested test fault").with_details(details()),
     }
 }
 

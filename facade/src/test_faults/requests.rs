@@ -87,7 +87,7 @@ impl Requests {
     /// What is wrong with it.
     pub fn check(&self) -> Result<(), String> {
         match self.verbs.iter().find(|verb| !VERBS.contains(&verb.as_str())) {
-            Some(verb) => Err(format!("match.verbs: {verb:?} is none of {}", VERBS.join(", "))),
+            Some(verb) => Err(format!("match.verbs: {verb:?} is not one of {}", VERBS.join(", "))),
             None => Ok(()),
         }
     }

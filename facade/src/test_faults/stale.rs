@@ -84,7 +84,7 @@ struct Kind {
 
 /// The answer is no list.
 #[derive(Debug, thiserror::Error)]
-#[error("the list of an earlier revision cannot be read: {0}")]
+#[error("cannot decode the list of an earlier revision: {0}")]
 pub struct Unreadable(#[from] serde_json::Error);
 
 /// The only object of a list in JSON, as a get shows it; none if the list has none.

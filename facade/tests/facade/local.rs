@@ -117,7 +117,9 @@ async fn without_a_control_service_local_apis_report_it_as_unavailable() {
     });
     let text = verbose.await;
     assert!(
-        text.contains("[+]fail-static: serving revision 1 of store store, the control service is away ok\n"),
+        text.contains(
+            "[+]fail-static: serving revision 1 of store store, the control service is unreachable ok\n"
+        ),
         "{text}"
     );
     rig.control.away(false);

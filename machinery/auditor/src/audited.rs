@@ -54,7 +54,11 @@ impl Audited {
             if Latencies::has(&key) {
                 self.latencies.lock().reported(key, value.into());
             } else if !event.annotate(key.clone(), value) {
-                tracing::warn!(key, audit_id = event.audit_id, "an audit annotation has been set already");
+                tracing::warn!(
+                    key,
+                    audit_id = event.audit_id,
+                    "audit annotation already set, ignoring the second value"
+                );
             }
         }
     }

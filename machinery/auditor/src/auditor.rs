@@ -182,15 +182,12 @@ impl Auditor {
         if tokio::time::timeout(self.shutdown_timeout, self.under_way.wait()).await.is_err() {
             tracing::warn!(
                 requests = self.under_way.len(),
-                "requests have not ended: their last events are lost"
+                "requests did not end in time, their last audit events are lost"
             );
         }
         let unsent = self.tasks.shutdown(FLUSH).await;
         if !unsent.is_empty() {
-            tracing::error!(
-                deliveries = unsent.len(),
-                "audit events were not delivered in time and are lost"
-            );
+            tracing::error!(deliveries = unsent.len(), "audit events not delivered in time, events are lost");
         }
         self.deliveries.close().await;
         self.connections.shutdown(Duration::ZERO).await;

@@ -85,7 +85,7 @@ impl Webhook {
                 self.metrics.lost(PLUGIN, events.len(), &error);
                 break;
             }
-            tracing::debug!(attempt, error, "audit events were not taken");
+            tracing::debug!(attempt, error, "cannot deliver audit events, retrying");
             tokio::time::sleep(wait.mul_f64(1.0 + JITTER * rand::random::<f64>())).await;
             wait = wait.mul_f64(FACTOR);
         }

@@ -191,7 +191,7 @@ impl Authorizer for Delegating {
                 return decision;
             }
             let decided = self.decider.decide(attributes).await;
-            decided.unwrap_or_else(|| Decision::no_opinion("nobody could be asked"))
+            decided.unwrap_or_else(|| Decision::no_opinion("no authorizer could be reached"))
         })
     }
 

@@ -158,7 +158,7 @@ mod tests {
         let built = Environment::builder().function(twice()).unwrap().function(twice());
         assert_eq!(
             built.unwrap_err().to_string(),
-            "overload twice_int of function twice takes what twice_int takes"
+            "overload twice_int of function twice has the same parameters as twice_int"
         );
         let built = Environment::builder().library(library::strings()).unwrap().library(library::strings());
         assert!(built.is_err());

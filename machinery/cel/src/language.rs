@@ -34,7 +34,7 @@ pub(crate) struct Declared {
 /// Error: a function has two overloads with the same parameters, so that one of them would never be called.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("overload {added} of function {function} takes what {known} takes")]
+#[error("overload {added} of function {function} has the same parameters as {known}")]
 pub struct OverloadCollision {
     /// The function's name.
     pub function: String,

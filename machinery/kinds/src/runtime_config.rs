@@ -31,7 +31,10 @@ pub enum RuntimeConfigError {
     #[error("runtime-config invalid key {0}")]
     Key(String),
     /// Neither true nor false.
-    #[error("invalid value of {key}: {value}, err: strconv.ParseBool: parsing {value:?}: invalid syntax")]
+    #[error(
+        "invalid value of {key}: {value}, err: strconv.ParseBool: parsing {}: invalid syntax",
+        portico_gostd::strconv::quote(value)
+    )]
     Value {
         /// The key.
         key: String,
@@ -48,7 +51,8 @@ pub enum RuntimeConfigError {
     },
     /// A resource as nobody writes it.
     #[error(
-        "invalid key {key}: group/version/resource and resource is always lowercase plural, not {resource:?}"
+        "invalid key {key}: group/version/resource and resource is always lowercase plural, not {}",
+        portico_gostd::strconv::quote(resource)
     )]
     Resource {
         /// The key.

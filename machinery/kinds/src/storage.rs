@@ -16,7 +16,7 @@ pub enum NoStorage {
     #[error("objects of {0} are not stored")]
     NotStored(GroupResource),
     /// There is none, and there are these.
-    #[error("there is no resource {asked}: do you mean {}?", meant.join(" or "))]
+    #[error("unknown resource {asked}: do you mean {}?", meant.join(" or "))]
     Misnamed {
         /// As it was named.
         asked: GroupResource,
@@ -24,7 +24,7 @@ pub enum NoStorage {
         meant: Vec<String>,
     },
     /// There is none, nor can a definition make it.
-    #[error("there is no resource {0}; those of definitions are named by plural, dot and group")]
+    #[error("unknown resource {0}; a custom resource is written as `<plural>.<group>`")]
     Unknown(GroupResource),
 }
 
@@ -85,10 +85,10 @@ mod tests {
             assert_eq!(storage(group, resource).as_deref(), Ok(stored));
         }
         for (group, resource, why) in [
-            ("", "deployments", "there is no resource deployments: do you mean deployments.apps?"),
-            ("", "cm", "there is no resource cm: do you mean configmaps?"),
-            ("apps", "Deployment", "there is no resource Deployment.apps: do you mean deployments.apps?"),
-            ("app", "deployments", "there is no resource deployments.app: do you mean deployments.apps?"),
+            ("", "deployments", "unknown resource deployments: do you mean deployments.apps?"),
+            ("", "cm", "unknown resource cm: do you mean configmaps?"),
+            ("apps", "Deployment", "unknown resource Deployment.apps: do you mean deployments.apps?"),
+            ("app", "deployments", "unknown resource deployments.app: do you mean deployments.apps?"),
             (
                 "authentication.k8s.io",
                 "tokenreviews",
@@ -97,7 +97,7 @@ mod tests {
         ] {
             assert_eq!(storage(group, resource), Err(why.to_owned()));
         }
-        assert!(storage("", "widgets").unwrap_err().starts_with("there is no resource widgets; those"));
+        assert!(storage("", "widgets").unwrap_err().starts_with("unknown resource widgets; a custom"));
         assert!(storage("batch", "widgets").is_err() && storage("example", "widgets").is_err());
     }
 }

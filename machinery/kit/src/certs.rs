@@ -118,7 +118,7 @@ impl<T: Send + Sync + 'static> FileWatch<T> {
             match self.reload().await {
                 Ok(changed) => {
                     if changed || last_error.is_some() {
-                        tracing::info!(watch = name, files = %self.names(), "files are in force");
+                        tracing::info!(watch = name, files = %self.names(), "files reloaded");
                     }
                     (last_error, wait) = (None, POLL);
                     retry.reset();

@@ -90,7 +90,7 @@ pub enum FetchError {
         limit: usize,
     },
     /// Path, host or headers that HTTP does not allow.
-    #[error("cannot send a request for {path:?}: {reason}")]
+    #[error("cannot send a request for {}: {reason}", portico_gostd::strconv::quote(path))]
     Request {
         /// The path.
         path: String,

@@ -25,7 +25,7 @@ use crate::metrics::{Desc, Registry};
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum HealthError {
     /// Names are unique within an endpoint.
-    #[error("check {name:?} is already registered for {endpoint}")]
+    #[error("check {} is already registered for {endpoint}", portico_gostd::strconv::quote(name))]
     Duplicate {
         /// The check.
         name: String,
@@ -33,7 +33,10 @@ pub enum HealthError {
         endpoint: &'static str,
     },
     /// Own checks are fixed once the endpoints are installed (upstream's rule).
-    #[error("check {0:?} cannot be added: the health endpoints are already installed")]
+    #[error(
+        "cannot add check {}: the health endpoints are already installed",
+        portico_gostd::strconv::quote(.0)
+    )]
     Installed(String),
 }
 
@@ -158,11 +161,11 @@ impl Health {
     pub async fn evaluate(&self, endpoint: Endpoint, query: &HealthQuery) -> Rendered {
         let evaluation = self.run(endpoint, query).await;
         for checked in &evaluation.results {
-            if let Some(reason) = &checked.failure {
+            if let Some(error) = &checked.failure {
                 tracing::info!(
                     endpoint = endpoint.name(),
                     check = checked.name,
-                    reason,
+                    error,
                     "health check failed"
                 );
             }

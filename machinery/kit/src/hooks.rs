@@ -33,10 +33,10 @@ pub enum HookError {
     #[error("a hook has no name")]
     NoName,
     /// Names are unique.
-    #[error("hook {0:?} is already registered")]
+    #[error("hook {} is already registered", portico_gostd::strconv::quote(.0))]
     Duplicate(String),
     /// Hooks are added before they are run.
-    #[error("hook {0:?} cannot be added: hooks have already been started")]
+    #[error("cannot add hook {}: hooks have already been started", portico_gostd::strconv::quote(.0))]
     AlreadyStarted(String),
     /// The hook's health check was refused.
     #[error(transparent)]

@@ -176,8 +176,8 @@ impl Registry {
     pub fn encode(&self, format: Format) -> String {
         let mut text = String::with_capacity(16 * 1024);
         let state = self.inner.lock();
-        if prometheus_client::encoding::text::encode(&mut text, &state.registry).is_err() {
-            tracing::error!("a metric could not be encoded");
+        if let Err(error) = prometheus_client::encoding::text::encode(&mut text, &state.registry) {
+            tracing::error!(%error, "cannot encode metrics");
         }
         text::type_summaries(&mut text, &state.summaries);
         if !self.choice.is_everything() {
@@ -215,7 +215,7 @@ impl Registry {
         if let Some(known) = state.known.get(name) {
             return known.downcast_ref().cloned().unwrap_or_else(|| {
                 // Counted, but not exposed: a second type under one name would spoil the whole page.
-                tracing::error!(name, "a metric is registered twice with different types");
+                tracing::error!(name, "metric registered twice with different types");
                 make()
             });
         }

@@ -50,7 +50,7 @@ pub enum PkiError {
         source: io::Error,
     },
     /// A certificate could not be made.
-    #[error("cannot issue a certificate for {what:?}")]
+    #[error("cannot issue a certificate for {}", portico_gostd::strconv::quote(what))]
     Issue {
         /// Whose.
         what: String,
@@ -65,8 +65,7 @@ pub enum PkiError {
     Parse(String),
     /// The folder holds half of an authority.
     #[error(
-        "{} is there, but {} is missing: a certificate and its key belong together; complete the pair, or move away what \
-         is left of it",
+        "{} exists, but {} is missing: restore the missing file of the pair, or remove the remaining one",
         present.display(), missing.display()
     )]
     Half {
@@ -77,8 +76,8 @@ pub enum PkiError {
     },
     /// A certificate of somebody else lies where ours belongs.
     #[error(
-        "{}: not issued by the CA of this folder, and so not overwritten: move it away, or name another folder \
-         (--cert-dir)",
+        "{}: not issued by the CA of this folder, and therefore not overwritten: remove the file, or choose another folder \
+         with --cert-dir",
         path.display()
     )]
     Foreign {
@@ -116,7 +115,7 @@ pub fn pem_reason(error: &pem::Error) -> String {
             format!("{:?} begins no section", String::from_utf8_lossy(line))
         }
         pem::Error::Base64Decode(_) => "a section is not base64".to_owned(),
-        pem::Error::NoItemsFound => "it holds no section".to_owned(),
+        pem::Error::NoItemsFound => "no PEM section found".to_owned(),
         _ => "a section cannot be read".to_owned(),
     }
 }

@@ -65,7 +65,7 @@ impl RotatingFile {
     fn tidy(&self) {
         if let Err(error) = backups::tidy(&self.path, &self.rotation, Timestamp::now()) {
             let path = self.path.display();
-            tracing::warn!(%path, %error, "old files of a log cannot be removed or compressed");
+            tracing::warn!(%path, %error, "cannot remove or compress old log files");
         }
     }
 }

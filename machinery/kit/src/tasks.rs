@@ -147,7 +147,7 @@ impl TaskSet {
 
     /// Records that the process must end. The first cause is kept.
     pub fn fail(&self, task: &str, reason: &str) {
-        tracing::error!(task, reason, "a critical task failed");
+        tracing::error!(task, error = reason, "critical task failed, ending the process");
         self.inner
             .failure
             .lock()
@@ -205,7 +205,7 @@ impl TaskSet {
 
     fn panicked(&self, task: &str, text: &str) {
         self.inner.panics.fetch_add(1, Ordering::Relaxed);
-        tracing::error!(task, panic = text, "a task panicked");
+        tracing::error!(task, panic = text, "task panicked");
     }
 
     /// What has become of a task.

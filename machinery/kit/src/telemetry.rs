@@ -32,7 +32,7 @@ pub enum LogFormat {
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
     /// Neither a number, nor a level, nor directives.
-    #[error("invalid log level {level:?}: {source}")]
+    #[error("invalid log level {}: {source}", portico_gostd::strconv::quote(level))]
     Level {
         /// As given.
         level: String,

@@ -52,7 +52,7 @@ pub enum Invalid {
     #[error("apiVersion must not be empty")]
     Version,
     /// Another type than `FieldsV1`, or none.
-    #[error("invalid fieldsType {1:?} in managed fields entry {0}")]
+    #[error("invalid fieldsType {} in managed fields entry {}", portico_gostd::strconv::quote(.1), .0)]
     FieldsType(usize, String),
     /// The set cannot be read.
     #[error("error decoding set: {0}")]

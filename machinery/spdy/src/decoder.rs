@@ -195,7 +195,7 @@ fn stream(number: u32) -> Result<u32, SpdyError> {
 fn settings(mut payload: Bytes) -> Result<Vec<Setting>, SpdyError> {
     let count = number(&mut payload)?;
     if usize::try_from(count).ok().and_then(|count| count.checked_mul(8)) != Some(payload.len()) {
-        return Err(SpdyError::Malformed("settings that are not as many as they say"));
+        return Err(SpdyError::Malformed("the number of settings does not match their count"));
     }
     let mut settings = Vec::new();
     while payload.has_remaining() {

@@ -5,15 +5,15 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpdyError {
     /// A control frame of another version.
-    #[error("version {0} of SPDY is not spoken here")]
+    #[error("unsupported SPDY version {0}")]
     Version(u16),
     /// A control frame, or the headers in it, are larger than [`crate::Limits`] allow.
     #[error("a frame or its headers are too large")]
     TooLarge,
     /// A frame whose content does not fit its type.
-    #[error("a malformed frame: {0}")]
+    #[error("malformed frame: {0}")]
     Malformed(&'static str),
     /// Headers that cannot be decompressed, or were compressed with another dictionary.
-    #[error("headers that cannot be decompressed")]
+    #[error("cannot decompress headers")]
     Compression,
 }

@@ -59,7 +59,7 @@ impl Headers {
                 return Err(SpdyError::Malformed("a header's name"));
             }
             if headers.0.iter().any(|(known, _)| *known == name) {
-                return Err(SpdyError::Malformed("a header that stands twice"));
+                return Err(SpdyError::Malformed("duplicate header"));
             }
             headers.0.push((name, value));
         }

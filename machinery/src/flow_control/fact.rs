@@ -54,7 +54,7 @@ impl fmt::Display for Key {
 
 /// A text that is no key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} names no FlowSchema and no PriorityLevelConfiguration")]
+#[error("{} is not the key of a FlowSchema or PriorityLevelConfiguration", portico_gostd::strconv::quote(.0))]
 pub struct KeyError(String);
 
 impl FromStr for Key {

@@ -82,7 +82,7 @@ impl fmt::Display for Key {
 
 /// A text that is no key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} names no role and no binding")]
+#[error("{} is not the key of a role or binding", portico_gostd::strconv::quote(.0))]
 pub struct KeyError(String);
 
 impl FromStr for Key {

@@ -26,10 +26,13 @@ pub enum InvalidBackendUrls {
     #[error("must list 1 to {MAX} URLs, separated by commas")]
     Count,
     /// Something other than `https://host[:port]`.
-    #[error("{0:?} is not https://<host>[:<port>] without user, path, query or fragment")]
+    #[error(
+        "{} is not https://<host>[:<port>] without user, path, query or fragment",
+        portico_gostd::strconv::quote(.0)
+    )]
     Shape(String),
     /// Addresses that no backend has.
-    #[error("{0:?} is a link-local, multicast or unspecified address")]
+    #[error("{} is a link-local, multicast or unspecified address", portico_gostd::strconv::quote(.0))]
     Address(String),
 }
 

@@ -71,14 +71,14 @@ fn unreached(address: &str, error: StdError) -> StdError {
 
 /// Returns the status of a response that is not gRPC, for example from a load balancer without backends.
 fn foreign(address: &str, status: StatusCode) -> Status {
-    let what = format!("what answers at {address} is no control service (HTTP {status})");
+    let what = format!("the server at {address} is not a control service (HTTP {status})");
     match status {
         StatusCode::TOO_MANY_REQUESTS
         | StatusCode::BAD_GATEWAY
         | StatusCode::SERVICE_UNAVAILABLE
         | StatusCode::GATEWAY_TIMEOUT => Status::unavailable(what),
         _ => Status::failed_precondition(format!(
-            "{what}: context control of the kubeconfig that a server writes leads to one"
+            "{what}: use context control of the kubeconfig that a server writes"
         )),
     }
 }

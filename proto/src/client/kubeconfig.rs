@@ -25,7 +25,7 @@ pub enum KubeconfigError {
     #[error("not a kubeconfig: {0}")]
     Syntax(String),
     /// A referenced entry does not exist.
-    #[error("kubeconfig has no {kind} named {name:?}")]
+    #[error("kubeconfig has no {kind} named {}", portico_gostd::strconv::quote(name))]
     Missing {
         /// Kind of the entry: `context`, `cluster` or `user`.
         kind: &'static str,
@@ -36,7 +36,7 @@ pub enum KubeconfigError {
     #[error("kubeconfig field {0} is not base64")]
     Base64(&'static str),
     /// The user has credentials of an unsupported kind.
-    #[error("kubeconfig user {user:?} uses {what}, which is not supported here")]
+    #[error("kubeconfig user {} uses {what}, which is not supported", portico_gostd::strconv::quote(user))]
     Unsupported {
         /// Name of the user.
         user: String,
@@ -44,7 +44,10 @@ pub enum KubeconfigError {
         what: &'static str,
     },
     /// The cluster has an unsupported field.
-    #[error("kubeconfig cluster {cluster:?} uses {what}, which is not supported here")]
+    #[error(
+        "kubeconfig cluster {} uses {what}, which is not supported",
+        portico_gostd::strconv::quote(cluster)
+    )]
     UnsupportedCluster {
         /// Name of the cluster.
         cluster: String,

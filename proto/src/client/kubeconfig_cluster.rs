@@ -79,12 +79,9 @@ mod tests {
         for (cluster, error) in [
             (
                 "insecure-skip-tls-verify: true",
-                "kubeconfig cluster \"k\" uses insecure-skip-tls-verify, which is not supported here",
+                "kubeconfig cluster \"k\" uses insecure-skip-tls-verify, which is not supported",
             ),
-            (
-                "proxy-url: 'http://proxy'",
-                "kubeconfig cluster \"k\" uses proxy-url, which is not supported here",
-            ),
+            ("proxy-url: 'http://proxy'", "kubeconfig cluster \"k\" uses proxy-url, which is not supported"),
             ("certificate-authority: ca.crt", "/etc/images/ca.crt: no such file or directory"),
         ] {
             assert_eq!(parse(cluster), Err(error.to_owned()));

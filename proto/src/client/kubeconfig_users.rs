@@ -166,7 +166,7 @@ users:
             |text: &str| KubeconfigUsers::parse(text.as_bytes(), Path::new(".")).unwrap_err().to_string();
         for (user, what) in [("exec: {command: x}", "exec"), ("auth-provider: {name: x}", "auth-provider")] {
             let text = format!("users: [{{name: a, user: {{{user}}}}}]");
-            let expected = format!("kubeconfig user \"a\" uses {what}, which is not supported here");
+            let expected = format!("kubeconfig user \"a\" uses {what}, which is not supported");
             assert_eq!(error(&text), expected);
         }
         assert!(error("users: 5").starts_with("not a kubeconfig"));

@@ -181,19 +181,19 @@ pub struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidEntry {
     /// No payload: the sender is newer than this build, or broken.
-    #[error("entry {0:?} has a payload that this build does not know")]
+    #[error("entry {} has an unsupported payload", portico_gostd::strconv::quote(.0))]
     UnknownPayload(String),
     /// A port beyond 65535.
-    #[error("entry {0:?}: {1} is no port")]
+    #[error("entry {}: {} is not a port", portico_gostd::strconv::quote(.0), .1)]
     Port(String, u32),
     /// A backend without any trust.
-    #[error("entry {0:?}: no trust is given for the backend")]
+    #[error("entry {}: the backend has no trust settings", portico_gostd::strconv::quote(.0))]
     NoTrust(String),
     /// A role or binding that says nothing, or whose key names none.
-    #[error("entry {0:?} is no role and no binding")]
+    #[error("entry {} is not a role or binding", portico_gostd::strconv::quote(.0))]
     Rbac(String),
     /// A flow schema or priority level that says nothing, or whose key names none.
-    #[error("entry {0:?} is no flow schema and no priority level")]
+    #[error("entry {} is not a flow schema or priority level", portico_gostd::strconv::quote(.0))]
     FlowControl(String),
 }
 

@@ -65,7 +65,7 @@ fn web_sockets_of(dial: &pb::Dial) -> WebSockets {
 
 /// A message that says less than is needed to dial, or what this build does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the control service says in no known way what to dial: {0}")]
+#[error("unsupported dial target from the control service: {0}")]
 pub struct InvalidDial(&'static str);
 
 impl TryFrom<pb::Dial> for Dial {

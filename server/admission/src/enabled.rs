@@ -7,7 +7,7 @@ use crate::plugins::{PLUGINS, Row};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PluginNameError {
     /// No such plugin.
-    #[error("plugin {0:?} is unknown")]
+    #[error("plugin {} is unknown", portico_gostd::strconv::quote(.0))]
     Unknown(String),
     /// Turned on and off.
     #[error("[{}] in enable-admission-plugins and disable-admission-plugins overlapped", _0.join(" "))]

@@ -6,7 +6,11 @@ use portico_machinery::{GroupResource, GroupVersionKind, Status};
 #[derive(Debug, thiserror::Error)]
 pub enum ScaleError {
     /// No such kind is served here.
-    #[error("no matches for kind {kind:?} in version {version:?}")]
+    #[error(
+        "no matches for kind {} in version {}",
+        portico_gostd::strconv::quote(kind),
+        portico_gostd::strconv::quote(version)
+    )]
     UnknownKind {
         /// The kind.
         kind: String,

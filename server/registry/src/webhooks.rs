@@ -89,7 +89,7 @@ pub enum CallError {
     #[error("{0}")]
     Configuration(String),
     /// Nothing came back.
-    #[error("Post {url:?}: {reason}")]
+    #[error("Post {}: {reason}", portico_gostd::strconv::quote(url))]
     Exchange {
         /// The URL that was called.
         url: String,

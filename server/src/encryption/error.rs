@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use portico_gostd::os::error_text;
+use portico_gostd::strconv::quote;
 use portico_machinery::{aggregate, field};
 use portico_schema::configuration::ConfigurationError;
 use portico_store::MaskedRule;
@@ -12,8 +13,8 @@ use portico_store::MaskedRule;
 pub enum EncryptionError {
     /// The file cannot be read.
     #[error(
-        "error while parsing file: error while loading file: error reading encryption provider configuration file {:?}: \
-         open {}: {}", path.display().to_string(), path.display(), error_text(error)
+        "error while parsing file: error while loading file: error reading encryption provider configuration file {}: \
+         open {}: {}", quote(&path.display().to_string()), path.display(), error_text(error)
     )]
     File {
         /// Which.
@@ -23,14 +24,14 @@ pub enum EncryptionError {
     },
     /// There is nothing in the file.
     #[error(
-        "error while parsing file: error while loading file: encryption provider configuration file {:?} is empty",
-        .0.display().to_string()
+        "error while parsing file: error while loading file: encryption provider configuration file {} is empty",
+        quote(&.0.display().to_string())
     )]
     Empty(PathBuf),
     /// Not an EncryptionConfiguration.
     #[error(
-        "error while parsing file: error decoding encryption provider configuration file {:?}: {error}",
-        path.display().to_string()
+        "error while parsing file: error decoding encryption provider configuration file {}: {error}",
+        quote(&path.display().to_string())
     )]
     Decode {
         /// Which file.

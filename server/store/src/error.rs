@@ -39,7 +39,7 @@ pub enum StoreError {
         reason: String,
     },
     /// What the value is sealed with is not known now, and may be later: its key service does not answer.
-    #[error("unable to transform key {:?}: {reason}", key.to_string())]
+    #[error("unable to transform key {}: {reason}", portico_gostd::strconv::quote(&key.to_string()))]
     Sealed {
         /// Which object.
         key: Key,

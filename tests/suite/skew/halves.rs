@@ -140,7 +140,8 @@ async fn watches_survive(server: &mut Portico, facade: &mut Portico) {
 
 /// Whether a facade refuses only what came with a later build than its own.
 fn unknown(refused: &[Refusal]) -> bool {
-    refused.iter().all(|refused| refused.reason.ends_with("has a payload that this build does not know"))
+    let reasons = ["has an unsupported payload", "has a payload that this build does not know"];
+    refused.iter().all(|refused| reasons.iter().any(|reason| refused.reason.ends_with(reason)))
 }
 
 /// The control service knows the facade, and that it uses all that it was given and knows.

@@ -77,7 +77,7 @@ async fn document(shared: &Shared, groups: Groups) -> Result<(Arc<Aggregated>, b
     let hashes: Vec<Arc<str>> = flat.map(|s| s.discovery.as_str().into()).collect();
     let documents = load(&*shared.documents, &hashes).await;
     for error in documents.iter().flatten().filter_map(|document| document.as_ref().err()) {
-        tracing::warn!(%error, "a discovery document is missing");
+        tracing::warn!(%error, "cannot load a discovery document");
     }
     let complete = documents.iter().flatten().all(Result::is_ok);
     let bytes = documents.iter().flatten().flatten().map(Bytes::len).sum();

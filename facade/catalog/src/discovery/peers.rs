@@ -68,7 +68,7 @@ fn merge(own: &Arc<Aggregated>, groups: &PeerGroups) -> Arc<Aggregated> {
     let own_groups = match serde_json::from_slice::<GroupDiscoveryList>(&own.json) {
         Ok(known) => known.items,
         Err(error) => {
-            tracing::warn!(%error, "discovery is not merged with that of peers");
+            tracing::warn!(%error, "cannot merge discovery with discovery of peers");
             return Arc::clone(own);
         }
     };

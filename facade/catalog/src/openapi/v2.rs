@@ -86,7 +86,12 @@ fn add(merger: &mut Merger, served: &Served, loaded: Result<Bytes, DocumentError
             true
         }
         Err(error) => {
-            tracing::warn!(group = served.group, version = served.version, error, "no OpenAPI v2 part");
+            tracing::warn!(
+                group = served.group,
+                version = served.version,
+                error,
+                "cannot load an OpenAPI v2 document"
+            );
             false
         }
     }

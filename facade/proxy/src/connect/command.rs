@@ -67,7 +67,7 @@ impl Proxy {
         self.shared.tasks.spawn_until_cancelled("proxy-command", async move {
             let _open = (command.shared.metrics.upgrade(), opened);
             if let Err(error) = command.serve(client).await {
-                tracing::debug!(%error, "the client of a command left before its end");
+                tracing::debug!(%error, "client disconnected before the command ended");
             }
         });
         Ok(response)
@@ -77,11 +77,11 @@ impl Proxy {
 /// The client did not become one, or is gone.
 #[derive(Debug, thiserror::Error)]
 enum ClientError {
-    #[error("the connection was not upgraded: {0}")]
+    #[error("cannot upgrade the connection: {0}")]
     Upgrade(#[from] hyper::Error),
     #[error(transparent)]
     Socket(#[from] SocketError),
-    #[error("it does not take the end of its command")]
+    #[error("the client does not read the end of the command")]
     Stalled(#[from] tokio::time::error::Elapsed),
 }
 

@@ -54,7 +54,7 @@ fn bare(refusal: &Refusal) -> String {
     match refusal {
         Refusal::Unreachable { message, .. } => message.clone(),
         Refusal::CircuitOpen { message, failures, .. } => {
-            format!("{message} (not tried again yet after {failures} failures)")
+            format!("{message} (next attempt deferred after {failures} failures)")
         }
         other => other.to_string(),
     }

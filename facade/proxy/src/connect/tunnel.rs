@@ -82,7 +82,7 @@ impl Proxy {
             let _open = (shared.metrics.upgrade(), permit, opened);
             let limits = &shared.limits;
             if let Err(error) = carry(client, kubelet, limits).await {
-                tracing::debug!(%error, "SPDY in messages broke off");
+                tracing::debug!(%error, "SPDY tunnel over WebSocket failed");
             }
         });
         response
@@ -91,17 +91,17 @@ impl Proxy {
 
 #[derive(Debug, thiserror::Error)]
 enum TunnelError {
-    #[error("a connection was not upgraded: {0}")]
+    #[error("cannot upgrade the connection: {0}")]
     Upgrade(#[from] hyper::Error),
     #[error(transparent)]
     Socket(#[from] SocketError),
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    #[error("SPDY comes in binary messages")]
+    #[error("SPDY over WebSocket requires binary messages")]
     Text,
-    #[error("nothing came for {0:?}")]
+    #[error("no data received for {}", portico_gostd::time::format_duration(*.0))]
     Idle(Duration),
-    #[error("the client does not take the end")]
+    #[error("the client does not read the end of the stream")]
     Stalled(#[from] tokio::time::error::Elapsed),
 }
 

@@ -107,7 +107,7 @@ impl Listener<'_> {
 
     fn signal(&self, signal: Signal) {
         if self.signals.try_send(signal).is_err() {
-            tracing::debug!(?signal, "a kubelet that takes no input gets no answer to its frames");
+            tracing::debug!("kubelet does not read its input, dropping a reply to its frames");
         }
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures::stream::Peekable;
 use futures::{Sink, Stream};
+use portico_gostd::time::format_duration;
 use portico_machinery::connect::Streams;
 use portico_spdy::{Frame, RstStatus};
 use tokio::io::{AsyncRead, AsyncWrite, split};
@@ -63,10 +64,10 @@ where
         ending = listener.run(from_kubelet, to_client) => ending,
         () = feeder.run(&mut to_kubelet, from_client) => Ending::Left,
         () = late => Ending::Broken("Timeout occurred".to_owned()),
-        () = activity.idle() => Ending::Broken(format!("nothing was said for {:?}", bounds.idle)),
+        () = activity.idle() => Ending::Broken(format!("no data for {}", format_duration(bounds.idle))),
     };
     if let Ok(Err(error)) = timeout(CLOSE_TIMEOUT, close_streams(&mut to_kubelet, &opened)).await {
-        tracing::debug!(%error, "the end of a command did not reach its kubelet");
+        tracing::debug!(%error, "cannot close the streams of a command");
     }
     ending
 }

@@ -93,7 +93,7 @@ impl<'a> Feeder<'a> {
                 }
             };
             if let Err(error) = sent {
-                tracing::debug!(%error, "a kubelet takes no more of a command's input");
+                tracing::debug!(%error, "cannot send the input of a command to the kubelet");
             }
         }
     }

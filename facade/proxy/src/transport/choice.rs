@@ -19,12 +19,12 @@ impl Transport {
         let shown = |weight: u32| format!("weight {weight}");
         let (state, message) = match weight {
             weight if index == chosen => {
-                let ejected = if is_ejected { "left out till now, and tried again" } else { "" };
+                let ejected = if is_ejected { "ejected before, tried again by this request" } else { "" };
                 ("chosen", weight.map_or_else(|| ejected.to_owned(), shown))
             }
             _ if is_ejected => {
                 let failures = target.ejection.as_ref().map_or(0, |ejection| ejection.failures());
-                ("ejected", format!("left out after {failures} failures in a row"))
+                ("ejected", format!("{failures} consecutive failures"))
             }
             _ if target.circuit.is_open() => {
                 let why = target.circuit.last().and_then(|outcome| outcome.failed);

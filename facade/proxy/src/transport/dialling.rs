@@ -78,7 +78,7 @@ impl Transport {
     /// Nothing was left to dial with here: the next request may find the backend as it was.
     fn not_dialled(&self, report: DialReport<'_>, error: &DialError) -> SendError {
         self.shared.metrics.dialled(Err(Stage::Dial));
-        tracing::warn!(target = %report.target.address, %error, "a backend is not dialled");
+        tracing::warn!(address = %report.target.address, %error, "cannot dial a backend");
         report.not_the_targets_fault();
         SendError::Dial { stage: Stage::Dial, message: error.to_string() }
     }
@@ -116,7 +116,8 @@ impl DialReport<'_> {
     fn failed(mut self, stage: Stage, message: String) {
         self.reported = true;
         if self.target.circuit.failures() == 0 {
-            tracing::warn!(target = %self.target.address, stage = stage.as_str(), %message, "a backend is not reached");
+            let (address, stage) = (&self.target.address, stage.as_str());
+            tracing::warn!(%address, stage, error = message, "cannot reach a backend");
         }
         self.target.circuit.failed((stage, message));
     }
@@ -146,7 +147,7 @@ fn note_dial(walk: &Walk, dialled: &Result<(Connection, u64), SendError>, begin:
         }
         Err(SendError::Dial { stage, message }) => walk.failed(stage.as_str(), begin, message),
         Err(SendError::Open { stage, message, failures }) => {
-            let message = format!("{message} (not tried again yet after {failures} failures)");
+            let message = format!("{message} (next attempt deferred after {failures} failures)");
             walk.failed(stage.as_str(), begin, message);
         }
         Err(error) => walk.failed("connection", begin, error.to_string()),

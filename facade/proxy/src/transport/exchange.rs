@@ -107,7 +107,7 @@ impl Transport {
     pub(crate) fn note(&self, target: &Target, well: bool) {
         if target.ended(well) {
             self.shared.metrics.ejected();
-            tracing::warn!(target = %target.address, "an address of a backend is left out for a while");
+            tracing::warn!(address = %target.address, "backend address ejected after repeated failures");
         }
     }
 

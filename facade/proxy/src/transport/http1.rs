@@ -61,8 +61,7 @@ impl Http1 {
         tasks.spawn_until_cancelled(TASK, async move {
             let _open = open;
             if let Err(error) = connection.with_upgrades().await {
-                let reason = http_reason(&error);
-                tracing::debug!(reason, "an HTTP/1.1 connection to a backend ended");
+                tracing::debug!(error = http_reason(&error), "HTTP/1.1 connection to a backend failed");
             }
         });
         Ok(Self {

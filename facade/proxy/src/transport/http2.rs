@@ -63,8 +63,7 @@ impl Http2 {
         tasks.spawn_until_cancelled(TASK, async move {
             let _open = open;
             if let Err(error) = connection.await {
-                let reason = http_reason(&error);
-                tracing::debug!(reason, "an HTTP/2 connection to a backend ended");
+                tracing::debug!(error = http_reason(&error), "HTTP/2 connection to a backend failed");
             }
         });
         Ok(Arc::new(Self { sender, streams: AtomicUsize::new(0), generation }))

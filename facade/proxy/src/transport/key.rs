@@ -17,6 +17,16 @@ pub(crate) enum ClientCertificate {
     Kubelet,
 }
 
+impl ClientCertificate {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::FrontProxy => "front-proxy",
+            Self::Kubelet => "kubelet",
+        }
+    }
+}
+
 /// See the module. Routes with equal keys share one transport.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct TransportKey {

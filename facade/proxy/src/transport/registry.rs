@@ -31,13 +31,13 @@ use crate::settings::{Kubelets, Limits, ProxySettings};
 #[derive(Debug, thiserror::Error)]
 pub enum TransportError {
     /// The bundle that the route names has not come with it.
-    #[error("the CA bundle {0} is not here")]
+    #[error("the CA bundle {0} is missing on this facade")]
     MissingBundle(String),
     /// The bundle, or the server name, cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// An address that cannot stand in a header.
-    #[error("the target {0:?} is not a valid address")]
+    #[error("the target {} is not a valid address", portico_gostd::strconv::quote(.0))]
     Target(String),
 }
 
@@ -70,7 +70,10 @@ impl Shared {
         let Some(mut cert) = self.certificate(client_certificate).cloned() else { return };
         while cert.changed().await {
             self.generation.fetch_add(1, Ordering::AcqRel);
-            tracing::info!(?client_certificate, "a client certificate changed: backends are dialled anew");
+            tracing::info!(
+                certificate = client_certificate.as_str(),
+                "client certificate changed, reconnecting to backends"
+            );
         }
     }
 

@@ -110,7 +110,7 @@ impl Target {
         let Some(ejection) = &self.ejection else { return false };
         if well {
             if ejection.is_open() {
-                tracing::info!(target = %self.address, "an address of a backend is used again");
+                tracing::info!(address = %self.address, "backend address restored after its ejection");
             }
             // What is well already is not written.
             if ejection.failures() > 0 {

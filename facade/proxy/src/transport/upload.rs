@@ -47,7 +47,7 @@ pub(super) struct Upload {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the request was given up")]
+#[error("the request was canceled")]
 struct GivenUp;
 
 impl Upload {

@@ -64,7 +64,7 @@ async fn a_bad_bundle_answers_500_with_what_is_wrong_in_it() {
     let mut setup = Setup::to(&[&backend]);
     setup.backend().trust = Trust::Bundle("gone".into());
     let status = setup.start().await.get(FLUNDERS).await.failure();
-    assert_eq!((status.code, status.message.as_str()), (500, "the CA bundle gone is not here"));
+    assert_eq!((status.code, status.message.as_str()), (500, "the CA bundle gone is missing on this facade"));
 }
 
 #[tokio::test]

@@ -74,7 +74,7 @@ impl Read {
                     read.kept.extend_from_slice(&data[..room]);
                     if read.bytes > MAX_READ {
                         read.cut =
-                            Some(format!("it has more than {MAX_READ} bytes, of which no more were read"));
+                            Some(format!("the body has more than {MAX_READ} bytes, the rest was not read"));
                     }
                 }
             }

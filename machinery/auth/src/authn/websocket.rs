@@ -26,7 +26,7 @@ pub(super) fn token(header: &[u8]) -> Result<Option<String>, AuthnError> {
         return Ok(None);
     }
     if protocols(header).nth(1).is_none() {
-        return Err(AuthnError::WebSocket("no other subprotocol beside it"));
+        return Err(AuthnError::WebSocket("no other subprotocol"));
     }
     Ok(Some(token))
 }

@@ -67,7 +67,7 @@ impl ExternalHeader {
         let json = URL_SAFE_NO_PAD.decode(header).map_err(|error| HeaderError::Base64(error.to_string()))?;
         let opens = json.trim_ascii_start().first() == Some(&b'{');
         let fields = opens.then(|| portico_gostd::json::from_slice::<Fields>(&json));
-        let Some(fields) = fields else { return Err(HeaderError::Json("it is no object".to_owned())) };
+        let Some(fields) = fields else { return Err(HeaderError::Json("not an object".to_owned())) };
         let fields = fields.map_err(|error| HeaderError::Json(portico_gostd::json::error_text(&error)))?;
         if let Some((name, _)) = fields.others.into_iter().next() {
             return Err(HeaderError::Unknown(name));

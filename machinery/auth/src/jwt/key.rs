@@ -83,7 +83,7 @@ impl Algorithm {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// There is no key in it.
-    #[error("no PEM key in it")]
+    #[error("no PEM key found")]
     None,
     /// A PEM block cannot be read.
     #[error("invalid PEM: {0}")]
@@ -92,7 +92,7 @@ pub enum KeyError {
     #[error("the key is neither RSA nor of the curves P-256, P-384 and P-521")]
     Kind,
     /// No random numbers.
-    #[error("no key can be made")]
+    #[error("cannot generate a key")]
     Make,
 }
 

@@ -19,7 +19,7 @@ pub enum Refusal {
     #[error("the unspecified address is not dialled")]
     Unspecified,
     /// One of our own listeners: a request would run in a circle.
-    #[error("it is a listener of this process")]
+    #[error("the address is a listener of this process")]
     OwnListener,
     /// Not within `--backend-allow-cidr`.
     #[error("the address is not within the allowed ranges")]

@@ -152,7 +152,7 @@ impl EgressConfig {
             let at = format!("egressSelections[{index}]");
             let name = selection.name.to_ascii_lowercase();
             if !matches!(name.as_str(), "controlplane" | "etcd" | "cluster") {
-                let reason = format!("{:?} is none of controlplane, etcd, cluster", selection.name);
+                let reason = format!("{:?} is not one of controlplane, etcd, cluster", selection.name);
                 return Err(invalid(&format!("{at}.name"), reason));
             }
             if selections.iter().any(|(other, _)| *other == name) {
@@ -182,7 +182,7 @@ fn protocol(connection: &FileConnection, at: &str) -> Result<Protocol, EgressErr
         )),
         (other, _) => Err(invalid(
             &format!("{at}.connection.proxyProtocol"),
-            format!("{other:?} is none of Direct, HTTPConnect"),
+            format!("{other:?} is not one of Direct, HTTPConnect"),
         )),
     }
 }
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn unknown_and_repeated_names_and_fields_are_refused() {
         let direct = "  connection: {proxyProtocol: Direct}\n";
-        assert!(parse(&format!("- name: moon\n{direct}")).unwrap_err().contains("\"moon\" is none of"));
+        assert!(parse(&format!("- name: moon\n{direct}")).unwrap_err().contains("\"moon\" is not one of"));
         let twice = format!("- name: etcd\n{direct}- name: ETCD\n{direct}");
         assert!(parse(&twice).unwrap_err().contains("egressSelections[1].name: \"etcd\" is there twice"));
         assert!(EgressConfig::parse("apiVersion: v1\nkind: X\n").is_err());

@@ -66,8 +66,7 @@ impl Sender {
         let io = TokioIo::new(connection);
         let closed = |result: Result<(), hyper::Error>| {
             if let Err(error) = result {
-                let reason = http_reason(&error);
-                tracing::debug!(reason, "a fetch connection ended");
+                tracing::debug!(error = http_reason(&error), "fetch connection failed");
             }
             ended();
         };

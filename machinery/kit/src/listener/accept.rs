@@ -95,7 +95,11 @@ impl TlsListener {
                 }
                 Err(error) => {
                     let reason = io_reason(&error);
-                    tracing::warn!(listener = shared.options.name, reason, "accept failed");
+                    tracing::warn!(
+                        listener = shared.options.name,
+                        error = reason,
+                        "cannot accept a connection"
+                    );
                     if is_exhausted(&error) {
                         reserve.turn_away(&listener).await;
                     }
@@ -161,7 +165,7 @@ where
 
     fn failed(&self, peer: SocketAddr, reason: &str) {
         self.metrics.handshake_errors.inc();
-        tracing::debug!(listener = self.options.name, %peer, reason, "TLS handshake failed");
+        tracing::debug!(listener = self.options.name, %peer, error = reason, "TLS handshake failed");
     }
 
     async fn handshake(&self, stream: TcpStream, addr: SocketAddr, place: Place) -> io::Result<Accepted> {

@@ -94,7 +94,7 @@ fn half_an_authority_is_refused() {
         let kept = std::fs::read(dir.path().join(present)).unwrap();
         std::fs::remove_file(dir.path().join(lost)).unwrap();
         let error = Authority::load_or_create(dir.path(), "ca", "portico-ca").err().unwrap().to_string();
-        assert!(error.contains(&format!("{present} is there, but ")), "{error}");
+        assert!(error.contains(&format!("{present} exists, but ")), "{error}");
         assert!(error.contains(&format!("{lost} is missing")), "{error}");
         assert_eq!(std::fs::read(dir.path().join(present)).unwrap(), kept);
     }

@@ -21,6 +21,6 @@ pub struct Rotation {
 /// Only root may give files away: others own what they write already.
 pub(super) fn copy_owner(old: &fs::Metadata, new: &Path) {
     if let Err(error) = platform::copy_owner(old, new) {
-        tracing::debug!(path = %new.display(), %error, "the owner of a log file is not kept");
+        tracing::debug!(path = %new.display(), %error, "cannot copy the owner of a log file");
     }
 }

@@ -51,7 +51,7 @@ pub struct SpanSettings {
 
 /// Spans cannot be exported.
 #[derive(Debug, thiserror::Error)]
-#[error("spans cannot be exported: {0}")]
+#[error("cannot export spans: {0}")]
 pub struct SpanExportError(#[from] ExporterBuildError);
 
 /// Spans are exported until it is asked to finish.
@@ -103,7 +103,7 @@ impl Exporting {
     /// Sends what is queued, for five seconds at most. It blocks.
     pub fn finish(&self) {
         if let Err(error) = self.0.shutdown_with_timeout(FLUSH) {
-            tracing::warn!(%error, "spans may be lost");
+            tracing::warn!(%error, "cannot export the last spans");
         }
     }
 }
@@ -123,7 +123,7 @@ impl SpanExporter for Counted {
         match &sent {
             Ok(()) => self.exported.inc_by(spans),
             Err(error) => {
-                tracing::debug!(%error, spans, "spans are lost: the collector did not take them");
+                tracing::debug!(%error, spans, "cannot export spans, dropping the batch");
                 self.dropped.inc_by(spans)
             }
         };

@@ -110,7 +110,7 @@ fn unusable(error: &CertificateError, info: &CertInfo) -> &'static str {
     match error {
         CertificateError::BadEncoding => "it is not a valid X.509 certificate",
         CertificateError::Revoked => "it is revoked",
-        CertificateError::UnhandledCriticalExtension => "it has a critical extension that is not understood",
+        CertificateError::UnhandledCriticalExtension => "it has an unsupported critical extension",
         CertificateError::BadSignature => "its signature is wrong",
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
             "it may not be used for a server"

@@ -17,7 +17,11 @@ pub enum ConfigurationError {
         body: String,
     },
     /// Of a kind that the scheme does not know.
-    #[error("no kind {kind:?} is registered for version {version:?}")]
+    #[error(
+        "no kind {} is registered for version {}",
+        portico_gostd::strconv::quote(kind),
+        portico_gostd::strconv::quote(version)
+    )]
     NotRegistered {
         /// The kind.
         kind: String,

@@ -112,13 +112,13 @@ struct Work {
 /// Why an operation cannot be carried out.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
-    #[error("unknown operation {0:?}")]
+    #[error("unknown operation {}", portico_gostd::strconv::quote(.0))]
     Unknown(String),
     #[error("needs {0}")]
     Needs(&'static str),
-    #[error("{0:?} does not exist")]
+    #[error("{} does not exist", portico_gostd::strconv::quote(.0))]
     Missing(String),
-    #[error("{0:?} is no place in a list of {1}")]
+    #[error("{} is not an index of a list of length {}", portico_gostd::strconv::quote(.0), .1)]
     Index(String, usize),
     #[error("testing path {0} failed: test failed")]
     Test(String),

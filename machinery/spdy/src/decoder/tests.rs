@@ -107,7 +107,7 @@ fn unknown_control_frames_are_passed_over_and_wrong_ones_refused() {
         (&[0x80, 3, 0, 2, 0, 0, 0, 6, 0, 0, 0, 1, 9, 9], SpdyError::Compression),
         (
             &[0x80, 3, 0, 4, 0, 0, 0, 4, 0xff, 0xff, 0xff, 0xff],
-            SpdyError::Malformed("settings that are not as many as they say"),
+            SpdyError::Malformed("the number of settings does not match their count"),
         ),
     ] {
         assert_eq!(decode(bytes), Err(error), "{bytes:?}");

@@ -18,27 +18,27 @@ pub const MAX_VISITED: usize = 100_000;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidJsonPath {
     /// It goes on for more than [`MAX_PATH_LENGTH`].
-    #[error("a path may have {MAX_PATH_LENGTH} bytes at most")]
+    #[error("the path is longer than {MAX_PATH_LENGTH} bytes")]
     TooLong,
     /// Something is opened and not closed.
     #[error("{0} is not closed")]
     Unclosed(&'static str),
     /// A character that begins nothing.
-    #[error("{0:?} begins nothing")]
+    #[error("unexpected character '{}'", .0.escape_debug())]
     Unexpected(char),
     /// Two `..` in a row.
     #[error("one .. follows another")]
     TwiceRecursive,
     /// What looks like a number and is none.
-    #[error("{0:?} is no number")]
+    #[error("{} is not a number", portico_gostd::strconv::quote(.0))]
     Number(String),
     /// What stands between brackets.
-    #[error("{0:?} is no index")]
+    #[error("{} is not an index", portico_gostd::strconv::quote(.0))]
     Index(String),
     /// A quoted text with an escape that means nothing.
     #[error("{0} cannot be unquoted")]
     Quoted(String),
     /// Filters and unions inside each other without end.
-    #[error("it is nested too deeply")]
+    #[error("the path is nested too deeply")]
     Nested,
 }

@@ -7,7 +7,8 @@ use crate::configuration_kinds::PluginConfigurationError;
 pub enum ConfigurationError {
     /// The file cannot be read.
     #[error(
-        "failed to read plugin config: unable to read admission control configuration from {path:?} [{reason}]"
+        "failed to read plugin config: unable to read admission control configuration from {} [{reason}]",
+        portico_gostd::strconv::quote(path)
     )]
     File {
         /// Which.
@@ -27,7 +28,7 @@ pub enum ConfigurationError {
         reason: String,
     },
     /// What a plugin is configured with cannot be used.
-    #[error("couldn't init admission plugin {plugin:?}: {error}")]
+    #[error("couldn't init admission plugin {}: {error}", portico_gostd::strconv::quote(plugin))]
     Plugin {
         /// The plugin.
         plugin: &'static str,

@@ -18,7 +18,7 @@ pub(super) enum UnknownScale {
     #[error(transparent)]
     Scale(#[from] ScaleError),
     /// A controller that is not there, or was and is another now.
-    #[error("found no controllers for pod {0:?}")]
+    #[error("found no controllers for pod \"{0}\"")]
     NoController(String),
     /// The store cannot be read.
     #[error(transparent)]

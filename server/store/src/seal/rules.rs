@@ -10,7 +10,11 @@ const ANY: &str = "*";
 
 /// A rule that could never count.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("resource {resource:?} is masked by earlier rule {rule:?}")]
+#[error(
+    "resource {} is masked by earlier rule {}",
+    portico_gostd::strconv::quote(resource),
+    portico_gostd::strconv::quote(rule)
+)]
 pub struct MaskedRule {
     resource: String,
     rule: String,
