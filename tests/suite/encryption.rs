@@ -380,7 +380,7 @@ async fn a_key_service_that_comes_late_is_waited_for_by_those_who_need_it_alone(
     drop(plugin);
     let launch = Launch::new().on_data_of(&portico).args(&[CONFIG, &file.to_string_lossy()]);
     let mut late = launch.args(&["--secure-port", "0"]).spawn();
-    let spoken = || async { late.log().contains("a key service is not healthy") };
+    let spoken = || async { late.log().contains("key service is not healthy") };
     until("the server has asked the key service", spoken).await;
     let plugin = KeyServicePlugin::start(&socket, "one");
     late.ready().await;

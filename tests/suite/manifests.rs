@@ -344,7 +344,7 @@ async fn a_label_alone_makes_no_object_the_folders() {
     until("and has ended", async || !exists(&http, &format!("{maps}/last")).await).await;
     assert!(exists(&http, &format!("{maps}/mine")).await);
     assert_eq!(slices().await[0]["metadata"]["uid"], before[0]["metadata"]["uid"]);
-    let pruned = |line: &&str| line.contains("an object that left the folder of manifests was deleted");
+    let pruned = |line: &&str| line.contains("object deleted, its manifest was removed");
     assert_eq!(portico.log().lines().filter(pruned).count(), 2, "{}", portico.log());
 
     // Nor does naming it in the folder: it was there before.

@@ -188,7 +188,7 @@ async fn one_unreadable_object_keeps_nobody_from_the_others() {
         assert!(status["message"].as_str().unwrap().contains("cannot be read from the storage"), "{status}");
     }
 
-    assert_eq!(portico.log().matches("a stored object cannot be read").count(), 1, "{}", portico.log());
+    assert_eq!(portico.log().matches("cannot read a stored object").count(), 1, "{}", portico.log());
     assert!(portico.log().contains("configmaps/default/cm-b"));
     let metric = r#"portico_store_unreadable_objects{group="",resource="configmaps"} 1"#;
     assert!(http.get("/metrics").await.text().contains(metric));

@@ -66,11 +66,11 @@ impl ImagePolicyWebhook {
 
     /// Logs the first of the failures in a row; with many pods there are many.
     fn report(&self, error: &str) {
-        let allowed = self.configuration.default_allow;
+        let default_allow = self.configuration.default_allow;
         if self.failing.swap(true, Ordering::Relaxed) {
-            tracing::debug!(error, allowed, "the backend that decides about images cannot be asked");
+            tracing::debug!(error, default_allow, "image policy backend failed, applying defaultAllow");
         } else {
-            tracing::warn!(error, allowed, "the backend that decides about images cannot be asked");
+            tracing::warn!(error, default_allow, "image policy backend failed, applying defaultAllow");
         }
     }
 }

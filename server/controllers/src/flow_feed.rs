@@ -76,8 +76,9 @@ impl Known {
     fn put(&mut self, resource: Resource, stored: &Stored, changes: &mut Changes) {
         let key = key(resource, stored);
         let fact = Fact::read(resource, stored.object());
-        let fact =
-            fact.inspect_err(|broken| tracing::warn!(object = %key, %broken, "a priority level is ignored"));
+        let fact = fact.inspect_err(
+            |error| tracing::warn!(object = %key, %error, "invalid priority level, object skipped"),
+        );
         self.keys.insert(key.clone());
         changes.push((key, fact.ok()));
     }

@@ -115,7 +115,7 @@ impl<'a> Pass<'a> {
         let resources = documents.iter().filter_map(|document| apply::place(self.registry, document));
         let resources: Vec<GroupResource> = resources.map(|place| place.key.resource).collect();
         if let Err(status) = self.record.add(self.registry, resources).await {
-            tracing::debug!(%status, "the resources of manifests are not recorded yet");
+            tracing::debug!(error = %status, "cannot record the resources of manifests");
         }
     }
 

@@ -215,7 +215,11 @@ impl Aggregated {
         check_kind(&list.kind, |kind| kind == "APIResourceList")
             .map_err(|error| format!("{path}: {error}"))?;
         if !list.resources.unreadable.is_empty() {
-            tracing::warn!(path, entries = ?list.resources.unreadable, "resources of a backend cannot be read");
+            tracing::warn!(
+                path,
+                entries = list.resources.unreadable.join(", "),
+                "discovery document has unreadable resources, resources skipped"
+            );
         }
         Ok(list.resources.items)
     }

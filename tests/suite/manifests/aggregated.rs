@@ -250,7 +250,7 @@ async fn a_refusal_of_the_server_is_told_and_takes_nobody_out_of_service() {
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
-    says(&portico, "a manifest is not applied").await;
+    says(&portico, "cannot apply a manifest").await;
     assert_eq!(http.get("/readyz").await.status, 200);
     assert!(explained(&portico).contains("3 of 4 of its objects are not applied"), "{}", explained(&portico));
     pair.write("40.yaml", &flunder("big", 10));

@@ -177,12 +177,13 @@ impl<'a> ReviewContext<'a> {
 }
 
 /// Logs the first of the failures in a row; with many requests there are many.
-fn report(webhook: &Webhook, reason: &str) {
-    let (name, fails) = (&webhook.name, webhook.fails);
-    if webhook.health.failed(reason) {
-        tracing::warn!(webhook = name, fails, reason, "an admission webhook cannot be asked");
+fn report(webhook: &Webhook, error: &str) {
+    let name = &webhook.name;
+    let failure_policy = if webhook.fails { "Fail" } else { "Ignore" };
+    if webhook.health.failed(error) {
+        tracing::warn!(webhook = name, failure_policy, error, "admission webhook failed");
     } else {
-        tracing::debug!(webhook = name, fails, reason, "an admission webhook cannot be asked");
+        tracing::debug!(webhook = name, failure_policy, error, "admission webhook failed");
     }
 }
 

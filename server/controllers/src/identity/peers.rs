@@ -85,7 +85,12 @@ impl Peers {
         let holder = object.at(&["spec", "holderIdentity"]).str();
         let address = object.at(&["metadata", "annotations", ADDRESS_ANNOTATION]).str();
         let Some(peer) = PeerAddress::new(lease.name(), holder, address) else {
-            tracing::debug!(lease = lease.name(), holder, address, "no peer is reached by the lease");
+            tracing::debug!(
+                lease = lease.name(),
+                holder,
+                address,
+                "identity lease without a usable address, lease skipped"
+            );
             return self.others.remove(lease.name()).is_some();
         };
         let before = self.others.insert(lease.name().to_owned(), peer);

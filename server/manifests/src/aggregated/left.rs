@@ -46,7 +46,7 @@ pub(super) async fn clean_up(visiting: &mut Visiting<'_>) {
         }
     }
     if let Err(status) = visiting.record.forget(&visiting.job.registry, gone).await {
-        tracing::warn!(%status, "resources of manifests that other API servers keep are forgotten later");
+        tracing::warn!(error = %status, "cannot update the record of applied manifests, retrying");
         visiting.visit.has_undone = true;
     }
 }
@@ -75,7 +75,7 @@ async fn of_resource(
             Ok(()) => {
                 left -= 1;
                 visiting.visit.deleted += 1;
-                tracing::info!(object = named, "an object that left the folder of manifests was deleted");
+                tracing::info!(object = named, "object deleted, its manifest was removed");
             }
             Err(why) => visiting.visit.left.push(format!("{named} ({why})")),
         }

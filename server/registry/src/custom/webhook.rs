@@ -77,7 +77,14 @@ impl Asked<'_> {
         self.conversions.observe(name, [version(from), version(self.wanted)], outcome.is_ok(), took);
         let objects = u32::try_from(sent.len()).unwrap_or(u32::MAX);
         if took > SLOW + SLOW_OBJECT * objects {
-            tracing::info!(name, wanted = self.wanted, objects, ?took, "a conversion webhook is slow");
+            let duration_ms = took.as_millis();
+            tracing::info!(
+                definition = name,
+                version = self.wanted,
+                objects,
+                duration_ms,
+                "conversion webhook is slow"
+            );
         }
         outcome
     }

@@ -206,9 +206,9 @@ fn path(gv: &str, namespace: &str, resource: &str, name: &str) -> String {
 impl OtherServers for Aggregated {
     fn owner<'a>(&'a self, owner: &'a ForeignOwner) -> BoxFuture<'a, Owner> {
         Box::pin(async move {
-            self.find(owner).await.unwrap_or_else(|reason| {
+            self.find(owner).await.unwrap_or_else(|error| {
                 let (kind, name) = (&owner.kind.kind, &owner.name);
-                tracing::info!(kind, name, reason, "an owner that another API server holds is not known");
+                tracing::info!(kind, name, error, "cannot look up an owner on another API server");
                 Owner::Unknown
             })
         })

@@ -192,7 +192,12 @@ impl Subscriber {
         self.with(|f| {
             f.acknowledged = ack.version.map(Version::from).unwrap_or_default();
             for refusal in &ack.refused {
-                tracing::warn!(facade = f.name, key = refusal.key, reason = refusal.reason, "entry refused");
+                tracing::warn!(
+                    facade = f.name,
+                    key = refusal.key,
+                    error = refusal.reason,
+                    "facade refused an entry"
+                );
             }
             f.refused = ack.refused;
         });

@@ -125,8 +125,8 @@ pub async fn migrate(
         // The new database may be whole: then nothing may be written to the old one any more.
         Err(error @ CopyError::InDoubt { .. }) => Err(error),
         Err(error) => {
-            if let Err(stays) = migration.switch.set_read_only(None).await {
-                tracing::error!(%stays, "the source stays read-only");
+            if let Err(error) = migration.switch.set_read_only(None).await {
+                tracing::error!(%error, "cannot resume writes to the source, the source stays read-only");
             }
             Err(error)
         }

@@ -118,7 +118,7 @@ impl Partial {
     pub(crate) fn remove(self) {
         if let Err(error) = fs::remove_file(&self.path) {
             let error = portico_gostd::os::error_text(&error);
-            tracing::warn!(path = %self.path.display(), error, "a partial backup stays");
+            tracing::warn!(path = %self.path.display(), error, "cannot remove a partial backup");
         }
     }
 

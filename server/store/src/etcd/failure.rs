@@ -90,7 +90,7 @@ impl Failure {
             Self::Sealed { key, reason } => StoreError::Sealed { key, reason },
             Self::Fatal(_) => StoreError::Closed,
             failure => {
-                tracing::error!(error = failure.logged(), "etcd could not be read");
+                tracing::error!(error = failure.logged(), "cannot read from etcd");
                 StoreError::Unavailable(failure.reason())
             }
         }

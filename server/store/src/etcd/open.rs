@@ -101,7 +101,7 @@ pub(super) async fn open(
         if failure.is_lasting() || Instant::now() + RETRY >= until {
             break Err(EtcdError::Unreachable { place, reason: failure.of_first(settings) });
         }
-        tracing::info!(error = failure.logged(), "etcd is waited for");
+        tracing::info!(error = failure.logged(), "cannot open etcd, retrying");
         sleep_until(Instant::now() + RETRY).await;
     }
 }

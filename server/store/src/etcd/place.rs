@@ -62,7 +62,7 @@ impl Place {
     }
 
     pub(super) fn failed(&self, failure: Failure) -> CopyError {
-        tracing::debug!(error = failure.logged(), "etcd could not be copied from, or to");
+        tracing::debug!(error = failure.logged(), "etcd request of a copy failed");
         match failure {
             Failure::Sealed { key, reason } => CopyError::Unopened { key, reason },
             // Whoever copies stores gets all details: certificates that do not fit show only there.

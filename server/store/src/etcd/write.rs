@@ -95,7 +95,7 @@ impl Writer {
             Ok(answer) => plan.outcome(answer, shown)?,
             Err(failure) => {
                 reader.metrics.failures.inc();
-                tracing::error!(error = failure.logged(), "etcd did not say that it has written");
+                tracing::error!(error = failure.logged(), "etcd did not confirm a write");
                 let error = failure.of_write();
                 match self.settle(witness, &error, shown).await {
                     Some(revision) => Outcome::Done(plan.done_at(revision)),

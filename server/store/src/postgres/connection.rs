@@ -143,7 +143,7 @@ impl Writer {
     pub(super) async fn begin_epoch(&mut self) {
         let until = Instant::now() + SETTLE;
         while let Err(error) = self.try_begin_epoch().await {
-            tracing::error!(error = logged(&error), "the new epoch is not noted yet");
+            tracing::error!(error = logged(&error), "cannot record the new epoch, retrying");
             if Instant::now() >= until {
                 return;
             }

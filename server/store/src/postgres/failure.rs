@@ -124,7 +124,7 @@ pub(super) fn failed(error: sqlx::Error) -> StoreError {
         return StoreError::Closed;
     }
     if !is_lost(&error) {
-        tracing::error!(error = logged(&error), "the database could not be read");
+        tracing::error!(error = logged(&error), "cannot read from the database");
     }
     StoreError::Unavailable(reason(&error))
 }

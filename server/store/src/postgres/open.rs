@@ -108,7 +108,7 @@ pub(super) async fn open(settings: &PostgresSettings, recorded: &Recorded) -> Re
     loop {
         match open_now(settings, recorded).await {
             Err(error) if passes(&error) && Instant::now() + RETRY < until => {
-                tracing::info!(%error, "the database is waited for");
+                tracing::info!(%error, "cannot open the database, retrying");
                 sleep_until(Instant::now() + RETRY).await;
             }
             Ok(mut opened) => {
@@ -220,7 +220,7 @@ pub(super) async fn is_current(
     if description.starts_with(INCOMPATIBLE) {
         return Err(PostgresError::Incompatible { place: place.to_owned(), found, description, known });
     }
-    tracing::info!(found, known, description, "the database has the schema of the next release");
+    tracing::info!(found, known, description, "database has the schema of the next release, continuing");
     Ok(true)
 }
 

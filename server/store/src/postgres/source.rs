@@ -84,7 +84,7 @@ impl PostgresSource {
     }
 
     pub(super) fn failed(&self, error: &sqlx::Error) -> CopyError {
-        tracing::debug!(error = failure::logged(error), "the database could not be read");
+        tracing::debug!(error = failure::logged(error), "cannot read from the source database");
         CopyError::Store { place: self.pool.settings().place(), reason: failure::reason(error) }
     }
 

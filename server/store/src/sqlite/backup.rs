@@ -407,7 +407,7 @@ pub(super) fn remove(path: &Path) -> Result<(), BackupError> {
 pub(super) fn remove_copy(path: &Path) {
     for file in [path.to_owned(), beside(path, "-journal")] {
         if let Err(error) = remove(&file) {
-            tracing::warn!(%error, "a partial copy stays");
+            tracing::warn!(%error, "cannot remove a partial copy");
         }
     }
 }

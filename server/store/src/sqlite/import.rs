@@ -117,7 +117,7 @@ impl SqliteTarget {
     }
 
     pub(super) fn failed(&self, error: &sqlx::Error) -> CopyError {
-        tracing::debug!(error = failure::logged(error), "the copy could not be written");
+        tracing::debug!(error = failure::logged(error), "cannot write to the target database");
         CopyError::Store { place: self.new.display().to_string(), reason: failure::reason(error).to_owned() }
     }
 

@@ -111,7 +111,11 @@ impl Mark {
             Ok(mark) => Ok(Some(mark)),
             Err(error) => {
                 let error = portico_gostd::json::error_text(&error);
-                tracing::warn!(path = %path.display(), error, "the database's mark cannot be read; it is made anew");
+                tracing::warn!(
+                    path = %path.display(),
+                    error,
+                    "cannot read the mark file of the database, creating a new one"
+                );
                 Ok(None)
             }
         }

@@ -108,10 +108,11 @@ async fn prepare(
         let next = epoch::after(found.epoch, found.revision, DEFAULT_REVISION_BUMP);
         let (epoch, revision) = next.ok_or_else(|| OpenError::Exhausted { path: path.clone() })?;
         tracing::error!(
-            path = %path.display(), epoch, revision,
-            "the write-ahead log that the last process has left is {}: the last writes may be lost, so a new epoch begins; \
-             `portico doctor` examines what is left",
-            if mark.log_damaged { "damaged" } else { "gone" }
+            path = %path.display(),
+            epoch,
+            revision,
+            state = if mark.log_damaged { "damaged" } else { "missing" },
+            "write-ahead log of the last process is unusable, the last writes may be lost; starting a new epoch, `portico doctor` examines the database"
         );
         mark.beginning((epoch, revision)).write(&path)?;
         epoch::begin(writer, epoch, revision).await.map_err(failed)?;
@@ -257,8 +258,10 @@ impl Contents {
                     let objects = sqlx::query_scalar(objects).bind(id).bind(i64::MAX);
                     let objects: i64 = objects.fetch_one(&mut *writer).await?;
                     tracing::error!(
-                        resource = %shown, id, objects,
-                        "the name of a stored resource cannot be read: none of its objects is served; `portico doctor` removes them"
+                        resource = %shown,
+                        id,
+                        objects,
+                        "cannot read the name of a stored resource, its objects are not served; `portico doctor` removes the objects"
                     );
                     self.reserved.push(id);
                     self.unreadable_resources.push((shown, usize::try_from(objects).unwrap_or_default()));
@@ -274,7 +277,7 @@ pub(crate) async fn close(writer: SqliteConnection) {
     if let Err(error) = writer.close().await {
         tracing::warn!(
             error = logged(&error),
-            "the database did not close cleanly; its log is replayed at the next start"
+            "cannot close the database cleanly, the write-ahead log is replayed at the next start"
         );
     }
 }
@@ -302,7 +305,7 @@ pub(crate) async fn close_keeping_log(writer: SqliteConnection, path: &Path) {
         Ok(reader) => close(reader).await,
         // What cannot be read is not moved, either.
         Err(error) => {
-            tracing::warn!(error = logged(&error), "the database cannot be read; it is closed all the same")
+            tracing::warn!(error = logged(&error), "cannot read the database while closing")
         }
     }
 }

@@ -83,7 +83,7 @@ impl SqliteSource {
     }
 
     pub(super) fn failed(&self, error: &sqlx::Error) -> CopyError {
-        tracing::debug!(error = failure::logged(error), "the database could not be read");
+        tracing::debug!(error = failure::logged(error), "cannot read from the source database");
         CopyError::Store { place: self.place(), reason: failure::reason(error).to_owned() }
     }
 
