@@ -297,7 +297,7 @@ async fn history_goes_with_backups_and_moves_of_the_store() {
     assert!(printed.contains("file: complete: store ") && printed.contains(" past states, "), "{printed}");
     let whole = std::fs::read(folder.join("file")).unwrap();
     std::fs::write(folder.join("cut"), &whole[..whole.len() - 200]).unwrap();
-    refused(folder, 1, &["backup", "--check", "cut"], "it is cut off at byte").await;
+    refused(folder, 1, &["backup", "--check", "cut"], "truncated at byte").await;
     let lost = portico
         .admin()
         .post(ALL, &json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "lost"}}))

@@ -133,9 +133,9 @@ async fn a_database_that_cannot_be_used_is_reported_at_the_start() {
     let Some(server) = PostgresServer::shared() else { return };
     let name = server.database();
     for (url, error) in [
-        (server.url("nowhere"), "there is no such database"),
+        (server.url("nowhere"), "the database does not exist"),
         ("postgres://u@127.0.0.1:1/d".to_owned(), "postgres://127.0.0.1:1/d: the connection to it is lost"),
-        ("mysql://a/b".to_owned(), "it must begin with postgres://"),
+        ("mysql://a/b".to_owned(), "the URL must start with postgres://"),
     ] {
         let launch = on(&url).arg("--database-connect-timeout").arg("1s");
         let (code, _, text) = launch.run().await;
@@ -507,7 +507,7 @@ async fn a_database_is_reached_by_tls_and_only_if_it_is_the_one_that_is_meant() 
             "TLS: invalid peer certificate: certificate not valid for name",
         ),
         ("localhost", Authority::new("databases").pem, "pass-word", "TLS: invalid peer certificate"),
-        ("localhost", authority.pem.clone(), "wrong", "does not let the user in"),
+        ("localhost", authority.pem.clone(), "wrong", "authentication failed"),
     ] {
         let (code, _, text) = launch(host, &ca, password).run().await;
         assert!(code != Some(0) && text.contains(error), "{host} {password}: {text}");

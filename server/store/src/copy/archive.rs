@@ -106,7 +106,7 @@ impl ArchiveAt {
             let place = (state.until, state.revision);
             if place <= (self.until, self.revision) || state.until > revision {
                 return Err(format!(
-                    "the past state {}@{} is not where it belongs",
+                    "past state {}@{} is out of order",
                     state.key, state.revision
                 ));
             }
@@ -114,7 +114,7 @@ impl ArchiveAt {
         }
         for mark in &part.marks {
             if mark.revision <= self.mark || mark.revision > revision {
-                return Err(format!("the time of revision {} is not where it belongs", mark.revision));
+                return Err(format!("the time of revision {} is out of order", mark.revision));
             }
             self.mark = mark.revision;
         }

@@ -294,7 +294,7 @@ impl Following<'_> {
                 return Ok(now);
             }
         }
-        let reason = format!("it is written to though writes are stopped since revision {last}");
+        let reason = format!("commits arrived after writes were stopped at revision {last}");
         Err(CopyError::Store { place: "the source".to_owned(), reason })
     }
 }

@@ -157,7 +157,7 @@ impl Writer {
         match timeout(self.within, shown.wait_for(|shown| *shown >= revision)).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(_)) => Err(TxnError::Unknown("the store has closed".to_owned())),
-            Err(_) => Err(TxnError::Unknown("it is written, and was not shown here in time".to_owned())),
+            Err(_) => Err(TxnError::Unknown("committed, but timed out waiting for the revision".to_owned())),
         }
     }
 
@@ -180,7 +180,7 @@ impl Writer {
 
     async fn shown_or_error(&self, revision: i64) -> Result<(), TxnError> {
         let late =
-            |_| TxnError::Unavailable("what others have written was not shown here in time".to_owned());
+            |_| TxnError::Unavailable("timed out waiting for the latest revision".to_owned());
         self.shown(revision).await.map_err(late)
     }
 }

@@ -202,7 +202,7 @@ impl Writer {
             }
         }
         let busy = TxnError::Unavailable(
-            "others wrote at the same time, or the connection to it is lost".to_owned(),
+            "conflict with a concurrent write, or connection lost".to_owned(),
         );
         refuse(pending, &busy);
         Ok(())

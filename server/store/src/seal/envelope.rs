@@ -83,7 +83,7 @@ impl Envelope {
             writing: ArcSwapOption::empty(),
             unwrapped: UnwrappedKeys::default(),
             probing: tokio::sync::Mutex::default(),
-            health: Mutex::new(Err(format!("kmsv2 Provider {name} was not asked yet"))),
+            health: Mutex::new(Err(format!("kmsv2 Provider {name} has not been checked yet"))),
         })
     }
 

@@ -46,10 +46,10 @@ pub struct Restored {
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     /// The file is there already: backups overwrite nothing.
-    #[error("{} exists already", .0.display())]
+    #[error("{} already exists", .0.display())]
     Exists(PathBuf),
     /// There is no database, or no store in it.
-    #[error("{} holds no store", .0.display())]
+    #[error("no store found in {}", .0.display())]
     NoStore(PathBuf),
     /// SQLite finds the copy damaged.
     #[error("{}: the copy is damaged: {found}", path.display())]
@@ -260,7 +260,7 @@ fn refuse_same(source: &Path, new: &Path) -> Result<(), BackupError> {
     if new.exists()
         && fs::canonicalize(source).map_err(failed(source))? == fs::canonicalize(new).map_err(failed(new))?
     {
-        let text = "an interrupted restore has left it: restore the backup again, or give it another name";
+        let text = "left by an interrupted restore: restore the backup again, or rename the file";
         return Err(failed(source)(io::Error::other(text)));
     }
     Ok(())
@@ -303,7 +303,7 @@ async fn fold(database: &Path) -> Result<(), BackupError> {
         None => Ok(()),
         Some(path) => {
             let error =
-                io::Error::other("it cannot be moved into its database: another program has that open");
+                io::Error::other("cannot checkpoint into the database: another program has the database open");
             Err(BackupError::File { path, error })
         }
     }

@@ -89,7 +89,7 @@ impl<'a> Doctor<'a> {
             Err(OpenError::Database { error, .. }) => examination.damaged(&error),
             Err(error) => return Err(error),
             Ok(None) => {
-                examination.findings.push(Finding::Inconsistent("there is no store in it".to_owned()))
+                examination.findings.push(Finding::Inconsistent("no store found".to_owned()))
             }
             Ok(Some(found)) => {
                 examination.revision = found.revision;

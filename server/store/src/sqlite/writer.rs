@@ -56,7 +56,7 @@ impl From<CommitRequest> for Request {
 pub(crate) enum Fatal {
     #[error("the cache and the database hold different states of an object")]
     Disagree,
-    #[error("the database is lost: {0}")]
+    #[error("cannot use the database any more: {0}")]
     Lost(sqlx::Error),
 }
 
