@@ -574,8 +574,7 @@ async fn a_second_move_does_not_take_back_what_was_served_since_the_first() {
     let mut moved = launch.start().await;
     let served = create(&moved.admin(), "served").await;
     assert!(moved.stop().await.success());
-    refused(folder, 1, &again, "--to contains a newer state of this store: epoch 1, ")
-        .await;
+    refused(folder, 1, &again, "--to contains a newer state of this store: epoch 1, ").await;
     moved.restart().await;
     assert_eq!(moved.admin().get(&format!("{CONFIG_MAPS}/served")).await.json(), served);
     assert!(moved.stop().await.success());

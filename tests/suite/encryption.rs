@@ -157,7 +157,7 @@ async fn rewrap_without_a_configuration_forgets_nothing_and_with_one_opens_what_
     create(&portico.admin(), "later").await;
     let (code, printed) = run(&portico, &["secrets", "rewrap"]);
     assert_eq!(code, Some(2), "{printed}");
-    let why = "nothing is sealed: the control service has no --encryption-provider-config";
+    let why = "encryption at rest is not configured: the control service has no --encryption-provider-config";
     assert!(printed.contains(why), "{printed}");
     let exact = format!("{SECRETS}?resourceVersion={version}&resourceVersionMatch=Exact");
     assert_eq!(portico.admin().get(&exact).await.json()["items"], list["items"]);

@@ -146,7 +146,10 @@ async fn what_belongs_to_the_present_stays_and_owners_that_are_gone_are_left_out
     portico.admin().merge(ONE, &json!({"metadata": {"finalizers": null}})).await;
     assert_eq!(portico.admin().get(ONE).await.status, 404);
     let (code, _, warning) = verb(&portico, "undelete cm one");
-    assert_eq!((code, &*warning), (0, "Warning: its owner ConfigMap owner is gone and named no more\n"));
+    assert_eq!(
+        (code, &*warning),
+        (0, "Warning: the owner ConfigMap owner does not exist, owner reference removed\n")
+    );
     let back = portico.admin().get(ONE).await.json();
     assert_eq!(back["metadata"]["finalizers"], json!(["example.com/second"]));
     assert_eq!(back["metadata"]["ownerReferences"], json!([there, other_group]));
@@ -214,7 +217,7 @@ async fn states_that_cannot_be_shown_or_restored_are_reported() {
     let there = restore(target(), 0).await;
     assert_eq!(
         (there.code(), there.message()),
-        (Code::InvalidArgument, "configmaps \"one\" is there: say the revision to go back to")
+        (Code::InvalidArgument, "configmaps \"one\" exists: specify the revision to restore")
     );
     let early = restore(target(), first - 1).await;
     assert_eq!(early.message(), format!("no state of configmaps \"one\" of revision {} is kept", first - 1));
@@ -237,7 +240,7 @@ async fn states_that_cannot_be_shown_or_restored_are_reported() {
         }
     };
     assert!(list(At::Revision(second + 1_000_000)).await.message().contains("Too large resource version"));
-    assert_eq!(list(At::Time(60)).await.message(), "nothing is known of what there was so long ago");
+    assert_eq!(list(At::Time(60)).await.message(), "no history is retained from that time");
     admin.admin().compact(CompactRequest { revision: 0 }).await.unwrap();
     let (code, _, error) = verb(&portico, &format!("history cm --at {first}"));
     assert_eq!(code, 2);

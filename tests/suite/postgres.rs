@@ -111,10 +111,7 @@ async fn a_database_that_is_away_costs_writes_and_nothing_that_was_acknowledged(
     // The log says so when it begins and when it ends, and not with each try in between.
     let log = portico.log();
     let reports = log.matches("database unavailable, retrying").count();
-    assert!(
-        (1..=8).contains(&reports) && log.contains("database available again"),
-        "{reports} times: {log}"
-    );
+    assert!((1..=8).contains(&reports) && log.contains("database available again"), "{reports} times: {log}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -154,7 +154,7 @@ async fn one_unreadable_object_keeps_nobody_from_the_others() {
     let http = portico.admin();
     let list = http.get(CONFIG_MAPS).await;
     assert_eq!(names(&list.json()), ["cm-a", "cm-c"]);
-    let warning = r#"299 - "left out because they cannot be read from the storage: configmaps default/cm-b""#;
+    let warning = r#"299 - "omitted because they cannot be read from the storage: configmaps default/cm-b""#;
     assert_eq!(list.header("warning"), warning);
     assert_eq!(names(&http.get(ALL).await.json()), ["cm-a", "cm-c"]);
     assert_eq!(http.get("/api/v1/namespaces/kube-system/configmaps").await.header("warning"), "");
@@ -217,7 +217,7 @@ async fn an_object_whose_key_is_damaged_keeps_nobody_from_the_others_and_loses_n
     let http = portico.admin();
     let list = http.get(CONFIG_MAPS).await;
     assert_eq!(names(&list.json()), ["cm-a", "cm-b"]);
-    assert!(list.header("warning").contains("left out because they cannot be read"), "{list:?}");
+    assert!(list.header("warning").contains("omitted because they cannot be read"), "{list:?}");
     assert!(portico.log().contains(r"configmaps/default/cm-\xff"), "{}", portico.log());
     let metric = r#"portico_store_unreadable_objects{group="",resource="configmaps"} 1"#;
     assert!(http.get("/metrics").await.text().contains(metric));
@@ -302,7 +302,7 @@ async fn the_doctor_names_exports_and_removes() {
     let (code, printed) = run(&portico, &["doctor", data, "--data-dir", data]);
     assert!(code == Some(2) && printed.contains("DATA_DIR and --data-dir name two locations"), "{printed}");
     let (code, printed) = run(&portico, &["doctor", "nowhere"]);
-    assert!(code == Some(2) && printed.contains("nowhere/portico.db is not there"), "{printed}");
+    assert!(code == Some(2) && printed.contains("nowhere/portico.db does not exist"), "{printed}");
     portico.restart().await;
     let http = portico.admin();
     assert_eq!(names(&http.get(CONFIG_MAPS).await.json()), ["cm-a", "cm-c"]);

@@ -54,7 +54,7 @@ impl ImagePolicyWebhook {
         if let Some(known) = self.verdicts.get(spec, Instant::now()) {
             return Ok(known);
         }
-        let webhooks = objects.webhooks().ok_or("webhooks cannot be reached yet")?;
+        let webhooks = objects.webhooks().ok_or("webhooks cannot be called before the server has started")?;
         let Self { configuration, .. } = self;
         let answer = configuration.backend.ask(webhooks, review::question(spec), configuration.retry_backoff);
         let answer = answer.await.map_err(|error| error.to_string())?;

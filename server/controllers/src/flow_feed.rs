@@ -20,10 +20,10 @@ pub type Changes = Vec<(Key, Option<Fact>)>;
 #[derive(Debug, thiserror::Error)]
 pub enum FlowFeedError {
     /// Flow schemas and priority levels cannot be followed.
-    #[error("cannot follow flow schemas and priority levels: {0}")]
+    #[error("cannot watch flow schemas and priority levels: {0}")]
     Follow(Box<Status>),
     /// The store closed.
-    #[error("the store has closed")]
+    #[error("the store is closed")]
     Closed,
 }
 

@@ -182,7 +182,7 @@ impl IdentityLease {
                 return true;
             }
             Ok(Err(status)) => status,
-            Err(_) => Box::new(Status::timeout("no answer from the store")),
+            Err(_) => Box::new(Status::timeout("request to the store timed out")),
         };
         if status.reason() == Reason::NotFound && !self.held.is_signaled() {
             tracing::debug!(

@@ -138,7 +138,10 @@ impl<'a> ReviewContext<'a> {
             return Err(Failure::Calling(why.to_owned(), 400));
         };
         let Some(webhooks) = self.objects.webhooks() else {
-            return Err(Failure::Calling("webhooks cannot be reached yet".to_owned(), 503));
+            return Err(Failure::Calling(
+                "webhooks cannot be called before the server has started".to_owned(),
+                503,
+            ));
         };
         let ReviewRequest { uid, body } = ReviewRequest::new(version, shown);
         let call = WebhookCall {

@@ -17,10 +17,10 @@ use super::{ADDRESS_ANNOTATION, COMPONENT, IDENTITY_LABEL, NAMESPACE, leases};
 #[derive(Debug, thiserror::Error)]
 pub enum PeersError {
     /// Leases cannot be.
-    #[error("cannot follow identity leases: {0}")]
+    #[error("cannot watch identity leases: {0}")]
     Follow(Box<Status>),
     /// The store closed.
-    #[error("the store has closed")]
+    #[error("the store is closed")]
     Closed,
 }
 

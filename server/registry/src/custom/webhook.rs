@@ -51,7 +51,10 @@ impl Objects {
             return Ok(objects);
         }
         let conversions = self.conversions.get().ok_or_else(|| {
-            Box::new(Status::unavailable("conversion webhooks cannot be reached yet").with_retry_after(1))
+            Box::new(
+                Status::unavailable("conversion webhooks cannot be called before the server has started")
+                    .with_retry_after(1),
+            )
         })?;
         let asked = Asked { conversions, custom, webhook, wanted, single: objects.len() == 1 };
         let sent: Vec<Object> = late.iter().map(|at| std::mem::take(&mut objects[*at])).collect();

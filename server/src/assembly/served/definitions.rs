@@ -18,10 +18,10 @@ const BATCH: usize = 512;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FollowError {
     /// They cannot be read.
-    #[error("definitions cannot be followed: {0}")]
+    #[error("cannot watch CustomResourceDefinitions: {0}")]
     Follow(#[from] Box<Status>),
     /// The store closed.
-    #[error("the store closed")]
+    #[error("the store is closed")]
     Closed,
 }
 

@@ -162,7 +162,7 @@ impl Facade {
     /// Its name, and that it has chosen: facades that use another control service are not listed here.
     fn shown(&self) -> String {
         match self.has_others {
-            true => format!("{} (has chosen this control service of several)", self.name),
+            true => format!("{} (selected from several control services)", self.name),
             false => self.name.clone(),
         }
     }

@@ -105,10 +105,7 @@ impl ArchiveAt {
         for state in &part.states {
             let place = (state.until, state.revision);
             if place <= (self.until, self.revision) || state.until > revision {
-                return Err(format!(
-                    "past state {}@{} is out of order",
-                    state.key, state.revision
-                ));
+                return Err(format!("past state {}@{} is out of order", state.key, state.revision));
             }
             (self.until, self.revision) = place;
         }

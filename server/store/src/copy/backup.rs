@@ -119,9 +119,9 @@ fn useless(found: &Found, extent: &Extent, wanted: Option<i64>, with_archive: bo
             if has_archive { "with" } else { "without" }
         )),
         // Once all objects are there, what is missing is in the archive.
-        _ if found.archive.is_none() && readable(extent, *revision).is_err() => Some(format!(
-            "the incomplete backup is at revision {revision}, which is no longer retained"
-        )),
+        _ if found.archive.is_none() && readable(extent, *revision).is_err() => {
+            Some(format!("the incomplete backup is at revision {revision}, which is no longer retained"))
+        }
         _ => None,
     }
 }

@@ -79,7 +79,9 @@ impl Failure {
     pub(super) fn of_first(&self, settings: &EtcdSettings) -> String {
         let (logged, is_cut) = (self.logged(), self.is_of_member() && !self.is_untaken());
         if is_cut && settings.shows_nothing() {
-            return format!("{logged} (etcd may require a client certificate: --etcd-certfile, --etcd-keyfile)");
+            return format!(
+                "{logged} (etcd may require a client certificate: --etcd-certfile, --etcd-keyfile)"
+            );
         }
         logged
     }

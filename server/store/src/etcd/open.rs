@@ -41,9 +41,7 @@ pub enum EtcdError {
         found: String,
     },
     /// What is there is a part of a backup.
-    #[error(
-        "{place} contains an incomplete restore or move: repeat the command with --force"
-    )]
+    #[error("{place} contains an incomplete restore or move: repeat the command with --force")]
     HalfRestored {
         /// Its members.
         place: String,

@@ -31,7 +31,9 @@ impl Place {
         match open::check_version(&client).await {
             Ok(()) => {}
             Err(OpenFailure::TooOld(found)) => {
-                return Err(failed(format!("version {found} is too old: version 3.5.13 or later is required")));
+                return Err(failed(format!(
+                    "version {found} is too old: version 3.5.13 or later is required"
+                )));
             }
             Err(OpenFailure::HalfRestored) => return Err(CopyError::HalfRestored(name)),
             Err(OpenFailure::Failed(failure)) => return Err(failed(failure.of_first(settings))),

@@ -179,8 +179,7 @@ impl Writer {
     }
 
     async fn shown_or_error(&self, revision: i64) -> Result<(), TxnError> {
-        let late =
-            |_| TxnError::Unavailable("timed out waiting for the latest revision".to_owned());
+        let late = |_| TxnError::Unavailable("timed out waiting for the latest revision".to_owned());
         self.shown(revision).await.map_err(late)
     }
 }

@@ -201,9 +201,7 @@ impl Writer {
                 return Ok(());
             }
         }
-        let busy = TxnError::Unavailable(
-            "conflict with a concurrent write, or connection lost".to_owned(),
-        );
+        let busy = TxnError::Unavailable("conflict with a concurrent write, or connection lost".to_owned());
         refuse(pending, &busy);
         Ok(())
     }

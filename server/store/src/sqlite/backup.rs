@@ -302,8 +302,9 @@ async fn fold(database: &Path) -> Result<(), BackupError> {
     match logs() {
         None => Ok(()),
         Some(path) => {
-            let error =
-                io::Error::other("cannot checkpoint into the database: another program has the database open");
+            let error = io::Error::other(
+                "cannot checkpoint into the database: another program has the database open",
+            );
             Err(BackupError::File { path, error })
         }
     }

@@ -169,10 +169,9 @@ pub(crate) fn compare(mark: Option<&Mark>, found: Option<&Found>) -> Verdict {
             if mark.log_damaged { "damaged" } else { "missing" },
             found.revision
         )),
-        (false, true) => Verdict::Replaced(format!(
-            "older copy: revision {}, expected {reached}",
-            found.revision
-        )),
+        (false, true) => {
+            Verdict::Replaced(format!("older copy: revision {}, expected {reached}", found.revision))
+        }
         (true, false) => Verdict::LogMissing,
         (false, false) => Verdict::Trusted,
     }
@@ -214,16 +213,8 @@ mod tests {
             (Some(found("b", 2, 100)), false, "store b, expected store a"),
             (Some(found("a", 1, 100)), false, "epoch 1, expected epoch 2"),
             (Some(found("a", 3, 100)), false, "epoch 3, expected epoch 2"),
-            (
-                Some(found("a", 2, 99)),
-                false,
-                "older copy: revision 99, expected 100",
-            ),
-            (
-                Some(found("a", 2, 99)),
-                true,
-                "write-ahead log is missing: revision 99, expected 100",
-            ),
+            (Some(found("a", 2, 99)), false, "older copy: revision 99, expected 100"),
+            (Some(found("a", 2, 99)), true, "write-ahead log is missing: revision 99, expected 100"),
         ] {
             let verdict = compare(Some(&mark(log_missing)), found.as_ref());
             assert_eq!(verdict, Verdict::Replaced(why.to_owned()));

@@ -66,7 +66,8 @@ async fn open_locked(settings: &Settings) -> Result<Opened, OpenError> {
     let path = &settings.path;
     let marked = path.clone();
     let mark = portico_kit::tasks::blocking(move || Mark::before_opening(&marked)).await;
-    let ended = || OpenError::File { path: path.clone(), error: std::io::Error::other("interrupted while reading") };
+    let ended =
+        || OpenError::File { path: path.clone(), error: std::io::Error::other("interrupted while reading") };
     let mark = mark.ok_or_else(ended)??;
     let connected = base_options(path).create_if_missing(true).connect().await;
     let mut writer = connected.map_err(|error| OpenError::Database { path: path.clone(), error })?;

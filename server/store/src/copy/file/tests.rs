@@ -154,9 +154,7 @@ fn what_is_added_left_out_doubled_or_in_another_order_is_noticed() {
     let (_, whole) = small();
     assert!(read(&[&*whole, b"x"].concat()).1.unwrap_err().to_string().contains("something follows"));
     let turned = written(&[vec![state("b", 2)], vec![state("a", 1)]]);
-    assert!(
-        read(&turned).1.unwrap_err().to_string().contains("deployments.apps/a/a is out of order")
-    );
+    assert!(read(&turned).1.unwrap_err().to_string().contains("deployments.apps/a/a is out of order"));
     let twice = written(&[vec![state("a", 2), state("a", 3)]]);
     assert!(read(&twice).1.unwrap_err().to_string().contains("out of order"));
     let tombstone = StoredState { deleted: true, ..state("a", 2) };
@@ -171,7 +169,10 @@ fn what_is_none_is_named() {
         (&b""[..], "not a Portico backup"),
         (b"-- PostgreSQL database dump", "not a Portico backup"),
         (b"SQLite format 3\0 and so on", "a SQLite file, not a portable backup"),
-        (b"PORTICO-BACKUP 3\n", "format version 3 is not supported, this portico supports 2: use a newer portico"),
+        (
+            b"PORTICO-BACKUP 3\n",
+            "format version 3 is not supported, this portico supports 2: use a newer portico",
+        ),
         (b"PORTICO-BACKUP 01\n", "not a Portico backup"),
         (b"PORTICO-BACKUP 1\n", "truncated at byte 17: no content"),
     ] {
