@@ -316,7 +316,7 @@ async fn history_goes_with_backups_and_moves_of_the_store() {
     check_history(&restored, revisions).await;
     let (code, _, printed) = verb(&restored, &format!("history cm -A --at {lost}"));
     assert!(
-        code == 2 && printed.contains(&format!("what was written at revision {lost} is lost")),
+        code == 2 && printed.contains(&format!("revision {lost} is lost")),
         "{printed}"
     );
 

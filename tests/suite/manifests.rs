@@ -344,7 +344,7 @@ async fn a_label_alone_makes_no_object_the_folders() {
     until("and has ended", async || !exists(&http, &format!("{maps}/last")).await).await;
     assert!(exists(&http, &format!("{maps}/mine")).await);
     assert_eq!(slices().await[0]["metadata"]["uid"], before[0]["metadata"]["uid"]);
-    let pruned = |line: &&str| line.contains("object deleted, its manifest was removed");
+    let pruned = |line: &&str| line.contains("object deleted, manifest removed");
     assert_eq!(portico.log().lines().filter(pruned).count(), 2, "{}", portico.log());
 
     // Nor does naming it in the folder: it was there before.
@@ -612,7 +612,7 @@ async fn the_check_names_each_fault_of_a_folder_with_its_place() {
         ("40-service.yaml:1: error: document 1: APIService v1.a.example.com: ", "portico.dev/backend-urls"),
         (
             "50-again.yaml:1: error: document 1: ConfigMap shop/settings: ",
-            "the same object is in 20-app.yaml, document 2",
+            "duplicate of the object in 20-app.yaml, document 2",
         ),
     ];
     for (begins, contains) in expected {

@@ -188,7 +188,7 @@ impl IdentityLease {
             tracing::debug!(
                 lease,
                 error = %status,
-                "cannot create the identity lease before its namespace, retrying"
+                "namespace of the identity lease does not exist yet, retrying"
             );
         } else {
             tracing::warn!(lease, error = %status, "identity lease renewal failed, retrying");

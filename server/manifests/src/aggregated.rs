@@ -286,7 +286,7 @@ fn report(visit: &Visit, before: &Visit) {
             manifest = %fault.origin,
             object,
             reason,
-            "manifest deferred, its API server is not ready"
+            "manifest deferred, API server not ready"
         );
     }
     log::warnings(warnings);

@@ -304,7 +304,7 @@ impl Manifests {
             match outcome {
                 Ok(()) => {
                     deleted += 1;
-                    tracing::info!(object = name, "object deleted, its manifest was removed");
+                    tracing::info!(object = name, "object deleted, manifest removed");
                 }
                 Err(why) => stays.push(format!("{name} ({why})")),
             }

@@ -78,7 +78,7 @@ async fn of_resource(
             Ok(()) => {
                 left -= 1;
                 visiting.visit.deleted += 1;
-                tracing::info!(object = named, "object deleted, its manifest was removed");
+                tracing::info!(object = named, "object deleted, manifest removed");
             }
             Err(why) => visiting.visit.left.push(format!("{named} ({why})")),
         }

@@ -132,7 +132,7 @@ impl Compactor {
             Ok(found) => *self.incomplete.lock() = found,
             Err(StoreError::Closed) => {}
             Err(error) => {
-                tracing::warn!(%error, "cannot compare the database file with its index, retrying");
+                tracing::warn!(%error, "cannot compare the database file with the index, retrying");
             }
         }
     }

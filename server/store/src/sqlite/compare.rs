@@ -73,7 +73,7 @@ impl Reader {
         let resources = different.iter().map(shown).collect::<Vec<_>>().join(", ");
         tracing::error!(
             resources,
-            "states are missing from the database file or its index, lists may be incomplete; run `portico doctor`"
+            "states are missing from the database file or the index, lists may be incomplete; run `portico doctor`"
         );
         incomplete
     }

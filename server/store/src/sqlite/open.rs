@@ -262,7 +262,7 @@ impl Contents {
                         resource = %shown,
                         id,
                         objects,
-                        "cannot read the name of a stored resource, its objects are not served; `portico doctor` removes the objects"
+                        "cannot read the name of a stored resource, objects not served; `portico doctor` removes the objects"
                     );
                     self.reserved.push(id);
                     self.unreadable_resources.push((shown, usize::try_from(objects).unwrap_or_default()));
