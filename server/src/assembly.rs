@@ -354,7 +354,7 @@ impl Server {
         if let Some(issuers) = &self.issuers
             && let Err(error) = issuers.reload().await
         {
-            tracing::error!(%error, "cannot reload changed files, using the previous contents");
+            tracing::error!(%error, "cannot reload a file, using its previous content");
         }
     }
 

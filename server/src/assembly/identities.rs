@@ -216,11 +216,11 @@ impl TrustedIdentities {
     pub(super) async fn reload(&self) {
         for file in &self.files {
             if let Err(error) = file.reload().await {
-                tracing::error!(%error, "cannot reload changed files, using the previous contents");
+                tracing::error!(%error, "cannot reload a file, using its previous content");
             }
         }
         if let Err(error) = self.authorizers.reload().await {
-            tracing::error!(%error, "cannot reload changed files, using the previous contents");
+            tracing::error!(%error, "cannot reload a file, using its previous content");
         }
     }
 }

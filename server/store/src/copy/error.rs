@@ -102,7 +102,7 @@ pub enum CopyError {
     /// The place of a move holds the same store, and more of it.
     #[error(
         "--to contains a newer state of this store: epoch {}, revision {}, and --from is at epoch {}, revision {}. Serve --to \
-         as it is, or use --force to replace it with a new epoch and discard the newer commits", there.identity.epoch, there.revision,
+         unchanged, or use --force to start a new epoch without the newer commits", there.identity.epoch, there.revision,
          from.identity.epoch, from.revision
     )]
     HasMore {

@@ -46,7 +46,7 @@ pub enum OpenError {
     },
     /// It is not the database that was served here last.
     #[error(
-        "{path} is not the database that was served here last: {reason}. `portico restore --from {path} --data-dir DIR` \
+        "{path} is not the database last served from this path: {reason}. `portico restore --from {path} --data-dir DIR` \
          accepts the database as a new epoch; delete {path} and {path}.mark to start with an empty store"
     )]
     Replaced {

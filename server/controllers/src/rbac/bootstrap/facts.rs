@@ -37,7 +37,7 @@ pub enum WrongFacts {
     #[error("invalid bootstrap policy: {0}")]
     Shape(#[from] serde_json::Error),
     /// A rule or subject cannot be read.
-    #[error("invalid bootstrap policy: cannot parse {0:?}")]
+    #[error("invalid bootstrap policy: cannot parse {0}")]
     Word(String),
 }
 

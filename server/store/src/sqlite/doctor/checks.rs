@@ -32,7 +32,7 @@ pub(super) async fn integrity(connection: &mut SqliteConnection, examination: &m
 /// Whether it is the database that was served last.
 pub(super) fn mark(mark: Option<&Mark>, found: &Found, examination: &mut Examination) {
     if let Verdict::Replaced(reason) = mark::compare(mark, Some(found)) {
-        examination.inconsistent(format!("not the database that was served here last: {reason}"));
+        examination.inconsistent(format!("not the database last served from this path: {reason}"));
     }
 }
 
