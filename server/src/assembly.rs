@@ -354,7 +354,7 @@ impl Server {
         if let Some(issuers) = &self.issuers
             && let Err(error) = issuers.reload().await
         {
-            tracing::error!(%error, "changed files are not used");
+            tracing::error!(%error, "cannot reload a file, using its previous content");
         }
     }
 
@@ -378,12 +378,12 @@ impl Server {
     /// Stops taking calls, lets running ones end, and closes the store: what was acknowledged is on disk already.
     pub async fn stop(self) {
         if timeout(MOVE_GRACE, self.facades.drain()).await.is_err() {
-            tracing::warn!("facades that know other control services have not moved to them");
+            tracing::warn!("facades did not move to another control service in time");
         }
         self.drain.signal();
         let late = self.tasks.shutdown(STOP_GRACE).await;
         if !late.is_empty() {
-            tracing::warn!(tasks = ?late, "tasks did not end in time");
+            tracing::warn!(tasks = late.join(", "), "tasks did not end in time");
         }
         self.store.close().await;
         self.store_tasks.shutdown(STOP_GRACE).await;

@@ -45,7 +45,7 @@ pub enum DataError {
     #[error("--encryption-provider-config: {0}")]
     Encryption(#[from] crate::encryption::EncryptionError),
     /// There is no database.
-    #[error("{} is not there", .0.display())]
+    #[error("{} does not exist", .0.display())]
     Missing(PathBuf),
 }
 

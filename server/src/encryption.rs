@@ -66,7 +66,7 @@ pub(crate) async fn sealer(path: &std::path::Path, tasks: &TaskSet) -> Result<Ar
     let Built { rules, services } = providers::build(&read.configuration, &metrics, &Registry::new())?;
     for service in &services {
         if let Err(error) = service.probe().await {
-            tracing::warn!(error, "a key service is not healthy");
+            tracing::warn!(error, "key service is not healthy");
         }
         providers::poll(service, tasks);
     }
@@ -103,7 +103,7 @@ impl Encryption {
         let Built { rules, services } = providers::build(&read.configuration, &metrics, registry)?;
         for service in &services {
             if let Err(error) = service.probe().await {
-                tracing::warn!(error, "a key service is not healthy");
+                tracing::warn!(error, "key service is not healthy");
             }
             providers::poll(service, tasks);
         }

@@ -32,7 +32,7 @@ pub(crate) fn caller<T>(request: &Request<T>) -> RpcResult<Caller> {
         .extensions()
         .get::<Caller>()
         .cloned()
-        .ok_or_else(|| tonic::Status::unauthenticated("no caller is known"))
+        .ok_or_else(|| tonic::Status::unauthenticated("the caller is not authenticated"))
 }
 
 /// Asks the caller's authorizer, as gRPC.

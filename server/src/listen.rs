@@ -57,7 +57,7 @@ where
         tokio::select! { () = drained.signaled() => {}, () = closed.cancelled() => {} }
     };
     if let Err(error) = server.serve_with_incoming_shutdown(incoming, end).await {
-        tracing::debug!(%error, "a connection was not served");
+        tracing::debug!(%error, "gRPC connection failed");
     }
 }
 

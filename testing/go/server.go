@@ -63,7 +63,7 @@ func New(flags ...string) (*Server, error) {
 	}
 	server.input = input
 	if err := server.process.Start(); err != nil {
-		return nil, fmt.Errorf("%w: put portico on the PATH, or name it in PORTICO_BIN", err)
+		return nil, fmt.Errorf("cannot start %s: %w; install portico on the PATH or set PORTICO_BIN", program, err)
 	}
 	if err := server.wait(output); err != nil {
 		_ = server.process.Process.Kill()

@@ -15,7 +15,7 @@ const TIMEOUT_MILLISECONDS = 60_000;
 export async function start({program = process.env.PORTICO_BIN ?? 'portico', args = []} = {}) {
   const child = spawn(program, [...ARGUMENTS, ...args], {stdio: ['pipe', 'pipe', 'inherit']});
   const ended = new Promise((resolve, reject) => {
-    child.once('error', (error) => reject(new Error(`${program}: ${error.message}: put portico on the PATH, or name it in PORTICO_BIN`)));
+    child.once('error', (error) => reject(new Error(`cannot start ${program}: ${error.message}; install portico on the PATH or set PORTICO_BIN`)));
     child.once('exit', (code) => resolve(code));
   });
   // A rejection without a listener would end the process.

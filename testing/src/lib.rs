@@ -15,7 +15,7 @@ pub use server::{Options, TestServer};
 #[non_exhaustive]
 pub enum Error {
     /// The program could not be started.
-    #[error("{program}: {source}: put portico on the PATH, or name it in PORTICO_BIN")]
+    #[error("cannot start {program}: {source}; install portico on the PATH or set PORTICO_BIN")]
     Program {
         /// Name or path of the program.
         program: String,

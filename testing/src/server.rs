@@ -72,7 +72,10 @@ impl Options {
         let mut child = command
             .spawn()
             .map_err(|source| Error::Program { program: program.display().to_string(), source })?;
-        let output = child.stdout.take().ok_or_else(|| Error::NotReady("it has no output".to_owned()))?;
+        let output = child
+            .stdout
+            .take()
+            .ok_or_else(|| Error::NotReady("standard output is not available".to_owned()))?;
         let mut output = BufReader::new(output);
         let ready = ready(&mut output).await?;
         let kubeconfig = Kubeconfig::read_from(&ready.kubeconfig)?;
@@ -85,9 +88,9 @@ impl Options {
 async fn ready(output: &mut BufReader<ChildStdout>) -> Result<Ready, Error> {
     let mut line = String::new();
     match tokio::time::timeout(START_TIMEOUT, output.read_line(&mut line)).await {
-        Err(_) => Err(Error::NotReady(format!("not within {START_TIMEOUT:?}"))),
+        Err(_) => Err(Error::NotReady(format!("no output within {} s", START_TIMEOUT.as_secs()))),
         Ok(Err(error)) => Err(Error::NotReady(error.to_string())),
-        Ok(Ok(0)) => Err(Error::NotReady("it has exited; its standard error has the reason".to_owned())),
+        Ok(Ok(0)) => Err(Error::NotReady("the server exited, see its standard error".to_owned())),
         Ok(Ok(_)) => {
             serde_json::from_str(&line).map_err(|error| Error::NotReady(format!("{line:?}: {error}")))
         }

@@ -118,7 +118,7 @@ async fn what_is_refused_is_one_line_and_exit_code_2() {
         (&["apply", "-f", &unknown], "has no kind Nothing in v9"),
         (&["apply", "-f", &broken], "broken.yaml, document 1"),
         (&["apply", "-f", "/does/not/exist"], "/does/not/exist"),
-        (&["explain", "nonsense/a/b/c"], "is no path below /api or /apis"),
+        (&["explain", "nonsense/a/b/c"], "is not a path below /api or /apis"),
         (&["man", "no-such-verb"], "unknown command: no-such-verb"),
     ] {
         let (code, error) = fails(&portico, args);

@@ -188,7 +188,7 @@ async fn what_other_servers_hold_in_a_namespace_goes_too_and_a_server_that_is_aw
     let demo = format!("{NAMESPACES}/demo");
     admin.delete(&demo).await;
     until("the namespace names who is away", async || {
-        admin.get(&demo).await.text().contains("away.example.com/v1: the backend answered 500")
+        admin.get(&demo).await.text().contains("away.example.com/v1: the backend returned 500")
     })
     .await;
     backend.behave(Mood::Well);

@@ -335,7 +335,7 @@ async fn a_backup_is_restored_into_etcd_served_there_and_comes_back() {
     // Without keys it is not begun to be served, and with them it is begun anew.
     refused(folder.path(), 1, &into, "needs --encryption-provider-config").await;
     let launch = || on_etcd(&etcd).args(&[&flag, &config]);
-    refused(folder.path(), 1, &into, "holds a part of a backup").await;
+    refused(folder.path(), 1, &into, "contains an incomplete restore or move").await;
     let printed = done(folder.path(), &[&into[..], &["--force", &flag, &config]].concat()).await;
     assert!(printed.contains("epoch 2, "), "{printed}");
     let mut restored = launch().start().await;
@@ -354,7 +354,7 @@ async fn a_backup_is_restored_into_etcd_served_there_and_comes_back() {
     done(folder.path(), &[&direct[..], &[&file("at"), "--at-revision", &at]].concat()).await;
     let never = file("never");
     for (code, revision, why) in
-        [(2, "999999999", "has not been written yet"), (1, "1", "is not kept any more")]
+        [(2, "999999999", "has not been written yet"), (1, "1", "is no longer retained")]
     {
         let arguments = [&direct[..], &[&never, "--at-revision", revision]].concat();
         refused(folder.path(), code, &arguments, why).await;
@@ -444,23 +444,23 @@ async fn what_cannot_be_backed_up_restored_or_moved_says_why_and_changes_nothing
     std::fs::write(folder.join("damaged"), damaged).unwrap();
     for (file, why) in [
         ("missing", "missing: no such file or directory"),
-        ("foreign", "foreign: it is not a backup of Portico"),
-        ("newer", "newer: it has format version 3, this portico knows 2: use a newer portico"),
-        ("cut", "cut: it is cut off at byte "),
-        ("damaged", "damaged: it is damaged between bytes "),
-        ("good", "portico.db is in use: process "),
+        ("foreign", "foreign: not a Portico backup"),
+        ("newer", "newer: format version 3 is not supported, this portico supports 2: use a newer portico"),
+        ("cut", "cut: truncated at byte "),
+        ("damaged", "damaged: damaged between bytes "),
+        ("good", "portico.db is in use by process "),
     ] {
         refused(&folder, 1, &["restore", "--from", file, "--data-dir", "data"], why).await;
         if file != "good" {
             refused(&folder, 1, &["backup", "--check", file], why).await;
         }
     }
-    refused(&folder, 1, &["backup", "--to", "good", "--data-dir", "data"], "good exists already").await;
-    refused(&folder, 1, &["backup", "--to", "a", "--data-dir", "nowhere"], "there is no database").await;
+    refused(&folder, 1, &["backup", "--to", "good", "--data-dir", "data"], "good already exists").await;
+    refused(&folder, 1, &["backup", "--to", "a", "--data-dir", "nowhere"], "no database found").await;
     let far = ["backup", "--to", "a", "--data-dir", "data", "--at-revision", "99999999"];
     refused(&folder, 2, &far, "has not been written yet: the current is ").await;
     let early = ["backup", "--to", "a", "--data-dir", "data", "--at-time", "2001-01-01T00:00:00Z"];
-    refused(&folder, 1, &early, "it is not known where the revision stood at that time").await;
+    refused(&folder, 1, &early, "no revision is recorded for that time").await;
     let late = ["backup", "--to", "a", "--data-dir", "data", "--at-time", "2999-01-01T00:00:00Z"];
     refused(&folder, 2, &late, "--at-time 2999-01-01T00:00:00Z is in the future: the current time is ").await;
     for (arguments, why) in [
@@ -492,7 +492,7 @@ async fn what_cannot_be_backed_up_restored_or_moved_says_why_and_changes_nothing
     )
     .await;
     let nobody = "postgres://u@127.0.0.1:1/x";
-    refused(&folder, 1, &["backup", "--to", "a", "--database-url", nobody], "the connection to it is lost")
+    refused(&folder, 1, &["backup", "--to", "a", "--database-url", nobody], "connection lost")
         .await;
     refused(&folder, 1, &["migrate", "--from", "sqlite://data", "--to", nobody], "127.0.0.1:1/x: ").await;
     refused(
@@ -515,7 +515,7 @@ async fn what_cannot_be_backed_up_restored_or_moved_says_why_and_changes_nothing
     .await;
     assert!(portico.stop().await.success());
     let restore = ["restore", "--from", "other", "--data-dir", "data"];
-    refused(&folder, 1, &restore, ": --force replaces it").await;
+    refused(&folder, 1, &restore, ": --force replaces the store").await;
     let printed = done(&folder, &["restore", "--from", "good", "--data-dir", "data"]).await;
     assert!(printed.contains("the previous database is now "), "{printed}");
     portico.restart().await;
@@ -523,13 +523,13 @@ async fn what_cannot_be_backed_up_restored_or_moved_says_why_and_changes_nothing
     let Some((_, url)) = database() else { return };
     let serving = on(&url).start().await;
     let into = ["restore", "--from", "good", "--database-url", &url, "--force"];
-    refused(&folder, 1, &into, "is in use: ").await;
+    refused(&folder, 1, &into, "is in use by ").await;
     create(&serving.admin(), "kept").await;
     drop(serving);
     let into = ["restore", "--from", "good", "--database-url", &url];
     until("its connections have ended", || async { !run(&folder, &into).await.1.contains("is in use") })
         .await;
-    refused(&folder, 1, &into, ": --force replaces it").await;
+    refused(&folder, 1, &into, ": --force replaces the store").await;
     done(&folder, &[&into[..], &["--force"]].concat()).await;
 }
 
@@ -576,8 +576,7 @@ async fn a_second_move_does_not_take_back_what_was_served_since_the_first() {
     let mut moved = launch.start().await;
     let served = create(&moved.admin(), "served").await;
     assert!(moved.stop().await.success());
-    refused(folder, 1, &again, "--to holds this store already and was written to since: it is at epoch 1, ")
-        .await;
+    refused(folder, 1, &again, "--to contains a newer state of this store: epoch 1, ").await;
     moved.restart().await;
     assert_eq!(moved.admin().get(&format!("{CONFIG_MAPS}/served")).await.json(), served);
     assert!(moved.stop().await.success());

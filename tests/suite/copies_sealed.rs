@@ -180,7 +180,7 @@ async fn a_verb_that_cannot_use_an_etcd_says_why_and_changes_nothing() {
     let other = sealed.file("other-ca");
     let wrong = ["--etcd-cafile", &other, tls[2], tls[3], tls[4], tls[5]];
     for (arguments, why) in [
-        (&tls[..2], "it may want a certificate: --etcd-certfile, --etcd-keyfile"),
+        (&tls[..2], "etcd may require a client certificate: --etcd-certfile, --etcd-keyfile"),
         (&wrong, "UnknownIssuer"),
         (&tls[..4], "--etcd-keyfile"),
     ] {
@@ -217,11 +217,11 @@ async fn the_state_of_a_time_is_backed_up_by_a_control_service_and_refused_witho
     let servers = sealed.etcd.url();
     let at = ["backup", "--to", &file, "--at-time", &time];
     let direct = [&at[..], &["--etcd-servers", &servers]].concat();
-    refused(folder, 1, &sealed.with(&direct), "etcd does not tell when").await;
+    refused(folder, 1, &sealed.with(&direct), "etcd does not record when").await;
     assert!(!Path::new(&file).exists());
     done(folder, &[&at[..], &["--kubeconfig", &kubeconfig]].concat()).await;
     let past = ["backup", "--to", &file, "--at-time", "2020-01-31T12:00:00Z", "--kubeconfig", &kubeconfig];
-    refused(folder, 1, &past, "it is not known where the revision stood at that time").await;
+    refused(folder, 1, &past, "no revision is recorded for that time").await;
     let (launch, there) = sealed.alone();
     done(&there, &["restore", "--from", &file, "--data-dir", "data"]).await;
     let there = launch.start().await;

@@ -157,7 +157,7 @@ async fn rewrap_without_a_configuration_forgets_nothing_and_with_one_opens_what_
     create(&portico.admin(), "later").await;
     let (code, printed) = run(&portico, &["secrets", "rewrap"]);
     assert_eq!(code, Some(2), "{printed}");
-    let why = "nothing is sealed: the control service has no --encryption-provider-config";
+    let why = "encryption at rest is not configured: the control service has no --encryption-provider-config";
     assert!(printed.contains(why), "{printed}");
     let exact = format!("{SECRETS}?resourceVersion={version}&resourceVersionMatch=Exact");
     assert_eq!(portico.admin().get(&exact).await.json()["items"], list["items"]);
@@ -380,7 +380,7 @@ async fn a_key_service_that_comes_late_is_waited_for_by_those_who_need_it_alone(
     drop(plugin);
     let launch = Launch::new().on_data_of(&portico).args(&[CONFIG, &file.to_string_lossy()]);
     let mut late = launch.args(&["--secure-port", "0"]).spawn();
-    let spoken = || async { late.log().contains("a key service is not healthy") };
+    let spoken = || async { late.log().contains("key service is not healthy") };
     until("the server has asked the key service", spoken).await;
     let plugin = KeyServicePlugin::start(&socket, "one");
     late.ready().await;

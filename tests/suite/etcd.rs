@@ -153,7 +153,7 @@ async fn an_etcd_that_cannot_be_used_is_reported_at_the_start() {
     let launch =
         Launch::new().args(&["--etcd-servers", "http://127.0.0.1:1", "--database-connect-timeout", "1s"]);
     let (code, _, text) = launch.run().await;
-    assert!(code != Some(0) && text.contains("etcd at http://127.0.0.1:1: it cannot be reached: "), "{text}");
+    assert!(code != Some(0) && text.contains("etcd at http://127.0.0.1:1: unreachable: "), "{text}");
     let both = Launch::new().args(&["--etcd-servers", "http://a:1", "--database-url", "postgres://u@h/d"]);
     let (code, _, text) = both.run().await;
     assert!(code == Some(2) && text.contains("cannot be used with"), "{text}");
@@ -180,5 +180,5 @@ async fn etcd_is_spoken_to_over_tls_with_a_certificate() {
     let (code, _, text) =
         on(&etcd).args(&["--etcd-cafile", &ca, "--database-connect-timeout", "1s"]).run().await;
     assert!(code != Some(0) && text.contains("etcd at https://"), "{text}");
-    assert!(text.contains("it may want a certificate: --etcd-certfile"), "{text}");
+    assert!(text.contains("etcd may require a client certificate: --etcd-certfile"), "{text}");
 }

@@ -154,7 +154,7 @@ async fn the_ca_of_the_front_proxy_signs_no_requests_of_others() {
     let files = ["--cluster-signing-cert-file", &ca, "--cluster-signing-key-file", &key];
     let (code, out, err) = Launch::new().on_data_of(&before).args(&files).run().await;
     assert!(code.is_some_and(|code| code != 0), "{out}{err}");
-    assert!(err.contains("the front proxy's CA signs no certificate requests"), "{out}{err}");
+    assert!(err.contains("the front proxy's CA cannot sign certificate requests"), "{out}{err}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

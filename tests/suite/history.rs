@@ -151,7 +151,10 @@ async fn what_belongs_to_the_present_stays_and_owners_that_are_gone_are_left_out
     portico.admin().merge(ONE, &json!({"metadata": {"finalizers": null}})).await;
     assert_eq!(portico.admin().get(ONE).await.status, 404);
     let (code, _, warning) = verb(&portico, "undelete cm one");
-    assert_eq!((code, &*warning), (0, "Warning: its owner ConfigMap owner is gone and named no more\n"));
+    assert_eq!(
+        (code, &*warning),
+        (0, "Warning: the owner ConfigMap owner does not exist, owner reference removed\n")
+    );
     let back = portico.admin().get(ONE).await.json();
     assert_eq!(back["metadata"]["finalizers"], json!(["example.com/second"]));
     assert_eq!(back["metadata"]["ownerReferences"], json!([there, other_group]));
@@ -219,7 +222,7 @@ async fn states_that_cannot_be_shown_or_restored_are_reported() {
     let there = restore(target(), 0).await;
     assert_eq!(
         (there.code(), there.message()),
-        (Code::InvalidArgument, "configmaps \"one\" is there: say the revision to go back to")
+        (Code::InvalidArgument, "configmaps \"one\" exists: specify the revision to restore")
     );
     let early = restore(target(), first - 1).await;
     assert_eq!(early.message(), format!("no state of configmaps \"one\" of revision {} is kept", first - 1));
@@ -242,7 +245,7 @@ async fn states_that_cannot_be_shown_or_restored_are_reported() {
         }
     };
     assert!(list(At::Revision(second + 1_000_000)).await.message().contains("Too large resource version"));
-    assert_eq!(list(At::Time(60)).await.message(), "nothing is known of what there was so long ago");
+    assert_eq!(list(At::Time(60)).await.message(), "no history is retained from that time");
     admin.admin().compact(CompactRequest { revision: 0 }).await.unwrap();
     let (code, _, error) = verb(&portico, &format!("history cm --at {first}"));
     assert_eq!(code, 2);
@@ -302,7 +305,7 @@ async fn history_goes_with_backups_and_moves_of_the_store() {
     assert!(printed.contains("file: complete: store ") && printed.contains(" past states, "), "{printed}");
     let whole = std::fs::read(folder.join("file")).unwrap();
     std::fs::write(folder.join("cut"), &whole[..whole.len() - 200]).unwrap();
-    refused(folder, 1, &["backup", "--check", "cut"], "it is cut off at byte").await;
+    refused(folder, 1, &["backup", "--check", "cut"], "truncated at byte").await;
     let lost = portico
         .admin()
         .post(ALL, &json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "lost"}}))
@@ -318,7 +321,7 @@ async fn history_goes_with_backups_and_moves_of_the_store() {
     check_history(&restored, revisions).await;
     let (code, _, printed) = verb(&restored, &format!("history cm -A --at {lost}"));
     assert!(
-        code == 2 && printed.contains(&format!("what was written at revision {lost} is lost")),
+        code == 2 && printed.contains(&format!("revision {lost} is lost")),
         "{printed}"
     );
 

@@ -181,7 +181,7 @@ async fn without_an_answer_pods_are_let_pass_where_that_is_the_default() {
     let open = created_by_grpc(&setup, "a").await;
     assert_eq!((open.code, note(&open, "failed-open").as_deref()), (201, Some("true")));
     // Lines of the log are written behind requests.
-    let logged = || setup.portico.log().contains("the backend that decides about images cannot be asked");
+    let logged = || setup.portico.log().contains("image policy backend failed");
     until("it is in the log", || std::future::ready(logged())).await;
 }
 

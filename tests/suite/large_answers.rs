@@ -168,7 +168,7 @@ async fn a_grpc_client_learns_that_a_write_is_done_whose_answer_fits_no_message(
     let mut table = maps("list");
     table.accept = TABLE.into();
     let refused = client.objects().r#do(DoRequest { call: Some(table) }).await.unwrap_err();
-    assert!(refused.message().contains("does not fit one message"), "{}", refused.message());
+    assert!(refused.message().contains("exceeds the size of a message"), "{}", refused.message());
     let deleted = client.objects().r#do(DoRequest { call: Some(maps("deletecollection")) }).await;
     let deleted = deleted.unwrap().into_inner();
     assert_eq!((deleted.code, deleted.body_omitted, deleted.body.len()), (200, true, 0));

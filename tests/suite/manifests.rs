@@ -146,7 +146,7 @@ async fn a_server_is_not_ready_until_a_broken_file_is_mended_and_says_what_is_br
     for expected in [
         "3 of 7 documents are not applied: 15-broken.yaml, document 1, ConfigMap: a manifest needs apiVersion, kind and metadata.name; ",
         "15-broken.yaml, document 2: error converting YAML to JSON: yaml: line ",
-        "16-unknown.yaml, document 1, Gadget g: no kind Gadget of example.com/v1 is served by this server",
+        "16-unknown.yaml, document 1, Gadget g: this server does not serve kind Gadget of example.com/v1",
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
@@ -305,7 +305,7 @@ async fn nothing_is_pruned_that_the_folder_has_not_made() {
     assert!(
         exists(&http, &path).await && exists(&http, "/apis/example.com/v1/namespaces/shop/widgets/two").await
     );
-    assert!(portico.log().contains("customresourcedefinitions.apiextensions.k8s.io/widgets.example.com (widgets.example.com/two is still there)"));
+    assert!(portico.log().contains("customresourcedefinitions.apiextensions.k8s.io/widgets.example.com (widgets.example.com/two still exists)"));
 
     // An empty folder is no reason to delete everything.
     std::fs::remove_file(folder.join("40-other.yaml")).unwrap();
@@ -344,7 +344,7 @@ async fn a_label_alone_makes_no_object_the_folders() {
     until("and has ended", async || !exists(&http, &format!("{maps}/last")).await).await;
     assert!(exists(&http, &format!("{maps}/mine")).await);
     assert_eq!(slices().await[0]["metadata"]["uid"], before[0]["metadata"]["uid"]);
-    let pruned = |line: &&str| line.contains("an object that left the folder of manifests was deleted");
+    let pruned = |line: &&str| line.contains("object deleted, manifest removed");
     assert_eq!(portico.log().lines().filter(pruned).count(), 2, "{}", portico.log());
 
     // Nor does naming it in the folder: it was there before.
@@ -445,7 +445,7 @@ async fn a_command_does_not_wait_for_a_folder_that_cannot_be_applied() {
     let error = String::from_utf8(done.stderr).unwrap();
     assert_eq!(done.status.code(), Some(1), "{error}");
     let expected = "portico: --manifests: 1 of 2 documents are not applied: 10-gadget.yaml, document 1, Gadget g: \
-        no kind Gadget of example.com/v1 is served by this server; the command was not run\n";
+        this server does not serve kind Gadget of example.com/v1; the command was not run\n";
     assert!(error.ends_with(expected), "{error}");
     assert!(!folder.path().join("it-ran").exists());
 
@@ -500,7 +500,7 @@ async fn a_signal_has_the_folder_looked_at_and_two_documents_of_one_object_are_r
     let portico = launch.start().await;
     write(&folder, "30-again.yaml", &config_map("settings", "red"));
     portico.signal(Signal::HUP);
-    says(&portico, "the same object is in 20-app.yaml, document 2, which counts").await;
+    says(&portico, "duplicate of the object in 20-app.yaml, document 2, which takes precedence").await;
     assert_eq!(portico.admin().get(SETTINGS).await.json()["data"]["color"], "blue");
 }
 
@@ -612,7 +612,7 @@ async fn the_check_names_each_fault_of_a_folder_with_its_place() {
         ("40-service.yaml:1: error: document 1: APIService v1.a.example.com: ", "portico.dev/backend-urls"),
         (
             "50-again.yaml:1: error: document 1: ConfigMap shop/settings: ",
-            "the same object is in 20-app.yaml, document 2",
+            "duplicate of the object in 20-app.yaml, document 2",
         ),
     ];
     for (begins, contains) in expected {

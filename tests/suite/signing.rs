@@ -364,7 +364,7 @@ async fn the_ca_that_makes_facades_signs_no_requests() {
     let launch = Launch::new().on_data_of(&before).args(&files).args(&[&path("internal-ca.key")]);
     let (code, out, err) = launch.run().await;
     assert!(code.is_some_and(|code| code != 0), "{out}{err}");
-    assert!(err.contains("the internal CA signs no certificate requests"), "{out}{err}");
+    assert!(err.contains("the internal CA cannot sign certificate requests"), "{out}{err}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -154,7 +154,7 @@ async fn one_unreadable_object_keeps_nobody_from_the_others() {
     let http = portico.admin();
     let list = http.get(CONFIG_MAPS).await;
     assert_eq!(names(&list.json()), ["cm-a", "cm-c"]);
-    let warning = r#"299 - "left out because they cannot be read from the storage: configmaps default/cm-b""#;
+    let warning = r#"299 - "omitted because they cannot be read from the storage: configmaps default/cm-b""#;
     assert_eq!(list.header("warning"), warning);
     assert_eq!(names(&http.get(ALL).await.json()), ["cm-a", "cm-c"]);
     assert_eq!(http.get("/api/v1/namespaces/kube-system/configmaps").await.header("warning"), "");
@@ -188,7 +188,7 @@ async fn one_unreadable_object_keeps_nobody_from_the_others() {
         assert!(status["message"].as_str().unwrap().contains("cannot be read from the storage"), "{status}");
     }
 
-    assert_eq!(portico.log().matches("a stored object cannot be read").count(), 1, "{}", portico.log());
+    assert_eq!(portico.log().matches("cannot read a stored object").count(), 1, "{}", portico.log());
     assert!(portico.log().contains("configmaps/default/cm-b"));
     let metric = r#"portico_store_unreadable_objects{group="",resource="configmaps"} 1"#;
     assert!(http.get("/metrics").await.text().contains(metric));
@@ -217,7 +217,7 @@ async fn an_object_whose_key_is_damaged_keeps_nobody_from_the_others_and_loses_n
     let http = portico.admin();
     let list = http.get(CONFIG_MAPS).await;
     assert_eq!(names(&list.json()), ["cm-a", "cm-b"]);
-    assert!(list.header("warning").contains("left out because they cannot be read"), "{list:?}");
+    assert!(list.header("warning").contains("omitted because they cannot be read"), "{list:?}");
     assert!(portico.log().contains(r"configmaps/default/cm-\xff"), "{}", portico.log());
     let metric = r#"portico_store_unreadable_objects{group="",resource="configmaps"} 1"#;
     assert!(http.get("/metrics").await.text().contains(metric));
@@ -302,7 +302,7 @@ async fn the_doctor_names_exports_and_removes() {
     let (code, printed) = run(&portico, &["doctor", data, "--data-dir", data]);
     assert!(code == Some(2) && printed.contains("DATA_DIR and --data-dir name two locations"), "{printed}");
     let (code, printed) = run(&portico, &["doctor", "nowhere"]);
-    assert!(code == Some(2) && printed.contains("nowhere/portico.db is not there"), "{printed}");
+    assert!(code == Some(2) && printed.contains("nowhere/portico.db does not exist"), "{printed}");
     portico.restart().await;
     let http = portico.admin();
     assert_eq!(names(&http.get(CONFIG_MAPS).await.json()), ["cm-a", "cm-c"]);
@@ -319,12 +319,12 @@ async fn a_restored_backup_is_an_epoch_in_which_nothing_of_before_goes_on() {
     let (code, printed) = run(&portico, &["backup", "copy"]);
     assert!(code == Some(0) && printed.contains("copy: store "), "{printed}");
     let (code, printed) = run(&portico, &["backup", "copy"]);
-    assert!(code == Some(1) && printed.contains("copy exists already"), "{printed}");
+    assert!(code == Some(1) && printed.contains("copy already exists"), "{printed}");
     let lost = create(&http, "cm-lost").await;
     let page = http.get(&format!("{ALL}?limit=1")).await.json();
     let token = page["metadata"]["continue"].as_str().unwrap().to_owned();
     let (code, printed) = run(&portico, &["restore", "copy"]);
-    assert!(code == Some(1) && printed.contains("is in use: process"), "{printed}");
+    assert!(code == Some(1) && printed.contains("is in use by process"), "{printed}");
     assert!(portico.stop().await.success());
     let (code, printed) = run(&portico, &["restore", "copy"]);
     assert!(
@@ -357,7 +357,7 @@ async fn an_older_copy_of_the_database_is_refused_with_the_way_out() {
     std::fs::copy(&copy, &database).unwrap();
     let (code, _, printed) = Launch::new().on_data_of(&portico).run().await;
     assert_eq!(code, Some(3), "{printed}");
-    assert!(printed.contains("it is an older copy: ") && printed.contains("`portico restore "), "{printed}");
+    assert!(printed.contains("older copy: ") && printed.contains("`portico restore "), "{printed}");
     let (code, printed) = run(&portico, &["restore", database.to_str().unwrap()]);
     assert_eq!(code, Some(0), "{printed}");
     portico.restart().await;

@@ -54,7 +54,7 @@ impl ImagePolicyWebhook {
         if let Some(known) = self.verdicts.get(spec, Instant::now()) {
             return Ok(known);
         }
-        let webhooks = objects.webhooks().ok_or("webhooks cannot be reached yet")?;
+        let webhooks = objects.webhooks().ok_or("webhooks cannot be called before the server has started")?;
         let Self { configuration, .. } = self;
         let answer = configuration.backend.ask(webhooks, review::question(spec), configuration.retry_backoff);
         let answer = answer.await.map_err(|error| error.to_string())?;
@@ -66,11 +66,11 @@ impl ImagePolicyWebhook {
 
     /// Logs the first of the failures in a row; with many pods there are many.
     fn report(&self, error: &str) {
-        let allowed = self.configuration.default_allow;
+        let default_allow = self.configuration.default_allow;
         if self.failing.swap(true, Ordering::Relaxed) {
-            tracing::debug!(error, allowed, "the backend that decides about images cannot be asked");
+            tracing::debug!(error, default_allow, "image policy backend failed, applying defaultAllow");
         } else {
-            tracing::warn!(error, allowed, "the backend that decides about images cannot be asked");
+            tracing::warn!(error, default_allow, "image policy backend failed, applying defaultAllow");
         }
     }
 }

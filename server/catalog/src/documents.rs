@@ -135,11 +135,7 @@ impl Documents {
         let kept = Kept::new(bytes);
         let mut store = self.0.lock();
         if store.bytes + kept.size() > LIMIT {
-            tracing::warn!(
-                size = kept.size(),
-                limit = LIMIT,
-                "the document store is full: a document is left out"
-            );
+            tracing::warn!(size = kept.size(), limit = LIMIT, "document store is full, document skipped");
             return String::new();
         }
         store.bytes += kept.size();

@@ -60,7 +60,7 @@ impl Events {
                 if let Err(status) = write(&registry, pending, correlated, now).await
                     && !is_namespace_going(&status)
                 {
-                    tracing::warn!(%status, "an event could not be recorded");
+                    tracing::warn!(error = %status, "cannot record an event");
                 }
             }
         });
@@ -99,7 +99,7 @@ impl EventRecorder {
         };
         let pending = PendingEvent { event, source, reason, message, account: self.account };
         if self.events.0.try_send(pending).is_err() {
-            tracing::warn!(reason, "too many events wait to be written: one is dropped");
+            tracing::warn!(reason, "event queue is full, event dropped");
         }
     }
 }

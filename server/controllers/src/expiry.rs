@@ -25,8 +25,8 @@ async fn sweep(registry: &Registry, ttl: Duration) {
         ticks.tick().await;
         match registry.expire(clock.now().saturating_sub(seconds)).await {
             Ok(0) => {}
-            Ok(gone) => tracing::debug!(gone, "expired objects are removed"),
-            Err(status) => tracing::warn!(%status, "expired objects could not be removed; tried again later"),
+            Ok(count) => tracing::debug!(count, "expired objects deleted"),
+            Err(status) => tracing::warn!(error = %status, "cannot delete expired objects, retrying"),
         }
     }
 }

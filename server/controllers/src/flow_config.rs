@@ -94,8 +94,13 @@ pub async fn reconcile(registry: &Registry) -> Result<(), Box<Status>> {
 pub async fn run(registry: Registry, tasks: TaskSet) {
     let keep = at_intervals(PERIOD, Policy::RECONNECT, || async {
         let done = reconcile(&registry).await;
-        done.inspect_err(|status| tracing::warn!(%status, "the objects of flow control are not complete"))
-            .is_ok()
+        done.inspect_err(|status| {
+            tracing::warn!(
+                error = %status,
+                "cannot reconcile the objects of API priority and fairness, retrying"
+            )
+        })
+        .is_ok()
     });
     tasks.token().run_until_cancelled(keep).await;
 }

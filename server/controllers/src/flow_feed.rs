@@ -20,10 +20,10 @@ pub type Changes = Vec<(Key, Option<Fact>)>;
 #[derive(Debug, thiserror::Error)]
 pub enum FlowFeedError {
     /// Flow schemas and priority levels cannot be followed.
-    #[error("cannot follow flow schemas and priority levels: {0}")]
+    #[error("cannot watch flow schemas and priority levels: {0}")]
     Follow(Box<Status>),
     /// The store closed.
-    #[error("the store has closed")]
+    #[error("the store is closed")]
     Closed,
 }
 
@@ -76,8 +76,9 @@ impl Known {
     fn put(&mut self, resource: Resource, stored: &Stored, changes: &mut Changes) {
         let key = key(resource, stored);
         let fact = Fact::read(resource, stored.object());
-        let fact =
-            fact.inspect_err(|broken| tracing::warn!(object = %key, %broken, "a priority level is ignored"));
+        let fact = fact.inspect_err(
+            |error| tracing::warn!(object = %key, %error, "invalid priority level, object skipped"),
+        );
         self.keys.insert(key.clone());
         changes.push((key, fact.ok()));
     }

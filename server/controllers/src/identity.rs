@@ -165,7 +165,11 @@ impl IdentityLease {
             )
             .await;
         if let Err(status) = unless(removed, &[Reason::NotFound]) {
-            tracing::warn!(lease = self.identity.id, %status, "the identity lease could not be removed");
+            tracing::warn!(
+                lease = self.identity.id,
+                error = %status,
+                "cannot delete the identity lease, lease left to expire"
+            );
         }
     }
 
@@ -178,12 +182,16 @@ impl IdentityLease {
                 return true;
             }
             Ok(Err(status)) => status,
-            Err(_) => Box::new(Status::timeout("no answer from the store")),
+            Err(_) => Box::new(Status::timeout("request to the store timed out")),
         };
         if status.reason() == Reason::NotFound && !self.held.is_signaled() {
-            tracing::debug!(lease, %status, "the identity lease waits for its namespace");
+            tracing::debug!(
+                lease,
+                error = %status,
+                "namespace of the identity lease does not exist yet, retrying"
+            );
         } else {
-            tracing::warn!(lease, %status, "the identity lease could not be renewed");
+            tracing::warn!(lease, error = %status, "identity lease renewal failed, retrying");
         }
         false
     }

@@ -69,7 +69,8 @@ impl LeaderElection {
     async fn begin_when_leading(&self, registry: &Registry, mut leads: watch::Receiver<bool>) {
         while leads.wait_for(|leads| *leads).await.is_ok() {
             let begun = self.begin(registry).await;
-            let _logged = begun.inspect_err(|status| tracing::warn!(%status, "candidates cannot be listed"));
+            let _logged =
+                begun.inspect_err(|status| tracing::warn!(error = %status, "cannot list lease candidates"));
             if leads.wait_for(|leads| !*leads).await.is_err() {
                 return;
             }
@@ -102,7 +103,12 @@ impl LeaderElection {
                 Ok(Reconciled::Again(PERIOD))
             }
             Err(stuck) => {
-                tracing::warn!(lease = %key.name, namespace = %key.namespace, why = %stuck.why, "no election");
+                tracing::warn!(
+                    lease = %key.name,
+                    namespace = %key.namespace,
+                    error = %stuck.why,
+                    "leader election failed"
+                );
                 Ok(if stuck.look_again { Reconciled::Again(PERIOD) } else { Reconciled::Done })
             }
         }
@@ -154,10 +160,15 @@ async fn write(
     let context = Context::system(USER);
     let Some(lease) = lease else {
         let lease = decide::created(&key.namespace, &key.name, elected, now);
-        tracing::info!(lease = %key.name, namespace = %key.namespace, holder = ?elected.holder, "lease created");
+        tracing::info!(
+            lease = %key.name,
+            namespace = %key.namespace,
+            holder = elected.holder,
+            "lease created"
+        );
         return registry.create(&context, &leases(), lease, &CreateOptions::default()).await.map(drop);
     };
     let Some(lease) = decide::changed(lease, elected, now) else { return Ok(()) };
-    tracing::info!(lease = %key.name, namespace = %key.namespace, elected = ?elected.holder, "lease changed");
+    tracing::info!(lease = %key.name, namespace = %key.namespace, holder = elected.holder, "lease changed");
     registry.update(&context, &leases(), Part::Main, lease, &UpdateOptions::default()).await.map(drop)
 }

@@ -151,8 +151,10 @@ async fn compete(
         // Not dropped on cancellation: its write could commit after the release.
         match tokio::time::timeout_at(deadline, candidate.attempt()).await {
             Ok(Ok(held)) => renewed = held.then_some(begun),
-            Ok(Err(status)) => tracing::debug!(lease = name, %status, "the lease is not renewed"),
-            Err(_) => tracing::debug!(lease = name, "the lease is not renewed: no answer in time"),
+            Ok(Err(status)) => {
+                tracing::debug!(lease = name, error = %status, "lease renewal failed, retrying")
+            }
+            Err(_) => tracing::debug!(lease = name, "lease renewal timed out, retrying"),
         }
         renewed = renewed.filter(|since| since.elapsed() < timers.renew_deadline);
         let held = renewed.is_some();
@@ -178,8 +180,10 @@ async fn release(name: &str, timers: LeadershipTimers, candidate: &mut impl Cand
     };
     match tokio::time::timeout(timers.renew_deadline, released).await {
         Ok(Ok(())) => {}
-        Ok(Err(status)) => tracing::debug!(lease = name, %status, "the lease is left to expire"),
-        Err(_) => tracing::debug!(lease = name, "the lease is left to expire: no answer in time"),
+        Ok(Err(status)) => {
+            tracing::debug!(lease = name, error = %status, "lease release failed, lease left to expire")
+        }
+        Err(_) => tracing::debug!(lease = name, "lease release timed out, lease left to expire"),
     }
 }
 

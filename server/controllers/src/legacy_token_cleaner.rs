@@ -68,8 +68,10 @@ pub fn step(secret: &Object, since: Date, now: Timestamp, unused: Duration) -> S
 pub async fn run(registry: Registry, unused: Duration, tasks: TaskSet) {
     let look = at_intervals(PERIOD, Policy::CONTROLLER, || async {
         let done = sweep(&registry, unused, Timestamp::now()).await;
-        done.inspect_err(|status| tracing::warn!(%status, "unused legacy tokens could not be cleaned up"))
-            .is_ok()
+        done.inspect_err(
+            |status| tracing::warn!(error = %status, "cannot clean up unused legacy tokens, retrying"),
+        )
+        .is_ok()
     });
     tasks.token().run_until_cancelled(look).await;
 }
@@ -108,7 +110,7 @@ async fn carry_out(
         let resource_version = Some(secret.revision().to_string());
         let preconditions = Preconditions { uid: Some(secret.uid().to_owned()), resource_version };
         let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
-        tracing::info!(namespace, secret = name, "an unused legacy token is deleted");
+        tracing::info!(namespace, secret = name, "deleting an unused legacy token");
         let deleted = registry.delete(&Context::system(USER), &secrets(), namespace, name, &options).await;
         return unless(deleted, &[Reason::NotFound, Reason::Conflict]);
     }

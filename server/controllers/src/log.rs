@@ -54,7 +54,7 @@ impl Listening {
                     backoff.reset();
                     self.dispatch(&mut log).await;
                 }
-                Err(status) => tracing::warn!(%status, "controllers cannot read the store"),
+                Err(status) => tracing::warn!(error = %status, "controllers cannot read the store, retrying"),
             }
             tokio::time::sleep(backoff.next_wait()).await;
         }
@@ -73,7 +73,9 @@ impl Listening {
         loop {
             match log.next().await {
                 Ok(change) => self.listeners.iter().for_each(|listener| listener.on_event(&change)),
-                Err(error) => return tracing::info!(%error, "controllers begin again"),
+                Err(error) => {
+                    return tracing::info!(%error, "controllers lost the change log, restarting from a list");
+                }
             }
         }
     }

@@ -209,7 +209,7 @@ async fn served_in(registry: &Registry, namespace: &str) -> Result<Vec<GroupReso
     resources.retain(|resource| {
         let is_served = registry.has_verbs(resource, &[]).is_some();
         if !is_served {
-            tracing::warn!(namespace, %resource, "objects of a resource that is not served outlive their namespace");
+            tracing::warn!(namespace, %resource, "namespace deletion skips objects of an unserved resource");
         }
         is_served
     });

@@ -64,7 +64,7 @@ impl ObjectCounts {
         let counted = match counted {
             Ok(counted) => counted,
             Err(status) => {
-                tracing::warn!(%status, "stored objects could not be counted");
+                tracing::warn!(error = %status, "cannot count stored objects");
                 return self.known.iter().for_each(|resource| self.set(resource, -1));
             }
         };

@@ -14,7 +14,7 @@ pub(crate) fn unless<T>(result: Result<T, Box<Status>>, fine: &[Reason]) -> Resu
 pub(crate) fn unless_unreadable<T>(result: Result<T, Box<Status>>) -> Result<Option<T>, Box<Status>> {
     match result {
         Err(status) if status.reason() == Reason::StorageReadError => {
-            tracing::error!(%status, "an object of the system is damaged: delete or restore it");
+            tracing::error!(error = %status, "system object is unreadable; delete or restore the object");
             Ok(None)
         }
         other => other.map(Some),

@@ -27,7 +27,7 @@ const CLASSES: [(&str, i64, &str); 2] = [
 /// # Errors
 /// The last refusal.
 pub async fn ensure(registry: &Registry) -> Result<(), String> {
-    let made = until_done("the system's priority classes are not there yet", || async {
+    let made = until_done("priority classes", || async {
         let made = join_all(CLASSES.iter().map(|class| create(registry, *class))).await;
         made.into_iter().collect()
     });

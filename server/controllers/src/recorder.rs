@@ -56,7 +56,7 @@ impl Recorder {
         let event = self.event(about.object(), warning, Timestamp::now());
         let (context, events) = (Context::system("system:apiserver"), GroupResource::new("", "events"));
         if let Err(status) = self.registry.create(&context, &events, event, &CreateOptions::default()).await {
-            tracing::warn!(%status, reason = warning.reason, "an event could not be recorded");
+            tracing::warn!(error = %status, reason = warning.reason, "cannot record an event");
         }
     }
 

@@ -22,11 +22,11 @@ where
     }
 }
 
-/// Does rounds until one succeeds, and returns what it did; `message` is logged after each that fails.
+/// Does rounds until one succeeds, and returns its result. Logs each failure with `objects`, the name of the objects to create.
 ///
 /// # Errors
 /// The last refusal, after half a minute.
-pub(crate) async fn until_done<T, R>(message: &str, mut round: impl FnMut() -> R) -> Result<T, Box<Status>>
+pub(crate) async fn until_done<T, R>(objects: &str, mut round: impl FnMut() -> R) -> Result<T, Box<Status>>
 where
     R: Future<Output = Result<T, Box<Status>>>,
 {
@@ -38,7 +38,7 @@ where
             Err(status) if tokio::time::Instant::now() >= until => return Err(status),
             Err(status) => status,
         };
-        tracing::warn!(%status, "{message}");
+        tracing::warn!(error = %status, objects, "cannot create system objects, retrying");
         tokio::time::sleep(backoff.next_wait()).await;
     }
 }

@@ -117,7 +117,11 @@ impl StorageVersions {
             }
         }
         if let Err(status) = &reported {
-            tracing::warn!(resource = %registration.resource, %status, "the storage version could not be reported");
+            tracing::warn!(
+                resource = %registration.resource,
+                error = %status,
+                "cannot report the storage version, retrying"
+            );
         }
         reported.is_ok()
     }

@@ -58,7 +58,7 @@ impl SystemNamespaces {
         let mut backoff = Backoff::new(Policy::RECONNECT);
         loop {
             if let Err(status) = self.follow(registry, &mut backoff).await {
-                tracing::warn!(%status, "system namespaces could not be made");
+                tracing::warn!(error = %status, "cannot create system namespaces, retrying");
             }
             tokio::time::sleep(backoff.next_wait()).await;
         }

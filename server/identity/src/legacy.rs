@@ -127,7 +127,11 @@ async fn used(verbs: &Verbs, secret: &Stored) {
     let patched =
         verbs.patch(&context, &served, place, &Patch::Merge(patch.into()), &PatchOptions::default()).await;
     if let Err(status) = patched {
-        tracing::warn!(secret = ?secret, why = status.message, "the use of a legacy token is not noted");
+        tracing::warn!(
+            secret = %secret.record().key,
+            error = status.message,
+            "cannot record the use of a legacy token"
+        );
     }
 }
 

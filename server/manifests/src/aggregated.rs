@@ -103,7 +103,7 @@ impl Visitor {
     /// Takes over what is wanted.
     async fn take(&self, groups: &mut Groups, now: &Wanted) -> Result<(), Box<Status>> {
         let record = Record::load_aggregated(&self.registry).await.inspect_err(|status| {
-            tracing::warn!(%status, "manifests of other API servers are applied later");
+            tracing::warn!(error = %status, "cannot load the record of applied manifests, retrying");
         })?;
         let mut wanted: BTreeMap<String, Vec<Document>> =
             record.resources().map(|resource| (resource.group.clone(), Vec::new())).collect();
@@ -282,7 +282,12 @@ fn report(visit: &Visit, before: &Visit) {
     log::faults(refused, &before.refused);
     for fault in waiting.iter().filter(|fault| !before.waiting.contains(fault)).take(MAX_LOGGED) {
         let (object, reason) = (&fault.object, &fault.message);
-        tracing::info!(manifest = %fault.origin, object, reason, "a manifest waits for another API server");
+        tracing::info!(
+            manifest = %fault.origin,
+            object,
+            reason,
+            "manifest deferred, API server not ready"
+        );
     }
     log::warnings(warnings);
     if created + changed > 0 {
@@ -293,7 +298,7 @@ fn report(visit: &Visit, before: &Visit) {
             unchanged,
             failed,
             waiting,
-            "manifests were applied to other API servers"
+            "manifests applied to other API servers"
         );
     }
     log::left(left, &before.left);

@@ -155,7 +155,7 @@ async fn write(
 
 /// It is made anew once it is gone.
 fn being_deleted() -> Refusal {
-    Refusal::passing("it is being deleted")
+    Refusal::passing("the object is being deleted")
 }
 
 /// Whether it is there, and stays.
@@ -194,7 +194,7 @@ fn check_segment(name: &str) -> Result<(), String> {
     if name.chars().all(is_plain) && !matches!(name, "." | "..") {
         return Ok(());
     }
-    Err(format!("{name:?} cannot be sent as a part of a path"))
+    Err(format!("{name:?} is not a valid path segment"))
 }
 
 fn refuse_doubled<'a>(lines: impl Iterator<Item = &'a str>) -> Result<(), String> {

@@ -72,7 +72,7 @@ pub async fn check(settings: Settings, registry: &Registry) -> Result<Report, St
     });
     let homeless = homeless.map(|document| {
         let namespace = document.object.namespace();
-        document.fault(format!("namespace {namespace:?} is not in the folder: it must exist before"))
+        document.fault(format!("namespace {namespace:?} is not in the folder and must exist already"))
     });
     let errors = done.faults.into_iter().map(|fault| Finding::of(fault, true));
     let warnings = homeless.chain(done.warnings).map(|fault| Finding::of(fault, false));

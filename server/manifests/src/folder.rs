@@ -23,7 +23,7 @@ pub(crate) enum FolderError {
     Bytes { folder: String, max: u64 },
     #[error("{folder}: more than {max} documents")]
     Documents { folder: String, max: usize },
-    #[error("{path}: more than {MAX_DEPTH} folders within folders")]
+    #[error("{path}: more than {MAX_DEPTH} nested folders")]
     Depth { path: String },
 }
 
@@ -155,6 +155,6 @@ mod tests {
         let small = Settings { max_bytes: 9, ..settings.clone() };
         assert!(refused(&small).ends_with("more than 9 bytes (--manifests-max-bytes)"));
         std::os::unix::fs::symlink(".", folder.path().join("again")).unwrap();
-        assert!(refused(&settings).ends_with("more than 8 folders within folders"));
+        assert!(refused(&settings).ends_with("more than 8 nested folders"));
     }
 }

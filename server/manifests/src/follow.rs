@@ -195,7 +195,7 @@ impl Manifests {
         let text = error.to_string();
         let is_new = memory.faults.first().is_none_or(|fault| fault.message != text);
         if is_new {
-            tracing::error!(error = text, "the folder of manifests cannot be read");
+            tracing::error!(error = text, "cannot read the manifests folder");
             self.metrics.unreadable();
         }
         let origin = crate::document::Origin { file: String::new(), document: 0, item: None, line: 0 };
@@ -211,7 +211,7 @@ impl Manifests {
         let mut record = match Record::load(&self.registry).await {
             Ok(record) => record,
             Err(status) => {
-                tracing::warn!(%status, "manifests are applied later");
+                tracing::warn!(error = %status, "cannot load the record of applied manifests, retrying");
                 memory.retry_at = Some(Instant::now() + memory.backoff.next_wait());
                 return;
             }
@@ -279,7 +279,12 @@ impl Manifests {
                 memory.is_unclean = false;
                 self.clean_up(memory, &mut record, pruning).await;
             }
-            Err(status) => tracing::warn!(%status, "what left the folder of manifests is looked for later"),
+            Err(status) => {
+                tracing::warn!(
+                    error = %status,
+                    "cannot load the record of applied manifests, pruning deferred"
+                )
+            }
         }
     }
 
@@ -288,7 +293,7 @@ impl Manifests {
         let left = match prune::left(&self.registry, record, &memory.known.applied).await {
             Ok(left) => left,
             Err(status) => {
-                tracing::warn!(%status, "what left the folder of manifests is not known");
+                tracing::warn!(error = %status, "cannot list the objects to prune");
                 return;
             }
         };
@@ -299,7 +304,7 @@ impl Manifests {
             match outcome {
                 Ok(()) => {
                     deleted += 1;
-                    tracing::info!(object = name, "an object that left the folder of manifests was deleted");
+                    tracing::info!(object = name, "object deleted, manifest removed");
                 }
                 Err(why) => stays.push(format!("{name} ({why})")),
             }
@@ -324,7 +329,7 @@ fn report(done: &Done, before: &[Fault], is_first: bool, took: Duration) {
     log::warnings(warnings);
     let is_healed = faults.is_empty() && !before.is_empty();
     if created + changed > 0 || new > 0 || is_healed || is_first {
-        let (failed, milliseconds) = (faults.len(), took.as_millis());
-        tracing::info!(created, changed, unchanged, skipped, failed, milliseconds, "manifests were applied");
+        let (failed, duration_ms) = (faults.len(), took.as_millis());
+        tracing::info!(created, changed, unchanged, skipped, failed, duration_ms, "manifests applied");
     }
 }

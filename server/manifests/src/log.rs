@@ -11,7 +11,12 @@ pub(crate) const MAX_LOGGED: usize = 20;
 pub(crate) fn faults(faults: &[Fault], before: &[Fault]) -> usize {
     let new: Vec<&Fault> = faults.iter().filter(|fault| !before.contains(fault)).collect();
     for fault in new.iter().take(MAX_LOGGED) {
-        tracing::error!(manifest = %fault.origin, object = fault.object, reason = fault.message, "a manifest is not applied");
+        tracing::error!(
+            manifest = %fault.origin,
+            object = fault.object,
+            error = fault.message,
+            "cannot apply a manifest"
+        );
     }
     new.len()
 }
@@ -19,7 +24,12 @@ pub(crate) fn faults(faults: &[Fault], before: &[Fault]) -> usize {
 /// Logs warnings.
 pub(crate) fn warnings(warnings: &[Fault]) {
     for warning in warnings.iter().take(MAX_LOGGED) {
-        tracing::warn!(manifest = %warning.origin, object = warning.object, warning = warning.message, "of a manifest");
+        tracing::warn!(
+            manifest = %warning.origin,
+            object = warning.object,
+            warning = warning.message,
+            "manifest applied with a warning"
+        );
     }
 }
 
@@ -27,6 +37,6 @@ pub(crate) fn warnings(warnings: &[Fault]) {
 pub(crate) fn left(left: &[String], before: &[String]) {
     if !left.is_empty() && left != before {
         let objects = left.iter().take(MAX_LOGGED).cloned().collect::<Vec<_>>().join(", ");
-        tracing::warn!(count = left.len(), objects, "objects that left the folder of manifests stay");
+        tracing::warn!(count = left.len(), objects, "objects without a manifest remain");
     }
 }

@@ -103,7 +103,11 @@ async fn is_registered(registry: &Registry, group_version: &GroupVersion) -> boo
         Err(status) if status.reason() == Reason::NotFound => false,
         Err(status) => {
             // The next pass asks again; until then its documents are faults.
-            tracing::warn!(%group_version, %status, "who keeps the objects of manifests is not known");
+            tracing::warn!(
+                %group_version,
+                error = %status,
+                "cannot determine the API server of a manifest, retrying"
+            );
             false
         }
     }

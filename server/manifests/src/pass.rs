@@ -115,7 +115,7 @@ impl<'a> Pass<'a> {
         let resources = documents.iter().filter_map(|document| apply::place(self.registry, document));
         let resources: Vec<GroupResource> = resources.map(|place| place.key.resource).collect();
         if let Err(status) = self.record.add(self.registry, resources).await {
-            tracing::debug!(%status, "the resources of manifests are not recorded yet");
+            tracing::debug!(error = %status, "cannot record the resources of manifests");
         }
     }
 
@@ -133,7 +133,9 @@ impl<'a> Pass<'a> {
         let place = self.place(document).await?;
         let source = self.sources.entry(place.key.clone()).or_insert_with(|| document.origin.clone());
         if *source != document.origin {
-            return Err(Refusal::lasting(format!("the same object is in {source}, which counts")));
+            return Err(Refusal::lasting(format!(
+                "duplicate of the object in {source}, which takes precedence"
+            )));
         }
         if self.is_known(document, &place).await? {
             self.done.skipped += 1;
@@ -174,7 +176,7 @@ impl<'a> Pass<'a> {
             Some(why) => why.clone(),
             None => {
                 let version = document.object.api_version();
-                Refusal::lasting(format!("no kind {} of {version} is served by this server", kind.kind))
+                Refusal::lasting(format!("this server does not serve kind {} of {version}", kind.kind))
             }
         };
         apply::place(self.registry, document).ok_or_else(not_served)

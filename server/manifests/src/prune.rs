@@ -94,7 +94,7 @@ pub(crate) async fn delete(registry: &Registry, requests: &dyn Requests, left: &
         return Err(needed);
     }
     let Left { resource, stored } = left;
-    let served = registry.objects().reachable(resource).ok_or("no version of it is served")?;
+    let served = registry.objects().reachable(resource).ok_or("no version of the resource is served")?;
     let target = target(&served, stored.namespace(), stored.name());
     delete_as_seen(requests, target, stored.object()).await.map_err(|refusal| refusal.message)
 }
@@ -167,10 +167,10 @@ async fn other(
     };
     let stays = |stored: &&Stored| !stored.is_deleting() && !comes_with_namespace(resource, stored.name());
     if let Some(stored) = listed.items.iter().find(stays) {
-        return Ok(Some(format!("{resource}/{} is still there", stored.name())));
+        return Ok(Some(format!("{resource}/{} still exists", stored.name())));
     }
     let more = !listed.continue_token.is_empty();
-    Ok(more.then(|| format!("{resource} are still there")))
+    Ok(more.then(|| format!("{resource} still exist")))
 }
 
 /// What controllers put into every namespace.

@@ -74,7 +74,9 @@ impl From<&Status> for Refusal {
 pub(crate) fn refusal(answer: &Answer) -> Result<(), Refusal> {
     match &answer.status {
         Some(status) if status.code >= 300 => Err(Refusal::from(&**status)),
-        None if answer.code >= 300 => Err(Refusal::lasting(format!("the answer is {}", answer.code))),
+        None if answer.code >= 300 => {
+            Err(Refusal::lasting(format!("unexpected response code {}", answer.code)))
+        }
         _ => Ok(()),
     }
 }

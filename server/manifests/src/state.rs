@@ -17,7 +17,7 @@ use crate::reading::Reading;
 /// Limit (Manifests): the rest is counted.
 const MAX_NAMED: usize = 5;
 /// What is said of documents that cannot be applied yet.
-const WAITING: &str = "documents of other API servers wait for them";
+const WAITING: &str = "documents wait for their API servers";
 /// Bytes of one fault that `/readyz/manifests` shows.
 ///
 /// Limit (Manifests, bytes): the rest is omitted.
@@ -111,7 +111,7 @@ impl State {
         match (known.was_applied, &known.problem) {
             (true, _) => Ok(()),
             (false, Some(problem)) => Err(problem.clone()),
-            (false, None) => Err("the folder of manifests has not been applied yet".to_owned()),
+            (false, None) => Err("the manifests folder has not been applied yet".to_owned()),
         }
     }
 

@@ -31,7 +31,7 @@ pub(crate) fn too_many_changes(resource: &GroupResource, name: &str) -> Box<Stat
 /// 503 at the bound, for a write that always lost against changes of what it depends on.
 pub fn too_busy(resource: &GroupResource, name: &str) -> Box<Status> {
     let why = format!(
-        "{resource} {name:?} could not be written: what it depends on was modified {MAX_WRITE_ATTEMPTS} times while \
+        "{resource} {name:?} could not be written: a dependency was modified {MAX_WRITE_ATTEMPTS} times while \
          this request was processed"
     );
     Box::new(Status::unavailable(why).with_retry_after(1))

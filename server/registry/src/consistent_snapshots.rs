@@ -81,6 +81,6 @@ impl Registry {
             }
             tokio::task::yield_now().await;
         }
-        Err(Box::new(Status::unavailable("the store changes faster than it is looked at")))
+        Err(Box::new(Status::unavailable("the store changes too fast for a consistent read")))
     }
 }

@@ -71,7 +71,7 @@ impl Verbs {
         last.set(&["metadata", "uid"], unreadable.uid());
         served.stored_info().schema.normalise(&mut last);
         let last = encoding::encode(served, &mut last)?;
-        tracing::warn!(object = %key, user = context.user.name, "an object that cannot be read is deleted");
+        tracing::warn!(object = %key, user = context.user.name, "deleting an unreadable object");
         match self.commit(Txn::delete(key, unreadable.revision(), last)).await {
             Ok(record) => Ok(Deleted::new(Stored::new(record), true)),
             Err(error) => Err(failure::of_txn(error, &served.resource, name)),

@@ -69,7 +69,7 @@ impl EtcdLayout {
     /// A kind as it is decoded: in whatever version it is stored.
     fn decoded_as(&self, kind: &GroupVersionKind) -> Result<&ServedResource, String> {
         let served = self.kinds.by_kind(kind).map(|served| &**served);
-        served.ok_or_else(|| format!("no kind {:?} is known in version {}", kind.kind, kind.group_version()))
+        served.ok_or_else(|| format!("unknown kind {:?} in version {}", kind.kind, kind.group_version()))
     }
 
     /// An object of a built-in kind, in its storage version.
@@ -89,12 +89,12 @@ impl EtcdLayout {
             }
         };
         let version: GroupVersion =
-            api_version.parse().map_err(|_| format!("no version is called {api_version:?}"))?;
+            api_version.parse().map_err(|_| format!("invalid version {api_version:?}"))?;
         let found = version.kind(&name);
         let object = self.decoded((&found, expected), stored, format)?;
         match object.kind() == expected.kind {
             true => Ok(object),
-            false => Err(format!("it is of kind {:?}", object.kind())),
+            false => Err(format!("unexpected kind {:?}", object.kind())),
         }
     }
 

@@ -12,7 +12,7 @@ pub(crate) const MODIFIED: &str =
 
 /// 500 for work that panicked, or that the end of the process cut off.
 pub(crate) fn unfinished() -> Box<Status> {
-    Box::new(Status::internal("the request ended before it was answered"))
+    Box::new(Status::internal("the request ended without a response"))
 }
 
 /// A failed write. Conflicts that a verb can settle itself never come here.

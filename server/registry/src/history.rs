@@ -166,7 +166,7 @@ impl Registry {
         let mut shown = self.past_objects(served, records.collect()).await.into_iter();
         let states = found.states.into_iter().map(|state| {
             let object = match &state.state {
-                Ok(_) => shown.next().unwrap_or_else(|| Err("it was not converted".to_owned())),
+                Ok(_) => shown.next().unwrap_or_else(|| Err("the state was not converted".to_owned())),
                 Err(object) => Err(object.reason().to_owned()),
             };
             Past { state, object }
@@ -375,7 +375,10 @@ impl Registry {
         for (at, owner) in owners.iter().enumerate() {
             if self.is_gone(owner, namespace).await? {
                 gone.push(at);
-                warnings.push(format!("its owner {} {} is gone and named no more", owner.kind, owner.name));
+                warnings.push(format!(
+                    "the owner {} {} does not exist, owner reference removed",
+                    owner.kind, owner.name
+                ));
             }
         }
         let mut at = 0;

@@ -334,7 +334,7 @@ fn token_behind(path: &str, request: &Request, revision: Option<i64>) -> String 
 /// 410 with a token that goes on at the same place in the newest state.
 fn compacted_token(request: &Request) -> Box<portico_machinery::Status> {
     let mut status = portico_machinery::Status::expired(
-        "the continue token is too old for a consistent list: begin again without it, or go on with the token in this answer's metadata, which may miss or repeat what changed in between",
+        "the continue token is too old for a consistent list: restart the list without a token, or continue with the token in the metadata of this response, which may miss or repeat changes made in between",
     );
     let behind = request.begin.as_deref().unwrap_or_default();
     status.metadata.continue_token = token_behind(behind, request, None);

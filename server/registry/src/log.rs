@@ -184,7 +184,9 @@ impl Registry {
     pub async fn may_be_unreadable(&self, resource: &GroupResource, uid: &str) -> Result<bool> {
         let (store, resource) = (self.store(), Resource::from(resource.clone()));
         if store.condition().incomplete == Incomplete::Unknown {
-            return Err(Box::new(Status::unavailable("the database is not compared with its index yet")));
+            return Err(Box::new(Status::unavailable(
+                "the database has not been compared with its index yet",
+            )));
         }
         if store.why_incomplete(&resource).is_some() {
             return Ok(true);

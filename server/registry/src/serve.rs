@@ -91,7 +91,10 @@ impl CallHandler {
             return served;
         }
         if let Err(status) = self.objects().catch_up().await {
-            tracing::debug!(%status, "definitions may be outdated");
+            tracing::debug!(
+                error = %status,
+                "cannot refresh CustomResourceDefinitions, using the cached ones"
+            );
         }
         route::served(self.objects(), &call.target)
     }

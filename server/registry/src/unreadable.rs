@@ -39,7 +39,7 @@ pub(crate) fn warning(resource: &GroupResource, unreadable: &[Unreadable]) -> Op
     let more = (more > 0).then(|| format!("{more} more"));
     names.extend(more.as_deref());
     (count > 0).then(|| {
-        format!("left out because they cannot be read from the storage: {resource} {}", names.join(", "))
+        format!("omitted because they cannot be read from the storage: {resource} {}", names.join(", "))
     })
 }
 

@@ -250,7 +250,10 @@ impl Exchange<'_> {
     async fn bounded(&self) -> Result<Fetched, Reason> {
         let deadline = Instant::now() + self.endpoint.timeout;
         let busy = || {
-            Reason::Unanswered(format!("{} calls to it are under way already", self.inner.limits.requests))
+            Reason::Unanswered(format!(
+                "{} calls to this address are already in progress",
+                self.inner.limits.requests
+            ))
         };
         let _place = self.transport.places.try_acquire().map_err(|_| busy())?;
         let turn = timeout_at(deadline, self.transport.calls.acquire()).await;
@@ -268,7 +271,7 @@ impl Exchange<'_> {
                 (&connectors.services, connectors.targets(service).map_err(Reason::Unanswered)?)
             }
         };
-        let mut failure = "there is no address to dial".to_owned();
+        let mut failure = "no address to dial".to_owned();
         let mut dialled = 0;
         for (circuit, target) in self.transport.circuits(&targets).iter().zip(targets) {
             // What is left of the time shows nothing about an address any more.

@@ -33,12 +33,10 @@ impl Shadow {
     pub fn message(self) -> &'static str {
         match self {
             Self::ReservedGroup => {
-                "the group belongs to the registration API itself, so this APIService is never routed"
+                "the group is reserved for the registration API, this APIService is not routed"
             }
-            Self::LocalHidden => "the backend takes the place of the same group version in this server",
-            Self::NothingServes => {
-                "nothing in this server serves the group version: requests are answered with 404"
-            }
+            Self::LocalHidden => "the backend replaces the same group version of this server",
+            Self::NothingServes => "this server does not serve the group version, requests get 404",
         }
     }
 }

@@ -173,7 +173,7 @@ pub(crate) fn explain(
     evidence: &dyn Evidence,
 ) -> Vec<Stage> {
     let Some(group_version) = group_version_of(asked) else {
-        return vec![failed("registered", "NotAGroupVersion", format!("{asked:?} names no group version"))];
+        return vec![failed("registered", "NotAGroupVersion", format!("{asked:?} is not a group version"))];
     };
     let name = group_version.api_service_name();
     let compiled = table.get(&name);
@@ -184,7 +184,8 @@ pub(crate) fn explain(
     }
     let manifest = evidence.manifest(&name);
     let Some(compiled) = compiled else {
-        let message = format!("there is no APIService {name:?}, and nothing here serves {group_version}");
+        let message =
+            format!("APIService {name:?} does not exist, and this server does not serve {group_version}");
         let unapplied = manifest.and_then(|Manifest { from, error, .. }| {
             Some(failed("manifest", "NotApplied", format!("{from}: {}", error?)))
         });
@@ -219,10 +220,14 @@ fn by_definition(
             passed("registered", "Registered", "served by this server for definitions".to_owned())
         }
         (None, true) => {
-            let message = format!("served by this server; there is no APIService {name:?}");
+            let message = format!("served by this server; APIService {name:?} does not exist");
             passed("registered", "Registered", message)
         }
-        (_, false) => failed("registered", "NotServed", "no definition serves it".to_owned()),
+        (_, false) => failed(
+            "registered",
+            "NotServed",
+            "no CustomResourceDefinition serves the group version".to_owned(),
+        ),
     }];
     stages.extend(definitions.into_iter().map(defined));
     stages.extend(compiled.filter(|_| served).map(|compiled| available(&compiled.route.available)));
@@ -250,7 +255,7 @@ fn registered(index: &Index, compiled: &Compiled) -> Stage {
     let name = &compiled.route.name;
     let message = match (index.api_service(name), &compiled.route.backend, compiled.shadow) {
         (_, _, Some(shadow)) => shadow.message().to_owned(),
-        (None, ..) => format!("served by this server; there is no APIService {name:?}"),
+        (None, ..) => format!("served by this server; APIService {name:?} does not exist"),
         (Some(_), None, _) => "served by this server".to_owned(),
         (Some(_), Some(backend), _) => {
             format!("proxied to service {}/{}", backend.service.namespace, backend.service.name)
@@ -330,7 +335,7 @@ fn acknowledged(compiled: &Compiled, acks: &[Ack]) -> Option<Stage> {
     let has = |ack: &&Ack| ack.revision >= compiled.route.revision && ack.refused.is_none();
     let (done, others): (Vec<_>, Vec<_>) = acks.iter().partition(has);
     let reported = |ack: &&Ack| match &ack.refused {
-        Some(why) => format!("{} refused it: {why}", ack.facade),
+        Some(why) => format!("{} refused the route: {why}", ack.facade),
         None => format!("{} is at revision {}", ack.facade, ack.revision),
     };
     let message = others.iter().map(reported).collect::<Vec<_>>().join("; ");

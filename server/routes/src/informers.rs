@@ -23,10 +23,10 @@ const BATCH: usize = 512;
 #[derive(Debug, thiserror::Error)]
 pub enum InformerError {
     /// A resource cannot be followed.
-    #[error("cannot follow what it is about: {0}")]
+    #[error("cannot watch the resource of an informer: {0}")]
     Follow(Box<Status>),
     /// The store closed.
-    #[error("the store has closed")]
+    #[error("the store is closed")]
     Closed,
 }
 

@@ -178,7 +178,7 @@ fn check_kind(kind: &str, is_wanted: impl Fn(&str) -> bool) -> Result<(), String
     if kind.is_empty() || is_wanted(kind) {
         return Ok(());
     }
-    Err(format!("the backend answered with a {kind}"))
+    Err(format!("the backend returned a {kind}"))
 }
 
 impl Aggregated {
@@ -197,7 +197,7 @@ impl Aggregated {
         match answer.status.as_u16() {
             200..=299 => read(&answer.body).map(Some).map_err(|error| format!("{path}: {error}")),
             404 if says_not_found(&answer.body) => Ok(None),
-            code => Err(format!("{path}: the backend answered {code}")),
+            code => Err(format!("{path}: the backend returned {code}")),
         }
     }
 
@@ -211,11 +211,15 @@ impl Aggregated {
     ) -> Result<Vec<Resource>, String> {
         let path = gv.root();
         let list: Option<ResourceList> = self.get(backend, user, &path).await?;
-        let list = list.ok_or_else(|| format!("{path}: the backend answered 404"))?;
+        let list = list.ok_or_else(|| format!("{path}: the backend returned 404"))?;
         check_kind(&list.kind, |kind| kind == "APIResourceList")
             .map_err(|error| format!("{path}: {error}"))?;
         if !list.resources.unreadable.is_empty() {
-            tracing::warn!(path, entries = ?list.resources.unreadable, "resources of a backend cannot be read");
+            tracing::warn!(
+                path,
+                entries = list.resources.unreadable.join(", "),
+                "discovery document has unreadable resources, resources skipped"
+            );
         }
         Ok(list.resources.items)
     }
@@ -234,7 +238,7 @@ impl Aggregated {
         match answer.status.as_u16() {
             200..=299 => Ok(()),
             404 if says_not_found(&answer.body) => Ok(()),
-            code => Err(format!("{path}: the backend answered {code}")),
+            code => Err(format!("{path}: the backend returned {code}")),
         }
     }
 

@@ -184,7 +184,7 @@ fn elections(
         return Ok(None);
     }
     if registry.objects().served(&candidates).is_err() {
-        tracing::warn!("no leaders are elected: LeaseCandidates are not served (--runtime-config)");
+        tracing::warn!("leader election disabled, LeaseCandidates are not served (--runtime-config)");
         return Ok(None);
     }
     let identity = format!("{}_{}", hostname(), uuid::Uuid::new_v4());

@@ -43,19 +43,19 @@ pub enum StartError {
     #[error("{0}")]
     TokenLife(String),
     /// The system gives no threads.
-    #[error("threads cannot be started: {}", error_text(.0))]
+    #[error("cannot start threads: {}", error_text(.0))]
     Threads(#[source] std::io::Error),
     /// The store does not open.
-    #[error("the store does not open: {0}")]
+    #[error("cannot open the store: {0}")]
     Store(#[from] portico_store::OpenError),
     /// The PostgreSQL database cannot be opened.
-    #[error("the store does not open: {0}")]
+    #[error("cannot open the store: {0}")]
     Postgres(#[from] portico_store::PostgresError),
     /// The store in etcd cannot be opened.
-    #[error("the store does not open: {0}")]
+    #[error("cannot open the store: {0}")]
     Etcd(#[from] portico_store::EtcdError),
     /// Keys that are shared through the store cannot be read or written there.
-    #[error("the shared files of {name}: {reason}")]
+    #[error("cannot share the files of {name} between control services: {reason}")]
     SharedFiles {
         /// Which.
         name: &'static str,
@@ -64,7 +64,8 @@ pub enum StartError {
     },
     /// Another control service of the database has another one.
     #[error(
-        "{}: the control services of the database have another one; remove it to take theirs (what it has signed is trusted no more)",
+        "{}: the control services of the database use a different file; remove this file to use theirs (its signatures \
+         are no longer trusted)",
         path.display()
     )]
     SharedFile {

@@ -216,11 +216,11 @@ impl TrustedIdentities {
     pub(super) async fn reload(&self) {
         for file in &self.files {
             if let Err(error) = file.reload().await {
-                tracing::error!(%error, "changed files are not used");
+                tracing::error!(%error, "cannot reload a file, using its previous content");
             }
         }
         if let Err(error) = self.authorizers.reload().await {
-            tracing::error!(%error, "changed files are not used");
+            tracing::error!(%error, "cannot reload a file, using its previous content");
         }
     }
 }

@@ -84,7 +84,7 @@ impl Renewed {
                 let looking = this.clone();
                 match blocking(move || looking.look()).await {
                     Some(Ok(())) => {}
-                    Some(Err(error)) => tracing::error!(%error, "certificates cannot be renewed"),
+                    Some(Err(error)) => tracing::error!(%error, "cannot renew certificates, retrying"),
                     None => return,
                 }
             }

@@ -60,7 +60,9 @@ impl ServerRecords {
     pub(super) async fn remove_expired(&self, own: Option<&str>, renewals: &mut Renewals) {
         let snapshot = match self.store.snapshot(&self.resource).await {
             Ok(snapshot) => snapshot,
-            Err(error) => return tracing::debug!(%error, "other control services are looked for later"),
+            Err(error) => {
+                return tracing::debug!(%error, "cannot list the records of control services, retrying");
+            }
         };
         renewals.retain(|key, _| snapshot.get(key).is_some());
         for record in snapshot.iter().filter(|record| own != Some(record.key.name())) {
@@ -70,7 +72,7 @@ impl ServerRecords {
                 renewals.insert(record.key.clone(), (record.revision, Instant::now()));
             } else if since.elapsed() > LASTS {
                 let removed = self.remove(&record.key, Expect::Revision(revision)).await;
-                tracing::info!(name = record.key.name(), "a control service is gone");
+                tracing::info!(name = record.key.name(), "control service record expired, removed");
                 logged(removed);
             }
         }
@@ -105,7 +107,7 @@ impl ServerRecords {
 /// Logs a failure. Returns true if there is none.
 fn logged(done: Result<(), TxnError>) -> bool {
     done.inspect_err(
-        |error| tracing::debug!(%error, "the record of a control service is not written; tried again"),
+        |error| tracing::debug!(%error, "cannot write the record of a control service, retrying"),
     )
     .is_ok()
 }

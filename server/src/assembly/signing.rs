@@ -88,12 +88,12 @@ impl Signing {
     fn watched(&mut self, (cert, key): &CaFiles) -> Result<CurrentSigner, StartError> {
         let (what, private) = (cert.display().to_string(), Arc::clone(&self.private));
         let parse = move |raw: &[Vec<u8>]| {
-            let [cert, key] = raw else { return Err("two files are needed".to_owned()) };
+            let [cert, key] = raw else { return Err("two files are required".to_owned()) };
             let pair = CertPair::from_pem(&what, cert, key).map_err(|error| error.to_string())?;
             let signer = RequestSigner::new(&what, &pair).map_err(|error| error.to_string())?;
             for (name, ca) in private.iter() {
                 if signer.shares_key_with(ca).map_err(|error| error.to_string())? {
-                    return Err(format!("{what}: {name} signs no certificate requests"));
+                    return Err(format!("{what}: {name} cannot sign certificate requests"));
                 }
             }
             Ok(signer)

@@ -79,7 +79,7 @@ impl ToBackends {
                     Trust::Insecure => Roots::Insecure,
                     Trust::Bundle(hash) => match known.bundles.get(hash) {
                         Some(pem) => Roots::bundle("spec.caBundle", pem),
-                        None => return Err(FetchFailure("the CA bundle has not arrived".to_owned())),
+                        None => return Err(FetchFailure("the CA bundle is not available yet".to_owned())),
                     },
                 };
                 let alpn = if backend.http2 { Alpn::Http2 } else { Alpn::Http1 };
@@ -109,7 +109,7 @@ impl ToBackends {
     ) -> Result<Fetched, FetchFailure> {
         let target = backend.targets.first().ok_or_else(|| {
             let reason = backend.resolve_error.as_ref().map(|e| e.message.clone());
-            FetchFailure(reason.unwrap_or_else(|| "there is no address to dial".to_owned()))
+            FetchFailure(reason.unwrap_or_else(|| "no address to dial".to_owned()))
         })?;
         let target = dial::Target::new(target.host.as_str(), target.port);
         let to = FetchTarget { target, tls: Some(self.tls(backend)?), host: None };

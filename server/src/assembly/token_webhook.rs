@@ -46,7 +46,7 @@ impl TokenWebhook {
     ) -> Result<Self, StartError> {
         let backend = ReviewBackend::read(&settings.config_file, TIMEOUT, tasks);
         let answers = TokenAnswers::new(settings.cache_ttl);
-        let no_key = |_| StartError::Authentication("the system gives no random numbers".to_owned());
+        let no_key = |_| StartError::Authentication("cannot read random numbers".to_owned());
         Ok(Self {
             backend: backend.map_err(StartError::Authentication)?,
             version: settings.version,
@@ -58,7 +58,7 @@ impl TokenWebhook {
     }
 
     async fn ask(&self, token: &str, audiences: &[String]) -> Result<Option<Known>, String> {
-        let webhooks = self.calls.get().ok_or("webhooks cannot be reached yet")?;
+        let webhooks = self.calls.get().ok_or("webhooks cannot be called before the server has started")?;
         let review = remote::review(self.version, token, audiences);
         let body = self.backend.ask(webhooks, review, |_, _| {}).await;
         let body = body.map_err(|error| self.failed(error.to_string()))?;

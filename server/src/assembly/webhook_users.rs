@@ -64,8 +64,8 @@ fn user(user: KubeconfigUser, tasks: &TaskSet) -> Result<WebhookUser, String> {
         (None, None) => None,
     };
     let impersonate = user.impersonate.iter().map(|(name, value)| {
-        let name =
-            HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("{name:?} cannot be a header"));
+        let name = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| format!("{name:?} is not a valid header name"));
         Ok((name?, header(value)?))
     });
     Ok(WebhookUser { certificate, authorization, impersonate: impersonate.collect::<Result<_, String>>()? })
@@ -104,7 +104,7 @@ fn bearer_header(token: &[u8]) -> Result<HeaderValue, String> {
 
 /// A header that logs do not show.
 fn header(value: &str) -> Result<HeaderValue, String> {
-    let mut value = HeaderValue::from_str(value).map_err(|_| "it cannot stand in a header".to_owned())?;
+    let mut value = HeaderValue::from_str(value).map_err(|_| "invalid header value".to_owned())?;
     value.set_sensitive(true);
     Ok(value)
 }

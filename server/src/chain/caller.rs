@@ -10,7 +10,7 @@ use portico_proto::rpc_status::to_rpc;
 
 use super::recording::Recording;
 
-const FACADES_ONLY: &str = "only a facade's certificate may";
+const FACADES_ONLY: &str = "only clients with a facade certificate may call this method";
 
 /// Who is at the other end of the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -123,7 +123,7 @@ pub(super) fn poll(service: &Arc<Envelope>, tasks: &TaskSet) {
             tokio::time::sleep(if healthy { GOOD_INTERVAL } else { BAD_INTERVAL }).await;
             let Some(service) = service.upgrade() else { return };
             if let Err(error) = service.probe().await {
-                tracing::warn!(error, "a key service is not healthy");
+                tracing::warn!(error, "key service is not healthy");
             }
         }
     });

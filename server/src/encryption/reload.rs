@@ -42,13 +42,14 @@ impl Reload {
                 Ok(false) => {}
                 Ok(true) => {
                     self.reloads.succeeded(self.hash.clone());
-                    tracing::info!(path = %self.path.display(), "the encryption configuration was read again");
+                    tracing::info!(path = %self.path.display(), "encryption configuration reloaded");
                 }
                 Err(error) => {
                     self.reloads.failed();
                     tracing::error!(
-                        path = %self.path.display(), %error,
-                        "the changed encryption configuration is not used"
+                        path = %self.path.display(),
+                        %error,
+                        "cannot reload the encryption configuration, using the previous one"
                     );
                 }
             }

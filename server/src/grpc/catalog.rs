@@ -25,11 +25,10 @@ impl Catalog for CatalogService {
 
     async fn get(&self, request: Request<pb::GetRequest>) -> RpcResult<Response<Self::GetStream>> {
         let hash = request.into_inner().hash;
-        let document = self
-            .documents
-            .get(&hash)
-            .await
-            .ok_or_else(|| tonic::Status::not_found(format!("no entry names the document {hash:?}")))?;
+        let document =
+            self.documents.get(&hash).await.ok_or_else(|| {
+                tonic::Status::not_found(format!("no entry refers to the document {hash:?}"))
+            })?;
         Ok(Response::new(Box::pin(stream::iter(parts(document)))))
     }
 }

@@ -110,7 +110,7 @@ impl HistoryService {
             return Err(refused(status));
         }
         if is_there && request.revision == 0 {
-            let message = format!("{} {name:?} is there: say the revision to go back to", served.resource);
+            let message = format!("{} {name:?} exists: specify the revision to restore", served.resource);
             return Err(refused(Status::bad_request(message)));
         }
         let wanted = Restoration {
@@ -168,7 +168,7 @@ impl History for HistoryService {
                 store.latest_revision().await.map_err(unavailable)?
             }
             Some(At::Time(time)) => match store.revision_at(time).await.map_err(unavailable)? {
-                0 => return Err(refused(Status::expired("nothing is known of what there was so long ago"))),
+                0 => return Err(refused(Status::expired("no history is retained from that time"))),
                 revision => revision,
             },
         };

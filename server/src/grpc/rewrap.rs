@@ -24,7 +24,8 @@ pub(super) fn refuse_without_rules(store: &dyn Store) -> RpcResult<()> {
     if store.has_seal_rules() {
         return Ok(());
     }
-    let text = "nothing is sealed: the control service has no --encryption-provider-config";
+    let text =
+        "encryption at rest is not configured: the control service has no --encryption-provider-config";
     Err(tonic::Status::failed_precondition(text))
 }
 

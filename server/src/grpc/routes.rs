@@ -72,7 +72,7 @@ impl routes_server::Routes for RoutesService {
         let subject = request.into_inner().subject;
         let Some(group_version) = group_version_of(&subject) else {
             let message =
-                format!("{subject:?} is no path below /api or /apis, no group/version and no APIService");
+                format!("{subject:?} is not a path below /api or /apis, a group/version or an APIService");
             return Err(refused(Status::bad_request(message)));
         };
         let stages = self.explainer.stages(&subject);

@@ -38,7 +38,7 @@ pub(crate) fn verify(
 ) -> Result<(), &'static str> {
     match (value, checksum) {
         (Stored::Plain(json), Some(checksum)) if of(key, revision, json) != checksum => {
-            Err("its checksum is wrong")
+            Err("checksum mismatch")
         }
         _ => Ok(()),
     }

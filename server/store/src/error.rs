@@ -14,7 +14,7 @@ pub enum StoreError {
     },
     /// The revision was one of an epoch that ended before the store was restored, and is nobody's now.
     #[error(
-        "what was written at revision {revision} is lost: the store was restored from revision {after}, and went on at {until}"
+        "revision {revision} is lost: the store was restored from revision {after} and continued at revision {until}"
     )]
     Lost {
         /// What was asked for.

@@ -61,7 +61,7 @@ pub(crate) fn json_of(reason: &str) -> Vec<u8> {
 
 /// The JSON of the record while a restore of this id writes what will be the store.
 pub(crate) fn json_of_restore(id: &str) -> Vec<u8> {
-    json("it is being restored", Some(id))
+    json("a restore is in progress", Some(id))
 }
 
 fn json(reason: &str, restore: Option<&str>) -> Vec<u8> {
@@ -84,7 +84,7 @@ pub(crate) fn reason_of(record: &Record) -> String {
 /// The same of the record's JSON.
 pub(crate) fn reason_in(json: &[u8]) -> String {
     let record: Result<ReadOnlyStore, _> = serde_json::from_slice(json);
-    record.map_or_else(|_| "for a reason that cannot be read".to_owned(), |record| record.reason)
+    record.map_or_else(|_| "the recorded reason is unreadable".to_owned(), |record| record.reason)
 }
 
 /// Whether writes are stopped by a restore that has not come to its end.

@@ -68,7 +68,7 @@ impl<R: From<CommitRequest> + Send> Submitter<R> {
             }
         }
         let mut written = self.queue(accepted).await.into_iter();
-        let lost = || Err(TxnError::Unknown("the writer gave no answer".to_owned()));
+        let lost = || Err(TxnError::Unknown("no response from the writer".to_owned()));
         let results =
             results.into_iter().map(|result| result.or_else(|| written.next()).unwrap_or_else(lost));
         let results: Results = results.collect();
@@ -117,7 +117,7 @@ async fn answered(count: usize, answer: Option<oneshot::Receiver<Results>>) -> R
         None => TxnError::Closed,
         Some(answer) => match answer.await {
             Ok(results) => return results,
-            Err(_) => TxnError::Unknown("the writer ended".to_owned()),
+            Err(_) => TxnError::Unknown("the writer stopped".to_owned()),
         },
     };
     std::iter::repeat_n(Err(failure), count).collect()

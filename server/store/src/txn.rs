@@ -147,7 +147,7 @@ pub enum TxnError {
         key: Key,
     },
     /// [`Expect::Absent`], and the object exists.
-    #[error("{key} exists")]
+    #[error("{key} already exists")]
     Exists {
         /// Which object.
         key: Key,

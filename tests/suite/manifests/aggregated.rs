@@ -129,7 +129,7 @@ async fn an_object_is_applied_when_its_server_answers_and_the_folders_server_is_
     pair.write("30-service.yaml", &pair.service());
     pair.backend.signal(Signal::STOP);
     let portico = pair.launch.clone().start().await;
-    let waits = "1 of 1 documents of other API servers wait for them: 01-early.yaml, document 1, Flunder one: APIService v1.wardle.example.com ";
+    let waits = "1 of 1 documents wait for their API servers: 01-early.yaml, document 1, Flunder one: APIService v1.wardle.example.com ";
     told(&portico, waits).await;
     let http = portico.admin();
     assert_eq!(http.get("/readyz").await.status, 200);
@@ -246,11 +246,11 @@ async fn a_refusal_of_the_server_is_told_and_takes_nobody_out_of_service() {
     for expected in [
         "spec.size in body should be less than or equal to 10",
         "document 3, Flunder doubled: key \"size\" already set in map",
-        "document 4, Gadget gadget: the server of APIService v1.wardle.example.com serves no kind Gadget of wardle.example.com/v1",
+        "document 4, Gadget gadget: the API server of APIService v1.wardle.example.com does not serve kind Gadget of wardle.example.com/v1",
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
-    says(&portico, "a manifest is not applied").await;
+    says(&portico, "cannot apply a manifest").await;
     assert_eq!(http.get("/readyz").await.status, 200);
     assert!(explained(&portico).contains("3 of 4 of its objects are not applied"), "{}", explained(&portico));
     pair.write("40.yaml", &flunder("big", 10));

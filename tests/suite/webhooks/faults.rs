@@ -40,8 +40,8 @@ const RECORDED: &[(Fault, &str)] = &[
     (Fault::NotHttp, "URL: "),
     (Fault::NotModified, "the server responded with the status code 304 but did not return more information"),
     // kube-apiserver reads for as long as there is time, whatever memory that takes.
-    (Fault::Endless, "BODY: it is longer than 8388608 bytes"),
-    (Fault::Huge, "BODY: it is longer than 8388608 bytes"),
+    (Fault::Endless, "BODY: the response is longer than 8388608 bytes"),
+    (Fault::Huge, "BODY: the response is longer than 8388608 bytes"),
 ];
 
 const POLICIES: [(&str, u16); 2] = [("Fail", 500), ("Ignore", 201)];
@@ -165,7 +165,7 @@ const ANSWERS: [(&str, Mood, &str); 6] = [
     ("garbage", Mood::Well, "json parse error"),
     ("empty", Mood::Well, "0-length response with status code: 200"),
     ("stranger", Mood::Well, "expected response.uid="),
-    ("endless", Mood::Well, "it is longer than 8388608 bytes"),
+    ("endless", Mood::Well, "the response is longer than 8388608 bytes"),
     ("allow", Mood::Code(500), r#"an error on the server ("the backend says 500"#),
     ("allow", Mood::Redirect, "status code 302"),
 ];

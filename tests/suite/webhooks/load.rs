@@ -64,7 +64,7 @@ async fn what_finds_no_place_in_the_pool_fails_at_once_or_at_its_deadline() {
     assert!(answers.iter().all(|answer| answer.status == 500), "{}", answers[0].text());
     let (late, full) = (
         count_ending_with("context deadline exceeded"),
-        count_ending_with("1 calls to it are under way already"),
+        count_ending_with("1 calls to this address are already in progress"),
     );
     assert_eq!(late + full, 30, "{late}, {full}");
     // One is asked and sixteen wait, whose time is over with the turn of the first; the others do not wait.

@@ -212,7 +212,7 @@ async fn carry_out(
     change: Change,
 ) -> Result<Result<Object, Problem>> {
     let Some(object) = shown.new.as_deref() else {
-        return Ok(Err(Problem::Failed("there is no object to change".to_owned())));
+        return Ok(Err(Problem::Failed("no object to change".to_owned())));
     };
     let served = shown.version.served(target);
     let (is_patch, is_typed) = (matches!(change, Change::Patch(_)), !served.is_custom());

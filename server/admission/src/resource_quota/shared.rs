@@ -196,7 +196,7 @@ impl Transaction {
 async fn ended(transaction: impl Future<Output = Arc<Outcome>>) -> Arc<Outcome> {
     let ended = AssertUnwindSafe(transaction).catch_unwind().await;
     ended.unwrap_or_else(|_| {
-        let why = "the transaction that counts it in quotas panicked";
+        let why = "the quota transaction panicked";
         Arc::new(Outcome::Failed(TxnError::Unknown(why.to_owned())))
     })
 }

@@ -138,7 +138,10 @@ impl<'a> ReviewContext<'a> {
             return Err(Failure::Calling(why.to_owned(), 400));
         };
         let Some(webhooks) = self.objects.webhooks() else {
-            return Err(Failure::Calling("webhooks cannot be reached yet".to_owned(), 503));
+            return Err(Failure::Calling(
+                "webhooks cannot be called before the server has started".to_owned(),
+                503,
+            ));
         };
         let ReviewRequest { uid, body } = ReviewRequest::new(version, shown);
         let call = WebhookCall {
@@ -177,12 +180,13 @@ impl<'a> ReviewContext<'a> {
 }
 
 /// Logs the first of the failures in a row; with many requests there are many.
-fn report(webhook: &Webhook, reason: &str) {
-    let (name, fails) = (&webhook.name, webhook.fails);
-    if webhook.health.failed(reason) {
-        tracing::warn!(webhook = name, fails, reason, "an admission webhook cannot be asked");
+fn report(webhook: &Webhook, error: &str) {
+    let name = &webhook.name;
+    let failure_policy = if webhook.fails { "Fail" } else { "Ignore" };
+    if webhook.health.failed(error) {
+        tracing::warn!(webhook = name, failure_policy, error, "admission webhook failed");
     } else {
-        tracing::debug!(webhook = name, fails, reason, "an admission webhook cannot be asked");
+        tracing::debug!(webhook = name, failure_policy, error, "admission webhook failed");
     }
 }
 

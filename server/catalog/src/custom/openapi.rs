@@ -55,7 +55,12 @@ fn member_schema<'a>(stored: &'a portico_registry::Stored, kind: &Kind<'_>) -> O
     let schema = schema_of(stored.record().value.json(), &kind.gvk.version);
     let read = schema.and_then(|schema| schema.map(Props::read).transpose());
     let read = read.inspect_err(|error| {
-        tracing::warn!(kind = %kind.gvk.kind, group = %kind.gvk.group, %error, "a schema is left out of OpenAPI");
+        tracing::warn!(
+            kind = %kind.gvk.kind,
+            group = %kind.gvk.group,
+            %error,
+            "cannot publish a schema in OpenAPI, schema skipped"
+        );
     });
     read.ok().flatten().filter(Props::is_structural)
 }

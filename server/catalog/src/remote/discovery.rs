@@ -47,7 +47,7 @@ pub(super) async fn fetch(fetch: &dyn Fetch, job: &Job) -> Result<Arc<Found>, St
     let answer = fetch.get(get).await.map_err(|e| e.to_string())?;
     match (answer.status, &job.known) {
         (304, Some(known)) if !etag.is_empty() => Ok(known.clone()),
-        (503, _) => Err("GET /apis answered 503".to_owned()),
+        (503, _) => Err("GET /apis returned 503".to_owned()),
         (200, _) if is_aggregated(&answer.content_type) => parse(&answer).map(Arc::new),
         _ => Ok(Arc::new(legacy_lists(fetch, job).await)),
     }

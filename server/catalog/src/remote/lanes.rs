@@ -72,7 +72,11 @@ impl Lanes {
                         Ok(Reconciled::Done)
                     }
                     Ok(Err(error)) => {
-                        tracing::info!(service = %key, error, "a backend's documents cannot be fetched");
+                        tracing::info!(
+                            service = %key,
+                            error,
+                            "cannot fetch discovery documents of a backend, retrying"
+                        );
                         suspect.add_rate_limited(key);
                         Ok(Reconciled::Done)
                     }

@@ -127,7 +127,9 @@ async fn one(
     documents: &Documents,
 ) -> Result<Document, String> {
     if !url.starts_with("/openapi/v3/") {
-        return Err(format!("the index of /openapi/v3 names {url:?}, which is no path below it"));
+        return Err(format!(
+            "the index of /openapi/v3 contains {url:?}, which is not a path below /openapi/v3"
+        ));
     }
     let answer = get(fetch, job, url, old.map_or("", |o| o.etag.as_str())).await?;
     match (answer.status, old) {

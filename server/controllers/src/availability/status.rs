@@ -225,7 +225,11 @@ impl<S: Sink> StatusWriter<S> {
             Err(status) if status.reason() == Reason::NotFound => {}
             Err(status) => {
                 if status.reason() != Reason::Conflict {
-                    tracing::warn!(apiservice = &*name, %status, "the Available condition could not be written");
+                    tracing::warn!(
+                        apiservice = &*name,
+                        error = %status,
+                        "cannot write the Available condition, retrying"
+                    );
                 }
                 (self.again)(name);
             }
@@ -255,7 +259,7 @@ impl<S: Sink> StatusWriter<S> {
             from,
             to = status,
             reason,
-            message = to.message,
+            detail = to.message,
             "availability changed"
         );
         if from == Some("True") && to.status != ConditionStatus::True {

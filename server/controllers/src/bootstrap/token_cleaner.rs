@@ -56,7 +56,7 @@ async fn reconcile(registry: &Registry, name: String) -> Result<Reconciled, Box<
 }
 
 async fn delete(registry: &Registry, secret: &Stored) -> Result<(), Box<Status>> {
-    tracing::info!(secret = secret.name(), "an expired bootstrap token is deleted");
+    tracing::info!(secret = secret.name(), "deleting an expired bootstrap token");
     let preconditions = Preconditions { uid: Some(secret.uid().to_owned()), ..Preconditions::default() };
     let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
     let deleted = registry.delete(&account(USER), &secrets(), NAMESPACE, secret.name(), &options).await;

@@ -39,18 +39,15 @@ pub fn reason(request: &Object, now: Timestamp) -> Option<&'static str> {
     };
     let issued = is_issued(request);
     let rows = [
-        (issued && decided("Approved", DECIDED), "it is issued"),
-        (decided("Denied", DECIDED), "it is denied"),
-        (decided("Failed", DECIDED), "it has failed"),
+        (issued && decided("Approved", DECIDED), "issued"),
+        (decided("Denied", DECIDED), "denied"),
+        (decided("Failed", DECIDED), "failed"),
         (
             conditions(request).next().is_none() && older(request.creation_timestamp(), PENDING),
-            "nobody has decided about it",
+            "not decided in time",
         ),
-        (
-            issued && has_condition(request, "Approved") && has_expired(request, now),
-            "its certificate has expired",
-        ),
-        (!issued && decided("Approved", PENDING), "nobody has signed it"),
+        (issued && has_condition(request, "Approved") && has_expired(request, now), "certificate expired"),
+        (!issued && decided("Approved", PENDING), "not signed in time"),
     ];
     rows.into_iter().find_map(|(applies, why)| applies.then_some(why))
 }
@@ -65,9 +62,12 @@ fn has_expired(request: &Object, now: Timestamp) -> bool {
 pub async fn run(registry: Registry, tasks: TaskSet) {
     let look = at_intervals(PERIOD, Policy::CONTROLLER, || async {
         let done = sweep(&registry, Timestamp::now()).await;
-        done.inspect_err(
-            |status| tracing::warn!(%status, "certificate signing requests could not be cleaned up"),
-        )
+        done.inspect_err(|status| {
+            tracing::warn!(
+                error = %status,
+                "cannot clean up certificate signing requests, retrying"
+            )
+        })
         .is_ok()
     });
     tasks.token().run_until_cancelled(look).await;
@@ -80,8 +80,8 @@ pub async fn run(registry: Registry, tasks: TaskSet) {
 pub async fn sweep(registry: &Registry, now: Timestamp) -> Result<(), Box<Status>> {
     let mut outcome = Ok(());
     for request in registry.list(&resource(), "", &ListOptions::default()).await?.items {
-        let Some(why) = reason(request.object(), now) else { continue };
-        tracing::info!(name = request.name(), why, "a certificate signing request is deleted");
+        let Some(reason) = reason(request.object(), now) else { continue };
+        tracing::info!(name = request.name(), reason, "deleting a certificate signing request");
         let preconditions = Preconditions { uid: Some(request.uid().to_owned()), ..Preconditions::default() };
         let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
         let deleted = registry.delete(&account(USER), &resource(), "", request.name(), &options).await;
@@ -119,11 +119,11 @@ mod tests {
         let start = time::parse("2026-01-01T00:00:00Z").unwrap();
         let at = "2026-01-01T00:00:00Z";
         for (conditions, issued, kept, why) in [
-            (&[][..], false, 24 * HOURS, "nobody has decided about it"),
-            (&[("Approved", at)], true, HOURS, "it is issued"),
-            (&[("Denied", at)], false, HOURS, "it is denied"),
-            (&[("Approved", at), ("Failed", at)], false, HOURS, "it has failed"),
-            (&[("Approved", at)], false, 24 * HOURS, "nobody has signed it"),
+            (&[][..], false, 24 * HOURS, "not decided in time"),
+            (&[("Approved", at)], true, HOURS, "issued"),
+            (&[("Denied", at)], false, HOURS, "denied"),
+            (&[("Approved", at), ("Failed", at)], false, HOURS, "failed"),
+            (&[("Approved", at)], false, 24 * HOURS, "not signed in time"),
         ] {
             let request = request(conditions, issued);
             let after = |seconds| Timestamp::from_second(start.as_second() + seconds).unwrap();
@@ -143,6 +143,6 @@ mod tests {
         let now = Timestamp::now();
         assert_eq!(reason(&issued, now), None);
         let later = Timestamp::from_second(now.as_second() + 120).unwrap();
-        assert_eq!(reason(&issued, later), Some("its certificate has expired"));
+        assert_eq!(reason(&issued, later), Some("certificate expired"));
     }
 }

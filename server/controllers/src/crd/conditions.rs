@@ -100,7 +100,13 @@ impl Writer {
                 // It is decided when it can be read again.
                 Err(status) if status.reason() == Reason::StorageReadError => {}
                 Err(status) if status.reason() != Reason::NotFound => return Err(status),
-                _ => return Err(Box::new(Status::conflict(&definitions(), &rival, "it has changed"))),
+                _ => {
+                    return Err(Box::new(Status::conflict(
+                        &definitions(),
+                        &rival,
+                        "the definition has changed",
+                    )));
+                }
             }
         }
         self.registry.update_status_among(&self.context, &definitions(), object, &unchanged).await

@@ -30,8 +30,10 @@ pub fn is_expired(lease: &Object, now: Timestamp) -> bool {
 pub async fn run(registry: Registry, tasks: TaskSet) {
     let look = at_intervals(PERIOD, Policy::CONTROLLER, || async {
         let done = sweep(&registry, Timestamp::now()).await;
-        done.inspect_err(|status| tracing::warn!(%status, "expired identity leases could not be removed"))
-            .is_ok()
+        done.inspect_err(
+            |status| tracing::warn!(error = %status, "cannot delete expired identity leases, retrying"),
+        )
+        .is_ok()
     });
     tasks.token().run_until_cancelled(look).await;
 }

@@ -17,10 +17,10 @@ use super::{ADDRESS_ANNOTATION, COMPONENT, IDENTITY_LABEL, NAMESPACE, leases};
 #[derive(Debug, thiserror::Error)]
 pub enum PeersError {
     /// Leases cannot be.
-    #[error("cannot follow identity leases: {0}")]
+    #[error("cannot watch identity leases: {0}")]
     Follow(Box<Status>),
     /// The store closed.
-    #[error("the store has closed")]
+    #[error("the store is closed")]
     Closed,
 }
 
@@ -85,7 +85,12 @@ impl Peers {
         let holder = object.at(&["spec", "holderIdentity"]).str();
         let address = object.at(&["metadata", "annotations", ADDRESS_ANNOTATION]).str();
         let Some(peer) = PeerAddress::new(lease.name(), holder, address) else {
-            tracing::debug!(lease = lease.name(), holder, address, "no peer is reached by the lease");
+            tracing::debug!(
+                lease = lease.name(),
+                holder,
+                address,
+                "identity lease without a usable address, lease skipped"
+            );
             return self.others.remove(lease.name()).is_some();
         };
         let before = self.others.insert(lease.name().to_owned(), peer);

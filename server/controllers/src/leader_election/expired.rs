@@ -23,8 +23,12 @@ pub(super) async fn run(registry: Registry, mut leads: watch::Receiver<bool>, ta
         while leads.wait_for(|leads| *leads).await.is_ok() {
             let round = at_intervals(PERIOD, Policy::CONTROLLER, || async {
                 let done = sweep(&registry, Timestamp::now()).await;
-                let logged = done
-                    .inspect_err(|status| tracing::warn!(%status, "expired candidates are left for later"));
+                let logged = done.inspect_err(|status| {
+                    tracing::warn!(
+                        error = %status,
+                        "cannot delete expired lease candidates, retrying"
+                    )
+                });
                 logged.is_ok()
             });
             tokio::select! {

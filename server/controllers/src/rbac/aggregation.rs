@@ -36,7 +36,7 @@ async fn keep(registry: &Registry) {
                 let roles = by_name(followed.initial);
                 gather(registry, roles, followed.changes).await;
             }
-            Err(status) => tracing::warn!(%status, "ClusterRoles cannot be followed"),
+            Err(status) => tracing::warn!(error = %status, "cannot watch ClusterRoles, retrying"),
         }
         tokio::time::sleep(backoff.next_wait()).await;
     }
@@ -48,7 +48,11 @@ async fn gather(registry: &Registry, mut roles: Roles, changes: ChangeStream) {
     loop {
         for (role, rules) in wanted(&roles) {
             if let Err(status) = write(registry, role, rules).await {
-                tracing::warn!(%status, role = role.name(), "gathered rules were not written");
+                tracing::warn!(
+                    error = %status,
+                    role = role.name(),
+                    "cannot write the aggregated rules of a ClusterRole, retrying"
+                );
             }
         }
         match timeout(PERIOD, batches.next()).await {

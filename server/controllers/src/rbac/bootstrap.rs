@@ -29,7 +29,7 @@ const NAMESPACES: [&str; 2] = ["kube-system", "kube-public"];
 /// The last refusal.
 pub async fn reconcile(registry: &Registry) -> Result<i64, String> {
     let wanted = entries().map_err(|e| e.to_string())?;
-    let done = until_done("the bootstrap policy is not complete yet", || attempt(registry, &wanted));
+    let done = until_done("roles and bindings of the bootstrap policy", || attempt(registry, &wanted));
     done.await.map_err(|status| format!("unable to initialize roles: {status}"))
 }
 
@@ -70,7 +70,7 @@ async fn ensure_namespace(registry: &Registry, context: &Context, name: &str) {
     let mut object = Object::new(&kind);
     object.set(&["metadata", "name"], name);
     if let Err(status) = registry.create(context, &namespaces, object, &CreateOptions::default()).await {
-        tracing::debug!(%status, name, "a namespace was not made");
+        tracing::debug!(error = %status, name, "cannot create a namespace");
     }
 }
 

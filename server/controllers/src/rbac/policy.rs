@@ -22,10 +22,10 @@ pub type Changes = Vec<(Key, Option<Fact>)>;
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
     /// Roles and bindings cannot be followed.
-    #[error("cannot follow roles and bindings: {0}")]
+    #[error("cannot watch roles and bindings: {0}")]
     Follow(Box<Status>),
     /// The store closed.
-    #[error("the store has closed")]
+    #[error("the store is closed")]
     Closed,
 }
 

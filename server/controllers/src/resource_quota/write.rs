@@ -84,7 +84,7 @@ impl Writer<'_> {
     }
 
     fn conflict(&self) -> Box<Status> {
-        let why = "the quota is written faster than it is counted";
+        let why = "the quota changes faster than its usage is calculated";
         Box::new(Status::conflict(&quotas(), &self.key.name, why))
     }
 }

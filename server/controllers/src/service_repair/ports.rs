@@ -68,7 +68,7 @@ impl Ports {
             if self.has(&port).await? {
                 held.insert(port.port, port);
             } else if self.in_use.release(&port).await? {
-                tracing::warn!(port = port.port, "a node port was held by nobody and is free again");
+                tracing::warn!(port = port.port, "leaked node port released");
                 self.count("leak");
             }
         }

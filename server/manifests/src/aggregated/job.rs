@@ -114,7 +114,9 @@ impl<'a> Visiting<'a> {
         };
         let source = self.sources.entry(key.clone()).or_insert_with(|| document.origin.clone());
         if *source != document.origin {
-            return Err(Unapplied::Refused(format!("the same object is in {source}, which counts")));
+            return Err(Unapplied::Refused(format!(
+                "duplicate of the object in {source}, which takes precedence"
+            )));
         }
         if let Some(target) = target {
             self.apply(document, &key.resource, target).await?;
@@ -150,7 +152,9 @@ impl<'a> Visiting<'a> {
         let resources = self.resources(&group_version).await.map_err(Unapplied::Waits)?;
         resources.iter().find(|resource| resource.kind == *kind).cloned().ok_or_else(|| {
             let (name, version) = (group_version.api_service_name(), document.object.api_version());
-            Unapplied::Refused(format!("the server of APIService {name} serves no kind {kind} of {version}"))
+            Unapplied::Refused(format!(
+                "the API server of APIService {name} does not serve kind {kind} of {version}"
+            ))
         })
     }
 
@@ -160,7 +164,10 @@ impl<'a> Visiting<'a> {
         group_version: &GroupVersion,
     ) -> Result<&[OtherResource], String> {
         if Instant::now() > self.until {
-            return Err(format!("not tried yet: its server was slow for {} s", TIME.as_secs()));
+            return Err(format!(
+                "not applied yet: the API server did not respond within {} s",
+                TIME.as_secs()
+            ));
         }
         if !self.servers.contains_key(group_version) {
             let others = &self.job.others;

@@ -40,13 +40,16 @@ pub(super) async fn clean_up(visiting: &mut Visiting<'_>) {
             Err(why) => {
                 visiting.visit.has_undone = true;
                 if !visiting.has_documents_of(&resource) {
-                    visiting.visit.left.push(format!("{resource} (it is not known what is left: {why})"));
+                    visiting
+                        .visit
+                        .left
+                        .push(format!("{resource} (cannot list the remaining objects: {why})"));
                 }
             }
         }
     }
     if let Err(status) = visiting.record.forget(&visiting.job.registry, gone).await {
-        tracing::warn!(%status, "resources of manifests that other API servers keep are forgotten later");
+        tracing::warn!(error = %status, "cannot update the record of applied manifests, retrying");
         visiting.visit.has_undone = true;
     }
 }
@@ -59,7 +62,7 @@ async fn of_resource(
 ) -> Result<usize, String> {
     let served = visiting.resources(group_version).await?;
     if !served.iter().any(|served| served.name == resource.resource) {
-        return Err(format!("its server does not serve {resource} in {group_version}"));
+        return Err(format!("the API server does not serve {resource} in {group_version}"));
     }
     let (made, is_all) = made(visiting, resource, group_version).await.map_err(|refusal| refusal.message)?;
     visiting.visit.has_undone |= !is_all;
@@ -75,7 +78,7 @@ async fn of_resource(
             Ok(()) => {
                 left -= 1;
                 visiting.visit.deleted += 1;
-                tracing::info!(object = named, "an object that left the folder of manifests was deleted");
+                tracing::info!(object = named, "object deleted, manifest removed");
             }
             Err(why) => visiting.visit.left.push(format!("{named} ({why})")),
         }
@@ -157,7 +160,7 @@ fn page(go_on: &str) -> String {
 }
 
 fn list(body: &Body) -> Result<Object, Refusal> {
-    let Body::Bytes(json) = body else { return Err(Refusal::lasting("the answer is no list")) };
+    let Body::Bytes(json) = body else { return Err(Refusal::lasting("the response is not a list")) };
     let list = Object::from_json(json).map_err(|error| Refusal::lasting(error.to_string()))?;
-    if list.kind().ends_with("List") { Ok(list) } else { Err(Refusal::lasting("the answer is no list")) }
+    if list.kind().ends_with("List") { Ok(list) } else { Err(Refusal::lasting("the response is not a list")) }
 }

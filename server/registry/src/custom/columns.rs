@@ -42,7 +42,12 @@ fn of_definition(column: &PrinterColumn) -> Option<ColumnRule> {
         Ok(path) => path,
         Err(error) => {
             let (column, path) = (&column.name, &column.json_path);
-            tracing::warn!(column, path, %error, "a column and all behind it are left out: its path cannot be read");
+            tracing::warn!(
+                column,
+                path,
+                %error,
+                "printer column has an invalid path, remaining columns skipped"
+            );
             return None;
         }
     };

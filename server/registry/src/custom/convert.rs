@@ -325,5 +325,5 @@ fn head(api_version: &str) -> Vec<u8> {
 
 /// What became of one object.
 fn only<T>(mut converted: Vec<T>) -> Result<T> {
-    converted.pop().ok_or_else(|| Box::new(Status::internal("a conversion lost its object")))
+    converted.pop().ok_or_else(|| Box::new(Status::internal("a conversion returned no object")))
 }

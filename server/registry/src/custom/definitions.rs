@@ -150,7 +150,7 @@ impl Definitions {
         let facts = match Facts::read(record.value.json()) {
             Ok(facts) => Arc::new(facts),
             Err(error) => {
-                tracing::error!(name = record.key.name(), %error, "a definition cannot be read");
+                tracing::error!(name = record.key.name(), %error, "cannot read a CustomResourceDefinition");
                 return None;
             }
         };

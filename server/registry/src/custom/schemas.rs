@@ -64,7 +64,7 @@ impl Source {
         let record = self.record();
         compile(record.value.json(), version).inspect_err(|error| {
             let name = record.key.name();
-            tracing::error!(name, version, %error, "the schema of a definition cannot be used");
+            tracing::error!(name, version, %error, "cannot compile the schema of a CustomResourceDefinition");
         })
     }
 }

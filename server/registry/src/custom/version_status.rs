@@ -71,7 +71,7 @@ fn reported(object: &Object, version: &Version) -> VersionStatus {
         },
         None => VersionStatus {
             reason: "Pending".to_owned(),
-            message: "nobody has validated its names yet".to_owned(),
+            message: "the names have not been validated yet".to_owned(),
             ..VersionStatus::default()
         },
     }

@@ -51,7 +51,10 @@ impl Objects {
             return Ok(objects);
         }
         let conversions = self.conversions.get().ok_or_else(|| {
-            Box::new(Status::unavailable("conversion webhooks cannot be reached yet").with_retry_after(1))
+            Box::new(
+                Status::unavailable("conversion webhooks cannot be called before the server has started")
+                    .with_retry_after(1),
+            )
         })?;
         let asked = Asked { conversions, custom, webhook, wanted, single: objects.len() == 1 };
         let sent: Vec<Object> = late.iter().map(|at| std::mem::take(&mut objects[*at])).collect();
@@ -77,7 +80,14 @@ impl Asked<'_> {
         self.conversions.observe(name, [version(from), version(self.wanted)], outcome.is_ok(), took);
         let objects = u32::try_from(sent.len()).unwrap_or(u32::MAX);
         if took > SLOW + SLOW_OBJECT * objects {
-            tracing::info!(name, wanted = self.wanted, objects, ?took, "a conversion webhook is slow");
+            let duration_ms = took.as_millis();
+            tracing::info!(
+                definition = name,
+                version = self.wanted,
+                objects,
+                duration_ms,
+                "conversion webhook is slow"
+            );
         }
         outcome
     }

@@ -33,7 +33,7 @@ impl Attempts {
         if failure.is_closed() {
             return None;
         }
-        tracing::warn!(%failure, "a follower cannot begin again yet");
+        tracing::warn!(error = %failure, "cannot restart a watch of the store, retrying");
         tokio::select! {
             () = tokio::time::sleep(self.backoff.next_wait()) => Some(()),
             // Ends with the store alone: no revision is that high.

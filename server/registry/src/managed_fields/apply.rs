@@ -110,7 +110,7 @@ fn refused(failure: Failure<Manager>) -> Box<Status> {
         Failure::TypeMismatch(text) => failed(text),
         Failure::Conflicts(conflicts) => Box::new(conflict::status(&conflicts)),
         // Nobody sees it: it is done anew.
-        Failure::Pending => failed("a conversion is awaited".to_owned()),
+        Failure::Pending => failed("a conversion is pending".to_owned()),
     }
 }
 

@@ -112,7 +112,7 @@ impl DeleteOptions {
             Box::new(Status::bad_request(text))
         };
         if body.trim_ascii_start().first() == Some(&b'[') {
-            return Err(unrecognized("a list is no object"));
+            return Err(unrecognized("a list is not an object"));
         }
         let raw: Raw = serde_json::from_slice(body).map_err(|error| unrecognized(&error.to_string()))?;
         if !matches!(raw.kind.as_str(), "" | "DeleteOptions") {

@@ -63,8 +63,7 @@ fn part_of<'a, 's>(
     }
     let subresource = subresource(served, target)?;
     if subresource.connect || handlers.connection(served, &target.subresource).is_some() {
-        let message =
-            format!("{}/{} connects: it is asked for by Connect", target.resource, target.subresource);
+        let message = format!("{}/{} is a connection: use Connect", target.resource, target.subresource);
         return Err(Box::new(Status::bad_request(message)));
     }
     // A subresource of another kind is an action or a view, or it is not there yet.

@@ -79,7 +79,7 @@ impl Address {
 fn of_url(url: &str) -> Result<(Place, String), String> {
     let parsed = Url::parse(url).map_err(|error| format!("Unparsable URL: {error}"))?;
     let host = parsed.host_str().filter(|_| parsed.scheme() == "https");
-    let host = host.ok_or_else(|| format!("Unparsable URL: {url:?} is no https URL with a host"))?;
+    let host = host.ok_or_else(|| format!("Unparsable URL: {url:?} is not an https URL with a host"))?;
     let target = Target::new(host, parsed.port().unwrap_or(HTTPS));
     Ok((Place::Url(target), parsed.path().to_owned()))
 }

@@ -31,7 +31,9 @@ pub(super) fn of(error: &FetchError) -> Reason {
         }
         FetchError::Http { ending: Ending::Closed, .. } => Reason::Unanswered("EOF".to_owned()),
         FetchError::Http { reason, progress, .. } => at(*progress, reason),
-        FetchError::TooLong { limit, .. } => Reason::Broken(format!("it is longer than {limit} bytes")),
+        FetchError::TooLong { limit, .. } => {
+            Reason::Broken(format!("the response is longer than {limit} bytes"))
+        }
         FetchError::Request { .. } => Reason::Unanswered(error.to_string()),
     }
 }

@@ -178,7 +178,7 @@ impl Transports {
 impl Transport {
     pub(super) fn new(key: &Key, certificate: Option<Arc<CertPair>>, limit: usize) -> Result<Self, String> {
         let PeerIdentity { place, ca_bundle, server_name, .. } = &key.peer.0.identity;
-        let pem = STANDARD.decode(ca_bundle).map_err(|_| "caBundle: it is not base64".to_owned())?;
+        let pem = STANDARD.decode(ca_bundle).map_err(|_| "caBundle: invalid base64".to_owned())?;
         let name = server_name.clone().unwrap_or_else(|| place.server_name());
         let builder = ClientTls::builder()
             .roots(Roots::bundle("caBundle", pem.trim_ascii()))

@@ -70,7 +70,7 @@ fn a_facade_that_lags_or_refuses_is_named() {
     };
     let stage = acknowledged(&compiled, &[ack("a", 7, None), ack("b", 6, None), ack("c", 9, Some("bad CA"))])
         .unwrap();
-    assert_eq!(stage.message, "b is at revision 6; c refused it: bad CA");
+    assert_eq!(stage.message, "b is at revision 6; c refused the route: bad CA");
     assert_eq!((stage.ok, stage.seen_by), (false, vec!["a".to_owned()]));
     assert!(acknowledged(&compiled, &[]).is_none());
 }

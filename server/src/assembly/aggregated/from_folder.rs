@@ -84,15 +84,15 @@ impl Aggregated {
         let name = group_version.api_service_name();
         let route = self.routes.get(&name).filter(|compiled| compiled.is_published());
         let Some(route) = route.map(|compiled| compiled.route) else {
-            return Err(format!("there is no APIService {name} yet"));
+            return Err(format!("APIService {name} does not exist yet"));
         };
         let Some(backend) = route.backend.clone() else {
-            return Err(format!("APIService {name} leads to no other server yet"));
+            return Err(format!("APIService {name} has no backend yet"));
         };
         let (reason, message) = (&route.available.reason, &route.available.message);
         match (route.available.ok, reason.is_empty()) {
             (true, _) => Ok(backend),
-            (false, true) => Err(format!("APIService {name} was not checked yet")),
+            (false, true) => Err(format!("APIService {name} has not been checked yet")),
             (false, false) => Err(format!("APIService {name} is not available: {reason}: {message}")),
         }
     }
@@ -139,7 +139,7 @@ fn read(fetched: &Fetched) -> Answer {
     let mut status = Status::from_json(&fetched.body).unwrap_or_else(|| {
         let said = cut_at(String::from_utf8_lossy(&fetched.body).trim().to_owned(), SHOWN);
         let said = if said.is_empty() { said } else { format!(": {said}") };
-        Status::failure(Reason::Unknown, format!("the backend answered {code}{said}"))
+        Status::failure(Reason::Unknown, format!("the backend returned {code}{said}"))
     });
     status.code = code;
     Answer::status(status)
@@ -173,6 +173,6 @@ mod tests {
         assert_eq!((refused.code, status.reason(), &*status.message), (422, Reason::Invalid, "too large"));
         let broken = read(&fetched(502, "no upstream\n"));
         let status = broken.status.unwrap();
-        assert_eq!((broken.code, &*status.message), (502, "the backend answered 502: no upstream"));
+        assert_eq!((broken.code, &*status.message), (502, "the backend returned 502: no upstream"));
     }
 }

@@ -77,7 +77,7 @@ impl Aggregated {
             200..=299 => checked(&answer.body, &owner.uid),
             // Only a server that knows what it speaks of may say that something is not there.
             404 if says_not_found(&answer.body) => Ok(Owner::Absent),
-            code => Err(format!("{path}: the backend answered {code}")),
+            code => Err(format!("{path}: the backend returned {code}")),
         }
     }
 
@@ -142,7 +142,7 @@ impl Aggregated {
         let routes = self.routes.published();
         let route = routes.iter().find(|route| route.name == object.route);
         let backend = route.and_then(|route| route.backend.as_deref());
-        let backend = backend.ok_or("its API is no longer served elsewhere")?;
+        let backend = backend.ok_or("the API is no longer served by another API server")?;
         let (uid, resource_version) = (object.uid.as_str(), object.resource_version.as_str());
         let (method, content_type, body) = match action {
             Action::Delete(propagation_policy) => {
@@ -162,7 +162,7 @@ impl Aggregated {
         match answer.status.as_u16() {
             200..=299 => Ok(()),
             404 if says_not_found(&answer.body) => Ok(()),
-            code => Err(format!("the backend answered {code}")),
+            code => Err(format!("the backend returned {code}")),
         }
     }
 }
@@ -172,7 +172,7 @@ fn checked(body: &[u8], uid: &str) -> Result<Owner, String> {
     let found: Found = read(body)?;
     let metadata = found.metadata;
     if metadata.uid.is_empty() {
-        return Err("the backend answered with no object".to_owned());
+        return Err("the backend returned no object".to_owned());
     }
     Ok(if metadata.uid != uid {
         Owner::Absent
@@ -206,9 +206,9 @@ fn path(gv: &str, namespace: &str, resource: &str, name: &str) -> String {
 impl OtherServers for Aggregated {
     fn owner<'a>(&'a self, owner: &'a ForeignOwner) -> BoxFuture<'a, Owner> {
         Box::pin(async move {
-            self.find(owner).await.unwrap_or_else(|reason| {
+            self.find(owner).await.unwrap_or_else(|error| {
                 let (kind, name) = (&owner.kind.kind, &owner.name);
-                tracing::info!(kind, name, reason, "an owner that another API server holds is not known");
+                tracing::info!(kind, name, error, "cannot look up an owner on another API server");
                 Owner::Unknown
             })
         })

@@ -114,7 +114,7 @@ impl Webhook {
                 let answer = self.backend.ask(webhooks, review, ended).await;
                 answer.map_err(|error| error.to_string()).and_then(|body| Answer::read(self.version, &body))
             }
-            None => Err("webhooks cannot be reached yet".to_owned()),
+            None => Err("webhooks cannot be called before the server has started".to_owned()),
         };
         asking.since = None;
         match answer {

@@ -80,12 +80,12 @@ impl Governed {
         token: &tokio_util::sync::CancellationToken,
     ) {
         while leading.wait_for(|leads| *leads).await.is_ok() {
-            tracing::info!("this control service runs the controllers");
+            tracing::info!("controllers lease acquired, starting controllers");
             let tasks = TaskSet::with_token(token.child_token());
             let listening = Listening::new(self.start(&tasks));
             tasks.spawn("controllers-log", listening.run(self.registry.clone(), tasks.clone()));
             let led = leading.wait_for(|leads| !*leads).await.map(drop);
-            tracing::info!("this control service runs the controllers no more");
+            tracing::info!("controllers lease lost, stopping controllers");
             tasks.shutdown(grace).await;
             if led.is_err() {
                 return;

@@ -16,7 +16,7 @@ pub(super) fn is_wanted(settings: &ServerSettings, registry: &Registry, name: &s
                     controller = name,
                     group,
                     resource,
-                    "a controller is not started: its kind is not served"
+                    "controller disabled, resource not served"
                 );
             }
             served

@@ -22,7 +22,7 @@ pub(super) fn add_check(
         let (registry, chain) = (registry.clone(), Arc::clone(&chain));
         async move {
             let checked = tokio::time::timeout(READ_TIMEOUT, chain.check_rules(registry.objects())).await;
-            checked.unwrap_or_else(|_| Err("the storage does not answer".to_owned()))
+            checked.unwrap_or_else(|_| Err("request to the storage timed out".to_owned()))
         }
     };
     health.add(&[Endpoint::Readyz], Check::waiting(convert::Check::ADMISSION_RULES, readable))

@@ -21,7 +21,7 @@ pub(super) fn add_checks(health: &Health, store: &Arc<dyn Store>) -> Result<(), 
 }
 
 fn space(store: &dyn Store) -> Result<(), String> {
-    store.condition().full.map_or(Ok(()), |why| Err(format!("only deletions are written: {why}")))
+    store.condition().full.map_or(Ok(()), |why| Err(format!("accepting only deletions: {why}")))
 }
 
 fn objects(store: &dyn Store) -> Result<(), String> {
@@ -30,12 +30,12 @@ fn objects(store: &dyn Store) -> Result<(), String> {
     if !condition.unreadable.is_empty() {
         let named = condition.unreadable.iter().take(MAX_NAMED).map(|object| object.key().to_string());
         let (count, named) = (condition.unreadable.len(), named.collect::<Vec<_>>().join(", "));
-        wrong.push(format!("{count} stored objects cannot be read, among them {named}"));
+        wrong.push(format!("{count} stored objects cannot be read, including {named}"));
     }
     if !condition.unreadable_resources.is_empty() {
         let named = condition.unreadable_resources.join(", ");
         wrong.push(format!(
-            "the names of stored resources cannot be read, and no object of theirs is served: {named}"
+            "the names of stored resources cannot be read, their objects are not served: {named}"
         ));
     }
     let incomplete = match condition.incomplete {
@@ -46,7 +46,7 @@ fn objects(store: &dyn Store) -> Result<(), String> {
         Incomplete::Any => Some("any resource".to_owned()),
     };
     if let Some(named) = incomplete {
-        wrong.push(format!("stored states are missing, and lists may lack objects of {named}"));
+        wrong.push(format!("stored states are missing, lists may be incomplete: {named}"));
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
 }

@@ -18,10 +18,10 @@ const BATCH: usize = 512;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FollowError {
     /// They cannot be read.
-    #[error("definitions cannot be followed: {0}")]
+    #[error("cannot watch CustomResourceDefinitions: {0}")]
     Follow(#[from] Box<Status>),
     /// The store closed.
-    #[error("the store closed")]
+    #[error("the store is closed")]
     Closed,
 }
 
@@ -70,7 +70,11 @@ fn pass_on(registry: &Registry, catalog: &Catalog, batch: Vec<Change>) {
 /// What the catalog gets of it; nothing when it cannot be read.
 fn definition(registry: &Registry, stored: &Stored) -> Option<Definition> {
     let facts = registry.facts(stored).inspect_err(|error| {
-        tracing::error!(name = stored.name(), %error, "a definition is left out of discovery");
+        tracing::error!(
+            name = stored.name(),
+            %error,
+            "cannot read a CustomResourceDefinition, omitted from discovery"
+        );
     });
     Some(Definition::new(facts.ok()?, stored))
 }

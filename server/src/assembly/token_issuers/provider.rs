@@ -166,7 +166,7 @@ impl Provider {
                 return Ok(found);
             };
             let next = resolved(&at, header_text::text(location));
-            let next = next.ok_or_else(|| failed(&"the redirection leads nowhere"))?;
+            let next = next.ok_or_else(|| failed(&"the redirect has no valid location"))?;
             if next.authority() != at.authority() {
                 headers.remove(header::AUTHORIZATION);
             }
@@ -177,7 +177,7 @@ impl Provider {
 
     fn target(&self, at: &Uri) -> Result<(FetchTarget, String), &'static str> {
         if at.scheme_str() != Some("https") {
-            return Err("it is no https URL");
+            return Err("not an https URL");
         }
         let authority = at.authority().ok_or("no Host in request URL")?;
         let host = authority.host().trim_start_matches('[').trim_end_matches(']');

@@ -50,7 +50,7 @@ pub(super) fn object(answer: Answer) -> RpcResult<pb::ApiService> {
             let object = Object::from_json(&json).map_err(|e| refused(Status::internal(e)))?;
             Ok(api_service_from_object(&object))
         }
-        Answer { .. } => Err(refused(Status::internal("a read was answered with a stream"))),
+        Answer { .. } => Err(refused(Status::internal("a read returned a stream"))),
     }
 }
 
@@ -68,7 +68,7 @@ pub(super) fn watch_events(
             event(&frame.frame)
         })),
         Answer { status: Some(status), .. } => Err(refused(status)),
-        Answer { .. } => Err(refused(Status::internal("a watch was answered with a document"))),
+        Answer { .. } => Err(refused(Status::internal("a watch returned a document"))),
     }
 }
 

@@ -162,7 +162,7 @@ impl Facade {
     /// Its name, and that it has chosen: facades that use another control service are not listed here.
     fn shown(&self) -> String {
         match self.has_others {
-            true => format!("{} (has chosen this control service of several)", self.name),
+            true => format!("{} (selected from several control services)", self.name),
             false => self.name.clone(),
         }
     }
@@ -192,7 +192,12 @@ impl Subscriber {
         self.with(|f| {
             f.acknowledged = ack.version.map(Version::from).unwrap_or_default();
             for refusal in &ack.refused {
-                tracing::warn!(facade = f.name, key = refusal.key, reason = refusal.reason, "entry refused");
+                tracing::warn!(
+                    facade = f.name,
+                    key = refusal.key,
+                    error = refusal.reason,
+                    "facade refused an entry"
+                );
             }
             f.refused = ack.refused;
         });

@@ -35,7 +35,7 @@ impl Signers<'_> {
             pb::CertificateUsage::FrontProxy => match self.front_proxy {
                 Some(authority) => (authority, front_proxy::client(FACADE_CERTIFICATE_LIFE)),
                 None => {
-                    let none = "this control service makes no identity for front proxies";
+                    let none = "this control service does not issue front-proxy identities";
                     return Err(tonic::Status::failed_precondition(none));
                 }
             },

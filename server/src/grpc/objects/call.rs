@@ -124,7 +124,7 @@ pub(super) async fn response(mut answer: Answer, served: &Asked) -> RpcResult<pb
         Some(body) => Ok(pb::DoResponse { body, ..head }),
         None if served.writes => Ok(pb::DoResponse { body_omitted: true, ..head }),
         None => {
-            let message = "the answer does not fit one message: ask List, or set a limit";
+            let message = "the response exceeds the size of a message: use List or set a limit";
             Err(to_rpc(&Status::bad_request(message)))
         }
     }
@@ -184,7 +184,7 @@ fn record(answer: &mut Answer, recorded: Recorded, mut room: usize) -> Option<pb
 async fn whole(body: Body, limit: usize) -> RpcResult<Option<Bytes>> {
     let mut parts = match body {
         Body::Bytes(bytes) => return Ok(Some(bytes).filter(|bytes| bytes.len() <= limit)),
-        Body::Watch(_) => return Err(tonic::Status::invalid_argument("a watch is asked of Watch")),
+        Body::Watch(_) => return Err(tonic::Status::invalid_argument("use Watch for a watch")),
         Body::List(parts) => parts,
     };
     let mut all = BytesMut::new();

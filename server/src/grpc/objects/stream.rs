@@ -31,7 +31,7 @@ impl ListParts {
         let (next, rest) = match body {
             Body::Bytes(bytes) => (bytes, None),
             Body::List(parts) => (Bytes::new(), Some(parts)),
-            Body::Watch(_) => return Err(tonic::Status::invalid_argument("a watch is asked of Watch")),
+            Body::Watch(_) => return Err(tonic::Status::invalid_argument("use Watch for a watch")),
         };
         Ok(Self { head: Some(of_head(head)), next, rest, gathered })
     }

@@ -30,8 +30,9 @@ impl Cache {
         let mut unheld = slot.unheld.lock();
         if !unheld.was_turned_away {
             tracing::info!(
-                resource = %slot.resource, bytes,
-                "there is no room in memory for a resource: it is read from the database"
+                resource = %slot.resource,
+                bytes,
+                "cache is full, reading a resource from the database"
             );
         }
         unheld.was_turned_away = true;

@@ -105,16 +105,13 @@ impl ArchiveAt {
         for state in &part.states {
             let place = (state.until, state.revision);
             if place <= (self.until, self.revision) || state.until > revision {
-                return Err(format!(
-                    "the past state {}@{} is not where it belongs",
-                    state.key, state.revision
-                ));
+                return Err(format!("past state {}@{} is out of order", state.key, state.revision));
             }
             (self.until, self.revision) = place;
         }
         for mark in &part.marks {
             if mark.revision <= self.mark || mark.revision > revision {
-                return Err(format!("the time of revision {} is not where it belongs", mark.revision));
+                return Err(format!("the time of revision {} is out of order", mark.revision));
             }
             self.mark = mark.revision;
         }

@@ -110,18 +110,18 @@ fn useless(found: &Found, extent: &Extent, wanted: Option<i64>, with_archive: bo
     let Header { store_id, epoch, revision, .. } = &found.header;
     let is_of = (store_id, *epoch) == (&extent.identity.store_id, extent.identity.epoch);
     match wanted {
-        _ if !is_of => Some(format!("what was left of an earlier one is of store {store_id}, epoch {epoch}")),
+        _ if !is_of => Some(format!("the incomplete backup belongs to store {store_id}, epoch {epoch}")),
         Some(wanted) if wanted != *revision => {
-            Some(format!("what was left of an earlier one is of revision {revision}"))
+            Some(format!("the incomplete backup is at revision {revision}"))
         }
         _ if has_archive != with_archive => Some(format!(
-            "what was left of an earlier one is {} history",
+            "the incomplete backup was made {} history",
             if has_archive { "with" } else { "without" }
         )),
         // Once all objects are there, what is missing is in the archive.
-        _ if found.archive.is_none() && readable(extent, *revision).is_err() => Some(format!(
-            "what was left of an earlier one is of revision {revision}, which is not kept any more"
-        )),
+        _ if found.archive.is_none() && readable(extent, *revision).is_err() => {
+            Some(format!("the incomplete backup is at revision {revision}, which is no longer retained"))
+        }
         _ => None,
     }
 }

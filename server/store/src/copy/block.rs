@@ -35,19 +35,19 @@ const SUM: usize = 32;
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
     /// It is something else.
-    #[error("it is not a backup of Portico")]
+    #[error("not a Portico backup")]
     Foreign,
     /// It is a SQLite file.
-    #[error("it is a SQLite file, not a portable backup")]
+    #[error("a SQLite file, not a portable backup")]
     Sqlite,
     /// It was written by a newer Portico.
-    #[error("it has format version {found}, this portico knows {VERSION}: use a newer portico")]
+    #[error("format version {found} is not supported, this portico supports {VERSION}: use a newer portico")]
     TooNew {
         /// Its version.
         found: u32,
     },
     /// It ends too early.
-    #[error("it is cut off at byte {at}: {after}")]
+    #[error("truncated at byte {at}: {after}")]
     Cut {
         /// Where it ends.
         at: u64,
@@ -55,7 +55,7 @@ pub enum FormatError {
         after: String,
     },
     /// Something in it is not as it was written.
-    #[error("it is damaged between bytes {from} and {to}: {reason}; {after}")]
+    #[error("damaged between bytes {from} and {to}: {reason}; {after}")]
     Damaged {
         /// Where the block begins.
         from: u64,
@@ -167,7 +167,7 @@ pub(crate) struct BlockReader<R> {
 impl<R: Read> BlockReader<R> {
     /// Of a backup; refuses what is none.
     pub(crate) fn begin(input: R) -> Result<Self, FormatError> {
-        let after = "it holds nothing yet".to_owned();
+        let after = "no content".to_owned();
         let mut reader = Self { input, before: [0; SUM], with_archive: false, whole: 0, at: 0, after };
         let mut read = Vec::new();
         while read.last() != Some(&b'\n') && read.len() < NAME.len() + VERSION_DIGITS + 1 {
@@ -190,24 +190,24 @@ impl<R: Read> BlockReader<R> {
     pub(crate) fn next(&mut self) -> Result<(Kind, Vec<u8>), FormatError> {
         let head: [u8; HEAD] = self.read_array()?;
         let Some(kind) = Kind::of(head[0]) else {
-            return Err(self.damaged("there is no such kind of block"));
+            return Err(self.damaged("unknown block type"));
         };
         let length = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let (bytes, packed) = (length(1) as usize, length(5) as usize);
         if bytes.max(packed) > MAX_BLOCK {
-            return Err(self.damaged("no block is that long"));
+            return Err(self.damaged("invalid block length"));
         }
         let mut content = vec![0; packed];
         self.read(&mut content)?;
         let found: Sum = self.read_array()?;
         let expected = sum(&[&self.before, &head, &content]);
         if found != expected {
-            return Err(self.damaged("its checksum is another one"));
+            return Err(self.damaged("checksum mismatch"));
         }
         let mut unpacked = Vec::with_capacity(bytes);
         let unpacking = DeflateDecoder::new(&content[..]).take(bytes as u64 + 1).read_to_end(&mut unpacked);
         if unpacking.is_err() || unpacked.len() != bytes {
-            return Err(self.damaged("it cannot be unpacked"));
+            return Err(self.damaged("cannot decompress a block"));
         }
         self.before = expected;
         self.whole = self.at;
@@ -218,7 +218,7 @@ impl<R: Read> BlockReader<R> {
     pub(crate) fn end(&mut self) -> Result<(), FormatError> {
         match self.input.read(&mut [0])? {
             0 => Ok(()),
-            _ => Err(self.damaged("something follows behind its end")),
+            _ => Err(self.damaged("data after the end")),
         }
     }
 
@@ -259,7 +259,7 @@ fn version(line: &[u8]) -> Result<u32, FormatError> {
     }
     let Some(rest) = line.strip_prefix(NAME) else { return Err(FormatError::Foreign) };
     let Some(digits) = rest.strip_suffix(b"\n") else {
-        let after = "its first line is not whole".to_owned();
+        let after = "the first line is incomplete".to_owned();
         return Err(FormatError::Cut { at: line.len() as u64, after });
     };
     let number = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());

@@ -22,7 +22,7 @@ pub enum CopyError {
     },
     /// The revision is older than what is kept.
     #[error(
-        "revision {revision} is not kept any more: the oldest is {oldest} (--history-retention of the control service; in etcd \
+        "revision {revision} is no longer retained: the oldest is {oldest} (--history-retention of the control service; in etcd \
          --etcd-compaction-interval)"
     )]
     Compacted {
@@ -40,24 +40,24 @@ pub enum CopyError {
         current: i64,
     },
     /// The revision at a time is not known.
-    #[error("it is not known where the revision stood at that time: the oldest that can be read is {oldest}")]
+    #[error("no revision is recorded for that time: the oldest readable revision is {oldest}")]
     UnknownTime {
         /// The oldest revision that can be read.
         oldest: i64,
     },
     /// Nobody has noted where the revision stood when.
     #[error(
-        "{0}: etcd does not tell when a revision was written; a control service does that has run since: give --kubeconfig \
-         FILE instead, or --at-revision N"
+        "{0}: etcd does not record when a revision was written: use --kubeconfig FILE of a control service that has been \
+         running since then, or --at-revision N"
     )]
     NoTimes(String),
     /// Whom an object names as owners cannot be read.
     #[error(
-        "{0} is sealed and was written anew meanwhile: give --encryption-provider-config, or take the current revision"
+        "{0} is encrypted and was changed during the copy: set --encryption-provider-config, or copy the current revision"
     )]
     Owners(Key),
     /// An object has to be read to be copied, and cannot be.
-    #[error("{key} cannot be read: {reason} (what is encrypted needs --encryption-provider-config)")]
+    #[error("{key} cannot be read: {reason} (encrypted objects need --encryption-provider-config)")]
     Unopened {
         /// Which object.
         key: Key,
@@ -65,15 +65,15 @@ pub enum CopyError {
         reason: String,
     },
     /// What is there is what was written by a restore that did not come to its end.
-    #[error("{0} holds a part of a backup, of a restore or a move that did not end: --force begins it anew")]
+    #[error("{0} contains an incomplete restore or move: --force starts over")]
     HalfRestored(String),
     /// Somebody else has begun a restore into the same place.
-    #[error("{0}: another restore or move has begun there")]
+    #[error("{0}: another restore or move has started")]
     Overtaken(String),
     /// The revisions of etcd are too far behind those that clients may hold.
     #[error(
-        "{place} stands at revision {stands}, and clients may hold versions up to {needed}: make an etcd that is further first \
-         (etcdutl snapshot restore --bump-revision)"
+        "{place} is at revision {stands}, but clients may hold revisions up to {needed}: create an etcd with a higher \
+         revision first (etcdutl snapshot restore --bump-revision)"
     )]
     Behind {
         /// Which etcd.
@@ -84,13 +84,13 @@ pub enum CopyError {
         needed: i64,
     },
     /// Something stored has no place in a copy.
-    #[error("{0}: `portico doctor` says more")]
+    #[error("{0}: run `portico doctor` for details")]
     Unreadable(String),
     /// It began to be served while it was read.
-    #[error("{0} began to be served meanwhile: the same command goes on")]
+    #[error("{0} is served since the copy began: run the same command again to continue")]
     Served(String),
     /// The place of a copy is not empty.
-    #[error("{place} holds store {store_id}, revision {revision}: --force replaces it")]
+    #[error("{place} contains store {store_id} at revision {revision}: --force replaces the store")]
     NotEmpty {
         /// Where it is.
         place: String,
@@ -101,8 +101,8 @@ pub enum CopyError {
     },
     /// The place of a move holds the same store, and more of it.
     #[error(
-        "--to holds this store already and was written to since: it is at epoch {}, revision {}, --from at epoch {}, revision {}. Serve it \
-         as it is; --force replaces it by a new epoch, without what was written there", there.identity.epoch, there.revision,
+        "--to contains a newer state of this store: epoch {}, revision {}, and --from is at epoch {}, revision {}. Serve --to \
+         unchanged, or use --force to start a new epoch without the newer commits", there.identity.epoch, there.revision,
          from.identity.epoch, from.revision
     )]
     HasMore {
@@ -112,7 +112,7 @@ pub enum CopyError {
         from: Extent,
     },
     /// The place of a copy is in use.
-    #[error("{place} is in use: {by}. Stop all control services that have it first")]
+    #[error("{place} is in use by {by}: stop all control services of this database first")]
     InUse {
         /// Where it is.
         place: String,
@@ -120,7 +120,7 @@ pub enum CopyError {
         by: String,
     },
     /// The answer to the last step is lost.
-    #[error("{place}: {reason}; whether the copy is there is not known: look before anything else is done")]
+    #[error("{place}: {reason}: the outcome is unknown, check whether the copy exists before you continue")]
     InDoubt {
         /// Where it would be.
         place: String,
@@ -131,7 +131,7 @@ pub enum CopyError {
     #[error("no revisions are left for a new epoch")]
     Exhausted,
     /// The file exists.
-    #[error("{} exists already", .0.display())]
+    #[error("{} already exists", .0.display())]
     Exists(PathBuf),
     /// Somebody else is making the same file.
     #[error("{} is being written by another process", .0.display())]

@@ -137,8 +137,8 @@ impl<R: Read> BackupFile<R> {
         let mut blocks = BlockReader::begin(input)?;
         let (kind, bytes) = blocks.next()?;
         let header = serde_json::from_slice(&bytes).ok().filter(|_| kind == Kind::Header);
-        let header: Header = header.ok_or_else(|| blocks.damaged("it has no header"))?;
-        blocks.after = "its header is whole".to_owned();
+        let header: Header = header.ok_or_else(|| blocks.damaged("missing header"))?;
+        blocks.after = "the header is intact".to_owned();
         let counts = Counts { objects: 0, past: blocks.with_archive.then_some(0) };
         Ok(Self { blocks, header, last: None, counts, archive: None, ended: false })
     }
@@ -161,7 +161,7 @@ impl<R: Read> BackupFile<R> {
         while !self.ended {
             let (kind, bytes) = self.blocks.next()?;
             match kind {
-                Kind::Header => return Err(self.blocks.damaged("it has a second header")),
+                Kind::Header => return Err(self.blocks.damaged("duplicate header")),
                 Kind::States => return self.states(&bytes).map(BackupPart::States).map(Some),
                 Kind::Archive => {
                     if let Some(part) = self.archive_part(&bytes)? {
@@ -176,12 +176,12 @@ impl<R: Read> BackupFile<R> {
 
     fn states(&mut self, bytes: &[u8]) -> Result<Vec<StoredState>, FormatError> {
         if self.archive.is_some() {
-            return Err(self.blocks.damaged("objects follow its archive"));
+            return Err(self.blocks.damaged("objects after the archive"));
         }
         let states = StoredState::decode_all(bytes).map_err(|reason| self.blocks.damaged(&reason))?;
         states.iter().try_for_each(|state| self.follows(state))?;
         if let Some(last) = &self.last {
-            self.blocks.after = format!("whole up to {last}, object {}", self.counts.objects);
+            self.blocks.after = format!("intact up to {last}, object {}", self.counts.objects);
         }
         Ok(states)
     }
@@ -192,11 +192,11 @@ impl<R: Read> BackupFile<R> {
         let (Some(past), false) =
             (&mut self.counts.past, self.archive.as_ref().is_some_and(|read| read.ended))
         else {
-            return Err(self.blocks.damaged("it has no archive, or a second one"));
+            return Err(self.blocks.damaged("missing or duplicate archive"));
         };
         let Some(read) = &mut self.archive else {
             let Some(first) = part.kept else {
-                return Err(self.blocks.damaged("its archive has no beginning"));
+                return Err(self.blocks.damaged("the archive has no start"));
             };
             self.archive = Some(ArchiveRead { first, at: ArchiveAt::default(), ended: false });
             return Ok(None);
@@ -204,17 +204,17 @@ impl<R: Read> BackupFile<R> {
         read.at.pass(&part, self.header.revision).map_err(|reason| self.blocks.damaged(&reason))?;
         read.ended = part.kept.is_some();
         *past += part.states.len() as u64;
-        self.blocks.after = format!("whole up to {} objects and past state {past}", self.counts.objects);
+        self.blocks.after = format!("intact up to {} objects and past state {past}", self.counts.objects);
         Ok(Some(part))
     }
 
     fn end(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
         let end: Option<End> = serde_json::from_slice(bytes).ok();
         if end != Some(End::from(self.counts)) {
-            return Err(self.blocks.damaged("its end counts other states"));
+            return Err(self.blocks.damaged("the counts at the end do not match"));
         }
         if self.counts.past.is_some() && !self.archive.as_ref().is_some_and(|read| read.ended) {
-            return Err(self.blocks.damaged("its archive is not whole"));
+            return Err(self.blocks.damaged("the archive is incomplete"));
         }
         self.blocks.end()?;
         self.ended = true;
@@ -225,10 +225,10 @@ impl<R: Read> BackupFile<R> {
     fn follows(&mut self, state: &StoredState) -> Result<(), FormatError> {
         let (key, revision) = (&state.key, self.header.revision);
         if self.last.as_ref().is_some_and(|last| last >= key) {
-            return Err(self.blocks.damaged(&format!("{key} is not where it belongs")));
+            return Err(self.blocks.damaged(&format!("{key} is out of order")));
         }
         if state.revision > revision || state.deleted || state.owners.is_none() {
-            return Err(self.blocks.damaged(&format!("{key} is no state of revision {revision}")));
+            return Err(self.blocks.damaged(&format!("{key} is not a state of revision {revision}")));
         }
         self.last = Some(key.clone());
         self.counts.objects += 1;

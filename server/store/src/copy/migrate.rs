@@ -125,8 +125,8 @@ pub async fn migrate(
         // The new database may be whole: then nothing may be written to the old one any more.
         Err(error @ CopyError::InDoubt { .. }) => Err(error),
         Err(error) => {
-            if let Err(stays) = migration.switch.set_read_only(None).await {
-                tracing::error!(%stays, "the source stays read-only");
+            if let Err(error) = migration.switch.set_read_only(None).await {
+                tracing::error!(%error, "cannot resume writes to the source, the source stays read-only");
             }
             Err(error)
         }
@@ -294,7 +294,7 @@ impl Following<'_> {
                 return Ok(now);
             }
         }
-        let reason = format!("it is written to though writes are stopped since revision {last}");
+        let reason = format!("commits arrived after writes were stopped at revision {last}");
         Err(CopyError::Store { place: "the source".to_owned(), reason })
     }
 }

@@ -118,7 +118,7 @@ impl Partial {
     pub(crate) fn remove(self) {
         if let Err(error) = fs::remove_file(&self.path) {
             let error = portico_gostd::os::error_text(&error);
-            tracing::warn!(path = %self.path.display(), error, "a partial backup stays");
+            tracing::warn!(path = %self.path.display(), error, "cannot remove a partial backup");
         }
     }
 
@@ -150,6 +150,6 @@ fn refuse_foreign(file: &fs::Metadata) -> io::Result<()> {
     if platform::is_own(file) {
         return Ok(());
     }
-    let why = "it is a link, no file, or somebody else's: remove it, or name another file";
+    let why = "not a regular file of this user: remove the path or choose another one";
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }

@@ -109,13 +109,13 @@ impl TryFrom<State> for StoredState {
     fn try_from(state: State) -> Result<Self, String> {
         let key = Key::new(&Resource::new(state.group, state.resource), &state.namespace, &state.name);
         if state.name.contains('/') || state.namespace.contains('/') || state.name.is_empty() {
-            return Err(format!("{key}: its namespace and name are no key"));
+            return Err(format!("{key}: invalid namespace or name"));
         }
         if state.revision <= 0 || state.previous < 0 || state.previous >= state.revision {
             return Err(format!("{key}: revision {} cannot follow {}", state.revision, state.previous));
         }
         if state.value.is_empty() {
-            return Err(format!("{key}: it has no value"));
+            return Err(format!("{key}: the state has no value"));
         }
         Ok(Self {
             key,

@@ -84,7 +84,7 @@ impl Compactor {
                 Ok::<_, Failure>(())
             };
             if let Err(failure) = looked.await {
-                tracing::debug!(error = failure.logged(), "the state of etcd is not known now");
+                tracing::debug!(error = failure.logged(), "cannot query the status of etcd");
             }
         }
     }
@@ -99,7 +99,7 @@ impl Compactor {
         loop {
             ticks.tick().await;
             if let Err(failure) = self.take_turn(&mut turn).await {
-                tracing::warn!(error = failure.logged(), "history could not be compacted; tried again later");
+                tracing::warn!(error = failure.logged(), "cannot compact the history, retrying");
             }
         }
     }
@@ -112,7 +112,7 @@ impl Compactor {
                 Err(failure) if failure.is_compacted() => {}
                 compacted => compacted?,
             }
-            tracing::info!(revision = up_to, "etcd's history is compacted");
+            tracing::info!(revision = up_to, "etcd history compacted");
         }
         self.reader.note_compacted().await.map(drop)
     }

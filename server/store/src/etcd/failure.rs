@@ -10,15 +10,15 @@ use crate::txn::TxnError;
 /// What this process holds is not what etcd does: it must end, and start again from there.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum Fatal {
-    #[error("etcd holds another store than before")]
+    #[error("etcd contains a different store than before")]
     Replaced,
     #[error("the store was restored: a new epoch has begun")]
     NewEpoch,
     #[error("a restore of the store has begun")]
     Restoring,
-    #[error("etcd has lost writes that were shown: a new epoch begins")]
+    #[error("etcd has lost published commits: a new epoch begins")]
     Lost,
-    #[error("what others have written was compacted before it was read here")]
+    #[error("commits of other processes were compacted before this process read them")]
     Behind,
 }
 
@@ -54,8 +54,8 @@ impl Failure {
     pub(super) fn reason(&self) -> String {
         match self {
             Self::Etcd(status) => reason(status),
-            Self::Late => "it did not answer in time".to_owned(),
-            Self::Away | Self::Unsent(_) => "it cannot be reached".to_owned(),
+            Self::Late => "request timed out".to_owned(),
+            Self::Away | Self::Unsent(_) => "unreachable".to_owned(),
             Self::Sealed { reason, .. } | Self::Settings(reason) => reason.clone(),
             Self::Fatal(fatal) => fatal.to_string(),
         }
@@ -79,7 +79,9 @@ impl Failure {
     pub(super) fn of_first(&self, settings: &EtcdSettings) -> String {
         let (logged, is_cut) = (self.logged(), self.is_of_member() && !self.is_untaken());
         if is_cut && settings.shows_nothing() {
-            return format!("{logged} (it may want a certificate: --etcd-certfile, --etcd-keyfile)");
+            return format!(
+                "{logged} (etcd may require a client certificate: --etcd-certfile, --etcd-keyfile)"
+            );
         }
         logged
     }
@@ -90,7 +92,7 @@ impl Failure {
             Self::Sealed { key, reason } => StoreError::Sealed { key, reason },
             Self::Fatal(_) => StoreError::Closed,
             failure => {
-                tracing::error!(error = failure.logged(), "etcd could not be read");
+                tracing::error!(error = failure.logged(), "cannot read from etcd");
                 StoreError::Unavailable(failure.reason())
             }
         }
@@ -204,19 +206,19 @@ fn reason(status: &Status) -> String {
     match status.code() {
         Code::ResourceExhausted if lacks_space(status) => "etcd has no space left (alarm NOSPACE)".to_owned(),
         Code::InvalidArgument if mentions(status, "too many operations") => {
-            "more operations than etcd takes at once (its --max-txn-ops)".to_owned()
+            "more operations than etcd accepts in a transaction (--max-txn-ops of etcd)".to_owned()
         }
         Code::InvalidArgument if mentions(status, "too large") => {
-            "more bytes than etcd takes at once (its --max-request-bytes)".to_owned()
+            "more bytes than etcd accepts in a request (--max-request-bytes of etcd)".to_owned()
         }
         Code::PermissionDenied | Code::Unauthenticated => {
-            format!("it does not let this process in: {message}")
+            format!("access denied: {message}")
         }
-        Code::Unavailable if mentions(status, "no leader") => "it has no leader".to_owned(),
-        Code::Unavailable if is_unconnected(status) => "it cannot be reached".to_owned(),
-        Code::Unavailable | Code::Cancelled => "the connection to it is lost".to_owned(),
-        Code::Unknown if causes(status).next().is_some() => "the connection to it is lost".to_owned(),
-        Code::Unknown if mentions(status, "timed out") => "it did not answer in time".to_owned(),
-        _ => format!("it refused the request: {message}"),
+        Code::Unavailable if mentions(status, "no leader") => "no leader".to_owned(),
+        Code::Unavailable if is_unconnected(status) => "unreachable".to_owned(),
+        Code::Unavailable | Code::Cancelled => "connection lost".to_owned(),
+        Code::Unknown if causes(status).next().is_some() => "connection lost".to_owned(),
+        Code::Unknown if mentions(status, "timed out") => "request timed out".to_owned(),
+        _ => format!("request rejected: {message}"),
     }
 }

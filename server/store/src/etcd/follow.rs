@@ -100,7 +100,7 @@ impl Follower {
         if matches!(served, Err(Fatal::Lost)) {
             let begun = open::begin_epoch(&self.reader.client, &self.reader.root, self.identity.epoch).await;
             if let Err(failure) = begun {
-                tracing::error!(error = failure.logged(), "the new epoch is not noted");
+                tracing::error!(error = failure.logged(), "cannot record the new epoch");
             }
         }
         served
@@ -117,12 +117,12 @@ impl Follower {
             };
             failed += 1;
             if failed < self.reader.client.members() {
-                tracing::warn!(error = failure.logged(), "another member of etcd is asked");
+                tracing::warn!(error = failure.logged(), "etcd member failed, trying another member");
                 continue;
             }
             // What cannot be opened now stops this alone: etcd answers.
             self.reader.client.set_reached(matches!(failure, Failure::Sealed { .. }));
-            tracing::warn!(error = failure.logged(), "etcd is waited for");
+            tracing::warn!(error = failure.logged(), "cannot follow etcd, retrying");
             sleep(RETRY).await;
         }
     }
@@ -261,8 +261,10 @@ impl Follower {
             if let Some(object) = &event.unreadable {
                 self.progress.has_unopened |= object.is_sealed();
                 tracing::error!(
-                    object = %object.key(), revision = object.revision(), reason = object.reason(),
-                    "what another process has written cannot be read here: it is left out of lists"
+                    object = %object.key(),
+                    revision = object.revision(),
+                    error = object.reason(),
+                    "cannot read an object written by another process, omitted from lists"
                 );
             }
             events.push(Arc::new(event));

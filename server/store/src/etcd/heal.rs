@@ -25,7 +25,7 @@ impl Follower {
             };
             match self.reader.values.decode(object.key().clone(), found).await {
                 Ok(Ok(record)) => {
-                    tracing::info!(object = %record.key, "a stored object can be read again");
+                    tracing::info!(object = %record.key, "stored object is readable again");
                     healed.insert(record.key.resource().clone());
                     self.publisher.cache.heal(Arc::new(record));
                 }

@@ -18,7 +18,7 @@ pub(super) struct Asking {
 }
 
 impl Ask for Asking {
-    const LATE: &'static str = "what it has was not shown here in time";
+    const LATE: &'static str = "timed out waiting for the latest revision";
 
     async fn ask(&self) -> Result<i64, StoreError> {
         let request = RangeRequest { key: self.key.clone(), count_only: true, ..RangeRequest::default() };

@@ -31,7 +31,7 @@ impl Members {
         let channels = settings.endpoints.iter().map(|url| Ok(endpoint(url, settings)?.connect_lazy()));
         let channels = channels.collect::<Result<Vec<_>, String>>()?;
         if channels.is_empty() {
-            return Err("no member of etcd is named".to_owned());
+            return Err("no etcd endpoint is given".to_owned());
         }
         let chosen = uuid::Uuid::new_v4().as_u128() % channels.len() as u128;
         let in_use = AtomicUsize::new(usize::try_from(chosen).unwrap_or_default());

@@ -33,7 +33,7 @@ pub enum EtcdError {
         reason: String,
     },
     /// Its watches cannot be relied on.
-    #[error("{place} has version {found}: 3.5.13 or a newer one is needed")]
+    #[error("{place} runs version {found}: version 3.5.13 or later is required")]
     TooOld {
         /// Its members.
         place: String,
@@ -41,9 +41,7 @@ pub enum EtcdError {
         found: String,
     },
     /// What is there is a part of a backup.
-    #[error(
-        "{place} holds a part of a backup, of a restore or a move that did not end: do it once more with --force"
-    )]
+    #[error("{place} contains an incomplete restore or move: repeat the command with --force")]
     HalfRestored {
         /// Its members.
         place: String,
@@ -101,7 +99,7 @@ pub(super) async fn open(
         if failure.is_lasting() || Instant::now() + RETRY >= until {
             break Err(EtcdError::Unreachable { place, reason: failure.of_first(settings) });
         }
-        tracing::info!(error = failure.logged(), "etcd is waited for");
+        tracing::info!(error = failure.logged(), "cannot open etcd, retrying");
         sleep_until(Instant::now() + RETRY).await;
     }
 }
@@ -192,7 +190,7 @@ fn parse(found: &KeyValue) -> Result<Mark, Failure> {
         .map_err(|error| unreadable(&portico_gostd::json::error_text(&error)))?;
     // Another epoch may have to follow.
     if !(1..i64::MAX).contains(&mark.epoch) {
-        return Err(unreadable("its epoch is out of range"));
+        return Err(unreadable("the epoch is out of range"));
     }
     Ok(mark)
 }

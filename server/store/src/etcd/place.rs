@@ -31,7 +31,9 @@ impl Place {
         match open::check_version(&client).await {
             Ok(()) => {}
             Err(OpenFailure::TooOld(found)) => {
-                return Err(failed(format!("it has version {found}: 3.5.13 or a newer one is needed")));
+                return Err(failed(format!(
+                    "version {found} is too old: version 3.5.13 or later is required"
+                )));
             }
             Err(OpenFailure::HalfRestored) => return Err(CopyError::HalfRestored(name)),
             Err(OpenFailure::Failed(failure)) => return Err(failed(failure.of_first(settings))),
@@ -62,7 +64,7 @@ impl Place {
     }
 
     pub(super) fn failed(&self, failure: Failure) -> CopyError {
-        tracing::debug!(error = failure.logged(), "etcd could not be copied from, or to");
+        tracing::debug!(error = failure.logged(), "etcd request of a copy failed");
         match failure {
             Failure::Sealed { key, reason } => CopyError::Unopened { key, reason },
             // Whoever copies stores gets all details: certificates that do not fit show only there.

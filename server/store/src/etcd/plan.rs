@@ -199,7 +199,7 @@ impl Plan {
                 return Ok(Outcome::Refused { key: object.key, expect, current });
             }
         }
-        Err(TxnError::Unavailable("it refused a transaction for no reason".to_owned()))
+        Err(TxnError::Unavailable("transaction rejected without a failed comparison".to_owned()))
     }
 }
 

@@ -127,8 +127,10 @@ impl Reader {
                 let read = self.values.decode(key, found).await?;
                 if let Err(object) = &read {
                     tracing::error!(
-                        object = %object.key(), revision = object.revision(), reason = object.reason(),
-                        "a stored object cannot be read: it is left out of lists"
+                        object = %object.key(),
+                        revision = object.revision(),
+                        error = object.reason(),
+                        "cannot read a stored object, omitted from lists"
                     );
                 }
                 // There is room for everything.

@@ -50,7 +50,7 @@ impl EtcdSource {
             return Err(CopyError::HalfRestored(place.name().to_owned()));
         }
         if !place.is_used().await? && !place.meta().await?.was_opened() {
-            return Err(place.store("it holds no store"));
+            return Err(place.store("no store found"));
         }
         Ok(Self::of(place, None))
     }

@@ -40,7 +40,7 @@ impl EtcdSwitch {
                 return Ok(done.header.unwrap_or_default().revision);
             }
         }
-        Err(self.0.store("others stop and resume its writes"))
+        Err(self.0.store("another process stops or resumes writes at the same time; try again"))
     }
 
     async fn change(&self, gate: Gate, reason: Option<&str>) -> Result<TxnResponse, Failure> {

@@ -95,7 +95,7 @@ impl Writer {
             Ok(answer) => plan.outcome(answer, shown)?,
             Err(failure) => {
                 reader.metrics.failures.inc();
-                tracing::error!(error = failure.logged(), "etcd did not say that it has written");
+                tracing::error!(error = failure.logged(), "etcd did not confirm a write");
                 let error = failure.of_write();
                 match self.settle(witness, &error, shown).await {
                     Some(revision) => Outcome::Done(plan.done_at(revision)),
@@ -157,7 +157,7 @@ impl Writer {
         match timeout(self.within, shown.wait_for(|shown| *shown >= revision)).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(_)) => Err(TxnError::Unknown("the store has closed".to_owned())),
-            Err(_) => Err(TxnError::Unknown("it is written, and was not shown here in time".to_owned())),
+            Err(_) => Err(TxnError::Unknown("committed, but timed out waiting for the revision".to_owned())),
         }
     }
 
@@ -179,8 +179,7 @@ impl Writer {
     }
 
     async fn shown_or_error(&self, revision: i64) -> Result<(), TxnError> {
-        let late =
-            |_| TxnError::Unavailable("what others have written was not shown here in time".to_owned());
+        let late = |_| TxnError::Unavailable("timed out waiting for the latest revision".to_owned());
         self.shown(revision).await.map_err(late)
     }
 }

@@ -115,14 +115,14 @@ impl Compactor {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut marked = 0;
         if let Err(error) = self.note_archived().await {
-            tracing::warn!(%error, "whose history is kept could not be noted; tried again later");
+            tracing::warn!(%error, "cannot record the resources with retained history, retrying");
         }
         loop {
             ticks.tick().await;
             match self.tick(&mut marked).await {
                 Ok(()) => {}
                 Err(StoreError::Closed) => return,
-                Err(error) => tracing::warn!(%error, "history could not be compacted; tried again later"),
+                Err(error) => tracing::warn!(%error, "cannot compact the history, retrying"),
             }
         }
     }
@@ -145,7 +145,7 @@ impl Compactor {
             Ok(bytes) => drop(self.reader.metrics.file_bytes.set(bytes)),
             // Not all that speak the protocol know it.
             Err(error) => {
-                tracing::debug!(error = failure::logged(&error), "the size of the database is not known")
+                tracing::debug!(error = failure::logged(&error), "cannot query the size of the database")
             }
         }
         Ok(())
@@ -222,7 +222,7 @@ impl Compactor {
                 Ok(()) => self.unswept.done(),
                 Err(StoreError::Closed) => return,
                 Err(error) => {
-                    tracing::warn!(%error, "history could not be swept; tried again later");
+                    tracing::warn!(%error, "cannot delete compacted history, retrying");
                     sleep(RETRY).await;
                 }
             }

@@ -30,7 +30,7 @@ impl Writer {
         results: Vec<Results>,
     ) -> Result<(), Fatal> {
         let until = Instant::now() + SETTLE;
-        let mut outcome = TxnError::Unknown("the connection to the database is lost".to_owned());
+        let mut outcome = TxnError::Unknown("database connection lost".to_owned());
         while Instant::now() < until {
             match self.outcome(revision, commit_id).await {
                 Ok(Some(true)) => {
@@ -39,7 +39,7 @@ impl Writer {
                 }
                 Ok(None) => break,
                 Ok(Some(false)) => {
-                    outcome = TxnError::Unavailable("the connection to it is lost".to_owned());
+                    outcome = TxnError::Unavailable("connection lost".to_owned());
                     break;
                 }
                 Err(Failure::Fatal(fatal)) => return Err(fatal),
@@ -143,7 +143,7 @@ impl Writer {
     pub(super) async fn begin_epoch(&mut self) {
         let until = Instant::now() + SETTLE;
         while let Err(error) = self.try_begin_epoch().await {
-            tracing::error!(error = logged(&error), "the new epoch is not noted yet");
+            tracing::error!(error = logged(&error), "cannot record the new epoch, retrying");
             if Instant::now() >= until {
                 return;
             }

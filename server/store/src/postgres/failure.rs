@@ -11,14 +11,14 @@ pub(crate) fn reason(error: &sqlx::Error) -> String {
         sqlx::Error::Io(error) if error.kind() == std::io::ErrorKind::InvalidData => {
             format!("TLS: {}", error_text(error))
         }
-        sqlx::Error::Io(error) => format!("the connection to it is lost: {}", error_text(error)),
+        sqlx::Error::Io(error) => format!("connection lost: {}", error_text(error)),
         sqlx::Error::Tls(error) => format!("TLS: {error}"),
-        sqlx::Error::PoolTimedOut => "it did not answer in time".to_owned(),
-        sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => "the connection to it is lost".to_owned(),
-        sqlx::Error::Protocol(_) => "it does not speak PostgreSQL's protocol".to_owned(),
-        sqlx::Error::RowNotFound => "its tables hold no store".to_owned(),
-        sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => "a stored row cannot be read".to_owned(),
-        _ => "it refused the request".to_owned(),
+        sqlx::Error::PoolTimedOut => "request timed out".to_owned(),
+        sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => "connection lost".to_owned(),
+        sqlx::Error::Protocol(_) => "the server does not speak the PostgreSQL protocol".to_owned(),
+        sqlx::Error::RowNotFound => "no store found in the tables".to_owned(),
+        sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => "cannot decode a stored row".to_owned(),
+        _ => "request rejected".to_owned(),
     }
 }
 
@@ -38,23 +38,23 @@ pub(crate) fn logged(error: &sqlx::Error) -> String {
 fn of_state(state: &str) -> &'static str {
     match state {
         "53100" => "no space is left",
-        "53200" => "memory ran out",
-        "53300" => "it has no connection to spare",
-        "25006" => "it is read-only",
-        "57P03" => "it is starting or shutting down",
-        "57P01" | "57P02" => "it was shut down",
-        "57014" | "25P03" | "25P04" => "the statement took too long",
-        "55P03" => "others hold its tables for too long",
-        "3D000" => "there is no such database",
-        "42P01" | "42703" | "3F000" => "its tables are not those of a store",
-        "42501" => "the user may not do that",
+        "53200" => "out of memory",
+        "53300" => "too many connections",
+        "25006" => "the database is read-only",
+        "57P03" => "the server is starting or shutting down",
+        "57P01" | "57P02" => "the server was shut down",
+        "57014" | "25P03" | "25P04" => "statement timed out",
+        "55P03" => "timed out waiting for a table lock",
+        "3D000" => "the database does not exist",
+        "42P01" | "42703" | "3F000" => "the tables do not belong to a store",
+        "42501" => "the user lacks a permission",
         _ => match state.get(..2) {
-            Some("22" | "54") => "a name or a uid is too long for it",
-            Some("28") => "it does not let the user in",
-            Some("08") => "the connection to it is lost",
-            Some("40") => "others wrote at the same time",
-            Some("XX" | "58") => "it is damaged, or its disk failed",
-            _ => "it refused the request",
+            Some("22" | "54") => "a name or UID is too long",
+            Some("28") => "authentication failed",
+            Some("08") => "connection lost",
+            Some("40") => "conflict with a concurrent write",
+            Some("XX" | "58") => "the database is damaged or its disk failed",
+            _ => "request rejected",
         },
     }
 }
@@ -124,7 +124,7 @@ pub(super) fn failed(error: sqlx::Error) -> StoreError {
         return StoreError::Closed;
     }
     if !is_lost(&error) {
-        tracing::error!(error = logged(&error), "the database could not be read");
+        tracing::error!(error = logged(&error), "cannot read from the database");
     }
     StoreError::Unavailable(reason(&error))
 }

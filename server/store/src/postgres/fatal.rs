@@ -5,13 +5,13 @@ use crate::key::Key;
 /// What this process holds is not what the database does: it must end, and start again from there.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum Fatal {
-    #[error("the database holds another store than before")]
+    #[error("the database contains a different store than before")]
     Replaced,
     #[error("the database was restored: a new epoch has begun")]
     NewEpoch,
-    #[error("the database has lost writes that were shown: a new epoch begins")]
+    #[error("the database has lost published commits: a new epoch begins")]
     Lost,
-    #[error("what others have written was forgotten before it was read here")]
+    #[error("commits of other processes were compacted before this process read them")]
     Behind,
 }
 

@@ -215,8 +215,10 @@ impl Writer {
         event.is_held = self.reader.cache.will_hold(event.record.key.resource(), event.event_type);
         if let Some(object) = &event.unreadable {
             tracing::error!(
-                object = %object.key(), revision = object.revision(), reason = object.reason(),
-                "what another process has written cannot be read here: it is left out of lists"
+                object = %object.key(),
+                revision = object.revision(),
+                error = object.reason(),
+                "cannot read an object written by another process, omitted from lists"
             );
             let uid: &str = row.try_get(8)?;
             let object = Arc::new((**object).clone().with_uid(&row::from_column(uid)));

@@ -47,7 +47,7 @@ impl Writer {
     fn show_again(&self, records: Vec<Record>) {
         let resources: BTreeSet<_> = records.iter().map(|record| record.key.resource().clone()).collect();
         for record in records {
-            tracing::info!(object = %record.key, "a stored object can be read again");
+            tracing::info!(object = %record.key, "stored object is readable again");
             self.publisher.cache.heal(Arc::new(record));
         }
         for resource in &resources {

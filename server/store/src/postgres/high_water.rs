@@ -72,8 +72,9 @@ impl HighWater {
         let result = tasks::blocking(move || record.write(&file)).await?;
         let Err(error) = result else { return Some(reached) };
         tracing::error!(
-            path = %path.display(), error = os::error_text(&error),
-            "the damaged record cannot be replaced: no new epoch begins, whether or not the database has lost writes"
+            path = %path.display(),
+            error = os::error_text(&error),
+            "cannot replace the damaged mark file, lost writes are not detected"
         );
         None
     }
@@ -106,8 +107,9 @@ impl Recorded {
         Ok(serde_json::from_slice(&bytes).map_or_else(
             |error| {
                 tracing::error!(
-                    path = %path.display(), error = json::error_text(&error),
-                    "the record of the database's last revision is damaged"
+                    path = %path.display(),
+                    error = json::error_text(&error),
+                    "mark file of the database is damaged"
                 );
                 Self::Damaged(path.to_owned())
             },
@@ -141,7 +143,7 @@ impl Recorded {
                     recorded = reached.revision,
                     epoch,
                     revision,
-                    "the database may have lost writes that were acknowledged: a new epoch begins"
+                    "database may have lost acknowledged writes, starting a new epoch"
                 );
             }
             run(connection, BEGIN).await?;
@@ -169,7 +171,11 @@ pub(super) async fn record(path: PathBuf, identity: Identity, mut heads: watch::
                 && !failed
             {
                 let error = os::error_text(error);
-                tracing::warn!(path = %path.display(), error, "the database's last revision cannot be recorded; tried again later");
+                tracing::warn!(
+                    path = %path.display(),
+                    error,
+                    "cannot write the mark file of the database, retrying"
+                );
             }
             failed = !matches!(result, Some(Ok(())));
             written = (!failed).then_some(head);

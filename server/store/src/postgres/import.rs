@@ -52,7 +52,7 @@ impl PostgresTarget {
     pub async fn open(settings: PostgresSettings, force: bool) -> Result<Self, CopyError> {
         let place = settings.place();
         let failed = |error: sqlx::Error| {
-            tracing::debug!(error = failure::logged(&error), "the copy cannot be taken");
+            tracing::debug!(error = failure::logged(&error), "cannot prepare the target database");
             CopyError::Store { place: place.clone(), reason: failure::reason(&error) }
         };
         let mut connection = connect(&settings).await.map_err(failed)?;
@@ -74,7 +74,7 @@ impl PostgresTarget {
     }
 
     pub(super) fn failed(&self, error: &sqlx::Error) -> CopyError {
-        tracing::debug!(error = failure::logged(error), "the copy could not be written");
+        tracing::debug!(error = failure::logged(error), "cannot write to the target database");
         CopyError::Store { place: self.settings.place(), reason: failure::reason(error) }
     }
 

@@ -22,7 +22,7 @@ pub(super) struct Asking {
 }
 
 impl Ask for Asking {
-    const LATE: &'static str = "what others have written is not read yet";
+    const LATE: &'static str = "timed out waiting for commits of other processes";
 
     async fn ask(&self) -> Result<i64, StoreError> {
         let shown = self.hub.revision();
@@ -66,5 +66,5 @@ pub(super) fn check(
     }
     connections.forget();
     wake.notify_one();
-    Err(StoreError::Unavailable("it does not have what was shown before".to_owned()))
+    Err(StoreError::Unavailable("the database is behind a published revision".to_owned()))
 }

@@ -64,8 +64,10 @@ impl Load for Reader {
             let mut read = self.decoder().pg_state(&slot.resource, &row, 0).await.map_err(undecoded)?;
             if let Err(object) = &mut read {
                 tracing::error!(
-                    object = %object.key(), revision = object.revision(), reason = object.reason(),
-                    "a stored object cannot be read: it is left out of lists"
+                    object = %object.key(),
+                    revision = object.revision(),
+                    error = object.reason(),
+                    "cannot read a stored object, omitted from lists"
                 );
                 let uid: &str = row.try_get(4).map_err(failed)?;
                 *object = object.clone().with_uid(&row::from_column(uid));

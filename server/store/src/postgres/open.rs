@@ -41,7 +41,7 @@ pub enum PostgresError {
     },
     /// It was written by a newer Portico.
     #[error(
-        "{place} has schema version {found}, this portico knows up to {known} and works with {}: use a newer portico",
+        "{place} has schema version {found}, this portico supports up to {}: use a newer portico",
         known + 1
     )]
     TooNew {
@@ -53,14 +53,14 @@ pub enum PostgresError {
         known: i64,
     },
     /// It only repeats what another server writes.
-    #[error("{place}: the server is a standby; the address must lead to the primary alone")]
+    #[error("{place}: the server is a standby: the address must resolve to the primary only")]
     Standby {
         /// The database's address.
         place: String,
     },
     /// It was written by the next Portico, which has changed what this one relies on.
     #[error(
-        "{place} has schema version {found} ({description:?}), which this portico cannot work with, it knows up to {known}: use a newer portico"
+        "{place} has schema version {found} ({description}), which this portico does not support (up to {known}): use a newer portico"
     )]
     Incompatible {
         /// The database's address.
@@ -108,7 +108,7 @@ pub(super) async fn open(settings: &PostgresSettings, recorded: &Recorded) -> Re
     loop {
         match open_now(settings, recorded).await {
             Err(error) if passes(&error) && Instant::now() + RETRY < until => {
-                tracing::info!(%error, "the database is waited for");
+                tracing::info!(%error, "cannot open the database, retrying");
                 sleep_until(Instant::now() + RETRY).await;
             }
             Ok(mut opened) => {
@@ -220,7 +220,7 @@ pub(super) async fn is_current(
     if description.starts_with(INCOMPATIBLE) {
         return Err(PostgresError::Incompatible { place: place.to_owned(), found, description, known });
     }
-    tracing::info!(found, known, description, "the database has the schema of the next release");
+    tracing::info!(found, known, description, "database has the schema of the next release, continuing");
     Ok(true)
 }
 

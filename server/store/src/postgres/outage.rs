@@ -35,21 +35,17 @@ impl Default for Outage {
 impl Outage {
     /// The database did not answer.
     pub(super) fn failed(&self, error: &sqlx::Error) {
-        let seconds = self.0.lock().failed(Instant::now());
-        if let Some(seconds) = seconds {
-            tracing::error!(
-                error = logged(error),
-                seconds,
-                "the database does not answer; it is tried again"
-            );
+        let outage_seconds = self.0.lock().failed(Instant::now());
+        if let Some(outage_seconds) = outage_seconds {
+            tracing::error!(error = logged(error), outage_seconds, "database unavailable, retrying");
         }
     }
 
     /// The database has answered.
     pub(super) fn answered(&self) {
-        let seconds = self.0.lock().answered(Instant::now());
-        if let Some(seconds) = seconds {
-            tracing::info!(seconds, "the database answers again");
+        let outage_seconds = self.0.lock().answered(Instant::now());
+        if let Some(outage_seconds) = outage_seconds {
+            tracing::info!(outage_seconds, "database available again");
         }
     }
 }

@@ -68,8 +68,8 @@ pub(super) fn beyond_index(operation: &Operation) -> Option<String> {
     };
     let longest = owners.iter().map(|owner| to_column(owner).len()).max().unwrap_or_default();
     let bytes = of_key + longest;
-    let what = if of_key > INDEX_BYTES { "its name" } else { "its name and an owner's uid" };
-    (bytes > INDEX_BYTES).then(|| format!("{key}: {what} take {bytes} bytes, at most {INDEX_BYTES}"))
+    let what = if of_key > INDEX_BYTES { "name" } else { "name and owner UID" };
+    (bytes > INDEX_BYTES).then(|| format!("{key}: {bytes} bytes of {what}, at most {INDEX_BYTES}"))
 }
 
 impl Decoder<'_> {

@@ -128,11 +128,7 @@ async fn require_durability(connection: &mut PgConnection) -> Result<(), sqlx::E
         match (&*name, &*setting) {
             ("synchronous_commit", "off" | "local") => set(connection, &name, "on").await?,
             ("fsync" | "full_page_writes", "off") => {
-                tracing::warn!(
-                    name,
-                    setting,
-                    "writes that were acknowledged may be lost when the database fails"
-                );
+                tracing::warn!(name, setting, "database setting risks the loss of acknowledged writes");
             }
             _ => {}
         }
@@ -153,13 +149,12 @@ pub(super) async fn warn_if_readable(connection: &mut PgConnection, settings: &P
         Ok(true) => {}
         Ok(false) => tracing::warn!(
             database = settings.place(),
-            "the connection to the database is not encrypted: its password and all data can be read in the network; \
-             set sslmode=verify-full and sslrootcert in --database-url"
+            "database connection is not encrypted; set sslmode=verify-full and sslrootcert in --database-url"
         ),
         Err(error) => {
             tracing::debug!(
                 error = failure::logged(&error),
-                "whether the connection is encrypted is unknown"
+                "cannot determine whether the database connection is encrypted"
             );
         }
     }
@@ -199,7 +194,7 @@ async fn set(connection: &mut PgConnection, name: &str, value: &str) -> Result<(
     match sqlx::query(SET).bind(name).bind(value).execute(&mut *connection).await {
         Err(error) if failure::is_lost(&error) => Err(error),
         Err(error) => {
-            tracing::debug!(name, error = failure::logged(&error), "a limit is not set");
+            tracing::debug!(name, error = failure::logged(&error), "cannot change a session setting");
             Ok(())
         }
         Ok(_) => Ok(()),
@@ -209,9 +204,6 @@ async fn set(connection: &mut PgConnection, name: &str, value: &str) -> Result<(
 /// Ends a connection in order.
 pub(super) async fn close(connection: PgConnection, within: Duration) {
     if let Err(error) = in_time(within, connection.close()).await {
-        tracing::debug!(
-            error = failure::logged(&error),
-            "the connection to the database did not end in order"
-        );
+        tracing::debug!(error = failure::logged(&error), "cannot close the database connection cleanly");
     }
 }

@@ -39,7 +39,7 @@ impl PostgresSettings {
     /// [`InvalidUrl`].
     pub fn new(url: &str) -> Result<Self, InvalidUrl> {
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-            return Err(InvalidUrl("it must begin with postgres://".to_owned()));
+            return Err(InvalidUrl("the URL must start with postgres://".to_owned()));
         }
         let options = PgConnectOptions::from_str(url).map_err(|error| match error {
             sqlx::Error::Configuration(error) => InvalidUrl(error.to_string()),

@@ -68,8 +68,8 @@ impl PostgresSource {
             }
             let version = in_time(patience, open::schema_version(&mut connection)).await;
             Err(store(match version.map_err(|error| store(failure::reason(&error)))? {
-                0 => "it holds no store".to_owned(),
-                _ => "its schema is that of an earlier release: copy it with that one, or start this one on it first".to_owned(),
+                0 => "no store found".to_owned(),
+                _ => "the schema is of an earlier release: copy with that release, or start this release on the database first".to_owned(),
             }))
         };
         let found = found.await;
@@ -84,7 +84,7 @@ impl PostgresSource {
     }
 
     pub(super) fn failed(&self, error: &sqlx::Error) -> CopyError {
-        tracing::debug!(error = failure::logged(error), "the database could not be read");
+        tracing::debug!(error = failure::logged(error), "cannot read from the source database");
         CopyError::Store { place: self.pool.settings().place(), reason: failure::reason(error) }
     }
 

@@ -18,7 +18,7 @@ pub struct PostgresSwitch(pub PostgresSettings);
 impl PostgresSwitch {
     async fn set(&self, reason: Option<&str>) -> Result<i64, CopyError> {
         let failed = |error: sqlx::Error| {
-            tracing::debug!(error = failure::logged(&error), "writes could not be stopped");
+            tracing::debug!(error = failure::logged(&error), "cannot stop or resume writes");
             CopyError::Store { place: self.0.place(), reason: failure::reason(&error) }
         };
         let patience = self.0.patience();

@@ -23,7 +23,7 @@ const QUIET: Duration = Duration::from_secs(30);
 pub(super) async fn listen(settings: PostgresSettings, hub: Arc<Hub>, wake: Arc<Notify>) {
     loop {
         if let Err(error) = receive(&settings, &hub, &wake).await {
-            tracing::debug!(error = logged(&error), "commits of others are polled for");
+            tracing::debug!(error = logged(&error), "commit notifications failed, polling");
         }
         tokio::time::sleep(RETRY).await;
     }

@@ -201,9 +201,7 @@ impl Writer {
                 return Ok(());
             }
         }
-        let busy = TxnError::Unavailable(
-            "others wrote at the same time, or the connection to it is lost".to_owned(),
-        );
+        let busy = TxnError::Unavailable("conflict with a concurrent write, or connection lost".to_owned());
         refuse(pending, &busy);
         Ok(())
     }
@@ -264,7 +262,7 @@ impl Writer {
             }
             Ok(false) => Ok(Tried::Behind),
             Err(error) if failure::is_in_doubt(&error) && !is_empty => {
-                tracing::error!(error = logged(&error), "the answer to a group of writes is lost");
+                tracing::error!(error = logged(&error), "connection lost during a commit, outcome unknown");
                 Ok(Tried::InDoubt { revision, commit_id, results })
             }
             Err(error) => Err(Failure::Database(error)),
@@ -341,7 +339,7 @@ impl Writer {
                 match is_lost {
                     true => self.reader.pool.outage.failed(&error),
                     false => {
-                        tracing::error!(error = logged(&error), "the database did not do what it was asked");
+                        tracing::error!(error = logged(&error), "database rejected a group of writes");
                     }
                 }
                 match failure::reason(&error) {

@@ -83,7 +83,7 @@ impl Envelope {
             writing: ArcSwapOption::empty(),
             unwrapped: UnwrappedKeys::default(),
             probing: tokio::sync::Mutex::default(),
-            health: Mutex::new(Err(format!("kmsv2 Provider {name} was not asked yet"))),
+            health: Mutex::new(Err(format!("kmsv2 Provider {name} has not been checked yet"))),
         })
     }
 
@@ -173,11 +173,7 @@ impl Envelope {
                 self.metrics.generations.observe(began.elapsed().as_secs_f64());
                 self.keep(object.fingerprint(), Arc::clone(&key));
                 self.writing.store(Some(Arc::new(Writing { key, object, until: Mutex::new(until) })));
-                tracing::info!(
-                    provider = self.name,
-                    key_id = shown(key_id),
-                    "a new data encryption key is in use"
-                );
+                tracing::info!(provider = self.name, key_id = shown(key_id), "data encryption key generated");
                 return Ok(());
             }
             Ok((_, object)) => ("<nil>".to_owned(), object.key_id),

@@ -82,8 +82,7 @@ impl Compactor {
             }
         };
         tokio::time::timeout(LOG_PATIENCE, cut).await.unwrap_or_else(|_| {
-            let why =
-                "the write-ahead log has old values yet, because somebody reads for long: try again later";
+            let why = "a long read keeps old values in the write-ahead log: try again later";
             Err(StoreError::Unavailable(why.to_owned()))
         })
     }

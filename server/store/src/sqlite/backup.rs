@@ -32,7 +32,7 @@ pub struct Restored {
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     /// There is no database, or no store in it.
-    #[error("{} holds no store", .0.display())]
+    #[error("no store found in {}", .0.display())]
     NoStore(PathBuf),
     /// SQLite finds the copy damaged.
     #[error("{}: the copy is damaged: {found}", path.display())]
@@ -215,7 +215,7 @@ fn refuse_same(source: &Path, new: &Path) -> Result<(), BackupError> {
     if new.exists()
         && fs::canonicalize(source).map_err(failed(source))? == fs::canonicalize(new).map_err(failed(new))?
     {
-        let text = "an interrupted restore has left it: restore the backup again, or give it another name";
+        let text = "left by an interrupted restore: restore the backup again, or rename the file";
         return Err(failed(source)(io::Error::other(text)));
     }
     Ok(())
@@ -257,8 +257,9 @@ async fn fold(database: &Path) -> Result<(), BackupError> {
     match logs() {
         None => Ok(()),
         Some(path) => {
-            let error =
-                io::Error::other("it cannot be moved into its database: another program has that open");
+            let error = io::Error::other(
+                "cannot checkpoint into the database: another program has the database open",
+            );
             Err(BackupError::File { path, error })
         }
     }
@@ -345,7 +346,7 @@ pub(super) fn remove(path: &Path) -> Result<(), BackupError> {
 pub(super) fn remove_copy(path: &Path) {
     for file in [path.to_owned(), beside(path, "-journal")] {
         if let Err(error) = remove(&file) {
-            tracing::warn!(%error, "a partial copy stays");
+            tracing::warn!(%error, "cannot remove a partial copy");
         }
     }
 }

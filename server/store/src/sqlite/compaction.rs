@@ -60,7 +60,7 @@ impl Compactor {
         let mut ticks = interval_at(Instant::now() + self.interval, self.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         if let Err(error) = self.note_archived().await {
-            tracing::warn!(%error, "whose history is kept could not be noted; tried again later");
+            tracing::warn!(%error, "cannot record the resources with retained history, retrying");
         }
         self.compare(&progress).await;
         loop {
@@ -74,7 +74,7 @@ impl Compactor {
             match done {
                 Ok(()) => {}
                 Err(StoreError::Closed) => return,
-                Err(error) => tracing::warn!(%error, "history could not be compacted; tried again later"),
+                Err(error) => tracing::warn!(%error, "cannot compact the history, retrying"),
             }
         }
     }
@@ -132,7 +132,7 @@ impl Compactor {
             Ok(found) => *self.incomplete.lock() = found,
             Err(StoreError::Closed) => {}
             Err(error) => {
-                tracing::warn!(%error, "the database file could not be compared with its index; tried again later");
+                tracing::warn!(%error, "cannot compare the database file with the index, retrying");
             }
         }
     }

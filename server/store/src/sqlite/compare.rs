@@ -29,7 +29,7 @@ impl Reader {
                 let error = failure::logged(&error);
                 tracing::error!(
                     error,
-                    "the database file is damaged, and lists may lack objects; see `portico doctor`"
+                    "database file is damaged, lists may be incomplete; run `portico doctor`"
                 );
                 Ok(Incomplete::Any)
             }
@@ -68,10 +68,12 @@ impl Reader {
         // States with an unknown resource number may belong to any resource.
         let incomplete =
             different.iter().map(name).collect::<Option<_>>().map_or(Incomplete::Any, Incomplete::Resources);
+        let shown =
+            |id: &i64| name(id).map_or_else(|| format!("number {id}"), |resource| resource.to_string());
+        let resources = different.iter().map(shown).collect::<Vec<_>>().join(", ");
         tracing::error!(
-            ?different,
-            ?incomplete,
-            "the database file is damaged: states are missing from it or from its index, and lists may lack objects; see `portico doctor`"
+            resources,
+            "states are missing from the database file or the index, lists may be incomplete; run `portico doctor`"
         );
         incomplete
     }

@@ -88,9 +88,7 @@ impl<'a> Doctor<'a> {
         match found {
             Err(OpenError::Database { error, .. }) => examination.damaged(&error),
             Err(error) => return Err(error),
-            Ok(None) => {
-                examination.findings.push(Finding::Inconsistent("there is no store in it".to_owned()))
-            }
+            Ok(None) => examination.findings.push(Finding::Inconsistent("no store found".to_owned())),
             Ok(Some(found)) => {
                 examination.revision = found.revision;
                 checks::mark(Mark::read(&self.database)?.as_ref(), &found, &mut examination);

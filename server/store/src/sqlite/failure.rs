@@ -18,11 +18,11 @@ pub(crate) const NO_SPACE: &str = "no space is left";
 pub(crate) fn reason(error: &sqlx::Error) -> &'static str {
     match error {
         sqlx::Error::Database(_) => of_sqlite(code(error)),
-        sqlx::Error::Io(_) => "its file cannot be read or written",
-        sqlx::Error::PoolTimedOut => "none of its connections came free in time",
-        sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => "the connection to it is lost",
-        sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => "a stored row cannot be read",
-        _ => "it refused the request",
+        sqlx::Error::Io(_) => "cannot read or write the database file",
+        sqlx::Error::PoolTimedOut => "timed out waiting for a connection",
+        sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => "connection lost",
+        sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => "cannot decode a stored row",
+        _ => "request rejected",
     }
 }
 
@@ -80,14 +80,14 @@ fn of_sqlite(code: Option<i32>) -> &'static str {
         return NO_SPACE;
     }
     match code.map(|code| code & 0xff) {
-        Some(5 | 6) => "another process keeps it locked",
-        Some(7) => "memory ran out",
-        Some(8) => "its file cannot be written",
-        Some(SQLITE_IOERR) => "its disk failed",
-        Some(SQLITE_CORRUPT | SQLITE_NOTADB) => "its file is damaged",
+        Some(5 | 6) => "locked by another process",
+        Some(7) => "out of memory",
+        Some(8) => "the database file is not writable",
+        Some(SQLITE_IOERR) => "disk I/O error",
+        Some(SQLITE_CORRUPT | SQLITE_NOTADB) => "the database file is damaged",
         Some(SQLITE_FULL) => NO_SPACE,
-        Some(SQLITE_CANTOPEN) => "its file cannot be opened",
-        _ => "it refused the request",
+        Some(SQLITE_CANTOPEN) => "cannot open the database file",
+        _ => "request rejected",
     }
 }
 
@@ -100,7 +100,7 @@ mod tests {
     async fn no_words_of_sqlite_or_of_its_driver_are_reported() {
         let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
         for (sql, expected) in [
-            ("SELECT * FROM nowhere", "it refused the request"),
+            ("SELECT * FROM nowhere", "request rejected"),
             ("PRAGMA max_page_count = 1; CREATE TABLE a (b); CREATE TABLE c (d)", "no space is left"),
         ] {
             let error = sqlx::query(sql).execute(&mut connection).await.unwrap_err();
@@ -113,9 +113,9 @@ mod tests {
         }
         let codes = [Some(5), Some(517), Some(10), Some(778), Some(11), Some(26), Some(14), None, Some(4874)];
         let reasons: Vec<_> = codes.into_iter().map(of_sqlite).collect();
-        let locked = "another process keeps it locked";
-        let (disk, damaged) = ("its disk failed", "its file is damaged");
-        let others = ["its file cannot be opened", "it refused the request", "no space is left"];
+        let locked = "locked by another process";
+        let (disk, damaged) = ("disk I/O error", "the database file is damaged");
+        let others = ["cannot open the database file", "request rejected", "no space is left"];
         assert_eq!(reasons, [[locked, locked, disk, disk].as_slice(), &[damaged, damaged], &others].concat());
     }
 }

@@ -31,7 +31,9 @@ impl Reader {
         for row in &rows {
             match row::text(row, 0).map_err(failed)? {
                 Text::Good(uid) => owners.push(uid.to_owned()),
-                Text::Damaged(uid) => tracing::error!(uid, "an owner in the index of owners cannot be read"),
+                Text::Damaged(uid) => {
+                    tracing::error!(uid, "cannot read a UID in the owner index, entry skipped")
+                }
             }
         }
         Ok(owners)
@@ -88,7 +90,11 @@ impl Reader {
             match row::key(&slot.resource, row, 2).map_err(failed)? {
                 Ok(key) => keys.push(key),
                 Err(damaged) => {
-                    tracing::error!(object = %damaged.shown, reason = damaged.reason(), "a stored key cannot be read");
+                    tracing::error!(
+                        object = %damaged.shown,
+                        error = damaged.reason(),
+                        "cannot read a stored key, object skipped"
+                    );
                 }
             }
         }

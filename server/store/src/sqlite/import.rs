@@ -54,7 +54,7 @@ impl SqliteTarget {
         let empty = std::fs::metadata(&path).is_ok_and(|file| file.len() == 0) && mark.is_none();
         if found.is_none() && !empty && !force {
             let reason =
-                "it is there and cannot be read: --force replaces it, and keeps it beside".to_owned();
+                "the existing file is unreadable: --force replaces the file and keeps a copy".to_owned();
             return Err(CopyError::Store { place: path.display().to_string(), reason });
         }
         let marked = mark.as_ref().map(|mark| (mark.epoch, mark.revision));
@@ -117,13 +117,13 @@ impl SqliteTarget {
     }
 
     pub(super) fn failed(&self, error: &sqlx::Error) -> CopyError {
-        tracing::debug!(error = failure::logged(error), "the copy could not be written");
+        tracing::debug!(error = failure::logged(error), "cannot write to the target database");
         CopyError::Store { place: self.new.display().to_string(), reason: failure::reason(error).to_owned() }
     }
 
     pub(super) async fn run(&mut self, batch: Batch) -> Result<(), CopyError> {
         let Some(connection) = &mut self.connection else {
-            return Err(self.store("it is closed".to_owned()));
+            return Err(self.store("the target is closed".to_owned()));
         };
         let done = batch.fetch(connection).await.map(drop);
         if done.is_err() {
@@ -235,7 +235,7 @@ async fn last_written(path: &Path) -> Result<i64, sqlx::Error> {
 fn unopened(path: &Path, error: OpenError) -> CopyError {
     let place = path.display().to_string();
     match error {
-        OpenError::InUse { pid, .. } => CopyError::InUse { place, by: format!("process {pid} has it") },
+        OpenError::InUse { pid, .. } => CopyError::InUse { place, by: format!("process {pid}") },
         OpenError::File { path, error } => CopyError::File { path, error },
         error => CopyError::Store { place, reason: error.to_string() },
     }

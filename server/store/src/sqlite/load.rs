@@ -59,9 +59,9 @@ pub(crate) fn log_unreadable(object: &Unreadable) {
     tracing::error!(
         object = %object.key(),
         revision = object.revision(),
-        reason = object.reason(),
-        "a stored object cannot be read: it is left out of lists{}",
-        if object.is_sealed() { "" } else { "; `portico doctor` removes it" }
+        error = object.reason(),
+        "cannot read a stored object, omitted from lists{}",
+        if object.is_sealed() { "" } else { "; `portico doctor` removes the object" }
     );
 }
 

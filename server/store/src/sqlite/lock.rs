@@ -24,10 +24,7 @@ impl Drop for FileLock {
     /// Closing is not enough: a process that somebody forks has the file open, too, until it becomes another program.
     fn drop(&mut self) {
         if let Err(error) = self.file.unlock().and_then(|()| unlock(&self.database)) {
-            tracing::warn!(
-                error = portico_gostd::os::error_text(&error),
-                "the database's lock is not let go"
-            );
+            tracing::warn!(error = portico_gostd::os::error_text(&error), "cannot release the database lock");
         }
     }
 }
@@ -80,7 +77,7 @@ pub(crate) fn acquire(database: &Path) -> Result<FileLock, OpenError> {
     // The disk may be full, and the database can be opened all the same.
     if let Err(error) = noted.and_then(|()| writeln!(file, "{}", std::process::id())) {
         let error = portico_gostd::os::error_text(&error);
-        tracing::warn!(path = %path.display(), error, "the lock does not name the process that holds it");
+        tracing::warn!(path = %path.display(), error, "cannot write the process ID to the lock file");
     }
     Ok(FileLock { file, database: Arc::new(opened) })
 }

@@ -111,7 +111,11 @@ impl Mark {
             Ok(mark) => Ok(Some(mark)),
             Err(error) => {
                 let error = portico_gostd::json::error_text(&error);
-                tracing::warn!(path = %path.display(), error, "the database's mark cannot be read; it is made anew");
+                tracing::warn!(
+                    path = %path.display(),
+                    error,
+                    "cannot read the mark file of the database, creating a new one"
+                );
                 Ok(None)
             }
         }
@@ -147,28 +151,27 @@ pub(crate) fn compare(mark: Option<&Mark>, found: Option<&Found>) -> Verdict {
     let Some(mark) = mark else { return Verdict::Trusted };
     let reached = mark.revision;
     let Some(found) = found else {
-        return Verdict::Replaced(format!("it is empty, and had reached revision {reached}"));
+        return Verdict::Replaced(format!("empty database, expected revision {reached}"));
     };
     if found.store_id != mark.store_id {
-        return Verdict::Replaced(format!("it is store {}, and was store {}", found.store_id, mark.store_id));
+        return Verdict::Replaced(format!("store {}, expected store {}", found.store_id, mark.store_id));
     }
     // Whoever has begun this epoch was cut off before the mark said so.
     if mark.begins == Some(Beginning { epoch: found.epoch, revision: found.revision }) {
         return Verdict::Trusted;
     }
     if found.epoch != mark.epoch {
-        return Verdict::Replaced(format!("it is of epoch {}, and was of epoch {}", found.epoch, mark.epoch));
+        return Verdict::Replaced(format!("epoch {}, expected epoch {}", found.epoch, mark.epoch));
     }
     match (mark.log_missing, found.revision < reached) {
         (true, true) => Verdict::Replaced(format!(
-            "its write-ahead log is {}: it is at revision {}, and had reached {reached}",
+            "write-ahead log is {}: revision {}, expected {reached}",
             if mark.log_damaged { "damaged" } else { "missing" },
             found.revision
         )),
-        (false, true) => Verdict::Replaced(format!(
-            "it is an older copy: it is at revision {}, and had reached {reached}",
-            found.revision
-        )),
+        (false, true) => {
+            Verdict::Replaced(format!("older copy: revision {}, expected {reached}", found.revision))
+        }
         (true, false) => Verdict::LogMissing,
         (false, false) => Verdict::Trusted,
     }
@@ -206,20 +209,12 @@ mod tests {
         assert_eq!(compare(Some(&mark(false)), Some(&found("a", 2, 900))), Verdict::Trusted);
         assert_eq!(compare(Some(&mark(true)), Some(&found("a", 2, 900))), Verdict::LogMissing);
         for (found, log_missing, why) in [
-            (None, true, "it is empty, and had reached revision 100"),
-            (Some(found("b", 2, 100)), false, "it is store b, and was store a"),
-            (Some(found("a", 1, 100)), false, "it is of epoch 1, and was of epoch 2"),
-            (Some(found("a", 3, 100)), false, "it is of epoch 3, and was of epoch 2"),
-            (
-                Some(found("a", 2, 99)),
-                false,
-                "it is an older copy: it is at revision 99, and had reached 100",
-            ),
-            (
-                Some(found("a", 2, 99)),
-                true,
-                "its write-ahead log is missing: it is at revision 99, and had reached 100",
-            ),
+            (None, true, "empty database, expected revision 100"),
+            (Some(found("b", 2, 100)), false, "store b, expected store a"),
+            (Some(found("a", 1, 100)), false, "epoch 1, expected epoch 2"),
+            (Some(found("a", 3, 100)), false, "epoch 3, expected epoch 2"),
+            (Some(found("a", 2, 99)), false, "older copy: revision 99, expected 100"),
+            (Some(found("a", 2, 99)), true, "write-ahead log is missing: revision 99, expected 100"),
         ] {
             let verdict = compare(Some(&mark(log_missing)), found.as_ref());
             assert_eq!(verdict, Verdict::Replaced(why.to_owned()));

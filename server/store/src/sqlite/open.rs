@@ -66,7 +66,8 @@ async fn open_locked(settings: &Settings) -> Result<Opened, OpenError> {
     let path = &settings.path;
     let marked = path.clone();
     let mark = portico_kit::tasks::blocking(move || Mark::before_opening(&marked)).await;
-    let ended = || OpenError::File { path: path.clone(), error: std::io::Error::other("reading was ended") };
+    let ended =
+        || OpenError::File { path: path.clone(), error: std::io::Error::other("interrupted while reading") };
     let mark = mark.ok_or_else(ended)??;
     let connected = base_options(path).create_if_missing(true).connect().await;
     let mut writer = connected.map_err(|error| OpenError::Database { path: path.clone(), error })?;
@@ -108,10 +109,11 @@ async fn prepare(
         let next = epoch::after(found.epoch, found.revision, DEFAULT_REVISION_BUMP);
         let (epoch, revision) = next.ok_or_else(|| OpenError::Exhausted { path: path.clone() })?;
         tracing::error!(
-            path = %path.display(), epoch, revision,
-            "the write-ahead log that the last process has left is {}: the last writes may be lost, so a new epoch begins; \
-             `portico doctor` examines what is left",
-            if mark.log_damaged { "damaged" } else { "gone" }
+            path = %path.display(),
+            epoch,
+            revision,
+            state = if mark.log_damaged { "damaged" } else { "missing" },
+            "write-ahead log of the last process is unusable, the last writes may be lost; starting a new epoch, `portico doctor` examines the database"
         );
         mark.beginning((epoch, revision)).write(&path)?;
         epoch::begin(writer, epoch, revision).await.map_err(failed)?;
@@ -257,8 +259,10 @@ impl Contents {
                     let objects = sqlx::query_scalar(objects).bind(id).bind(i64::MAX);
                     let objects: i64 = objects.fetch_one(&mut *writer).await?;
                     tracing::error!(
-                        resource = %shown, id, objects,
-                        "the name of a stored resource cannot be read: none of its objects is served; `portico doctor` removes them"
+                        resource = %shown,
+                        id,
+                        objects,
+                        "cannot read the name of a stored resource, objects not served; `portico doctor` removes the objects"
                     );
                     self.reserved.push(id);
                     self.unreadable_resources.push((shown, usize::try_from(objects).unwrap_or_default()));
@@ -274,7 +278,7 @@ pub(crate) async fn close(writer: SqliteConnection) {
     if let Err(error) = writer.close().await {
         tracing::warn!(
             error = logged(&error),
-            "the database did not close cleanly; its log is replayed at the next start"
+            "cannot close the database cleanly, the write-ahead log is replayed at the next start"
         );
     }
 }
@@ -302,7 +306,7 @@ pub(crate) async fn close_keeping_log(writer: SqliteConnection, path: &Path) {
         Ok(reader) => close(reader).await,
         // What cannot be read is not moved, either.
         Err(error) => {
-            tracing::warn!(error = logged(&error), "the database cannot be read; it is closed all the same")
+            tracing::warn!(error = logged(&error), "cannot read the database while closing")
         }
     }
 }

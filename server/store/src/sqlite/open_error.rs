@@ -19,7 +19,7 @@ pub enum OpenError {
         pid: String,
     },
     /// It was written by a newer Portico.
-    #[error("{path} has schema version {found}, this portico knows up to {known}: use a newer portico")]
+    #[error("{path} has schema version {found}, this portico supports up to {known}: use a newer portico")]
     TooNew {
         /// The database file.
         path: PathBuf,
@@ -46,8 +46,8 @@ pub enum OpenError {
     },
     /// It is not the database that was served here last.
     #[error(
-        "{path} is not the database that was served here last: {reason}. `portico restore --from {path} --data-dir DIR` \
-         accepts it as a new epoch; without {path} and {path}.mark a new store begins"
+        "{path} is not the database last served from this path: {reason}. `portico restore --from {path} --data-dir DIR` \
+         accepts the database as a new epoch; delete {path} and {path}.mark to start with an empty store"
     )]
     Replaced {
         /// The database file.

@@ -234,7 +234,7 @@ pub(crate) fn failed(error: sqlx::Error) -> StoreError {
     match error {
         sqlx::Error::PoolClosed => StoreError::Closed,
         error => {
-            tracing::error!(error = failure::logged(&error), "the database could not be read");
+            tracing::error!(error = failure::logged(&error), "cannot read from the database");
             StoreError::Unavailable(failure::reason(&error).to_owned())
         }
     }

@@ -104,10 +104,10 @@ pub(crate) fn key(resource: &Resource, row: &SqliteRow, at: usize) -> Result<Res
     let is_key = split_path(shown.path()) == (&*namespace, &*name);
     let reason = match (namespace_is_good, name_is_good) {
         (true, true) if is_key => return Ok(Ok(shown)),
-        (true, true) => "its namespace and name are no key",
-        (true, false) => "its name is not UTF-8",
-        (false, true) => "its namespace is not UTF-8",
-        (false, false) => "its namespace and name are not UTF-8",
+        (true, true) => "invalid namespace or name",
+        (true, false) => "the name is not UTF-8",
+        (false, true) => "the namespace is not UTF-8",
+        (false, false) => "the namespace and name are not UTF-8",
     };
     let is_namespace = |text: &str| !text.is_empty() && !text.contains('/');
     let namespace_is_good =
@@ -127,7 +127,7 @@ pub(crate) fn of_damaged_resource(shown: &Resource, row: &SqliteRow, at: usize) 
         Err(damaged) => damaged.shown,
     };
     let revision = row.try_get_unchecked(at + 2)?;
-    Ok(Unreadable::without_key(key, revision, "the name of its resource is not UTF-8"))
+    Ok(Unreadable::without_key(key, revision, "the name of the resource is not UTF-8"))
 }
 
 #[cfg(test)]
@@ -147,12 +147,12 @@ mod tests {
     async fn a_key_is_read_only_when_it_leads_back_to_its_row() {
         assert_eq!(read("'a/'", "'b'").await.unwrap().path(), "a/b");
         assert_eq!(read("''", "'b'").await.unwrap().path(), "b");
-        let no_key = "its namespace and name are no key";
+        let no_key = "invalid namespace or name";
         for (namespace, name, shown, reason, elsewhere) in [
-            ("'a/'", "CAST(x'62ff' AS TEXT)", r"a/b\xff", "its name is not UTF-8", false),
-            ("CAST(x'ff2f' AS TEXT)", "'b'", r"\xff/b", "its namespace is not UTF-8", true),
-            ("x'612f'", "'b'", "a/b", "its namespace is not UTF-8", true),
-            ("NULL", "NULL", "", "its namespace and name are not UTF-8", true),
+            ("'a/'", "CAST(x'62ff' AS TEXT)", r"a/b\xff", "the name is not UTF-8", false),
+            ("CAST(x'ff2f' AS TEXT)", "'b'", r"\xff/b", "the namespace is not UTF-8", true),
+            ("x'612f'", "'b'", "a/b", "the namespace is not UTF-8", true),
+            ("NULL", "NULL", "", "the namespace and name are not UTF-8", true),
             ("'a'", "'b'", "a/b", no_key, true),
             ("'a//'", "'b'", "a/b", no_key, true),
             ("'/'", "'b'", "b", no_key, true),

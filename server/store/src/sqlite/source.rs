@@ -50,7 +50,7 @@ impl SqliteSource {
             .map_err(|error| CopyError::File { path: database.to_owned(), error })?;
         let path = files::resolve(&path);
         if !path.exists() {
-            let reason = "there is no database".to_owned();
+            let reason = "no database found".to_owned();
             return Err(CopyError::Store { place: path.display().to_string(), reason });
         }
         let at_rest = !beside(&path, "-wal").exists();
@@ -71,7 +71,7 @@ impl SqliteSource {
         let store = |reason: String| CopyError::Store { place: self.place(), reason };
         match open::found(&mut connection, &self.path).await {
             Ok(Some(_)) => Ok(()),
-            Ok(None) => Err(store("it holds no store".to_owned())),
+            Ok(None) => Err(store("no store found".to_owned())),
             Err(error @ OpenError::TooNew { .. }) => Err(store(error.to_string())),
             Err(OpenError::Database { error, .. }) => Err(self.failed(&error)),
             Err(error) => Err(store(error.to_string())),
@@ -83,7 +83,7 @@ impl SqliteSource {
     }
 
     pub(super) fn failed(&self, error: &sqlx::Error) -> CopyError {
-        tracing::debug!(error = failure::logged(error), "the database could not be read");
+        tracing::debug!(error = failure::logged(error), "cannot read from the source database");
         CopyError::Store { place: self.place(), reason: failure::reason(error).to_owned() }
     }
 

@@ -89,11 +89,11 @@ impl Space {
         }
         let available = Disk::of(path).map_or(u64::MAX, |disk| disk.available);
         if allocated.as_ref().is_err_and(is_lack) || available < space.bytes / MARGIN_PART {
-            tracing::error!("the disk is full: only deletions are written until there is space again");
+            tracing::error!("disk is full, accepting only deletions until space is available");
             space.full.send_replace(Some(NO_SPACE.to_owned()));
         } else if let Err(error) = allocated {
             let error = portico_gostd::os::error_text(&error);
-            tracing::warn!(error, "deletions have no space of their own on a full disk");
+            tracing::warn!(error, "cannot reserve disk space for deletions");
         }
         space
     }
@@ -116,10 +116,10 @@ impl Space {
     }
 
     /// Only deletions are written from now on. Gives them the size limit's reserve.
-    pub(crate) async fn exhausted(&self, connection: &mut SqliteConnection, why: String) {
+    pub(crate) async fn exhausted(&self, connection: &mut SqliteConnection, reason: String) {
         tracing::error!(
-            error = why,
-            "the database or its disk is full: only deletions are written until there is space again"
+            error = reason,
+            "database or disk is full, accepting only deletions until space is available"
         );
         set(connection, format!("journal_size_limit = {}", self.bytes)).await;
         if let Some(pages) = self.max_pages {
@@ -129,7 +129,7 @@ impl Space {
             set(connection, format!("max_page_count = {pages}")).await;
         }
         self.recount();
-        self.full.send_replace(Some(why));
+        self.full.send_replace(Some(reason));
     }
 
     /// Extends the database file for a group of so many operations with so many bytes of values, so that no checkpoint needs
@@ -257,7 +257,7 @@ impl Space {
         }
         set(connection, format!("journal_size_limit = {LOG_KEPT_BYTES}")).await;
         self.reserve_index();
-        tracing::info!("there is space again: everything is written");
+        tracing::info!("space available again, accepting all writes");
         self.full.send_replace(None);
         Ok(())
     }
@@ -306,8 +306,8 @@ fn bounded(database: &Path, bytes: u64) -> u64 {
     if bytes > most {
         tracing::warn!(
             bytes,
-            most,
-            "the reserve for deletions is larger than a quarter of its disk: it is made smaller"
+            limit = most,
+            "reserve for deletions exceeds a quarter of the disk, reserve reduced"
         );
     }
     bytes.min(most)
@@ -345,7 +345,7 @@ pub(crate) fn restore(database: &Path, bytes: u64) {
     };
     if let Err(error) = restored {
         let error = portico_gostd::os::error_text(&error);
-        tracing::warn!(error, "there is no space for the reserve");
+        tracing::warn!(error, "cannot allocate the reserve for deletions");
     }
 }
 
@@ -353,7 +353,7 @@ fn remove(reserve: &Path) {
     match fs::remove_file(reserve) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             let error = portico_gostd::os::error_text(&error);
-            tracing::error!(path = %reserve.display(), error, "the reserve cannot be removed");
+            tracing::error!(path = %reserve.display(), error, "cannot remove the reserve for deletions");
         }
         _ => {}
     }
@@ -370,7 +370,7 @@ pub(crate) fn none_left(database: &Path) -> bool {
 
 async fn set(connection: &mut SqliteConnection, pragma: String) {
     if let Err(error) = sqlx::query(AssertSqlSafe(format!("PRAGMA {pragma}"))).fetch_all(connection).await {
-        tracing::error!(error = logged(&error), pragma, "a limit of the database cannot be changed");
+        tracing::error!(error = logged(&error), pragma, "cannot change a limit of the database");
     }
 }
 

@@ -19,7 +19,7 @@ const PREPARED_ROWS: usize = 32;
 pub(crate) async fn rollback(connection: &mut SqliteConnection) {
     if let Err(error) = sqlx::query("ROLLBACK").execute(connection).await {
         // SQLite has rolled back by itself after some errors.
-        tracing::debug!(error = logged(&error), "nothing to roll back");
+        tracing::debug!(error = logged(&error), "no transaction to roll back");
     }
 }
 

@@ -56,7 +56,7 @@ impl From<CommitRequest> for Request {
 pub(crate) enum Fatal {
     #[error("the cache and the database hold different states of an object")]
     Disagree,
-    #[error("the database is lost: {0}")]
+    #[error("cannot use the database any more: {0}")]
     Lost(sqlx::Error),
 }
 
@@ -102,14 +102,14 @@ impl Writer {
             open::close(connection).await;
         } else {
             tracing::warn!(
-                "the database's mark does not say that it is closed: its log is kept for the next start"
+                "mark file of the database is still open, keeping the write-ahead log for the next start"
             );
             open::close_keeping_log(connection, &self.path).await;
         }
         let (space, is_there) = (self.space.clone(), self.lock.is_at(&self.path));
         if is_there && let Some(Err(error)) = portico_kit::tasks::blocking(move || space.keep()).await {
             let error = portico_gostd::os::error_text(&error);
-            tracing::warn!(error, "there is no space for the reserve");
+            tracing::warn!(error, "cannot allocate the reserve for deletions");
         }
         drop(self.lock);
         served
@@ -172,7 +172,10 @@ impl Writer {
     async fn mark(&mut self, open: bool) -> bool {
         self.marked = self.revision;
         if !self.lock.is_at(&self.path) {
-            tracing::error!(path = %self.path.display(), "the database was moved while it is served: its mark is not written");
+            tracing::error!(
+                path = %self.path.display(),
+                "database file moved while in use, mark file not written"
+            );
             return false;
         }
         write_mark(&self.path, open::mark_of(&self.identity, self.revision, open)).await
@@ -260,7 +263,7 @@ impl Writer {
                     tracing::warn!(
                         error = failure::logged(&error),
                         revisions,
-                        "history cannot be forgotten at once"
+                        "cannot discard history, retrying in smaller steps"
                     );
                     revisions /= SHORT_PART;
                     restarted = false;
@@ -276,10 +279,7 @@ impl Writer {
     /// Makes the blocks of the write-ahead log free for the next group. The rest is done after that group.
     async fn restart_log(&mut self) -> bool {
         if let Err(error) = restart(&mut self.connection).await {
-            tracing::warn!(
-                error = failure::logged(&error),
-                "the write-ahead log cannot be moved into the database"
-            );
+            tracing::warn!(error = failure::logged(&error), "cannot checkpoint the write-ahead log");
         }
         true
     }
@@ -385,7 +385,7 @@ impl Writer {
 
     /// Rolls back after an error and makes sure that nothing of the group is there.
     async fn failed(&mut self, error: sqlx::Error) -> Result<TxnError, Fatal> {
-        tracing::error!(error = failure::logged(&error), "the database refused a group of writes");
+        tracing::error!(error = failure::logged(&error), "database rejected a group of writes");
         self.publisher.metrics.failures.inc();
         statement::rollback(&mut self.connection).await;
         if persist::disagreed(&error) {
@@ -479,8 +479,8 @@ async fn write_mark(database: &Path, mark: Mark) -> bool {
     let path = database.to_owned();
     match portico_kit::tasks::blocking(move || mark.write(&path)).await {
         Some(Ok(())) => return true,
-        Some(Err(error)) => tracing::warn!(%error, "the database's mark cannot be written"),
-        None => tracing::warn!("the database's mark was not written: the process is ending"),
+        Some(Err(error)) => tracing::warn!(%error, "cannot write the mark file of the database"),
+        None => tracing::warn!("process is stopping, mark file of the database not written"),
     }
     false
 }

@@ -269,7 +269,7 @@ async fn a_backup_that_was_cut_off_in_its_archive_is_gone_on_with() {
         back_up(&Paged::failing_after(source.clone(), 5), &backup_of(&file)).await.unwrap_err();
         let partial = folder.path().join("backup.partial");
         let error = check_backup(&partial).unwrap_err().to_string();
-        assert!(error.contains("whole up to 2 objects and past state 15"), "{error}");
+        assert!(error.contains("intact up to 2 objects and past state 15"), "{error}");
         // Watches need none of it any more; the archive has it.
         let revision = put(&*store, &key("a/3"), "meanwhile").await;
         store.compact(revision).await.unwrap();

@@ -110,7 +110,7 @@ async fn an_older_copy_is_refused_until_it_is_restored_in_place() {
     drop(store);
     std::fs::copy(&copy, backend.path()).unwrap();
     let Err(error) = backend.try_open(&|_| ()).await else { panic!("opened") };
-    let message = "it is an older copy: it is at revision 2, and had reached 3. `portico restore ";
+    let message = "older copy: revision 2, expected 3. `portico restore ";
     assert!(error.to_string().contains(message), "{error}");
     let restored = restore(&backend.path(), &backend.path(), DEFAULT_REVISION_BUMP).await.unwrap();
     assert_eq!((restored.epoch, restored.revision), (2, shown + DEFAULT_REVISION_BUMP));
@@ -130,7 +130,7 @@ async fn another_database_and_none_are_refused() {
     assert!(error.contains("it is store ") && error.contains(", and was store "), "{error}");
     std::fs::remove_file(backend.path()).unwrap();
     let error = backend.try_open(&|_| ()).await.err().unwrap().to_string();
-    assert!(error.contains("it is empty, and had reached revision 2"), "{error}");
+    assert!(error.contains("empty database, expected revision 2"), "{error}");
     // Who wants to begin anew says so.
     std::fs::remove_file(backend.path()).unwrap();
     std::fs::remove_file(backend.path().with_file_name("portico.db.mark")).unwrap();
@@ -284,14 +284,14 @@ async fn a_restore_that_was_interrupted_is_refused_and_can_be_repeated() {
     assert!(matches!(restore(&file, &backend.path(), 1).await, Err(BackupError::File { .. })));
     std::fs::remove_dir(name("portico.db-shm")).unwrap();
     let error = backend.try_open(&|_| ()).await.err().unwrap().to_string();
-    assert!(error.contains("it is of epoch 1, and was of epoch 2"), "{error}");
+    assert!(error.contains("epoch 1, expected epoch 2"), "{error}");
     // The same after the old database was moved.
     std::fs::remove_file(backend.path()).unwrap();
     let error = backend.try_open(&|_| ()).await.err().unwrap().to_string();
-    assert!(error.contains("it is empty, and had reached revision 4"), "{error}");
+    assert!(error.contains("empty database, expected revision 4"), "{error}");
     // What it has left is not removed on the way to being read.
     let refused = restore(&new, &backend.path(), 1).await.unwrap_err();
-    assert!(refused.to_string().contains("an interrupted restore has left it"), "{refused}");
+    assert!(refused.to_string().contains("left by an interrupted restore"), "{refused}");
     assert!(new.exists());
     restore(&file, &backend.path(), 1).await.unwrap();
     assert_eq!(lines_of(&*backend.open().await).await, ["a/1@2=x"]);

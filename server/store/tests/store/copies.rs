@@ -341,7 +341,7 @@ async fn a_backup_that_was_cut_off_is_gone_on_with_at_its_revision() {
         store.compact(revision).await.unwrap();
         let done = back_up(&*source, &backup_of(&file)).await.unwrap();
         assert_eq!((done.resumed, done.header.revision), (0, revision));
-        assert!(done.began_anew.unwrap().contains("is not kept any more"));
+        assert!(done.began_anew.unwrap().contains("is no longer retained"));
     }
 }
 
@@ -612,8 +612,8 @@ async fn a_damaged_backup_replaces_nothing() {
             std::fs::write(&file, &whole[..at]).unwrap();
             let target = to.target(&done.header.store_id, false).await.unwrap();
             let error = restore_from(&file, target, restoring(BUMP)).await.unwrap_err().to_string();
-            assert!(error.contains(&format!("it is cut off at byte {at}")), "{error}");
-            assert!(error.contains("whole up to "), "{error}");
+            assert!(error.contains(&format!("truncated at byte {at}")), "{error}");
+            assert!(error.contains("intact up to "), "{error}");
         }
         let there = to.open().await;
         assert_eq!(there.counts().await.unwrap(), []);

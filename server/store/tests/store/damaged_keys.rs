@@ -12,12 +12,12 @@ use crate::unreadable::execute;
 
 /// How the key of `b/3` is damaged, what is shown of it, whether its namespace is still known, and why it cannot be read.
 const DAMAGES: [(&str, &str, bool, &str); 6] = [
-    ("name = CAST(x'33ff' AS TEXT)", r"b/3\xff", true, "its name is not UTF-8"),
-    ("name = CAST(x'c3' AS TEXT)", r"b/\xc3", true, "its name is not UTF-8"),
-    ("namespace = CAST(x'f52f' AS TEXT)", r"\xf5/3", false, "its namespace is not UTF-8"),
-    ("namespace = CAST(x'ff2f' AS TEXT)", r"\xff/3", false, "its namespace is not UTF-8"),
-    ("namespace = CAST(x'80' AS TEXT), name = ''", r"\x80/", false, "its namespace is not UTF-8"),
-    ("namespace = 'b'", "b/3", false, "its namespace and name are no key"),
+    ("name = CAST(x'33ff' AS TEXT)", r"b/3\xff", true, "the name is not UTF-8"),
+    ("name = CAST(x'c3' AS TEXT)", r"b/\xc3", true, "the name is not UTF-8"),
+    ("namespace = CAST(x'f52f' AS TEXT)", r"\xf5/3", false, "the namespace is not UTF-8"),
+    ("namespace = CAST(x'ff2f' AS TEXT)", r"\xff/3", false, "the namespace is not UTF-8"),
+    ("namespace = CAST(x'80' AS TEXT), name = ''", r"\x80/", false, "the namespace is not UTF-8"),
+    ("namespace = 'b'", "b/3", false, "invalid namespace or name"),
 ];
 
 async fn filled(backend: &Sqlite) {
@@ -182,9 +182,9 @@ async fn a_damaged_index_of_owners_and_damaged_uids_fail_nobody() {
     let found = findings(&backend).await;
     for finding in [
         "unreadable: configmaps/c/5 at revision 6: unknown value format 9",
-        r"inconsistent: configmaps/a/\xff is indexed as a dependent of owner, which it does not name",
-        r"inconsistent: configmaps/a/2 is indexed as a dependent of \xff, which it does not name",
-        "inconsistent: configmaps/a/1 names its owner owner, which the index does not know",
+        r"inconsistent: configmaps/a/\xff is indexed as a dependent of owner, which is not its owner",
+        r"inconsistent: configmaps/a/2 is indexed as a dependent of \xff, which is not its owner",
+        "inconsistent: configmaps/a/1 has the owner owner, which is missing from the index",
     ] {
         assert!(found.iter().any(|found| found == finding), "{finding}: {found:?}");
     }
@@ -210,7 +210,7 @@ async fn a_resource_without_its_name_keeps_the_store_from_nothing_else() {
     store.close().await;
     drop(store);
     let found = findings(&backend).await;
-    let resource = r"unreadable resource: l\xff.coordination.k8s.io: its name is not UTF-8";
+    let resource = r"unreadable resource: l\xff.coordination.k8s.io: the name is not UTF-8";
     let object =
         r"unreadable: l\xff.coordination.k8s.io/a/l at revision 7: the name of its resource is not UTF-8";
     assert_eq!(found, [resource, object]);

@@ -76,19 +76,19 @@ async fn contradictions_are_found() {
         ("DELETE FROM resource", "inconsistent: 9 states belong to no resource"),
         (
             "UPDATE log SET previous = 2 WHERE revision = 7",
-            "inconsistent: 1 states say that they follow one of another object",
+            "inconsistent: 1 states follow a state of another object",
         ),
         (
             "DELETE FROM owner WHERE name = '1'",
-            "inconsistent: configmaps/a/1 names its owner owner, which the index does not know",
+            "inconsistent: configmaps/a/1 has the owner owner, which is missing from the index",
         ),
         (
             "INSERT INTO owner SELECT 'other', resource, namespace, name FROM owner WHERE name = '1'",
-            "inconsistent: configmaps/a/1 is indexed as a dependent of other, which it does not name",
+            "inconsistent: configmaps/a/1 is indexed as a dependent of other, which is not its owner",
         ),
         (
             "UPDATE owner SET name = 'x' WHERE name = '1'",
-            "inconsistent: 1 objects are named as dependents and are not there",
+            "inconsistent: 1 objects are indexed as dependents but do not exist",
         ),
     ] {
         let backend = Sqlite::new();

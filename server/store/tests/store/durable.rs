@@ -158,11 +158,11 @@ async fn a_state_that_differs_from_its_checksum_is_unreadable_in_postgres() {
     database.psql(&format!("{CHANGE}, checksum = NULL WHERE name = '2'"));
     let other = database.process(&|_| ()).await.store;
     let snapshot = other.snapshot(&config_maps()).await.unwrap();
-    assert_eq!(snapshot.unreadable("a/1").unwrap().reason(), "its checksum is wrong");
+    assert_eq!(snapshot.unreadable("a/1").unwrap().reason(), "checksum mismatch");
     assert_eq!(lines(snapshot.iter()), [format!("a/2@{}=wrong", first + 1)]);
     let source = other.copy_source();
     let copied = source.states(first + 1, None).await.unwrap_err().to_string();
-    assert!(copied.contains("a/1: its checksum is wrong"), "{copied}");
+    assert!(copied.contains("a/1: checksum mismatch"), "{copied}");
 }
 
 /// Comes before PostgreSQL's own function in the search path, and fails in the statement that counts all bytes.

@@ -30,7 +30,7 @@ async fn a_restore_that_was_cut_off_is_never_served_and_is_begun_anew_only_when_
     let error = restore_from(&file, Box::new(target(&etcd, false).await.unwrap()), restoring(BUMP))
         .await
         .unwrap_err();
-    assert!(error.to_string().contains("it is cut off at byte"), "{error}");
+    assert!(error.to_string().contains("truncated at byte"), "{error}");
     let opened = etcd.try_open(&|_| ()).await.err().unwrap();
     assert!(matches!(&opened, EtcdError::HalfRestored { .. }), "{opened}");
     let source = EtcdSource::open(&etcd.settings(), known(Seal::none())).await.err().unwrap();

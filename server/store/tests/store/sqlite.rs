@@ -41,7 +41,9 @@ async fn a_newer_schema_is_refused_naming_both_versions() {
     let Err(error) = backend.try_open(&|_| ()).await else { panic!("opened") };
     assert!(matches!(error, OpenError::TooNew { found: 77, known: 4, .. }), "{error}");
     assert!(
-        error.to_string().ends_with("has schema version 77, this portico knows up to 4: use a newer portico")
+        error
+            .to_string()
+            .ends_with("has schema version 77, this portico supports up to 4: use a newer portico")
     );
 }
 

@@ -18,7 +18,7 @@ const DAMAGES: [(&str, &str); 6] = [
     ("substr(value, 1, length(value) / 2), checksum = NULL", "unexpected end of JSON input"),
     (
         r#"CAST(replace(CAST(value AS TEXT), '"data":{"text":"y"}', '"data":{"text":"x"}') AS BLOB)"#,
-        "its checksum is wrong",
+        "checksum mismatch",
     ),
     (
         r#"unhex(replace(hex(value), hex('"data":{"text":"y"}'), hex('"data":{"text":"') || 'FF227D')), checksum = NULL"#,

@@ -135,7 +135,7 @@ async fn who_is_behind_what_is_gone_ends() {
     until("it is swept", async || database.psql("SELECT revision FROM swept") == now.to_string()).await;
     wire.mend();
     let failure = tokio::time::timeout(PATIENCE, behind.tasks.failed()).await.unwrap();
-    assert!(failure.to_string().contains("was forgotten before it was read here"), "{failure}");
+    assert!(failure.to_string().contains("were compacted before this process read them"), "{failure}");
 }
 
 async fn a_standby_is_refused_and_one_that_is_behind_is_not_read() {

@@ -25,7 +25,7 @@ class Server:
                 [program, *ARGUMENTS, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
             )
         except OSError as error:
-            raise NotReady(f"{program}: {error}: put portico on the PATH, or name it in PORTICO_BIN") from error
+            raise NotReady(f"cannot start {program}: {error}; install portico on the PATH or set PORTICO_BIN") from error
         timer = threading.Timer(TIMEOUT_SECONDS, self._process.kill)
         timer.start()
         line = self._process.stdout.readline()

@@ -59,7 +59,7 @@ impl Words {
         let mut text = String::with_capacity(PACKED.len() * 5);
         if let Err(error) = DeflateDecoder::new(PACKED).read_to_string(&mut text) {
             // The build wrote it: documents do without words rather than not at all.
-            tracing::error!(%error, "the descriptions of types cannot be read");
+            tracing::error!(%error, "cannot read the descriptions of types");
             return Self::default();
         }
         let mut records = Vec::new();

@@ -89,7 +89,7 @@ impl HttpProber {
         let target = plan
             .targets
             .get(attempt % plan.targets.len().max(1))
-            .ok_or_else(|| failure(ProbeStage::Dial, false, "there is no address to dial".to_owned()))?;
+            .ok_or_else(|| failure(ProbeStage::Dial, false, "no address to dial".to_owned()))?;
         let tls =
             self.tls.lock().of(plan).map_err(|error| failure(ProbeStage::Tls, false, error.to_string()))?;
         Ok(FetchTarget { target: Target::new(target.host.as_str(), target.port), tls: Some(tls), host: None })

@@ -60,7 +60,10 @@ impl ForeignDependents {
         if gone.len() < REMEMBERED {
             gone.entry(uid.to_owned()).or_insert(outcome);
         } else {
-            tracing::warn!(uid, "too many deletions at once: dependents that other API servers hold stay");
+            tracing::warn!(
+                uid,
+                "too many pending deletions, dependents on other API servers are not collected"
+            );
         }
     }
 
@@ -89,7 +92,10 @@ impl ForeignDependents {
         let held = self.others.dependents(&outcomes).await;
         let mut complete = held.unreachable.is_empty();
         if !complete {
-            tracing::info!(servers = ?held.unreachable, "dependents could not be looked for everywhere");
+            tracing::info!(
+                servers = held.unreachable.join(", "),
+                "cannot search all API servers for dependents, retrying"
+            );
         }
         for object in &held.objects {
             complete &= self.settle(actor, object, &outcomes).await?;
@@ -116,8 +122,12 @@ impl ForeignDependents {
         let Some(action) = action else { return Ok(true) };
         match self.others.carry_out(object, &action).await {
             Ok(()) => Ok(true),
-            Err(reason) => {
-                tracing::info!(path = object.path, reason, "a dependent that another API server holds waits");
+            Err(error) => {
+                tracing::info!(
+                    path = object.path,
+                    error,
+                    "cannot update a dependent on another API server, retrying"
+                );
                 Ok(false)
             }
         }

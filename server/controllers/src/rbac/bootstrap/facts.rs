@@ -34,10 +34,10 @@ pub enum Content {
 #[derive(Debug, thiserror::Error)]
 pub enum WrongFacts {
     /// It is of another shape.
-    #[error("the bootstrap policy: {0}")]
+    #[error("invalid bootstrap policy: {0}")]
     Shape(#[from] serde_json::Error),
     /// A rule or subject cannot be read.
-    #[error("the bootstrap policy: {0:?} cannot be read")]
+    #[error("invalid bootstrap policy: cannot parse {0}")]
     Word(String),
 }
 

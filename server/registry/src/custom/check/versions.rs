@@ -15,9 +15,9 @@ pub(super) fn compare(old: &Proposed, new: &Proposed) -> Vec<Finding> {
         let after = new.facts.versions().iter().find(|version| version.name == before.name);
         let of_version = |text: &str| found(&before.name, "", text.to_owned());
         match after {
-            None => findings.push(of_version("the version is gone: clients that speak it get 404")),
+            None => findings.push(of_version("the version is gone: clients of this version get 404")),
             Some(after) if !after.served => {
-                findings.push(of_version("the version is no longer served: clients that speak it get 404"));
+                findings.push(of_version("the version is no longer served: clients of this version get 404"));
             }
             Some(after) => {
                 findings.extend(surface(before, after));
@@ -51,10 +51,13 @@ fn names(old: &Names, new: &Names) -> Vec<Finding> {
         report("listKind", format!("lists are of kind {list_kind}, no longer {}", old.list_kind));
     }
     for name in old.short_names.iter().filter(|name| !new.short_names.contains(name)) {
-        report("shortNames", format!("{name} is gone: kubectl no longer finds the resource by it"));
+        report("shortNames", format!("{name} is gone: kubectl no longer finds the resource by this name"));
     }
     for category in old.categories.iter().filter(|category| !new.categories.contains(category)) {
-        report("categories", format!("{category} is gone: kubectl get {category} leaves the resource out"));
+        report(
+            "categories",
+            format!("{category} is gone: kubectl get {category} no longer lists the resource"),
+        );
     }
     findings
 }
@@ -65,7 +68,7 @@ fn stored_versions(old: &Facts, new: &Facts) -> Vec<Finding> {
         return Vec::new();
     }
     let text = format!(
-        "objects are stored in {} from now on: those in {} stay so until they are written again (see StorageVersionMigration)",
+        "objects are stored in {} from now on: objects in {} stay in that version until they are written again (see StorageVersionMigration)",
         after.name, before.name
     );
     vec![found(&after.name, "", text)]
@@ -77,7 +80,7 @@ fn surface(before: &Version, after: &Version) -> Vec<Finding> {
     let mut report = |text: String| findings.push(found(&before.name, "", text));
     if before.subresources.status.is_some() && after.subresources.status.is_none() {
         report(
-            "/status is gone: whoever writes it gets 404, and writes of the object change the status"
+            "/status is gone: writes of the subresource get 404, and writes of the object change the status"
                 .to_owned(),
         );
     }
@@ -91,7 +94,7 @@ fn surface(before: &Version, after: &Version) -> Vec<Finding> {
     }
     for field in &before.selectable_fields {
         if !after.selectable_fields.iter().any(|kept| kept.json_path == field.json_path) {
-            report(format!("{} cannot be selected by any more: such lists get 400", field.json_path));
+            report(format!("{} is no longer selectable: lists with this selector get 400", field.json_path));
         }
     }
     for column in &before.additional_printer_columns {

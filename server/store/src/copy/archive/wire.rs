@@ -115,13 +115,13 @@ impl TryFrom<State> for ArchivedState {
         let State { group, resource, namespace, name, revision, previous, deleted, until, value } = state;
         let key = Key::new(&Resource::new(group, resource), &namespace, &name);
         if name.contains('/') || namespace.contains('/') || name.is_empty() {
-            return Err(format!("{key}: its namespace and name are no key"));
+            return Err(format!("{key}: invalid namespace or name"));
         }
         if revision <= 0 || until < revision {
             return Err(format!("{key}: a past state of revision {revision} cannot end at {until}"));
         }
         if value.is_empty() {
-            return Err(format!("{key}: its state of revision {revision} has no value"));
+            return Err(format!("{key}: the state of revision {revision} has no value"));
         }
         Ok(Self { key, revision, previous, deleted, until, value })
     }

@@ -154,32 +154,33 @@ fn what_is_added_left_out_doubled_or_in_another_order_is_noticed() {
     let (_, whole) = small();
     assert!(read(&[&*whole, b"x"].concat()).1.unwrap_err().to_string().contains("something follows"));
     let turned = written(&[vec![state("b", 2)], vec![state("a", 1)]]);
-    assert!(
-        read(&turned).1.unwrap_err().to_string().contains("deployments.apps/a/a is not where it belongs")
-    );
+    assert!(read(&turned).1.unwrap_err().to_string().contains("deployments.apps/a/a is out of order"));
     let twice = written(&[vec![state("a", 2), state("a", 3)]]);
-    assert!(read(&twice).1.unwrap_err().to_string().contains("not where it belongs"));
+    assert!(read(&twice).1.unwrap_err().to_string().contains("out of order"));
     let tombstone = StoredState { deleted: true, ..state("a", 2) };
     assert!(
-        read(&written(&[vec![tombstone]])).1.unwrap_err().to_string().contains("is no state of revision")
+        read(&written(&[vec![tombstone]])).1.unwrap_err().to_string().contains("is not a state of revision")
     );
 }
 
 #[test]
 fn what_is_none_is_named() {
     for (bytes, expected) in [
-        (&b""[..], "it is not a backup of Portico"),
-        (b"-- PostgreSQL database dump", "it is not a backup of Portico"),
-        (b"SQLite format 3\0 and so on", "it is a SQLite file, not a portable backup"),
-        (b"PORTICO-BACKUP 3\n", "it has format version 3, this portico knows 2: use a newer portico"),
-        (b"PORTICO-BACKUP 01\n", "it is not a backup of Portico"),
-        (b"PORTICO-BACKUP 1\n", "it is cut off at byte 17: it holds nothing yet"),
+        (&b""[..], "not a Portico backup"),
+        (b"-- PostgreSQL database dump", "not a Portico backup"),
+        (b"SQLite format 3\0 and so on", "a SQLite file, not a portable backup"),
+        (
+            b"PORTICO-BACKUP 3\n",
+            "format version 3 is not supported, this portico supports 2: use a newer portico",
+        ),
+        (b"PORTICO-BACKUP 01\n", "not a Portico backup"),
+        (b"PORTICO-BACKUP 1\n", "truncated at byte 17: no content"),
     ] {
         assert_eq!(read(bytes).1.unwrap_err().to_string(), expected);
     }
     // A length that nobody has memory for is not believed.
     let huge = [b"PORTICO-BACKUP 1\nS", &[0xff; 8][..], &[0; 64]].concat();
-    assert!(read(&huge).1.unwrap_err().to_string().contains("no block is that long"));
+    assert!(read(&huge).1.unwrap_err().to_string().contains("invalid block length"));
 }
 
 fn past(name: &str, revision: i64, until: i64) -> ArchivedState {
@@ -237,13 +238,13 @@ fn an_archive_in_another_order_without_its_end_or_behind_the_revision_is_refused
     let first = || part(vec![past("a", 4, 5)]);
     let future = ArchivePart { marks: vec![TimeMark { revision: 0, at: 7 }], ..ArchivePart::default() };
     for (parts, expected) in [
-        (vec![], "its archive is not whole"),
-        (vec![kept()], "its archive is not whole"),
-        (vec![kept(), first()], "its archive is not whole"),
-        (vec![first(), kept()], "its archive has no beginning"),
-        (vec![kept(), first(), first(), kept()], "deployments.apps/a/a@4 is not where it belongs"),
-        (vec![kept(), kept(), first()], "it has no archive, or a second one"),
-        (vec![kept(), future, kept()], "the time of revision 0 is not where it belongs"),
+        (vec![], "the archive is incomplete"),
+        (vec![kept()], "the archive is incomplete"),
+        (vec![kept(), first()], "the archive is incomplete"),
+        (vec![first(), kept()], "the archive has no start"),
+        (vec![kept(), first(), first(), kept()], "deployments.apps/a/a@4 is out of order"),
+        (vec![kept(), kept(), first()], "missing or duplicate archive"),
+        (vec![kept(), future, kept()], "the time of revision 0 is out of order"),
         (vec![kept(), part(vec![past("a", 6, 5)]), kept()], "cannot end at 5"),
     ] {
         let error = read_all(&written_with(&objects, &parts)).2.unwrap_err().to_string();

@@ -36,7 +36,7 @@ impl DataKey {
 
     pub(super) fn seal(&self, plain: &[u8], aad: &[u8]) -> Result<Vec<u8>, SealError> {
         let Self::Seed(seed) = self else {
-            return Err(SealError::refused("a key of an old value seals no new one"));
+            return Err(SealError::refused("the key of a stored value cannot encrypt new values"));
         };
         let info: [u8; INFO_BYTES] = random()?;
         let mut out = info.to_vec();

@@ -32,7 +32,7 @@ pub(super) async fn integrity(connection: &mut SqliteConnection, examination: &m
 /// Whether it is the database that was served last.
 pub(super) fn mark(mark: Option<&Mark>, found: &Found, examination: &mut Examination) {
     if let Verdict::Replaced(reason) = mark::compare(mark, Some(found)) {
-        examination.inconsistent(format!("not the database that was served here last: {reason}"));
+        examination.inconsistent(format!("not the database last served from this path: {reason}"));
     }
 }
 
@@ -58,21 +58,21 @@ const RULES: [(&str, &str); 6] = [
         "SELECT count(*) FROM log, meta WHERE log.revision > meta.revision",
     ),
     (
-        "the compaction point lies behind the store's revision",
+        "the compaction revision is later than the store's revision",
         "SELECT count(*) FROM meta WHERE compacted > revision",
     ),
     (
         "states belong to no resource",
         "SELECT count(*) FROM log WHERE NOT EXISTS (SELECT 1 FROM resource r WHERE r.id = log.resource)",
     ),
-    ("states say that they follow a later one", "SELECT count(*) FROM log WHERE previous >= revision"),
+    ("states follow a later state", "SELECT count(*) FROM log WHERE previous >= revision"),
     (
-        "states say that they follow one of another object",
+        "states follow a state of another object",
         "SELECT count(*) FROM log l JOIN log p ON p.revision = l.previous WHERE l.previous > 0 AND \
          (p.resource <> l.resource OR p.namespace <> l.namespace OR p.name <> l.name)",
     ),
     (
-        "objects are named as dependents and are not there",
+        "objects are indexed as dependents but do not exist",
         "SELECT count(*) FROM owner o WHERE NOT EXISTS (SELECT 1 FROM log l WHERE l.resource = o.resource \
          AND l.namespace = o.namespace AND l.name = o.name AND l.deleted = 0 AND l.revision = (SELECT max(n.revision) \
          FROM log n WHERE n.resource = o.resource AND n.namespace = o.namespace AND n.name = o.name))",
@@ -170,10 +170,10 @@ impl Owners {
         }
         for (key, owner) in extra.into_iter().take(MAX_OWNERS) {
             examination
-                .inconsistent(format!("{key} is indexed as a dependent of {owner}, which it does not name"));
+                .inconsistent(format!("{key} is indexed as a dependent of {owner}, which is not its owner"));
         }
         for (key, owner) in self.named.into_iter().take(MAX_OWNERS) {
-            examination.inconsistent(format!("{key} names its owner {owner}, which the index does not know"));
+            examination.inconsistent(format!("{key} has the owner {owner}, which is missing from the index"));
         }
         Ok(())
     }

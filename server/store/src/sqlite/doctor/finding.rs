@@ -63,7 +63,7 @@ impl std::fmt::Display for Finding {
                 write!(f, "unreadable past state: {} at revision {}: {}", o.key(), o.revision(), o.reason())
             }
             Self::UnreadableResource { shown, .. } => {
-                write!(f, "unreadable resource: {shown}: its name is not UTF-8")
+                write!(f, "unreadable resource: {shown}: the name is not UTF-8")
             }
             Self::Inconsistent(text) => write!(f, "inconsistent: {text}"),
         }

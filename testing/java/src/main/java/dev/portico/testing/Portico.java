@@ -48,7 +48,7 @@ public final class Portico implements BeforeAllCallback, AfterEachCallback, Afte
     try {
       process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
     } catch (IOException error) {
-      throw new IOException("put portico on the PATH, or name it in PORTICO_BIN", error);
+      throw new IOException("cannot start " + program + "; install portico on the PATH or set PORTICO_BIN", error);
     }
     var late = CompletableFuture.delayedExecutor(TIMEOUT_SECONDS, TimeUnit.SECONDS);
     var started = new CompletableFuture<Void>();
