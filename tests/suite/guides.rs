@@ -9,7 +9,7 @@ use crate::documentation::{self, assert_contains};
 documentation::pages! {
     an_aggregated_api_server_is_registered_traced_and_lost {
         file: "docs/guides/aggregated-apis.md",
-        needs: ["kubectl"],
+        needs: ["kubectl", "curl"],
         prints: [
             "v1alpha1.wardle.example.com available",
             "portico:admin",
@@ -18,6 +18,8 @@ documentation::pages! {
             "could be sent (--send sends it)",
             "flunders fails at ",
             "kube-system",
+            r#""causes":[{"reason":"FailedDiscoveryCheck""#,
+            "apiservice.apiregistration.k8s.io/v1alpha1.wardle.example.com configured",
         ],
     }
     a_browser_user_gets_a_token_and_programs_get_json {
