@@ -77,14 +77,21 @@ type SetFault struct {
 	path   string
 }
 
-// Fault sets a fault. It fails the test if the server refuses it.
+// Fault sets a fault. If the server refuses it, the test of Start fails; a server of New has no test, so Fault panics.
 func (s *Server) Fault(fault Fault, requests For) *SetFault {
-	s.t.Helper()
 	set, err := s.SetFault(fault, requests)
 	if err != nil {
-		s.t.Fatal(err)
+		s.fail(err)
 	}
 	return set
+}
+
+func (s *Server) fail(err error) {
+	if s.t == nil {
+		panic(err)
+	}
+	s.t.Helper()
+	s.t.Fatal(err)
 }
 
 // SetFault sets a fault.
@@ -110,17 +117,16 @@ func (s *Server) ClearFaults() error {
 	return s.faults.Delete().AbsPath(faultsPath).Do(context.Background()).Error()
 }
 
-// Hits returns the number of requests that the fault has affected. An error fails the test.
+// Hits returns the number of requests that the fault has affected. It reports an error as Fault does.
 func (f *SetFault) Hits() int { return f.hits(f.server.faults.Get()) }
 
-// Remove removes the fault and returns the number of requests that it has affected. An error fails the test.
+// Remove removes the fault and returns the number of requests that it has affected. It reports an error as Fault does.
 func (f *SetFault) Remove() int { return f.hits(f.server.faults.Delete()) }
 
 func (f *SetFault) hits(request *rest.Request) int {
-	f.server.t.Helper()
 	var listed struct{ Hits int }
 	if err := answer(request.AbsPath(f.path), &listed); err != nil {
-		f.server.t.Fatal(err)
+		f.server.fail(err)
 	}
 	return listed.Hits
 }
