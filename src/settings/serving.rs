@@ -150,7 +150,7 @@ pub(crate) struct Serving {
     /// Time after start during which /livez treats pending checks as passed.
     #[arg(long, help_heading = SHUTDOWN, value_name = "DURATION", value_parser = duration, default_value = "0s")]
     pub(crate) livez_grace_period: Duration,
-    /// Time to keep serving after a stop signal while /readyz already fails.
+    /// Time a facade keeps serving after a stop signal while /readyz already fails.
     #[arg(long, help_heading = SHUTDOWN, value_name = "DURATION", value_parser = duration, default_value = "0s")]
     pub(crate) shutdown_delay_duration: Duration,
     /// Keep listening while requests drain, and respond to new ones with 429 and Retry-After.

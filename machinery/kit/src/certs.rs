@@ -125,7 +125,7 @@ impl<T: Send + Sync + 'static> FileWatch<T> {
                 }
                 Err(error) => {
                     if last_error.as_ref() != Some(&error) {
-                        tracing::error!(watch = name, %error, "changed files are not used");
+                        tracing::error!(watch = name, %error, "cannot reload changed files, using their previous content");
                     }
                     (last_error, wait) = (Some(error), retry.next_wait());
                 }
