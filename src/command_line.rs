@@ -59,7 +59,7 @@ enum Command {
     #[command(version = run::version_numbers())]
     Facade(ServerFlags),
     #[command(flatten)]
-    Client(client_verbs::Verb),
+    Client(Box<client_verbs::Verb>),
     #[command(flatten)]
     Data(Box<data::Verb>),
     /// Check a folder of manifests before a server applies it
