@@ -198,7 +198,7 @@ pub(crate) fn explain(
         let policy = backend.policy.to_string();
         stages.extend((!policy.is_empty()).then(|| passed("policy", "Configured", policy)));
         stages.extend(backend.policy.mirror.as_ref().and_then(|_| mirrored(evidence.mirrored(&name))));
-        stages.extend(reached(&evidence.reached(&name)));
+        stages.extend(connected(backend, &evidence.reached(&name)));
     }
     stages.push(available(&compiled.route.available));
     stages.push(published(compiled, revision));
@@ -274,6 +274,11 @@ fn resolved(backend: &Backend) -> Stage {
             passed("resolved", "Resolved", targets.join(", "))
         }
     }
+}
+
+/// Stages of a connection. Without an address there is none: what was observed before was another address.
+fn connected(backend: &Backend, observations: &[Reached]) -> Vec<Stage> {
+    if backend.resolve_error.is_some() { Vec::new() } else { reached(observations) }
 }
 
 /// For each stage that somebody reached: who got past it, or, when nobody did, why. A backend that one observer

@@ -71,8 +71,10 @@ impl routes_server::Routes for RoutesService {
     ) -> RpcResult<Response<pb::ExplainResponse>> {
         let subject = request.into_inner().subject;
         let Some(group_version) = group_version_of(&subject) else {
-            let message =
-                format!("{subject:?} is not a path below /api or /apis, a group/version or an APIService");
+            let message = format!(
+                "{subject:?} is not a path below /api or /apis, a group/version or an APIService: \
+                 `portico routes` lists APIServices"
+            );
             return Err(refused(Status::bad_request(message)));
         };
         let stages = self.explainer.stages(&subject);

@@ -43,6 +43,15 @@ fn a_backend_that_one_observer_reaches_is_reached() {
 }
 
 #[test]
+fn a_backend_without_an_address_has_no_stages_of_a_connection() {
+    let seen = [observed("control", None, "1")];
+    let resolved = Backend::default();
+    assert_eq!(connected(&resolved, &seen).len(), 3);
+    let error = ResolveError { reason: "ServiceNotFound".into(), message: "missing".into() };
+    assert!(connected(&Backend { resolve_error: Some(error), ..resolved }, &seen).is_empty());
+}
+
+#[test]
 fn missing_versions_and_those_that_the_server_serves_itself_are_explained() {
     let installed = Installed { group_version: GroupVersion::new("apps", "v1"), ..Installed::default() };
     let routes = Routes::new(Settings::default(), &Informers::default(), [installed]);
