@@ -116,6 +116,7 @@ pub(crate) fn run(role: Role, mut settings: Settings, started: Instant) -> Resul
         true => runtime.shutdown_timeout(Duration::from_secs(1)),
         false => runtime.shutdown_background(),
     }
+    tracing::info!("stopped");
     telemetry.flush();
     outcome
 }

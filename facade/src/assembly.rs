@@ -162,7 +162,9 @@ impl Facade {
 
         let (drain, watch) = drain::channel();
         let connections = TaskSet::new();
-        let server = Arc::new(Server::new(handler, limits(&settings), &connections, open, watch.clone()));
+        let stopping = parts.lifecycle.shutdown_initiated.clone();
+        let server =
+            Arc::new(Server::new(handler, limits(&settings), &connections, open, stopping, watch.clone()));
         let first = {
             let (synced, health) = (parts.configuration.synced.clone(), parts.health.clone());
             readiness::may_serve(settings.serve_when_ready, synced, health, watch.clone())

@@ -23,6 +23,7 @@ use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use portico_kit::dial::client_http_reason;
 use portico_kit::drain::Watch;
+use portico_kit::lifecycle::Signal;
 use portico_kit::listener::Accepted;
 use portico_kit::received::Received;
 use portico_kit::tasks::TaskSet;
@@ -64,16 +65,19 @@ pub struct Server<H> {
     http1: http1::Builder,
     http2: http2::Builder<StreamExecutor>,
     open: OpenConnections,
+    stopping: Signal,
     drain: Watch,
 }
 
 impl<H: Handler> Server<H> {
-    /// A server; `drain` makes connections finish what they have and close.
+    /// A server. After `stopping`, an HTTP/1.1 connection closes after its next response: `drain`, which makes all connections finish
+    /// and close, would cut a request that its client is just sending.
     pub fn new(
         handler: H,
         limits: ConnectionLimits,
         tasks: &TaskSet,
         open: OpenConnections,
+        stopping: Signal,
         drain: Watch,
     ) -> Self {
         let mut http1 = http1::Builder::new();
@@ -96,7 +100,7 @@ impl<H: Handler> Server<H> {
             .initial_connection_window_size(STREAM_WINDOW.saturating_mul(limits.max_streams).min(1 << 30))
             .keep_alive_interval(PING_INTERVAL)
             .keep_alive_timeout(PING_TIMEOUT);
-        Self { handler, limits, http1, http2, open, drain }
+        Self { handler, limits, http1, http2, open, stopping, drain }
     }
 
     /// Serves one connection until it ends.
@@ -122,13 +126,14 @@ impl<H: Handler> Server<H> {
         connection: Arc<Connection>,
     ) -> impl HttpService<Incoming, ResBody = Body, Error = Unanswered, Future: Send + Unpin + 'static> + use<H>
     {
-        let handler = RefCell::new(self.handler.clone());
+        let (handler, stopping) = (RefCell::new(self.handler.clone()), self.stopping.clone());
         service_fn(move |request: http::Request<Incoming>| {
-            let connection = connection.clone();
+            let (connection, stopping) = (connection.clone(), stopping.clone());
             let busy = connection.activity.busy();
             connection.own_exchange().request();
             let refusal = wellformed::refusal(&request);
-            let is_head = request.method() == Method::HEAD && request.version() == Version::HTTP_2;
+            let is_http2 = request.version() == Version::HTTP_2;
+            let is_head = request.method() == Method::HEAD && is_http2;
             let (request, unread) = Received::request(request);
             // Who waits for leave to send a body sends none after an answer.
             let unread = unread.filter(|_| !request.headers().contains_key(EXPECT));
@@ -152,6 +157,8 @@ impl<H: Handler> Server<H> {
                 connection.exchange().hand_over();
                 if response.status() == StatusCode::SWITCHING_PROTOCOLS {
                     connection.activity.upgrade();
+                } else if !is_http2 && stopping.is_signaled() {
+                    connection.close_after(is_http2, &mut response);
                 }
                 response.body_mut().while_sent(busy);
                 if is_head {

@@ -5,7 +5,7 @@ use portico_proto::routes::{AdmissionPolicy, AdmissionWebhook, ExplainRequest, E
 use super::failure::Failure;
 use super::outcome::{DEADLINE, Outcome};
 use super::output::{self, Format};
-use super::stages::{state, words};
+use super::stages::{state, waiting, words};
 use super::table::Table;
 use crate::control_service::ControlService;
 
@@ -59,7 +59,10 @@ fn text(subject: &str, explained: &ExplainResponse) -> Result<(), Failure> {
 }
 
 fn row(stage: &Stage) -> Vec<super::table::Cell> {
-    let verdict = state(if stage.ok { "ok" } else { "FAILS" }, stage.ok);
+    let verdict = match (stage.ok, &*stage.reason) {
+        (true, "NotReported") => waiting("unknown"),
+        (ok, _) => state(if ok { "ok" } else { "FAILS" }, ok),
+    };
     let (since, seen_by) = (stage.since.clone(), stage.seen_by.join(", "));
     vec![stage.stage.clone().into(), verdict, words(stage).into(), since.into(), seen_by.into()]
 }

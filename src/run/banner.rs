@@ -84,18 +84,24 @@ fn text(
         line("CA", &format_args!("{certs}/internal-ca.crt"));
         line("database", &settings.store.place().unwrap_or_else(|| format!("{data}/portico.db")));
     }
-    line("kubeconfig", &kubeconfig.display());
+    // A facade alone has none for kubectl: this one is for the control service.
+    line(if grpc.is_some() { "kubeconfig" } else { "control" }, &kubeconfig.display());
     if grpc.is_some() {
         line("workloads", &"pods are not run: Deployments, Jobs and similar objects are only stored");
     }
-    let with = |flags: [&str; 3]| {
-        let files = ["internal-ca.crt", "admin.crt", "admin.key"].map(|file| format!("{certs}/{file}"));
-        let pairs = flags.iter().zip(&files).map(|(flag, file)| format!("{flag} {}", shell::word(file)));
+    let internal_ca = format!("{certs}/internal-ca.crt");
+    let with = |flags: [&str; 3], ca: &str| {
+        let files = [ca, &format!("{certs}/admin.crt"), &format!("{certs}/admin.key")];
+        let pairs = flags.iter().zip(files).map(|(flag, file)| format!("{flag} {}", shell::word(file)));
         pairs.collect::<Vec<_>>().join(" ")
     };
     if let Some(grpc) = grpc {
         let service = "portico.apiregistration.v1.APIServices/List";
-        let _ = writeln!(text, "\n  grpcurl {} {grpc} {service}", with(["-cacert", "-cert", "-key"]));
+        let _ = writeln!(
+            text,
+            "\n  grpcurl {} {grpc} {service}",
+            with(["-cacert", "-cert", "-key"], &internal_ca)
+        );
     }
     if let (Some(https), Some(_)) = (https, grpc) {
         let _ = writeln!(
@@ -103,8 +109,10 @@ fn text(
             "  kubectl --kubeconfig {} get apiservices",
             shell::word(&kubeconfig.display().to_string())
         );
-        let ca = if settings.serving.tls_cert_file.is_some() { "-k" } else { "" };
-        let _ = writeln!(text, "  curl {ca} {} https://{https}/apis", with(["--cacert", "--cert", "--key"]));
+        // As in the kubeconfig: a certificate of a file is pinned, since its CA is not known.
+        let own = settings.serving.tls_cert_file.as_ref().map(|file| file.display().to_string());
+        let files = with(["--cacert", "--cert", "--key"], own.as_deref().unwrap_or(&internal_ca));
+        let _ = writeln!(text, "  curl {files} {}/apis", facade::url(settings, https));
     }
     text.push('\n');
     text

@@ -19,6 +19,14 @@ pub(super) enum Stop {
 }
 
 impl Stop {
+    /// The signal's name.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Terminate => "SIGTERM",
+            Self::Interrupt => "SIGINT",
+        }
+    }
+
     /// The signal's number, the same on every Unix.
     pub(super) fn number(self) -> u8 {
         match self {

@@ -36,8 +36,16 @@ impl Signals {
     /// The next request. Cancel safe.
     pub(super) async fn next(&mut self) -> Request {
         tokio::select! {
-            request = self.signals.next() => request,
-            () = end_of(&mut self.input) => Request::Stop(Stop::Terminate),
+            request = self.signals.next() => {
+                if let Request::Stop(stop) = request {
+                    tracing::info!(signal = stop.name(), "stop requested");
+                }
+                request
+            }
+            () = end_of(&mut self.input) => {
+                tracing::info!("stop requested: end of standard input");
+                Request::Stop(Stop::Terminate)
+            }
         }
     }
 }

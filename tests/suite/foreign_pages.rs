@@ -83,6 +83,7 @@ async fn calls_over_grpc_are_refused_without_grpcs_content_type() {
         let request = Request::post("/portico.objects.v1.Objects/Do").header("content-type", content_type);
         let answer = browser.fetch_over_http2(request.body(Full::new(body.clone())).unwrap()).await.unwrap();
         assert_eq!(!answer.body.is_empty(), is_answered, "{content_type}: {answer:?}");
+        assert_eq!(answer.status, if is_answered { 200 } else { 415 }, "{content_type}");
     }
 }
 

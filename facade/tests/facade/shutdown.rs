@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use http::Method;
 use http_body_util::BodyExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::control::Scripted;
-use super::rig::{Rig, served};
+use super::rig::{PATIENCE, Rig, served};
+use super::stalled::dial;
 
 #[tokio::test]
 async fn during_the_delay_everything_but_readiness_is_served_and_then_nothing_is() {
@@ -29,6 +31,41 @@ async fn during_the_delay_everything_but_readiness_is_served_and_then_nothing_is
     tokio::join!(stopping, clients);
     assert!(life.http_server_stopped_listening.is_signaled());
     assert!(tokio::net::TcpStream::connect(addr).await.is_err());
+}
+
+#[tokio::test]
+async fn during_the_delay_http1_connections_end_after_the_next_response_and_http2_connections_stay() {
+    let rig = Rig::with(Scripted::new(Vec::new()), |s| s.shutdown_delay_duration = 10 * PATIENCE).await;
+    let rig = rig.configured().await;
+    let (mut kept, http2) = (dial(&rig, b"http/1.1").await, rig.http2());
+    assert!(!livez(&mut kept).await.contains("\r\nconnection:"), "kept before the stop");
+    assert_eq!(http2.get("/version").await.code, 200);
+    let life = rig.facade.lifecycle().clone();
+    let clients = async {
+        life.shutdown_initiated.signaled().await;
+        let answered = livez(&mut kept).await;
+        assert!(answered.starts_with("HTTP/1.1 200 OK\r\n"), "{answered}");
+        assert!(answered.contains("connection: close\r\n"), "{answered}");
+        kept.read_to_end(&mut Vec::new()).await.unwrap();
+        assert_eq!(http2.get("/version").await.header("connection"), "");
+    };
+    tokio::select! {
+        () = rig.facade.shutdown() => panic!("the delay has ended"),
+        () = clients => {}
+    }
+}
+
+/// The response to a request over this connection.
+async fn livez(connection: &mut (impl AsyncReadExt + AsyncWriteExt + Unpin)) -> String {
+    connection
+        .write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer master\r\n\r\n")
+        .await
+        .unwrap();
+    let mut response = Vec::new();
+    while !response.ends_with(b"\r\n\r\nok") {
+        response.push(connection.read_u8().await.unwrap());
+    }
+    String::from_utf8(response).unwrap()
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ async fn rig(set: impl FnOnce(&mut FacadeSettings)) -> Rig {
     rig.await.configured().await
 }
 
-async fn dial(rig: &Rig, protocol: &[u8]) -> TlsStream<TcpStream> {
+pub(super) async fn dial(rig: &Rig, protocol: &[u8]) -> TlsStream<TcpStream> {
     let roots = Roots::Pem { what: "test".into(), pem: rig.ca.clone().into() };
     let mut config = ClientTls::builder().roots(roots).build().unwrap().config().as_ref().clone();
     config.alpn_protocols = vec![protocol.to_vec()];

@@ -202,7 +202,7 @@ pub(crate) fn explain(
     }
     stages.push(available(&compiled.route.available));
     stages.push(published(compiled, revision));
-    stages.extend(acknowledged(compiled, &evidence.acks(&name)));
+    stages.push(acknowledged(compiled, &evidence.acks(&name)));
     stages.extend(conversions(evidence.conversions(&group_version)));
     stages
 }
@@ -336,7 +336,10 @@ fn published(compiled: &Compiled, revision: i64) -> Stage {
     }
 }
 
-fn acknowledged(compiled: &Compiled, acks: &[Ack]) -> Option<Stage> {
+fn acknowledged(compiled: &Compiled, acks: &[Ack]) -> Stage {
+    if acks.is_empty() {
+        return passed("acknowledged", "NotReported", "no facade has reported yet".to_owned());
+    }
     let has = |ack: &&Ack| ack.revision >= compiled.route.revision && ack.refused.is_none();
     let (done, others): (Vec<_>, Vec<_>) = acks.iter().partition(has);
     let reported = |ack: &&Ack| match &ack.refused {
@@ -344,13 +347,9 @@ fn acknowledged(compiled: &Compiled, acks: &[Ack]) -> Option<Stage> {
         None => format!("{} is at revision {}", ack.facade, ack.revision),
     };
     let message = others.iter().map(reported).collect::<Vec<_>>().join("; ");
-    let reason = match (acks.is_empty(), others.is_empty()) {
-        (true, _) => return None,
-        (false, true) => "Acknowledged",
-        (false, false) => "Pending",
-    };
+    let reason = if others.is_empty() { "Acknowledged" } else { "Pending" };
     let seen_by = done.iter().map(|ack| ack.facade.clone()).collect();
-    Some(Stage { ok: others.is_empty(), seen_by, ..passed("acknowledged", reason, message) })
+    Stage { ok: others.is_empty(), seen_by, ..passed("acknowledged", reason, message) }
 }
 
 /// One stage for each resource that a broken webhook keeps from being converted; the others of its version are served.

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use http::StatusCode;
 use portico_audit::Stage;
 use portico_auditor::Auditor;
 use portico_kit::layer::{Step, take_ready};
@@ -11,7 +12,7 @@ use tonic::body::Body;
 use tower::Service;
 
 use super::audit;
-use super::identities::{Identities, Refused, unauthorized};
+use super::identities::{Identities, Refused, is_grpc, unauthorized};
 use super::methods::{Access, access};
 use crate::listen::Connected;
 
@@ -81,17 +82,20 @@ fn admit(identities: &Identities, request: &mut http::Request<Body>) -> Result<(
     Ok(())
 }
 
-/// The answer to a call without a caller, after its audit event.
+/// The answer to a call without a caller, after its audit event. Over HTTP it is 200, or 415 if the request is not gRPC.
 fn refused(
     auditor: Option<&Arc<Auditor>>,
     request: &http::Request<Body>,
     refusal: tonic::Status,
 ) -> impl Future<Output = http::Response<Body>> + Send + use<> {
     let audited = audit::refused(auditor, request, &refusal);
+    let status = if is_grpc(request.headers()) { StatusCode::OK } else { StatusCode::UNSUPPORTED_MEDIA_TYPE };
     async move {
         if let Some(audited) = audited {
             audited.process(Stage::ResponseStarted).await;
         }
-        refusal.into_http()
+        let mut answer = refusal.into_http();
+        *answer.status_mut() = status;
+        answer
     }
 }

@@ -141,10 +141,15 @@ pub(super) fn unauthorized() -> tonic::Status {
 /// A browser sends its user's client certificate with requests of any page. Without asking this server first (CORS), a page
 /// can only send other content types than gRPC's.
 fn refuse_web_content(headers: &HeaderMap) -> Result<(), tonic::Status> {
-    match headers.get(CONTENT_TYPE) {
-        Some(kind) if kind.as_bytes().starts_with(b"application/grpc") => Ok(()),
-        _ => Err(tonic::Status::invalid_argument("content-type: must be application/grpc")),
+    match is_grpc(headers) {
+        true => Ok(()),
+        false => Err(tonic::Status::invalid_argument("content-type: must be application/grpc")),
     }
+}
+
+/// True if the headers are those of a gRPC request.
+pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
 }
 
 fn forwarded(headers: &HeaderMap) -> Result<Option<Forwarded>, tonic::Status> {

@@ -59,7 +59,10 @@ fn missing_versions_and_those_that_the_server_serves_itself_are_explained() {
     assert_eq!((stages.len(), stages[0].reason.as_str(), stages[0].ok), (1, "NotFound", false));
     let stages = routes.explain("apps/v1", &NoEvidence);
     let reported: Vec<_> = stages.iter().map(|s| (s.stage, s.ok)).collect();
-    assert_eq!(reported, [("registered", true), ("available", true), ("published", true)]);
+    assert_eq!(
+        reported,
+        [("registered", true), ("available", true), ("published", true), ("acknowledged", true)]
+    );
 }
 
 #[test]
@@ -77,11 +80,11 @@ fn a_facade_that_lags_or_refuses_is_named() {
         revision,
         refused: refused.map(str::to_owned),
     };
-    let stage = acknowledged(&compiled, &[ack("a", 7, None), ack("b", 6, None), ack("c", 9, Some("bad CA"))])
-        .unwrap();
+    let stage = acknowledged(&compiled, &[ack("a", 7, None), ack("b", 6, None), ack("c", 9, Some("bad CA"))]);
     assert_eq!(stage.message, "b is at revision 6; c refused the route: bad CA");
     assert_eq!((stage.ok, stage.seen_by), (false, vec!["a".to_owned()]));
-    assert!(acknowledged(&compiled, &[]).is_none());
+    let unknown = acknowledged(&compiled, &[]);
+    assert_eq!((unknown.ok, &*unknown.reason), (true, "NotReported"), "there may be no facade");
 }
 
 /// The statuses of versions in definitions.

@@ -21,10 +21,12 @@ use portico_controllers::resource_quota::{self, ResourceQuotas};
 use portico_controllers::service_account_tokens::{self, ServiceAccountTokens};
 use portico_controllers::storage_migration::{self, StorageMigration};
 use portico_identity::Identity;
-use portico_kit::metrics;
+use portico_kit::metrics::{self, Desc};
 use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::QueueMetrics;
 use portico_registry::Registry;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::watch;
 
 use super::wanted::is_wanted;
@@ -64,34 +66,48 @@ impl Governed {
     pub(super) fn start_when_leading(self, timers: LeadershipTimers, tasks: &TaskSet) {
         let identity = format!("{}_{}", hostname(), uuid::Uuid::new_v4());
         let (leads, leading) = watch::channel(false);
-        let lease = LeaderLease::new(LEASE, USER, identity, timers);
+        let lease = LeaderLease::new(LEASE, USER, identity.clone(), timers);
         tasks.spawn("controllers-lease", lease.run(self.registry.clone(), leads, tasks.clone()));
         let token = tasks.token();
         tasks.spawn("controllers-leader", async move {
-            token.run_until_cancelled(self.lead(leading, timers.grace(), &token)).await;
+            self.lead(leading, &identity, timers.grace(), &token).await;
         });
     }
 
-    /// Runs them while this control service leads. `grace` is how long they may take to end.
+    /// Runs them while this control service leads, until `token` is cancelled. `grace` is how long they may take to end.
     async fn lead(
         &self,
         mut leading: watch::Receiver<bool>,
+        identity: &str,
         grace: Duration,
         token: &tokio_util::sync::CancellationToken,
     ) {
-        while leading.wait_for(|leads| *leads).await.is_ok() {
-            tracing::info!("controllers lease acquired, starting controllers");
+        let status = leader_status(&self.metrics);
+        status.set(0);
+        while token.run_until_cancelled(leading.wait_for(|leads| *leads)).await.is_some_and(|led| led.is_ok())
+        {
+            tracing::info!(identity, "controllers lease acquired, starting controllers");
+            status.set(1);
             let tasks = TaskSet::with_token(token.child_token());
             let listening = Listening::new(self.start(&tasks));
             tasks.spawn("controllers-log", listening.run(self.registry.clone(), tasks.clone()));
-            let led = leading.wait_for(|leads| !*leads).await.map(drop);
-            tracing::info!("controllers lease lost, stopping controllers");
+            let _ = token.run_until_cancelled(leading.wait_for(|leads| !*leads)).await;
+            tracing::info!(identity, "stopping controllers");
+            status.set(0);
             tasks.shutdown(grace).await;
-            if led.is_err() {
-                return;
-            }
         }
     }
+}
+
+/// 1 while this control service leads, else 0.
+fn leader_status(metrics: &metrics::Registry) -> Gauge {
+    let statuses: Family<[(&'static str, &'static str); 1], Gauge> = metrics.gauge_vec(Desc::gauge(
+        "leader_election_master_status",
+        &["name"],
+        "[ALPHA] Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates \
+         master. 'name' is the string used to identify the lease. Please make sure to group by name.",
+    ));
+    statuses.get_or_create_owned(&[("name", LEASE)])
 }
 
 /// Most of them.
