@@ -2,11 +2,10 @@
 
 import { h, replace, failure, mark, section, table } from './dom.js';
 import { postJson } from './http.js';
-import { fullName, resources } from './discovery.js';
-import { session } from './session.js';
+import { fullName, objectLink, resources } from './discovery.js';
 import { setQuery } from './router.js';
 import { pageKeys } from './keys.js';
-import { chosen } from './namespace.js';
+import { adopt, chosen } from './namespace.js';
 import { whoCan, AUTHORIZATION, review, rules } from './rights.js';
 
 const VERBS = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'];
@@ -43,13 +42,14 @@ class Access {
           field('namespace', 'Namespace', chosen(), 'all namespaces'), field('name', 'Name', '', 'any name'), field('user', 'Only this user', '', 'all users'), field('groups', 'in these groups', '', 'e.g. dev, ops'),
           h('button.primary', { type: 'submit', id: 'ask' }, 'Ask')),
         options('verbs', VERBS), options('resource-names', namesOf(known)), this.result),
-      section(`What can ${session.user?.username ?? 'I'} do?`, h('form.fields', { onsubmit: (event) => this.ownRules(event) },
+      section('What can I do?', h('form.fields', { onsubmit: (event) => this.ownRules(event) },
         h('div.field', null, h('label', { for: 'my-namespace' }, 'In namespace'), this.mine), h('button', { type: 'submit' }, 'Show')), this.own));
   }
 
   async ask(event) {
     event?.preventDefault();
     const [verb, resource, namespace, name, user, groups] = [this.verb, this.what, this.namespace, this.name, this.user, this.groups].map((input) => input.value.trim());
+    adopt(namespace);
     setQuery({ verb, resource, namespace, name, user, groups });
     replace(this.result, h('p.quiet', null, 'Loading …'));
     try {
@@ -84,8 +84,8 @@ function parse(verb, what, namespace, name, known) {
   if (what.startsWith('/')) return { verb, path: what };
   const [full, group] = what.includes('.') ? [what.slice(0, what.indexOf('.')), what.slice(what.indexOf('.') + 1)] : [what, ''];
   const [resource, subresource = ''] = full.split('/');
-  const isNamespaced = known.find((one) => one.group === group && one.name === resource)?.namespaced ?? verb !== 'impersonate';
-  return { verb, group, resource, subresource, namespace: isNamespaced ? namespace : '', name };
+  const namespaced = known.find((one) => one.group === group && one.name === resource)?.namespaced ?? verb !== 'impersonate';
+  return { verb, group, resource, subresource, namespaced, namespace: namespaced ? namespace : '', name };
 }
 
 function attributes({ verb, group, resource, subresource, namespace, name, path }) {
@@ -94,15 +94,21 @@ function attributes({ verb, group, resource, subresource, namespace, name, path 
 
 // All subjects by RBAC; the user of this session by all authorizers.
 async function haveAll(asked, signal) {
-  const mine = h('p', null, `${session.user.username}: `, verdict(await review(attributes(asked), { signal })));
+  const mine = h('p', null, 'You: ', verdict(await review(attributes(asked), { signal })));
   try {
     const found = await whoCan(asked, signal);
-    return [mine, table('Who can', ['Kind', 'Name', 'By role', 'By binding'], found.map((one) => [one.kind, h('strong', null, one.name), one.role, one.binding])),
-      h('p.quiet', null, `According to the stored roles and bindings${asked.path || asked.namespace ? '' : ' for all namespaces; choose a namespace to include its own bindings'}. Other authorizers are not included: enter a user to ask all of them.`)];
+    return [mine, table('Who can', ['Kind', 'Name', 'In namespace', 'By role', 'By binding'], found.map(({ kind, name, role, binding: { kind: bound, metadata } }) => [
+      kind, h('strong', null, name), metadata.namespace ?? (asked.namespaced ? 'all' : '–'), rbacLink(role.kind, metadata.namespace, role.name), rbacLink(bound, metadata.namespace, metadata.name)])),
+    h('p.quiet', null, 'According to the stored roles and bindings. Other authorizers are not included: enter a user to ask all of them.')];
   } catch (error) {
     if (error.code !== 403) throw error;
     return [mine, h('p.quiet', null, 'To see other users with this permission, you need the right to list roles and bindings.')];
   }
+}
+
+function rbacLink(kind, namespace, name) {
+  const resource = { group: 'rbac.authorization.k8s.io', version: 'v1', name: `${kind.toLowerCase()}s` };
+  return h('a', { href: objectLink(resource, kind.startsWith('Cluster') ? '' : namespace, name), title: kind }, name);
 }
 
 // The groups that authentication adds.
@@ -119,6 +125,7 @@ async function hasUser(asked, user, groups, signal) {
   return h('p.large', null, `${user}: `, verdict(status));
 }
 
-function verdict({ allowed, denied, reason, evaluationError }) {
-  return [mark(allowed, allowed ? 'allowed' : denied ? 'denied' : 'not allowed'), (reason || evaluationError) && h('span.quiet', null, ` ${[reason, evaluationError].filter(Boolean).join(' · ')}`)];
+function verdict({ allowed, denied, reason = '', evaluationError }) {
+  const cause = reason.replace(/^RBAC: (allowed )?/, '');
+  return [mark(allowed, allowed ? 'allowed' : denied ? 'denied' : 'not allowed'), h('span.quiet', null, ` ${[cause, evaluationError].filter(Boolean).join(' · ')}`)];
 }

@@ -1,6 +1,6 @@
 // Actions on objects: scale, suspend, delete. Each asks for a confirmation or a value first.
 
-import { confirmed, dialog, failure, h, replace } from './dom.js';
+import { confirmed, dialog, failure, h, notify, replace } from './dom.js';
 import { fetchApi, forEach, getJson, query } from './http.js';
 import { pathOf } from './discovery.js';
 import { MANAGER } from './editor.js';
@@ -22,9 +22,12 @@ export async function removeAll(kind, objects) {
   const title = objects.length === 1 ? `Delete ${objects[0].name}?` : `Delete ${objects.length} objects (${kind.name})?`;
   const isConfirmed = await confirmed(title, 'Delete',
     objects.length > 1 && h('ul', null, names, objects.length > MAX_NAMED && h('li.quiet', null, `and ${objects.length - MAX_NAMED} more`)),
-    h('p', null, 'Objects that they own are deleted in the background, where a garbage collector runs.'));
+    h('p', null, `If a garbage collector runs, it also deletes the objects that ${objects.length > 1 ? 'they own' : 'it owns'}.`));
   const errors = [];
-  if (isConfirmed) await forEach(objects, undefined, (object) => remove(kind, object).catch((error) => errors.push(error)));
+  if (!isConfirmed) return errors;
+  await forEach(objects, undefined, (object) => remove(kind, object).catch((error) => errors.push(error)));
+  const deleted = objects.length - errors.length;
+  if (deleted) notify(`${objects.length > 1 ? `${deleted} ${kind.name}` : objects[0].name} deleted.`);
   return errors;
 }
 
@@ -38,6 +41,7 @@ export async function scale(path, name) {
     try {
       await patch(`${path}/scale`, { spec: { replicas: Number(input.value) } });
       node.close();
+      notify(`Scaled from ${spec?.replicas ?? 0} to ${input.value}.`);
     } catch (error) {
       replace(result, failure(error));
     }

@@ -1,18 +1,17 @@
 // APIs: where each group version is served, whether it is available, and if not, the stage that fails and since when.
 
 import { button, h, replace, failure, mark, section, table } from './dom.js';
-import { call, jsonLines, pause, query, printJson } from './http.js';
+import { call, jsonLines, query, printJson, repeat } from './http.js';
 import { followObjects } from './watch.js';
-import { Grid, gridKeys } from './grid.js';
+import { Grid, filterField, gridKeys } from './grid.js';
 import { objectLink } from './discovery.js';
 import { pageKeys } from './keys.js';
 import { go } from './router.js';
-import { age, moment } from './time.js';
+import { age, moment, since } from './time.js';
 import { certificates, end } from './certs.js';
 
 const PATH = '/apis/apiregistration.k8s.io/v1/apiservices';
 const RESOURCE = { group: 'apiregistration.k8s.io', version: 'v1', name: 'apiservices' };
-const RETRY = 3000;
 
 function condition(service) {
   return (service.status?.conditions ?? []).find((one) => one.type === 'Available') ?? {};
@@ -20,7 +19,7 @@ function condition(service) {
 
 export async function apis({ main, signal }) {
   const grid = new Grid({ label: 'APIs', open: (row) => go(`#/api/${encodeURIComponent(row.id)}`) });
-  const filter = h('input', { type: 'search', 'aria-label': 'Filter', placeholder: 'Filter  f', oninput: () => show() });
+  const filter = filterField(() => show());
   const problem = h('div'), count = h('span.count');
   replace(main, h('div.page', null, h('div.bar', null, h('h1', null, 'APIs'), count, h('span.grow'), filter), problem, grid.element));
   let rows = [];
@@ -52,7 +51,7 @@ function columns(rows) {
   return [
     { title: 'APIService', cell: (row) => row.id, width: `${longest((row) => row.id) + 1}ch`, strong: true },
     { title: 'Available', cell: (row) => mark(row.ok, row.ok ? 'yes' : row.reason || 'no'), width: `${longest((row) => row.reason ?? '') + 3}ch`, narrow: true },
-    { title: 'Since', cell: (row) => row.since && h('span', { title: moment(row.since) }, age(row.since)), width: '8ch' },
+    { title: 'Since', cell: (row) => since(row.since), width: '8ch' },
     { title: 'Served by', cell: (row) => row.served, width: `minmax(12ch,${longest((row) => row.served)}ch)` },
     { title: 'CA ends', cell: (row) => row.until && h('span', { title: moment(row.until) }, end(row.until)), width: '11ch' },
     { title: 'Message', cell: (row) => row.message, width: 'minmax(10ch,1fr)' },
@@ -104,31 +103,25 @@ function groupOf(name) {
 
 function showStages({ ok, stages }) {
   const first = stages.find((stage) => !stage.ok);
-  return [h('p.large', null, mark(ok, ok ? 'Requests reach a server' : `Fails at ${first?.stage}`), first?.since && h('span.quiet', { title: moment(first.since) }, ` for ${age(first.since)}`)),
+  const seen = (by) => (by === 'control' ? 'the control service' : `facade ${by}`);
+  return [h('p.large', null, mark(ok, ok ? 'Requests reach a server' : `Fails at ${first?.stage}`), first?.since && h('span.quiet', null, ' for ', since(first.since))), first && h('p', null, first.message.replace(/^control: /, '')),
     h('ol.stages', null, stages.map((stage) => h(stage.ok ? 'li.stage.ok' : 'li.stage.failed', null,
       h('strong', null, mark(stage.ok, stage.stage)), h('span.reason', null, stage.reason), h('span', null, stage.message),
-      h('span.quiet', null, [stage.since && `since ${moment(stage.since)}`, stage.seenBy.length && `seen by ${stage.seenBy.join(', ')}`].filter(Boolean).join(' · ')))))];
+      h('span.quiet', null, [stage.since && `since ${moment(stage.since)}`, stage.seenBy.length && `seen by ${stage.seenBy.map(seen).join(', ')}`].filter(Boolean).join(' · ')))))];
 }
 
 // The addresses of the backend as seen by this facade, live.
-async function followBackend(name, into, signal) {
-  while (!signal.aborted) {
-    try {
-      for await (const { backends: [seen] } of jsonLines(`/console/data/backends${query({ name, watch: 'true' })}`, { signal })) replace(into, showBackend(seen));
-    } catch (error) {
-      if (signal.aborted) return;
-      replace(into, failure(error));
-      if (error.code) return;
-    }
-    await pause(RETRY, signal);
-  }
+function followBackend(name, into, signal) {
+  return repeat(signal, async () => {
+    for await (const { backends: [seen] } of jsonLines(`/console/data/backends${query({ name, watch: 'true' })}`, { signal })) replace(into, showBackend(seen));
+  }, (error) => replace(into, failure(error)));
 }
 
 function showBackend(seen) {
   if (!seen?.targets.length) return null;
   const targets = seen.targets.map((one) => [h('code', null, one.target), one.weight === null ? 'equal' : one.weight === 0 ? '0: only if all others fail' : String(one.weight),
     one.circuitOpen ? mark(false, 'open: probes only') : mark(true, 'closed'), showEjection(one.ejection), String(one.failures), one.failed || 'connected',
-    h('span', { title: moment(one.since) }, one.since && `${age(one.since)} ago`), one.message]);
+    since(one.since, ' ago'), one.message]);
   return [h('h3', null, `As seen by this facade · ${seen.inFlight} requests in flight`),
     table('Addresses', ['Address', 'Weight', 'Circuit', 'Ejection', 'Failed dials in a row', 'Last dial', 'Since', 'Message'], targets)];
 }
@@ -143,12 +136,12 @@ function showEjection(ejection) {
 }
 
 function routeTable(route) {
-  return table('Backend', ['Service', 'Addresses', 'Paths', 'Shadows'], [[route.service, route.targets.join(', ') || '–', h('code', null, route.paths.join('\n')), route.shadows.join('; ') || '–']]);
+  return table('Backend', ['Service', 'Addresses', 'Paths', 'Hides resources of'], [[route.service, route.targets.join(', ') || '–', h('code', null, route.paths.join('\n')), route.shadows.join('; ') || '–']]);
 }
 
 function showTrust({ spec }) {
   if (!spec.service) return h('p.quiet', null, 'Served by this server: no certificate to verify.');
-  if (spec.insecureSkipTLSVerify) return mark(false, 'The backend’s certificate is not verified.');
+  if (spec.insecureSkipTLSVerify) return h('p', null, 'The certificate of the backend is not verified (insecureSkipTLSVerify).');
   if (!spec.caBundle) return h('p', null, 'The root certificates of the system.');
   return table('Certificates of the CA bundle', ['Subject', 'Ends', 'In'], certificates(atob(spec.caBundle)).map(({ name, until }) =>
     [name, until ? moment(until) : mark(false, 'unknown'), until && end(until)]));

@@ -1,15 +1,14 @@
 // Starts the console: the session, the header, the pages and the keys.
 
 import { button, h, replace, failure } from './dom.js';
-import { whoAmI, showLogin } from './login.js';
-import { clear, forget, session, whenForgotten } from './session.js';
-import { applyTheme, nextTheme, theme } from './store.js';
+import { whoAmI, showLogin, userName } from './login.js';
+import { clear, forget, session, whenForgotten, applyTheme, nextTheme, theme } from './session.js';
 import { forgetResources } from './discovery.js';
 import { globalKeys, listen, pageKeys, showHelp } from './keys.js';
-import { adopt, changes, chosen, label, openNamespaces } from './namespace.js';
+import { adopt, changes, chosen, label } from './namespace.js';
 import { forgetRights, may, mayPath } from './rights.js';
 import { end, forgetLeft, go, route, setQuery, start, where } from './router.js';
-import { searchKinds, searchObjects } from './search.js';
+import { openNamespaces, searchKinds, searchObjects } from './palettes.js';
 import { status } from './status.js';
 import { apis, api } from './apis.js';
 import { definitions, definition } from './definitions.js';
@@ -34,7 +33,7 @@ const PAGES = [
 // The entry of the navigation that other pages belong to.
 const BELONGS = { api: 'apis', definition: 'definitions', object: 'objects', past: 'objects', schema: 'definitions' };
 // Pages whose address names the namespace they show.
-const NAMESPACED = ['objects', 'past'];
+const NAMESPACED = ['objects', 'past', 'access'];
 let allowed = [];
 
 function page(pattern, show) {
@@ -73,16 +72,21 @@ function showNavigation() {
   const current = BELONGS[first] ?? first;
   replace(nav, session.user ? allowed.map(([path, name, key]) =>
     h('a', { href: `#/${path}`, 'aria-current': path === current ? 'page' : undefined, title: `g ${key}` }, name)) : []);
+  nav.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   document.title = `${PAGES.find(([path]) => path === current)?.[1] ?? 'Console'} · Portico`;
 }
 
 function showTools() {
-  const themes = { system: '◐ System', light: '○ Light', dark: '● Dark' };
-  const look = button(themes[theme()], () => { look.textContent = themes[nextTheme()]; }, { id: 'theme', title: 'Light, dark, or as the system' }, 'button.plain');
+  const look = button('', () => { nextTheme(); showTheme(); }, { id: 'theme' }, 'button.plain');
+  const showTheme = () => {
+    look.textContent = { system: '◐', light: '○', dark: '●' }[theme()];
+    look.title = look.ariaLabel = `Theme: ${theme()}`;
+  };
+  showTheme();
   replace(document.getElementById('tools'), session.user && [
     button(label(), openNamespaces, { id: 'namespace', 'aria-haspopup': 'dialog', title: 'Choose the namespace (n)' }),
-    button('Search  /', searchObjects, { id: 'search', 'aria-haspopup': 'dialog', title: 'Objects by name; : goes to a kind' })]);
-  replace(document.getElementById('who'), session.user && h('span.name', { title: [session.user.username, ...session.user.groups ?? []].join('\n') }, session.user.username),
+    button(['Search ', h('kbd', null, '/')], () => searchObjects(), { id: 'search', 'aria-haspopup': 'dialog', title: 'Objects by name; : goes to a kind' })]);
+  replace(document.getElementById('who'), session.user && h('span.name', { title: [session.user.username, ...session.user.groups ?? []].join('\n') }, userName()),
     look, button('?', showHelp, { 'aria-label': 'Keys', title: 'Keys' }, 'button.plain'), session.token() && button('Log out', forget, { id: 'log-out' }, 'button.plain'));
 }
 
@@ -126,7 +130,7 @@ page('audit', audit);
 const loggedIn = (run) => () => session.user && run();
 globalKeys({
   ...Object.fromEntries(PAGES.map(([path, name, key]) => [`g ${key}`, [`Go to ${name}`, loggedIn(() => go(`#/${path}`))]])),
-  '/': ['Search objects by name', loggedIn(searchObjects)],
+  '/': ['Search objects by name', loggedIn(() => searchObjects())],
   ':': ['Go to a kind', loggedIn(searchKinds)],
   n: ['Choose the namespace', loggedIn(openNamespaces)],
   '?': ['Show these keys', showHelp],

@@ -1,8 +1,8 @@
 // The audit log of this process: its latest events, and each new one as it is recorded.
 
-import { button, h, replace, failure } from './dom.js';
-import { jsonLines, pause } from './http.js';
-import { Grid, gridKeys } from './grid.js';
+import { button, h, perFrame, replace, failure } from './dom.js';
+import { jsonLines, repeat } from './http.js';
+import { Grid, filterField, gridKeys } from './grid.js';
 import { pageKeys } from './keys.js';
 import { setQuery } from './router.js';
 import { moment, seconds } from './time.js';
@@ -10,7 +10,6 @@ import { printYaml } from './yaml.js';
 import { highlighted } from './yaml_view.js';
 
 const MAX_ROWS = 5000;
-const RETRY = 3000;
 
 const COLUMNS = [
   { title: 'Time', cell: (row) => moment(row.event.stageTimestamp), width: '24ch' },
@@ -25,7 +24,7 @@ const COLUMNS = [
 export async function audit({ main, query, signal }) {
   const page = new Audit(query, signal);
   replace(main, page.element);
-  pageKeys({ ...gridKeys(page.grid, page.filter), p: ['Pause or resume', () => page.pause()], b: ['Also requests of browsers', () => page.browsers.click()] });
+  pageKeys({ ...gridKeys(page.grid, page.filter), p: ['Pause or resume', () => page.pause()], b: ['Include requests of browsers', () => page.browsers.click()] });
   page.grid.body.focus({ preventScroll: true });
   if (query.get('browsers') === 'true') page.browsers.click();
   await page.follow('');
@@ -33,17 +32,17 @@ export async function audit({ main, query, signal }) {
 
 class Audit {
   constructor(query, signal) {
-    Object.assign(this, { signal, rows: [], isPaused: false });
+    Object.assign(this, { signal, rows: [], isPaused: false, later: perFrame(() => this.show(), signal) });
     const detail = h('div.detail');
     this.grid = new Grid({ label: 'Audit events', open: (row) => replace(detail, h('h2', null, row.event.auditID), h('pre.code', { tabindex: '0', 'aria-label': 'Event' }, highlighted(printYaml(row.event)))) });
-    this.filter = h('input', { type: 'search', 'aria-label': 'Filter', placeholder: 'Filter: user, verb, path …  f', value: query.get('filter') ?? '', oninput: () => { setQuery({ filter: this.filter.value }); this.show(); } });
+    this.filter = filterField(() => { setQuery({ filter: this.filter.value }); this.show(); }, query.get('filter') ?? '', 'by user, verb, path');
     this.browsers = h('input', { type: 'checkbox', id: 'browsers', onchange: () => this.switchBrowsers() });
     this.state = h('span.state', { id: 'state' });
     this.count = h('span.count', { id: 'count' });
     this.problem = h('div');
     this.hold = button('Pause', () => this.pause(), { 'aria-pressed': 'false' });
     this.element = h('div.page', null, h('div.bar', null, h('h1', null, 'Audit'), this.count, this.state, h('span.grow'), this.filter,
-      h('label.check', { for: 'browsers', title: 'Requests of this console and of other web pages' }, this.browsers, 'Also of browsers'), this.hold), this.problem, this.grid.element, detail);
+      h('label.check', { for: 'browsers', title: 'Requests of this console and of other web pages' }, this.browsers, 'Include browsers'), this.hold), this.problem, this.grid.element, detail);
     this.grid.setColumns(COLUMNS);
     signal.addEventListener('abort', () => this.grid.end());
   }
@@ -73,29 +72,19 @@ class Audit {
     this.count.textContent = String(this.grid.rows.length);
   }
 
-  later() {
-    this.asked ??= requestAnimationFrame(() => { this.asked = undefined; if (!this.signal.aborted) this.show(); });
-  }
-
-  async follow(source, signal = this.signal) {
-    while (!signal.aborted) {
-      try {
-        this.state.textContent = '● Live';
-        this.rows = this.rows.filter((row) => row.source !== source);
-        for await (const event of jsonLines(`/console/data/audit?watch=true${source}`, { signal })) {
-          if (event.missed) this.problem.textContent = `${event.missed} events are missing: they arrived faster than they were read.`;
-          else this.add(event, source);
-          this.later();
-        }
-      } catch (error) {
-        if (signal.aborted) return;
-        this.state.textContent = '';
-        replace(this.problem, failure(error));
-        if (error.code) return;
+  follow(source, signal = this.signal) {
+    return repeat(signal, async () => {
+      this.rows = this.rows.filter((row) => row.source !== source);
+      for await (const event of jsonLines(`/console/data/audit?watch=true${source}`, { signal, opened: () => { this.state.textContent = '● Live'; } })) {
+        if (event.missed) this.problem.textContent = `${event.missed} events are missing: they arrived faster than they were read.`;
+        else this.add(event, source);
+        this.later();
       }
       this.state.textContent = '○ Reconnecting …';
-      await pause(RETRY, signal);
-    }
+    }, (error) => {
+      this.state.textContent = error.code < 500 ? '' : '○ Reconnecting …';
+      replace(this.problem, error.code === 404 ? h('p.quiet', null, error.message) : failure(error));
+    });
   }
 
   // Newest first; events of another stream may be newer than this one.

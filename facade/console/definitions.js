@@ -3,7 +3,7 @@
 import { button, h, replace, failure, mark, section, table } from './dom.js';
 import { call, printJson } from './http.js';
 import { followObjects } from './watch.js';
-import { Grid, gridKeys } from './grid.js';
+import { Grid, filterField, gridKeys } from './grid.js';
 import { listLink, objectLink, resources } from './discovery.js';
 import { pageKeys } from './keys.js';
 import { go } from './router.js';
@@ -17,7 +17,7 @@ const RESOURCE = { group: 'apiextensions.k8s.io', version: 'v1', name: 'customre
 // Definitions, and the built-in kinds with their schemas.
 export async function definitions({ main, signal }) {
   const grid = new Grid({ label: 'Definitions', open: (row) => go(row.link) });
-  const filter = h('input', { type: 'search', 'aria-label': 'Filter', placeholder: 'Filter  f', oninput: () => show() });
+  const filter = filterField(() => show());
   const problem = h('div'), count = h('span.count');
   replace(main, h('div.page', null, h('div.bar', null, h('h1', null, 'Definitions'), count, h('span.grow'), filter), problem, grid.element));
   grid.setColumns([

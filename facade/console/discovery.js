@@ -44,7 +44,9 @@ async function find(isMeant) {
   return (await resources()).find(isMeant);
 }
 
-export async function resource(group, version, name) {
+// The resource that an address names.
+export async function resource({ group: named, version, resource: name }) {
+  const group = named === 'core' ? '' : named;
   const found = await find((one) => one.group === group && one.version === version && one.name === name);
   if (!found) throw new Error(`${name} of ${groupVersion({ group, version })} is not served.`);
   return found;

@@ -46,6 +46,26 @@ export function button(text, onclick, attributes, name = 'button') {
   return h(name, { type: 'button', onclick, ...attributes }, text);
 }
 
+// A function that calls `run` in the next frame, once for many calls, unless `signal` has aborted.
+export function perFrame(run, signal) {
+  let asked = false;
+  return () => {
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(() => {
+      asked = false;
+      if (!signal?.aborted) run();
+    });
+  };
+}
+
+// Shows a result for a few seconds; screen readers announce it.
+export function notify(text) {
+  const node = replace(document.getElementById('status'), text);
+  clearTimeout(node.timer);
+  node.timer = setTimeout(() => replace(node), 8000);
+}
+
 // An error as the server reports it. A missing permission is not an alarm.
 export function failure(error) {
   const status = error?.status;

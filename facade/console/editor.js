@@ -3,7 +3,7 @@
 
 import { button, h, replace, failure, table, dialog } from './dom.js';
 import { fetchApi, query, parseJson } from './http.js';
-import { showDiff } from './diff.js';
+import { showDiff } from './yaml_view.js';
 import { editable, printYaml, text } from './yaml.js';
 import { groupVersion, objectLink, pathOf } from './discovery.js';
 import { go } from './router.js';
@@ -35,7 +35,7 @@ export class Editor {
     this.newestUid = object.metadata.uid;
     const others = new Set((object.metadata.managedFields ?? []).filter(({ manager, subresource }) => manager !== MANAGER && !subresource).map(({ manager }) => manager));
     const managed = others.size ? ` Fields of this object are managed by ${[...others].join(', ')}: if you change one of them, saving takes it over, after you confirm.` : '';
-    this.managers.textContent = `Saved by server-side apply as the field manager ${MANAGER}. Fields that only ${MANAGER} manages are removed if you leave them out.${managed} Ctrl+Enter starts a dry run.`;
+    this.managers.textContent = `Saving makes ${MANAGER} an owner of all fields below (server-side apply). Fields that only ${MANAGER} owns are removed if you leave them out.${managed} Ctrl+Enter starts a dry run.`;
     if (!this.isEdited) this.begin();
     else if (text !== this.began) this.note.textContent = 'The object has changed since you started editing. A dry run compares with its current state.';
   }
@@ -100,7 +100,7 @@ export class Editor {
       this.offer(after, object);
       if (!this.isEdited) this.note.textContent = '';
     }
-    return [h('h3', null, dryRun ? 'This would change' : `Saved: revision ${object.metadata.resourceVersion}`), warning && h('p.warning', null, warning), showDiff(before, after)];
+    return [h('h3', null, dryRun ? 'Dry run: nothing is saved yet' : `Saved: revision ${object.metadata.resourceVersion}`), warning && h('p.warning', null, warning), showDiff(before, after)];
   }
 
   // Explains which fields have another manager, shows the change, and asks once.
@@ -110,9 +110,9 @@ export class Editor {
     return h('div.takeover', { role: 'alert' },
       h('h3', null, causes.length > 1 ? `These fields are managed by ${owners}` : `This field is managed by ${owners}`),
       h('p', null, `Saving takes ${causes.length > 1 ? 'them' : 'it'} over: ${MANAGER} becomes the manager. `,
-        /kubectl/.test(owners) ? 'The next kubectl apply of a file with another value changes it back, or reports a conflict.' : 'The present manager may change it back.'),
+        /kubectl/.test(owners) ? 'The next kubectl apply of another value changes it back, or reports a conflict.' : 'The present manager may change it back.'),
       table('Fields', ['Field', 'Managed by'], causes.map((cause) => [h('code', null, cause.field), owner(cause)])), change,
-      h('div.buttons', null, button('Save and take over', () => this.apply({ force: true, text }), { id: 'force' }, 'button.primary'), button('Cancel', () => replace(this.result))));
+      h('div.buttons', null, button('Cancel', () => replace(this.result)), button('Save and take over', () => this.apply({ force: true, text }), { id: 'force' }, 'button.primary')));
   }
 }
 

@@ -1,6 +1,6 @@
 // A list of any length, of which only the rows in sight are in the document. Arrows and j/k move, Enter opens.
 
-import { h, replace } from './dom.js';
+import { h, perFrame, replace } from './dom.js';
 
 const ROW = 30;
 const MARGIN = 12;
@@ -9,7 +9,7 @@ const NARROW = matchMedia('(max-width: 720px)');
 export class Grid {
   // `open(row)` opens a row. With `onchosen`, rows have a checkbox and `chosen` holds the ids of the checked ones.
   constructor({ label, open, onchosen }) {
-    Object.assign(this, { open, onchosen, rows: [], all: [], columns: [], selected: -1, drawn: new Map(), chosen: new Set() });
+    Object.assign(this, { open, onchosen, rows: [], all: [], columns: [], selected: 0, drawn: new Map(), chosen: new Set(), later: perFrame(() => this.draw()) });
     this.head = h('div.grid-head', { role: 'row' });
     this.sizer = h('div.grid-rows', { role: 'presentation' });
     this.body = h('div.grid-body', { role: 'rowgroup', tabindex: '0', 'aria-label': `${label}, use arrows and Enter` }, this.sizer);
@@ -37,10 +37,12 @@ export class Grid {
     this.redraw();
   }
 
+  // The first row is active until another one is; the active row stays so when rows arrive or leave.
   setRows(rows) {
-    const selected = this.rows[this.selected]?.id;
+    const active = this.hasMoved && this.rows[this.selected];
+    const at = active ? rows.findIndex((row) => row.id === active.id) : 0;
     this.rows = rows;
-    this.selected = selected === undefined ? -1 : rows.findIndex((row) => row.id === selected);
+    this.selected = at < 0 ? Math.max(0, Math.min(this.selected, rows.length - 1)) : at;
     this.element.setAttribute('aria-rowcount', rows.length);
     this.sizer.style.height = `${rows.length * ROW}px`;
     this.redraw();
@@ -52,11 +54,8 @@ export class Grid {
     this.later();
   }
 
-  later() {
-    this.asked ??= requestAnimationFrame(() => { this.asked = undefined; this.draw(); });
-  }
-
   draw() {
+    this.element.style.setProperty('--scrollbar', `${this.body.offsetWidth - this.body.clientWidth}px`);
     const first = Math.max(0, Math.floor(this.body.scrollTop / ROW) - MARGIN);
     const last = Math.min(this.rows.length, Math.ceil((this.body.scrollTop + this.body.clientHeight) / ROW) + MARGIN);
     for (const [at, node] of this.drawn) {
@@ -108,6 +107,7 @@ export class Grid {
 
   select(at) {
     if (!this.rows.length) return;
+    this.hasMoved = true;
     const was = this.drawn.get(this.selected);
     was?.setAttribute('aria-selected', 'false');
     this.selected = Math.max(0, Math.min(at, this.rows.length - 1));
@@ -119,7 +119,7 @@ export class Grid {
   }
 
   move(by) {
-    this.select(this.selected < 0 ? 0 : this.selected + by);
+    this.select(this.selected + by);
   }
 
   openSelected() {
@@ -143,8 +143,11 @@ export class Grid {
   end() {
     this.observer.disconnect();
     NARROW.removeEventListener('change', this.narrowed);
-    if (this.asked) cancelAnimationFrame(this.asked);
   }
+}
+
+export function filterField(oninput, value = '', what = 'rows') {
+  return h('input', { type: 'search', 'aria-label': 'Filter', title: 'Filter (f)', placeholder: `Filter ${what}`, value, spellcheck: 'false', oninput });
 }
 
 // Keys of a page that is a grid with a filter.

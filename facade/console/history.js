@@ -2,11 +2,10 @@
 
 import { button, h, replace, failure, dialog } from './dom.js';
 import { pause } from './http.js';
-import { showDiff } from './diff.js';
-import { hidden } from './secrets.js';
-import { CREATED, DELETED, RETENTION, comparable, stateAt, states, target, restored } from './states.js';
+import { showDiff } from './yaml_view.js';
+import { hidden, printYaml } from './yaml.js';
+import { CREATED, DELETED, RETENTION, historyFailure, comparable, stateAt, states, target, restored } from './states.js';
 import { age, moment } from './time.js';
-import { printYaml } from './yaml.js';
 
 const PAGE = 50;
 // Pause between requests for the newest states while an object changes all the time.
@@ -56,7 +55,7 @@ class History {
       this.show();
     } catch (error) {
       if (this.signal.aborted) return;
-      replace(this.problem, failure(error), error.code === 404 && h('p.quiet', null, 'There are histories of the objects that this server stores itself.'), error.code === 410 && h('p.quiet', null, RETENTION));
+      replace(this.problem, historyFailure(error), error.code === 404 && h('p.quiet', null, 'Only objects that this server stores itself have a history.'));
       if (!this.states.length) replace(this.list);
     }
   }
@@ -122,7 +121,7 @@ class History {
       const [before, after] = await Promise.all([this.text(earlier), this.text(later)]);
       if (this.pair !== pair) return;
       const name = (state) => `revision ${state.revision}${state.change === DELETED ? ' (deleted)' : ''}`;
-      replace(this.difference, h('h3', null, earlier ? `From ${name(earlier)} to ${name(later)}` : `All of ${name(later)}`), showDiff(before, after, 'Only the managers of fields differ.'));
+      replace(this.difference, h('h3', null, earlier ? `From ${name(earlier)} to ${name(later)}` : `All of ${name(later)}`), showDiff(before, after, 'Only field managers or the annotation of kubectl apply differ.'));
     } catch (error) {
       if (this.signal.aborted || this.pair !== pair) return;
       this.pair = undefined;

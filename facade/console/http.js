@@ -12,6 +12,7 @@ export class ApiError extends Error {
 }
 
 const AT_ONCE = 6;
+const RETRY = 3000;
 export const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json';
 export const METADATA = 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json';
 export const METADATA_LIST = METADATA.replace(';v', 'List;v');
@@ -78,6 +79,20 @@ export function pause(milliseconds, signal) {
     const timer = setTimeout(resolve, milliseconds);
     signal?.addEventListener('abort', () => { clearTimeout(timer); resolve(); }, { once: true });
   });
+}
+
+// Runs `attempt` again and again until `signal` aborts or the server refuses it.
+export async function repeat(signal, attempt, failed) {
+  while (!signal.aborted) {
+    try {
+      await attempt();
+    } catch (error) {
+      if (signal.aborted) return;
+      failed(error);
+      if (error.code < 500) return;
+    }
+    await pause(RETRY, signal);
+  }
 }
 
 // Runs requests for many items, a few at a time.

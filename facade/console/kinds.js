@@ -1,17 +1,17 @@
 // The start page: all kinds by group, with the number of their objects, and favourites.
 
-import { h, replace, section } from './dom.js';
-import { forEach, getJson } from './http.js';
-import { fullName, listLink, pathOf, resources } from './discovery.js';
+import { button, h, replace, section } from './dom.js';
+import { METADATA_LIST, forEach, getJson } from './http.js';
+import { fullName, listLink, pathOf } from './discovery.js';
+import { filterField } from './grid.js';
 import { pageKeys } from './keys.js';
-import { askForNamespace, chosen } from './namespace.js';
+import { askForNamespace, chosen, inNamespace } from './namespace.js';
+import { openNamespaces } from './palettes.js';
 import { listable } from './rights.js';
-import { load, save } from './store.js';
-
-const COUNTED = 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json';
+import { load, save } from './session.js';
 
 export async function kinds({ main, signal }) {
-  const all = await listable((await resources()).filter((one) => one.preferred && one.verbs.includes('list')), chosen());
+  const all = await listable(chosen());
   if (signal.aborted) return;
   const page = new Kinds(all, signal);
   replace(main, page.element);
@@ -22,19 +22,19 @@ export async function kinds({ main, signal }) {
 
 // The number of objects without fetching them: one, and how many remain.
 async function countOf(kind, namespace, signal) {
-  const { items, metadata } = await getJson(`${pathOf(kind, namespace)}?limit=1`, { accept: COUNTED, signal });
+  const { items, metadata } = await getJson(`${pathOf(kind, namespace)}?limit=1`, { accept: METADATA_LIST, signal });
   return items.length + (metadata?.remainingItemCount ?? 0);
 }
 
 class Kinds {
   constructor(all, signal) {
-    Object.assign(this, { all, signal, counts: new Map() });
-    this.filter = h('input', { type: 'search', 'aria-label': 'Filter kinds', placeholder: 'Filter kinds  f', spellcheck: 'false', oninput: () => this.show() });
+    Object.assign(this, { all, signal, counts: new Map(), rows: new Map() });
+    this.filter = filterField(() => this.show(), '', 'kinds');
     this.used = h('input', { type: 'checkbox', id: 'used', checked: load('used-kinds', false), onchange: () => { save('used-kinds', this.used.checked); this.show(); } });
     this.offer = h('div');
     this.groups = h('div.kinds', { id: 'kinds' });
     this.element = h('div.page', null,
-      h('div.bar', null, h('h1', null, 'Objects'), h('span.quiet', null, chosen() ? `in namespace ${chosen()}` : 'in all namespaces'), h('span.grow'), this.filter,
+      h('div.bar', null, h('h1', null, 'Objects'), h('span.quiet', null, inNamespace(chosen())), h('span.grow'), this.filter,
         h('label.check', { for: 'used' }, this.used, 'Only kinds with objects')),
       this.offer, this.groups);
   }
@@ -44,16 +44,11 @@ class Kinds {
     const names = favourites();
     const order = [...this.all].sort((a, b) => names.includes(fullName(b)) - names.includes(fullName(a)));
     await forEach(order, this.signal, async (kind) => {
-      const count = await countOf(kind, chosen(), this.signal).catch((error) => (error.code === 403 ? 'refused' : '–'));
-      this.counts.set(kind, count);
-      this.later();
+      this.counts.set(kind, await countOf(kind, chosen(), this.signal).catch((error) => (error.code === 403 ? 'refused' : '–')));
+      this.update(kind);
     });
-    const namespaced = this.all.filter((kind) => kind.namespaced);
-    if (!this.signal.aborted && !chosen() && namespaced.every((kind) => this.counts.get(kind) === 'refused')) replace(this.offer, askForNamespace('objects'));
-  }
-
-  later() {
-    this.asked ??= requestAnimationFrame(() => { this.asked = undefined; if (!this.signal.aborted) this.show(); });
+    const isBare = this.all.every((kind) => !kind.namespaced || (chosen() && this.counts.get(kind) === 0) || this.counts.get(kind) === 'refused');
+    if (!this.signal.aborted) replace(this.offer, isBare && (chosen() ? nothingHere() : askForNamespace('objects')));
   }
 
   isShown(kind) {
@@ -65,20 +60,44 @@ class Kinds {
   show() {
     const focused = document.activeElement?.id;
     const shown = this.all.filter((kind) => this.isShown(kind));
-    const starred = shown.filter(isFavourite);
-    const panel = ([title, list], at) => section(title, h('ul', null, list.map((kind) => this.row(kind, at))));
-    replace(this.groups, starred.length ? panel(['Favourites', starred], 'starred') : null, grouped(shown).map((group) => panel(group, 'all')));
+    this.rows.clear();
+    const panels = [['Favourites', shown.filter(isFavourite), 'starred'], ...grouped(shown.filter((kind) => kind.namespaced || !chosen())),
+      ['Not in a namespace', shown.filter((kind) => !kind.namespaced && chosen())]];
+    replace(this.groups, panels.map(([title, list, at]) => list.length > 0 && section(title, h('ul', null, list.map((kind) => this.row(kind, at))))));
     if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
   }
 
-  row(kind, at) {
+  // Shows a count in the rows that exist: a new row under the pointer would lose a click.
+  update(kind) {
+    const count = this.counts.get(kind);
+    const rows = this.rows.get(kind) ?? [];
+    if (!rows.length && this.isShown(kind)) this.show();
+    for (const row of rows) {
+      if (this.isShown(kind)) {
+        row.classList.toggle('empty', count === 0);
+        row.lastChild.textContent = count.toLocaleString();
+      } else if (row.parentNode?.childElementCount === 1) row.closest('section').remove();
+      else row.remove();
+    }
+    if (!this.isShown(kind)) this.rows.delete(kind);
+  }
+
+  row(kind, at = 'all') {
     const count = this.counts.get(kind);
     const starred = isFavourite(kind);
     const name = fullName(kind);
     const star = h('button.plain.star', { type: 'button', id: `${at}-${name}`, 'aria-pressed': String(starred), 'aria-label': `Favourite ${name}`, title: starred ? 'Remove from favourites' : 'Add to favourites',
       onclick: () => { toggleFavourite(kind); this.show(); } }, starred ? '★' : '☆');
-    return h(count === 0 ? 'li.empty' : 'li', { 'data-kind': name }, star, h('a', { href: listLink(kind), title: name }, kind.kind), h('span.quiet', null, count === undefined ? '…' : count.toLocaleString()));
+    const isAmbiguous = this.all.some((one) => one !== kind && one.kind === kind.kind);
+    const row = h(count === 0 ? 'li.empty' : 'li', { 'data-kind': name }, star, h('a', { href: listLink(kind), title: name }, kind.kind, isAmbiguous && h('span.quiet', null, ` ${kind.group || 'core'}`)),
+      h('span.quiet', null, count === undefined ? '…' : count.toLocaleString()));
+    this.rows.set(kind, [...this.rows.get(kind) ?? [], row]);
+    return row;
   }
+}
+
+function nothingHere() {
+  return h('div.panel.offer', null, h('p', null, `There is nothing in namespace ${chosen()} that you may see.`), button('Choose another namespace', openNamespaces, null, 'button.primary'));
 }
 
 const ORDER = ['Workloads', 'Configuration', 'Network', 'Access', 'Storage', 'Cluster'];

@@ -4,6 +4,13 @@ import { h, replace, failure } from './dom.js';
 import { postJson } from './http.js';
 import { session, remember, clear } from './session.js';
 
+const UNKNOWN = 'The server does not know this token. It has expired, or belongs to another server: create a new one.';
+
+// The user's name; `default/boss` for a service account.
+export function userName() {
+  return session.user.username.replace(/^system:serviceaccount:([^:]+):/, '$1/');
+}
+
 // The user of this session; `undefined` for anonymous callers and unknown tokens.
 export async function whoAmI() {
   const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' };
@@ -24,10 +31,10 @@ export function showLogin(main, done) {
     remember(field.value.trim());
     try {
       if (await whoAmI()) return done();
-      throw new Error('The server does not accept this token.');
+      throw new Error(UNKNOWN);
     } catch (error) {
       clear();
-      replace(refused, failure(error));
+      replace(refused, failure(error.code === 401 ? new Error(UNKNOWN) : error));
     }
     button.disabled = false;
     field.focus();
@@ -35,7 +42,7 @@ export function showLogin(main, done) {
   replace(main, h('form.login.panel', { onsubmit: submit },
     h('h1', null, 'Log in'),
     h('label', { for: 'token' }, 'Bearer token'), field,
-    h('p.quiet', { id: 'token-help' }, 'For example of a service account: kubectl create token NAME. The token stays in this tab and is forgotten when you close it. If your browser has a client certificate, you need no token.'),
+    h('p.quiet', { id: 'token-help' }, 'For example of a service account: kubectl create token NAME. The token stays in this tab until you close it. With a client certificate you need no token.'),
     refused, button));
   field.focus();
 }

@@ -1,10 +1,7 @@
 // The namespace that all pages show: chosen in the header, remembered, and empty for all namespaces.
 
 import { h, replace } from './dom.js';
-import { getJson, METADATA_LIST } from './http.js';
-import { openPalette, ranked } from './palette.js';
-import { session } from './session.js';
-import { load, save } from './store.js';
+import { session, load, save } from './session.js';
 
 const MAX_RECENT = 8;
 // Notifies of another choice.
@@ -23,8 +20,12 @@ export function adopt(name) {
   return true;
 }
 
-function choose(name) {
+export function choose(name) {
   if (adopt(name)) changes.dispatchEvent(new Event('change'));
+}
+
+export function inNamespace(name) {
+  return name ? `in namespace ${name}` : 'in all namespaces';
 }
 
 export function label() {
@@ -32,32 +33,9 @@ export function label() {
 }
 
 // Namespaces that are likely to be wanted by a user who may not list all of them.
-function likely() {
+export function likely() {
   const [, own] = /^system:serviceaccount:([^:]+):/.exec(session.user?.username ?? '') ?? [];
   return [...new Set([...load('recent-namespaces', []), own].filter(Boolean))];
-}
-
-async function names(signal) {
-  const { items } = await getJson('/api/v1/namespaces?limit=500', { accept: METADATA_LIST, signal });
-  return items.map(({ metadata }) => metadata.name);
-}
-
-export function openNamespaces() {
-  let known = likely();
-  openPalette({
-    label: 'Namespace', placeholder: 'Type or choose a namespace',
-    start: async (redraw, signal) => {
-      known = await names(signal).catch(() => known);
-      redraw();
-    },
-    choices: (text) => {
-      const typed = text.trim();
-      const found = ranked(known, typed, (name) => [name]).map((name) => ({ label: name, detail: name === chosen() ? 'chosen' : '', choose: () => choose(name) }));
-      const all = { label: 'All namespaces', detail: chosen() ? '' : 'chosen', choose: () => choose('') };
-      if (typed && !known.includes(typed)) found.push({ label: typed, detail: 'as typed', choose: () => choose(typed) });
-      return typed ? found : [all, ...found];
-    },
-  });
 }
 
 // Replaces a refusal for all namespaces: asks which one to show.
@@ -68,6 +46,6 @@ export function askForNamespace(what) {
     choose(input.value.trim());
   };
   return h('form.panel.offer', { onsubmit: submit }, h('h2', null, 'Choose a namespace'),
-    h('p', null, `You have no permission to list ${what} in all namespaces. Enter a namespace that you have access to; the console remembers it.`),
+    h('p', null, `You have no permission to list ${what} in all namespaces. Enter a namespace that you may read.`),
     h('div.fields', null, input, h('button.primary', { type: 'submit' }, 'Show')));
 }

@@ -6,12 +6,11 @@ import { followObjects } from './watch.js';
 import { pageKeys } from './keys.js';
 import { go, leftAt, setQuery } from './router.js';
 import { isSuspendable, removeAll, scale, suspend } from './actions.js';
-import { editable, printYaml } from './yaml.js';
+import { editable, printYaml, isSecret } from './yaml.js';
 import { Editor } from './editor.js';
 import { fieldOwners } from './owners.js';
 import { history } from './history.js';
 import { may } from './rights.js';
-import { isSecret } from './secrets.js';
 import { summary } from './summary.js';
 import { yamlView } from './yaml_view.js';
 
@@ -36,7 +35,7 @@ async function rightsOn(kind, namespace, name) {
 }
 
 export async function object({ main, parameters, query, signal }) {
-  const kind = await resource(parameters.group === 'core' ? '' : parameters.group, parameters.version, parameters.resource);
+  const kind = await resource(parameters);
   const namespace = parameters.namespace === '-' ? '' : parameters.namespace;
   const rights = await rightsOn(kind, namespace, parameters.name);
   if (signal.aborted) return;
@@ -126,6 +125,7 @@ class ObjectView {
     replace(this.tabs, tabs.map(([known, name]) => h('button.tab', {
       type: 'button', role: 'tab', id: `tab-${known}`, 'aria-controls': 'panel', 'aria-selected': String(known === chosen), onclick: () => this.choose(known),
     }, name)));
+    document.getElementById(`tab-${chosen}`)?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
     this.content.setAttribute('aria-labelledby', `tab-${chosen}`);
     this.leave?.abort();
     this.leave = new AbortController();

@@ -1,24 +1,24 @@
 // The objects of one kind as the server's Table shows them, kept up to date by a watch.
 
-import { button, h, replace, failure } from './dom.js';
+import { button, h, perFrame, replace, failure } from './dom.js';
 import { TABLE } from './http.js';
 import { groupVersion, objectLink, pastLink, pathOf, resource } from './discovery.js';
 import { follow } from './watch.js';
-import { Grid, gridKeys } from './grid.js';
+import { Grid, filterField, gridKeys } from './grid.js';
 import { pageKeys } from './keys.js';
 import { go, setQuery } from './router.js';
 import { age } from './time.js';
 import { newObject } from './editor.js';
 import { removeAll } from './actions.js';
 import { isFavourite, toggleFavourite } from './kinds.js';
-import { askForNamespace, chosen } from './namespace.js';
+import { askForNamespace, chosen, inNamespace } from './namespace.js';
 import { timeChoices, timeField } from './past.js';
 import { may } from './rights.js';
 
 const compare = new Intl.Collator(undefined, { numeric: true }).compare;
 
 export async function objects({ main, parameters, query, signal }) {
-  const kind = await resource(parameters.group === 'core' ? '' : parameters.group, parameters.version, parameters.resource);
+  const kind = await resource(parameters);
   const namespace = kind.namespaced ? chosen() : '';
   const [create, remove, history] = await Promise.all(['create', 'delete', 'history'].map((verb) => verb !== 'history' && !kind.verbs.includes(verb) ? false : may(verb, kind, namespace)));
   if (signal.aborted) return;
@@ -31,11 +31,11 @@ export async function objects({ main, parameters, query, signal }) {
 
 class ObjectList {
   constructor(kind, namespace, query, rights, signal) {
-    Object.assign(this, { kind, namespace, rights, signal, rows: new Map(), defined: [], order: { at: -1, by: 1 } });
+    Object.assign(this, { kind, namespace, rights, signal, rows: new Map(), defined: [], order: { at: -1, by: 1 }, later: perFrame(() => this.show(), signal) });
     this.grid = new Grid({ label: kind.name, open: (row) => go(objectLink(kind, row.namespace, row.name)), onchosen: rights.remove && (() => this.showChosen()) });
-    this.labels = h('input', { 'aria-label': 'Label selector', value: query.get('labels') ?? '', placeholder: 'Labels: app=web,tier!=db', spellcheck: 'false', onchange: () => this.select() });
+    this.labels = h('input', { 'aria-label': 'Label selector', value: query.get('labels') ?? '', placeholder: 'Labels: app=web', title: 'Label selector, such as app=web,tier!=db', spellcheck: 'false', onchange: () => this.select() });
     this.at = timeField('', () => this.at.value && go(pastLink(kind, namespace, this.at.value)));
-    this.filter = h('input', { type: 'search', 'aria-label': 'Filter', placeholder: 'Filter rows  f', value: query.get('filter') ?? '', oninput: () => { setQuery({ filter: this.filter.value }); this.show(); } });
+    this.filter = filterField(() => { setQuery({ filter: this.filter.value }); this.show(); }, query.get('filter') ?? '');
     this.wide = h('input', { type: 'checkbox', id: 'wide', onchange: () => this.columns() });
     this.count = h('span.count', { id: 'count', 'aria-live': 'polite' });
     this.state = h('span.state', { id: 'state' });
@@ -49,7 +49,7 @@ class ObjectList {
   bar() {
     const { kind, namespace } = this;
     const star = button(isFavourite(kind) ? '★' : '☆', () => { toggleFavourite(kind); star.textContent = isFavourite(kind) ? '★' : '☆'; }, { id: 'favourite', 'aria-label': 'Favourite', title: 'Favourites come first on the start page' }, 'button.plain');
-    return h('div.bar', null, star, h('h1', null, kind.kind), h('span.quiet', null, groupVersion(kind), kind.namespaced ? ` in ${namespace || 'all namespaces'}` : ''), this.count, this.state,
+    return h('div.bar', null, star, h('h1', null, kind.kind), h('span.quiet', null, groupVersion(kind), kind.namespaced ? ` ${inNamespace(namespace)}` : ''), this.count, this.state,
       h('span.grow'), this.labels, this.rights.history && [this.at, timeChoices()], this.filter, h('label.check', { for: 'wide' }, this.wide, 'Wide'), this.removing,
       this.rights.create && button('New', () => newObject(kind, namespace), { id: 'new' }));
   }
@@ -106,11 +106,6 @@ class ObjectList {
       if (this.grid.chosen.delete(object.metadata.uid)) this.showChosen();
     }
     return this.later();
-  }
-
-  // Many changes are shown at once.
-  later() {
-    this.asked ??= requestAnimationFrame(() => { this.asked = undefined; if (!this.signal.aborted) this.show(); });
   }
 
   columns() {

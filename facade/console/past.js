@@ -1,20 +1,20 @@
 // The objects of a kind as of a time, and their state since: changed, replaced or deleted.
 
-import { h, replace, failure } from './dom.js';
+import { h, perFrame, replace } from './dom.js';
 import { TABLE } from './http.js';
 import { groupVersion, listLink, objectLink, pathOf, resource } from './discovery.js';
 import { ALL, follow } from './watch.js';
-import { Grid, gridKeys } from './grid.js';
+import { Grid, filterField, gridKeys } from './grid.js';
 import { pageKeys } from './keys.js';
 import { go, setQuery } from './router.js';
-import { chosen } from './namespace.js';
-import { RETENTION, past as ask, target } from './states.js';
+import { chosen, inNamespace } from './namespace.js';
+import { historyFailure, past as ask, target } from './states.js';
 import { moment, pointInTime } from './time.js';
 
 const key = ({ namespace, name }) => `${namespace ?? ''}/${name}`;
 
 export async function past({ main, parameters, query, signal }) {
-  const kind = await resource(parameters.group === 'core' ? '' : parameters.group, parameters.version, parameters.resource);
+  const kind = await resource(parameters);
   if (signal.aborted) return;
   const list = new PastList(kind, query, signal);
   replace(main, list.element);
@@ -27,7 +27,7 @@ export async function past({ main, parameters, query, signal }) {
 
 // The field for a point in time.
 export function timeField(value, onchange) {
-  return h('input', { 'aria-label': 'Point in time', id: 'at', list: 'times', value, placeholder: 'Past: 15m, a time, a revision', title: '15m ago, 2026-01-31T12:00, or a revision', spellcheck: 'false', onchange });
+  return h('input', { 'aria-label': 'Point in time', id: 'at', list: 'times', value, placeholder: 'Past: 15m', title: 'A time in the past: 15m, 2026-01-31T12:00, or a revision', spellcheck: 'false', onchange });
 }
 
 export function timeChoices() {
@@ -36,21 +36,22 @@ export function timeChoices() {
 
 class PastList {
   constructor(kind, query, signal) {
-    Object.assign(this, { kind, signal, rows: [], namespace: kind.namespaced ? chosen() : '' });
+    Object.assign(this, { kind, signal, rows: [], namespace: kind.namespaced ? chosen() : '', later: perFrame(() => this.show(), signal) });
     this.grid = new Grid({ label: `${kind.name} as of a time`, open: (row) => go(`${objectLink(kind, row.namespace, row.name)}?tab=history`) });
     this.at = timeField(query.get('at') ?? '4m', () => this.restart());
-    this.filter = h('input', { type: 'search', 'aria-label': 'Filter', placeholder: 'Filter rows  f', oninput: () => this.show() });
+    this.filter = filterField(() => this.show());
     this.deleted = h('input', { type: 'checkbox', id: 'deleted', checked: query.get('deleted') === 'true', onchange: () => { setQuery({ deleted: this.deleted.checked ? 'true' : '' }); this.show(); } });
     this.count = h('span.count', { id: 'count', 'aria-live': 'polite' });
+    this.title = h('h1', null, kind.kind);
     this.when = h('p.quiet', { id: 'when', 'aria-live': 'polite' });
     this.problem = h('div');
     this.element = h('div.page', null,
       h('nav.crumbs', { 'aria-label': 'Breadcrumb' }, h('a', { href: '#/objects' }, 'Objects'), ' / ', h('a', { href: listLink(kind) }, kind.kind)),
-      h('div.bar', null, h('h1', null, `${kind.kind} as of a time`), h('span.quiet', null, groupVersion(kind), kind.namespaced ? ` in ${this.namespace || 'all namespaces'}` : ''), this.count, h('span.grow'), this.at, timeChoices(), this.filter,
+      h('div.bar', null, this.title, h('span.quiet', null, groupVersion(kind), kind.namespaced ? ` ${inNamespace(this.namespace)}` : ''), this.count, h('span.grow'), this.at, timeChoices(), this.filter,
         h('label.check', { for: 'deleted' }, this.deleted, 'Deleted since')),
       this.when, this.problem, this.grid.element);
     this.grid.setColumns([
-      kind.namespaced && { title: 'Namespace', cell: (row) => row.namespace, width: 'minmax(14ch,1fr)' },
+      kind.namespaced && { title: 'Namespace', cell: (row) => row.namespace, width: 'minmax(14ch,1fr)', narrow: true },
       { title: 'Name', cell: (row) => row.name, width: 'minmax(24ch,3fr)', strong: true },
       { title: 'Revision then', cell: (row) => row.revision, width: 'minmax(12ch,1fr)' },
       { title: 'Created', cell: (row) => moment(row.created), width: 'minmax(22ch,1fr)' },
@@ -76,22 +77,23 @@ class PastList {
     try {
       const at = pointInTime(this.at.value);
       for await (const part of ask(target(this.kind, this.namespace), at, loading.signal)) {
-        this.add(part);
+        this.add(part, at);
         if (this.rows.length >= ALL) { this.when.textContent += ` The first ${ALL} are shown: choose a namespace to see all.`; loading.abort(); return; }
       }
     } catch (error) {
       if (loading.signal.aborted) return;
       this.when.textContent = '';
-      replace(this.problem, failure(error), error.code === 410 && h('p.quiet', null, RETENTION));
+      replace(this.problem, historyFailure(error));
     }
   }
 
-  add({ revision, objects, unreadable }) {
+  add({ revision, objects, unreadable }, { time }) {
     for (const { metadata } of objects) {
       const { name, namespace, uid, resourceVersion, creationTimestamp: created } = metadata;
       this.rows.push({ id: uid, name, namespace, uid, revision: resourceVersion, created, text: key(metadata).toLowerCase() });
     }
-    this.when.textContent = `As of revision ${revision}. Open an object to see its history and to restore it.`;
+    this.title.textContent = `${this.kind.kind} as of ${time ? `${moment(time * 1000)} (revision ${revision})` : `revision ${revision}`}`;
+    this.when.textContent = `Open an object to see its history and to restore it.`;
     if (unreadable.length) replace(this.problem, h('p.warning', null, `These objects cannot be read: ${unreadable.join(', ')}`));
     this.show();
   }
@@ -127,10 +129,6 @@ class PastList {
     const words = { deleted: '✗ deleted', replaced: '✗ deleted and recreated', changed: '● changed', same: 'unchanged', '': '–' };
     const change = this.changeOf(row);
     return h(['deleted', 'replaced'].includes(change) ? 'span.bad' : 'span', null, words[change]);
-  }
-
-  later() {
-    this.asked ??= requestAnimationFrame(() => { this.asked = undefined; if (!this.signal.aborted) this.show(); });
   }
 
   show() {

@@ -1,5 +1,6 @@
 // Permissions: of the user, by access reviews, so that pages hide actions that would be refused; of all subjects, by RBAC.
 
+import { resources } from './discovery.js';
 import { postJson, getJson, query } from './http.js';
 
 export const AUTHORIZATION = '/apis/authorization.k8s.io/v1';
@@ -31,7 +32,8 @@ export function mayPath(verb, path) {
 }
 
 // The kinds that the user may list, by one review of the rules in the namespace. Without a namespace some of them may still be refused.
-export async function listable(kinds, namespace) {
+export async function listable(namespace) {
+  const kinds = (await resources()).filter((one) => one.preferred && one.verbs.includes('list'));
   const { resourceRules = [], incomplete } = await rules(namespace || 'default').catch(() => ({ incomplete: true }));
   return incomplete ? kinds : kinds.filter(({ group, name }) => resourceRules.some((rule) => allows(rule, { verb: 'list', group, resource: name })));
 }
@@ -77,7 +79,7 @@ function allows(rule, { verb, group, resource, subresource, name, path }) {
   return has(rule.apiGroups, group) && isNamed && (has(rule.resources, full) || Boolean(subresource && rule.resources?.includes(`*/${subresource}`)));
 }
 
-// The subjects with the permission, each with its binding and role.
+// The subjects with the permission, each with its binding and role: those of the system last.
 export async function whoCan(asked, signal) {
   const [clusterRoles, roles, clusterBindings, bindings] = await Promise.all(
     ['clusterroles', 'roles', 'clusterrolebindings', 'rolebindings'].map((name) => all(`${ROOT}/${name}`, signal)));
@@ -86,10 +88,11 @@ export async function whoCan(asked, signal) {
     const { kind, name } = binding.roleRef;
     return rules.get(`${kind === 'Role' ? binding.metadata.namespace : ''}/${name}`) ?? [];
   };
-  const counts = (binding) => !binding.metadata.namespace || (!asked.path && binding.metadata.namespace === asked.namespace);
-  return [...clusterBindings, ...bindings].filter(counts).filter((binding) => rulesOf(binding).some((rule) => allows(rule, asked)))
+  const counts = ({ metadata: { namespace } }) => !namespace || (asked.namespaced && (!asked.namespace || namespace === asked.namespace));
+  const isOwn = ({ name }) => /^(kube-)?system[:/]/.test(name);
+  return [...clusterBindings.map((one) => ({ kind: 'ClusterRoleBinding', ...one })), ...bindings.map((one) => ({ kind: 'RoleBinding', ...one }))]
+    .filter((binding) => counts(binding) && rulesOf(binding).some((rule) => allows(rule, asked)))
     .flatMap((binding) => (binding.subjects ?? []).map((subject) => ({
-      kind: subject.kind, name: subject.kind === 'ServiceAccount' ? `${subject.namespace ?? binding.metadata.namespace}/${subject.name}` : subject.name,
-      role: `${binding.roleRef.kind} ${binding.roleRef.name}`, binding: [binding.metadata.namespace, binding.metadata.name].filter(Boolean).join('/'),
-    })));
+      kind: subject.kind, name: subject.kind === 'ServiceAccount' ? `${subject.namespace ?? binding.metadata.namespace}/${subject.name}` : subject.name, role: binding.roleRef, binding,
+    }))).sort((a, b) => isOwn(a) - isOwn(b));
 }

@@ -1,6 +1,8 @@
 // Past states of objects, from the control service. They require the verb `history` on the resource.
 
+import { failure, h } from './dom.js';
 import { ApiError, call, jsonLines, parseJson } from './http.js';
+import { withoutLastApplied } from './yaml.js';
 
 const HISTORY = 'portico.history.v1.History';
 // Fields that every write sets.
@@ -49,7 +51,12 @@ export async function* past(of, at, signal) {
 export function comparable(object) {
   if (!object) return object;
   const { apiVersion, kind, metadata, ...rest } = object;
-  return { apiVersion, kind, metadata: Object.fromEntries(Object.entries(metadata).filter(([name]) => !OWN.includes(name))), ...rest };
+  return { apiVersion, kind, metadata: withoutLastApplied(Object.fromEntries(Object.entries(metadata).filter(([name]) => !OWN.includes(name)))), ...rest };
+}
+
+// An error of the control service. A time before the retention is no failure; a namespace that was created later has its own message.
+export function historyFailure(error) {
+  return error.code !== 410 || error.message.includes('begins') ? failure(error) : h('p.warning', null, 'States from before the retention are no longer kept. ', RETENTION);
 }
 
 // Shown where a past state is missing.

@@ -1,17 +1,17 @@
-// The operator's page: health, the last hour of this facade, all facades, and certificates.
+// The operator's page: health, the last hour of this facade as plots, all facades, and certificates.
 
-import { h, replace, failure, mark, section, table } from './dom.js';
-import { getJson, getText, jsonLines, pause, ApiError } from './http.js';
-import { plot } from './plot.js';
-import { bytes, seconds, age, moment } from './time.js';
+import { h, s, perFrame, replace, failure, mark, section, table } from './dom.js';
+import { getJson, getText, jsonLines, repeat, ApiError } from './http.js';
+import { bytes, seconds, moment, since } from './time.js';
 import { pageKeys } from './keys.js';
 import { end } from './certs.js';
 
 const WATCH = '/grpc/portico.config.v1.Config/WatchFacades';
-const RETRY = 5000;
 // Samples per facade, and the number of facades with plots.
 const MAX_SAMPLES = 400;
 const MAX_PLOTTED = 20;
+// The size and margins of a plot.
+const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP] = [520, 150, 52, 18, 8];
 
 export async function status({ main, signal }) {
   const health = h('div'), plots = h('div.plots'), facades = h('div'), certificates = h('div'), version = h('span.quiet');
@@ -48,24 +48,18 @@ async function showHealth(signal) {
 }
 
 // Draws the plots with each sample. Health is read again with every sixth sample, and when a facade reports that its checks changed.
-async function followSamples(into, signal, refresh) {
-  while (!signal.aborted) {
+function followSamples(into, signal, refresh) {
+  return repeat(signal, async () => {
     let samples = [], count = 0;
-    try {
-      replace(into, h('p.quiet', null, 'The facade takes its first sample within ten seconds of its start.'));
-      for await (const sample of jsonLines('/console/data/last-hour?watch=true', { signal })) {
-        if (sample.time === undefined) continue;
-        samples = [...samples, sample].slice(-MAX_SAMPLES);
-        into.asked ??= requestAnimationFrame(() => { into.asked = undefined; if (!signal.aborted) replace(into, draw(samples)); });
-        if (++count % 6 === 0 && Date.now() / 1000 - sample.time < 5) refresh();
-      }
-    } catch (error) {
-      if (signal.aborted) return;
-      replace(into, failure(error));
-      if (error.code) return;
+    const show = perFrame(() => replace(into, draw(samples)), signal);
+    replace(into, h('p.quiet', null, 'The facade takes its first sample within ten seconds of its start.'));
+    for await (const sample of jsonLines('/console/data/last-hour?watch=true', { signal })) {
+      if (sample.time === undefined) continue;
+      samples = [...samples, sample].slice(-MAX_SAMPLES);
+      show();
+      if (++count % 6 === 0 && Date.now() / 1000 - sample.time < 5) refresh();
     }
-    await pause(RETRY, signal);
-  }
+  }, (error) => replace(into, failure(error)));
 }
 
 function draw(samples) {
@@ -79,39 +73,30 @@ function draw(samples) {
 }
 
 // `healthChanged` is called when the set of failing checks changes.
-async function followFacades(signal, into, certificates, healthChanged) {
+function followFacades(signal, into, certificates, healthChanged) {
   let failed;
-  while (!signal.aborted) {
+  return repeat(signal, async () => {
     const facades = new Map();
-    let own = [], asked;
-    const show = () => {
-      asked ??= requestAnimationFrame(() => {
-        asked = undefined;
-        if (signal.aborted) return;
-        const all = [...facades.values()].sort((a, b) => a.facade.name.localeCompare(b.facade.name));
-        replace(into, facadesTable(all), all.slice(0, MAX_PLOTTED).map(plots));
-        replace(certificates, certificatesTable(own, all));
-        const fails = JSON.stringify(all.filter(({ failing }) => failing.length).map(({ facade, failing }) => [facade.name, failing]));
-        if (failed !== undefined && failed !== fails) healthChanged();
-        failed = fails;
-      });
-    };
-    try {
-      for await (const { result, error } of jsonLines(WATCH, { method: 'POST', type: 'application/json', body: '{}', signal })) {
-        if (error) throw new ApiError(error.code ?? 500, error);
-        if (result.left) facades.delete(result.id);
-        else if (!result.facade) own = result.certificates;
-        else facades.set(result.id, { ...result, loads: [...facades.get(result.id)?.loads ?? [], ...result.loads.map(load)].slice(-MAX_SAMPLES) });
-        show();
-      }
-    } catch (error) {
-      if (signal.aborted) return;
-      replace(into, failure(error));
-      replace(certificates);
-      if (error.code && error.code < 500) return;
+    let own = [];
+    const show = perFrame(() => {
+      const all = [...facades.values()].sort((a, b) => a.facade.name.localeCompare(b.facade.name));
+      replace(into, facadesTable(all), all.slice(0, MAX_PLOTTED).map(plots));
+      replace(certificates, certificatesTable(own, all));
+      const fails = JSON.stringify(all.filter(({ failing }) => failing.length).map(({ facade, failing }) => [facade.name, failing]));
+      if (failed !== undefined && failed !== fails) healthChanged();
+      failed = fails;
+    }, signal);
+    for await (const { result, error } of jsonLines(WATCH, { method: 'POST', type: 'application/json', body: '{}', signal })) {
+      if (error) throw new ApiError(error.code ?? 500, error);
+      if (result.left) facades.delete(result.id);
+      else if (!result.facade) own = result.certificates;
+      else facades.set(result.id, { ...result, loads: [...facades.get(result.id)?.loads ?? [], ...result.loads.map(load)].slice(-MAX_SAMPLES) });
+      show();
     }
-    await pause(RETRY, signal);
-  }
+  }, (error) => {
+    replace(into, failure(error));
+    replace(certificates);
+  });
 }
 
 // JSON has 64-bit numbers as strings.
@@ -124,7 +109,7 @@ const perSecond = (value) => (value >= 100 ? Math.round(value).toLocaleString() 
 function facadesTable(all) {
   const rows = all.map(({ facade, failing, loads }) => {
     const newest = loads.at(-1);
-    return [h('strong', null, facade.name), facade.address, facade.build, h('span', { title: moment(facade.connectedSince) }, `${age(facade.connectedSince)} ago`),
+    return [h('strong', null, facade.name), facade.address, facade.build, since(facade.connectedSince, ' ago'),
       !newest ? '–' : failing.length ? mark(false, `fails: ${failing.join(', ')}`) : mark(true, 'ready'), facade.behind === '0' ? mark(true, 'up to date') : `${facade.behind} revisions`,
       newest ? perSecond(newest.requests) : '–', newest?.memory ? bytes(newest.memory) : '–'];
   });
@@ -148,4 +133,56 @@ function certificatesTable(own, all) {
   const rows = [['Control service', own], ...all.map(({ facade, certificates }) => [facade.name, certificates])].flatMap(([whose, certificates]) => certificates.map((one) => ({ whose, ...one })));
   rows.sort((a, b) => Date.parse(a.notAfter) - Date.parse(b.notAfter));
   return table('Certificates', ['Owner', 'Use', 'Subject', 'Expires', 'In'], rows.map((one) => [one.whose, one.usage, one.subject, moment(one.notAfter), end(new Date(one.notAfter), soon(one))]));
+}
+
+// The next larger of 1, 2, 5, 10, …; for bytes, the next power of two.
+function roundUp(value, base) {
+  if (!(value > 0)) return 1;
+  if (base === 1024) return 2 ** Math.ceil(Math.log2(value));
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 5, 10].map((n) => n * power).find((n) => n >= value);
+}
+
+// The shown span: up to an hour.
+function spanOf(samples) {
+  const seen = samples.length ? samples.at(-1).time - samples[0].time : 0;
+  return [600, 1800, 3600].find((span) => span >= seen) ?? 3600;
+}
+
+// `series` are { name, value(sample) } in the order of their colours; `show` formats a value.
+function plot(title, samples, series, show, base = 10) {
+  const span = spanOf(samples);
+  const now = samples.at(-1)?.time ?? Date.now() / 1000;
+  const from = now - span;
+  const seen = samples.filter((sample) => sample.time >= from);
+  const values = series.flatMap(({ value }) => seen.map(value)).filter((value) => value !== null && value !== undefined);
+  const top = roundUp(Math.max(0, ...values), base);
+  const x = (time) => LEFT + ((time - from) / span) * (WIDTH - LEFT - 4);
+  const y = (value) => TOP + (1 - value / top) * (HEIGHT - TOP - BOTTOM);
+  const grid = [0, 0.5, 1].map((share) => s('g', null,
+    s('line.rule', { x1: LEFT, x2: WIDTH, y1: y(top * share), y2: y(top * share) }),
+    s('text.tick', { x: LEFT - 6, y: y(top * share) + 3, 'text-anchor': 'end' }, show(top * share))));
+  const times = [0, 1, 2, 3, 4].map((n) => s('text.tick', { x: x(from + (span * n) / 4), y: HEIGHT - 4, 'text-anchor': n === 4 ? 'end' : n ? 'middle' : 'start' },
+    n === 4 ? 'now' : `−${Number(((span * (4 - n)) / 240).toFixed(1))} min`));
+  const lines = series.map(({ value }, at) => line(seen, value, x, y, at));
+  const newest = seen.at(-1);
+  return h('figure.plot', { 'aria-label': title },
+    h('figcaption', null, h('strong', null, title), series.map(({ name, value }, at) => {
+      const last = newest && value(newest);
+      return h(`span.legend.color-${at}`, null, name, ' ', h('b', null, last === undefined || last === null ? '–' : show(last)));
+    })),
+    s('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': title }, grid, times, lines));
+}
+
+// A line with gaps where values are missing.
+function line(samples, value, x, y, at) {
+  let path = '', drawing = false;
+  for (const sample of samples) {
+    const v = value(sample);
+    if (v === null || v === undefined) { drawing = false; continue; }
+    path += `${drawing ? 'L' : 'M'}${x(sample.time).toFixed(1)} ${y(v).toFixed(1)}`;
+    drawing = true;
+  }
+  const dots = samples.length === 1 && value(samples[0]) !== null ? s(`circle.dot.color-${at}`, { cx: x(samples[0].time), cy: y(value(samples[0])), r: 2.5 }) : null;
+  return s('g', null, s(`path.line.color-${at}`, { d: path }), dots);
 }

@@ -3,11 +3,10 @@
 import { button, failure, h, mark, replace, section, table } from './dom.js';
 import { listLink } from './discovery.js';
 import { followObjects } from './watch.js';
-import { decode, hidden, isSecret } from './secrets.js';
-import { age, moment } from './time.js';
-import { dependents, owners } from './tree.js';
-import { highlighted } from './yaml_view.js';
-import { printYaml } from './yaml.js';
+import { decode, hidden, isSecret, printYaml } from './yaml.js';
+import { age, moment, since } from './time.js';
+import { dependents, owners } from './owners.js';
+import { copyButton, highlighted } from './yaml_view.js';
 
 const LONG = 200;
 
@@ -33,7 +32,13 @@ function overview({ object, kind }) {
   const { metadata } = object;
   const labels = Object.entries(metadata.labels ?? {}).map(([key, value]) =>
     h('a.chip', { href: `${listLink(kind, metadata.namespace)}${metadata.namespace ? '&' : '?'}labels=${encodeURIComponent(`${key}=${value}`)}`, title: 'Objects with this label' }, `${key}=${value}`));
+  const { spec, status } = object;
+  const containers = (spec?.jobTemplate?.spec ?? spec)?.template?.spec?.containers ?? spec?.containers;
+  const images = Array.isArray(containers) ? containers.map(({ image }) => image).join(', ') : '';
   const facts = [
+    isSecret(object) && ['Type', object.type],
+    images && Number.isInteger(spec.replicas) && ['Replicas', `${status?.readyReplicas ?? 0} of ${spec.replicas} ready`],
+    images && ['Image', images],
     ['Created', `${moment(metadata.creationTimestamp)} · ${age(metadata.creationTimestamp)} ago`],
     metadata.deletionTimestamp && ['Deleted', h('span.bad', null, `requested ${age(metadata.deletionTimestamp)} ago`)],
     labels.length && ['Labels', labels],
@@ -52,7 +57,7 @@ function conditions({ status }) {
   const good = /^(Ready|Available|Established|NamesAccepted|Complete|Completed|Progressing|Synced|Healthy|Initialized|PodScheduled|ContainersReady|SuccessCriteriaMet)$/;
   return all.length ? section('Conditions', table('Conditions', ['Type', 'Status', 'Reason', 'Message', 'Since'], all.map((one) => [
     h('strong', null, one.type), good.test(one.type) && ['True', 'False'].includes(one.status) ? mark(one.status === 'True', one.status) : one.status, one.reason, one.message,
-    h('span', { title: moment(one.lastTransitionTime) }, age(one.lastTransitionTime))]))) : null;
+    since(one.lastTransitionTime)]))) : null;
 }
 
 function statusOf({ status }) {
@@ -65,7 +70,7 @@ function data(view, draw) {
   const { object } = view;
   const entries = Object.entries({ ...object.data, ...object.binaryData });
   if (!entries.length || object.apiVersion !== 'v1' || !['ConfigMap', 'Secret'].includes(object.kind)) return null;
-  const shown = (key, value) => (isSecret(object) ? secretValue(view, key, value, draw) : longText(object.data?.[key] === undefined ? '(binary)' : value));
+  const shown = (key, value) => (isSecret(object) ? secretValue(view, key, value, draw) : [longText(object.data?.[key] === undefined ? '(binary)' : value), ' ', copyButton(() => value, key)]);
   return section('Data', h('dl.facts', { id: 'data' }, entries.map(([key, value]) => [h('dt', null, key), h('dd', null, shown(key, value))])));
 }
 
@@ -78,7 +83,7 @@ function secretValue(view, key, value, draw) {
     document.getElementById(`reveal-${key}`)?.focus();
   };
   return [isShown ? longText(text ?? value) : h('span.quiet', null, `•••••• ${size} bytes`), ' ',
-    button(isShown ? 'Hide' : 'Reveal', toggle, { id: `reveal-${key}`, 'aria-label': `${isShown ? 'Hide' : 'Reveal'} ${key}` }), isShown && text === undefined && h('span.quiet', null, ' binary, as base64')];
+    button(isShown ? 'Hide' : 'Reveal', toggle, { id: `reveal-${key}`, 'aria-label': `${isShown ? 'Hide' : 'Reveal'} ${key}` }), ' ', copyButton(() => text ?? value, key), isShown && text === undefined && h('span.quiet', null, ' binary, as base64')];
 }
 
 function longText(text) {
@@ -92,7 +97,7 @@ function events(object, into, signal) {
     const last = (event) => event.series?.lastObservedTime ?? event.lastTimestamp ?? event.eventTime ?? event.metadata.creationTimestamp;
     const sorted = [...found.values()].sort((a, b) => Date.parse(last(b)) - Date.parse(last(a)));
     replace(into, table('Events', ['Last seen', 'Type', 'Reason', 'Message', 'From', 'Count'], sorted.map((event) => [
-      h('span', { title: moment(last(event)) }, `${age(last(event))} ago`),
+      since(last(event), ' ago'),
       h(event.type === 'Warning' ? 'span.bad' : 'span', null, event.type), event.reason, event.message,
       event.source?.component || event.reportingComponent || '', String(event.series?.count ?? event.count ?? 1),
     ])));

@@ -1,5 +1,7 @@
 // Times, durations and sizes for display.
 
+import { h } from './dom.js';
+
 // `5d4h`, as kubectl writes ages.
 export function age(since, now = Date.now()) {
   const at = Date.parse(since);
@@ -24,6 +26,11 @@ export function duration(seconds) {
 export function moment(text) {
   const at = new Date(text);
   return Number.isNaN(at.getTime()) ? '' : at.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+}
+
+// The age of a time, which is shown as a tooltip.
+export function since(text, suffix = '') {
+  return text ? h('span', { title: moment(text) }, age(text), suffix) : '';
 }
 
 export function bytes(count) {

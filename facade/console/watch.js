@@ -1,5 +1,6 @@
 // Lists and watches: all pages of a list, then every change; starts again with a list after 410 Gone.
 
+import { perFrame } from './dom.js';
 import { ApiError, getJson, jsonLines, pause, query } from './http.js';
 
 const PAGE = 500;
@@ -76,17 +77,11 @@ async function watchFrom(path, parameters, accept, signal, sink, revision) {
 // Follows a list of objects: `show` gets a map of them by uid, at most once a frame, and again after a failure.
 export function followObjects(path, parameters, signal, show, failed, watches) {
   const objects = new Map();
-  let asked = false, problem;
-  const shown = () => {
-    if (asked) return;
-    asked = true;
-    requestAnimationFrame(() => {
-      asked = false;
-      if (signal.aborted) return;
-      show(objects);
-      if (problem) failed?.(problem);
-    });
-  };
+  let problem;
+  const shown = perFrame(() => {
+    show(objects);
+    if (problem) failed?.(problem);
+  }, signal);
   const add = (document) => { for (const item of document.items ?? []) objects.set(item.metadata.uid, item); shown(); };
   return follow(path, parameters, { accept: 'application/json', watches, signal }, {
     begin(document) { objects.clear(); add(document); },

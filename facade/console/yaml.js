@@ -1,10 +1,13 @@
-// Prints an object as YAML, as kubectl does. The server parses YAML.
+// Prints an object as YAML, as kubectl does, without values of a Secret that the user has not asked for. The server parses YAML.
 
 const PLAIN = /^[A-Za-z_/][\w./@%+=()$: -]*$/;
 const MAPPING = /:( |$)/;
 const RESERVED = /^(true|false|null|yes|no|on|off|y|n|~|\.inf|\.nan)$/i;
 // Characters that a block scalar cannot contain.
 const UNPRINTABLE = /[^\n\x20-\x7e\u00a0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd]/;
+// Differs with each load of the page, so that a shown mark does not identify a value.
+const SALT = Math.random().toString();
+const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
 // In quotes. YAML escapes some characters that JSON does not.
 function quoted(value) {
@@ -63,9 +66,46 @@ export function printYaml(value) {
   return `${out.join('\n')}\n`;
 }
 
+// Metadata without the copy of the object that kubectl apply stores in an annotation.
+export function withoutLastApplied({ annotations, ...rest }) {
+  const { [LAST_APPLIED]: copy, ...others } = annotations ?? {};
+  return Object.keys(others).length ? { ...rest, annotations: others } : rest;
+}
+
 // The text of an editor: the object without the fields that the server sets.
 export function editable(object) {
   const { apiVersion, kind, metadata, status, ...rest } = object;
   const { managedFields, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, selfLink, ...kept } = metadata;
-  return { apiVersion, kind, metadata: kept, ...rest };
+  return { apiVersion, kind, metadata: withoutLastApplied(kept), ...rest };
+}
+
+export function isSecret({ apiVersion, kind } = {}) {
+  return apiVersion === 'v1' && kind === 'Secret';
+}
+
+export function decode(base64) {
+  const octets = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+  try {
+    return { size: octets.length, text: new TextDecoder('utf-8', { fatal: true }).decode(octets) };
+  } catch {
+    return { size: octets.length };
+  }
+}
+
+// The same value has the same mark, so that a comparison shows that a value changed.
+function mask(value) {
+  let hash = 0;
+  for (const character of SALT + value) hash = (hash * 31 + character.codePointAt(0)) >>> 0;
+  return `hidden (${(hash & 0xffff).toString(16).padStart(4, '0')})`;
+}
+
+const masked = (map) => map && Object.fromEntries(Object.entries(map).map(([key, value]) => [key, mask(value)]));
+
+// A Secret without its values; other objects are returned unchanged.
+export function hidden(object) {
+  if (!isSecret(object)) return object;
+  const { data, stringData, metadata, ...rest } = object;
+  const { annotations } = metadata;
+  const kept = annotations?.[LAST_APPLIED] ? { ...metadata, annotations: { ...annotations, [LAST_APPLIED]: mask(annotations[LAST_APPLIED]) } } : metadata;
+  return { apiVersion: rest.apiVersion, kind: rest.kind, metadata: kept, ...(data && { data: masked(data) }), ...(stringData && { stringData: masked(stringData) }), ...rest };
 }

@@ -32,6 +32,9 @@ async fn scaling_asks_for_the_replicas_and_writes_them() {
     picture(&browser, "scale").await;
     browser.press(&["5", key::ENTER]).await;
     browser.shown("the dialog is gone", "return document.querySelector('dialog') === null").await;
+    for text in ["Scaled from 2 to 5.", "0 of 5 ready"] {
+        browser.has(text).await;
+    }
     let stored = admin.get(&format!("{DEPLOYMENTS}/shop")).await.json();
     assert_eq!(stored["spec"]["replicas"], 5);
     browser.open(&address(&portico, "object/core/v1/namespaces/-/default")).await;
@@ -72,7 +75,7 @@ async fn chosen_rows_are_deleted_together_after_a_confirmation() {
     let Some(browser) = at(&portico, page).await else { return };
     browser.shown("three rows", "return document.querySelectorAll('.grid-row').length === 3").await;
     // By key, and by click, which does not open the object.
-    browser.press(&["j", "x"]).await;
+    browser.press(&["x"]).await;
     browser.has("Delete 1 …").await;
     browser.click("[aria-label='Choose cc']").await;
     browser.has("Delete 2 …").await;
@@ -84,6 +87,7 @@ async fn chosen_rows_are_deleted_together_after_a_confirmation() {
     assert_eq!(admin.get(&format!("{MAPS}/aa")).await.status, 200);
     browser.click("#delete-chosen").await;
     browser.click("#confirm").await;
+    browser.has("2 configmaps deleted.").await;
     browser.shown("one row", "return document.querySelectorAll('.grid-row').length === 1").await;
     for (name, code) in [("aa", 404), ("bb", 200), ("cc", 404)] {
         assert_eq!(admin.get(&format!("{MAPS}/{name}")).await.status, code, "{name}");

@@ -64,7 +64,7 @@ async fn a_token_logs_in_a_wrong_one_does_not_and_logging_out_forgets_it() {
     browser.has("Bearer token").await;
     browser.fill("#token", "not-a-token").await;
     browser.click(".login button").await;
-    browser.has("401").await;
+    browser.has("The server does not know this token.").await;
     browser.run("document.getElementById('token').value = ''", json!([])).await;
     browser.fill("#token", "admin-token").await;
     browser.click(".login button").await;
@@ -202,6 +202,7 @@ async fn an_edit_of_a_managed_field_is_explained_and_confirmed_once() {
     browser.has("Fields of this object are managed by deployer").await;
     browser.run(&press("Dry run"), json!([])).await;
     browser.has("No changes.").await;
+    browser.has("Dry run: nothing is saved yet").await;
     let edit = "const area = document.querySelector('.editor textarea');
         area.value = area.value.replace('blue', 'green'); area.dispatchEvent(new Event('input'));";
     browser.run(edit, json!([])).await;
@@ -245,10 +246,18 @@ async fn keys_move_open_filter_and_lead_to_every_page() {
     };
     browser.has("● Live").await;
     browser.has("cc").await;
-    browser.press(&["j", "j", "k", "j"]).await;
-    let selected =
-        "return document.querySelector('.grid-row[aria-selected=true]')?.children[1].textContent === 'bb'";
-    browser.shown("the second row is chosen", selected).await;
+    let is_active = |name: &str| {
+        format!(
+            "return document.querySelector('.grid-row[aria-selected=true]')?.children[1].textContent === '{name}'"
+        )
+    };
+    browser.shown("the first row is active", &is_active("aa")).await;
+    browser.press(&[key::ENTER]).await;
+    browser.shown("its page", "return document.querySelector('h1')?.textContent === 'aa'").await;
+    browser.press(&[key::ESCAPE]).await;
+    browser.shown("the first row again", &is_active("aa")).await;
+    browser.press(&["j", "j", "k"]).await;
+    browser.shown("the second row is active", &is_active("bb")).await;
     browser.press(&[key::ENTER]).await;
     browser.shown("its page", "return document.querySelector('h1')?.textContent === 'bb'").await;
     browser.press(&[key::ESCAPE]).await;

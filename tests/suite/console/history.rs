@@ -326,7 +326,7 @@ async fn a_list_of_a_time_shows_what_became_of_its_objects() {
     browser.press(&["t"]).await;
     browser.fill("#at", &then).await;
     browser.press(&[key::ENTER]).await;
-    browser.has(&format!("As of revision {then}")).await;
+    browser.has(&format!("ConfigMap as of revision {then}")).await;
     let row = |name: &str, state: &str| {
         format!(
             "return [...document.querySelectorAll('.grid-row')].some((row) => row.children[1].textContent === '{name}' && row.lastChild.textContent.includes('{state}'))"
@@ -346,5 +346,6 @@ async fn a_list_of_a_time_shows_what_became_of_its_objects() {
     // The page names history that is not kept so long, and the flag that would keep it.
     browser.open(&address(&portico, "past/core/v1/configmaps?at=8h")).await;
     browser.has("--history-retention").await;
+    browser.has("no longer kept").await;
     browser.quit().await;
 }

@@ -99,8 +99,7 @@ async fn the_start_page_counts_at_once_and_remembers_favourites() {
     let portico = Portico::start().await;
     portico.admin().post(MAPS, &map("one-more", json!({}))).await;
     let Some(browser) = at(&portico, "objects").await else { return };
-    let counted = "const rows = [...document.querySelectorAll('#kinds li')]; return rows.length > 50 && rows.every((row) => !row.textContent.endsWith('…'))";
-    browser.shown("all counts", counted).await;
+    browser.shown("all counts", COUNTED).await;
     let list = portico.admin().get("/api/v1/configmaps").await.json();
     let number = list["items"].as_array().unwrap().len();
     let shown =
@@ -147,5 +146,71 @@ async fn search_finds_kinds_by_short_name_and_objects_by_part_of_their_name() {
     assert!(!browser.text().await.contains("ConfigMap · team-a"));
     browser.press(&[key::ENTER]).await;
     browser.shown("the object", "return document.querySelector('h1')?.textContent === 'team-settings'").await;
+    // Without a match, Enter searches the other namespaces.
+    browser.press(&["/"]).await;
+    type_text(&browser, "of-team-a").await;
+    browser.has("No match in namespace default.").await;
+    browser.press(&[key::ENTER]).await;
+    browser.has("ConfigMap · team-a").await;
+    browser.quit().await;
+}
+
+const COUNTED: &str = "const rows = [...document.querySelectorAll('#kinds li')];
+    return rows.length > 50 && rows.every((row) => !row.textContent.endsWith('…'))";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_count_changes_the_text_of_its_row_and_keeps_the_link() {
+    let portico = Portico::start().await;
+    let Some(browser) = at(&portico, "objects").await else { return };
+    browser.shown("all counts", COUNTED).await;
+    let before = "window.row = document.querySelector('[data-kind=configmaps]');
+        window.before = window.row.lastChild.textContent";
+    browser.run(before, json!([])).await;
+    assert_eq!(portico.admin().post(MAPS, &map("one-more", json!({}))).await.status, 201);
+    browser.press(&["r"]).await;
+    let is_new =
+        "return document.querySelector('[data-kind=configmaps]').lastChild.textContent !== window.before";
+    browser.shown("the new count", is_new).await;
+    assert_eq!(value(&browser, "return window.row.isConnected").await, json!(true));
+    browser.quit().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_namespace_is_named_and_cluster_wide_kinds_have_a_heading() {
+    let portico = Portico::start().await;
+    let Some(browser) = at(&portico, "objects?namespace=nowhere").await else { return };
+    browser.has("There is nothing in namespace nowhere that you may see.").await;
+    let heading = "return document.querySelector('[data-kind=namespaces]').closest('section').querySelector('h2').textContent";
+    assert_eq!(value(&browser, heading).await, json!("Not in a namespace"));
+    browser.click(".offer button").await;
+    type_text(&browser, "kube-system").await;
+    browser.press(&[key::ENTER]).await;
+    browser.has("in namespace kube-system").await;
+    browser.shown("no offer", "return document.querySelector('.offer') === null").await;
+    browser.quit().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn access_lists_bindings_of_all_namespaces_and_follows_the_chosen_one() {
+    let portico = Portico::start().await;
+    team(&portico).await;
+    let page = "access?verb=get&resource=configmaps";
+    let Some(browser) = at(&portico, page).await else { return };
+    browser.has("alice").await;
+    let row = "const row = [...document.querySelectorAll('#who-can tr')].find((one) => one.innerText.includes('alice'));
+        return [row.children[2].textContent, ...[...row.querySelectorAll('a')].map((one) => one.hash)]";
+    let role = "#/object/rbac.authorization.k8s.io/v1/clusterroles/-/view";
+    let binding = "#/object/rbac.authorization.k8s.io/v1/rolebindings/team-a/readers";
+    assert_eq!(value(&browser, row).await, json!(["team-a", role, binding]));
+    for (typed, hash) in [("team-a", "&namespace=team-a"), ("default", "&namespace=default")] {
+        browser.press(&["n"]).await;
+        type_text(&browser, typed).await;
+        browser.press(&[key::ENTER]).await;
+        let follows = format!("return location.hash === '#/{page}{hash}'");
+        browser.shown("the address follows", &follows).await;
+        let field = format!("return document.querySelector('main #namespace')?.value === '{typed}'");
+        browser.shown("the field follows", &field).await;
+    }
+    browser.shown("only this namespace", "return document.querySelector('#who-can table') && !document.getElementById('who-can').innerText.includes('alice')").await;
     browser.quit().await;
 }

@@ -21,7 +21,7 @@ const PAGES: &[Page] = &[
     ("object/core/v1/configmaps/default/settings?tab=fields", &[".data.color"], "fields"),
     ("object/core/v1/namespaces/-/default", &["Owners", "Events", "Search"], ""),
     ("object/core/v1/namespaces/-/default?tab=history", &["All of revision", "created"], ""),
-    ("past/core/v1/configmaps?at=0s&namespace=default", &["ConfigMap as of a time", "settings"], ""),
+    ("past/core/v1/configmaps?at=0s&namespace=default", &["ConfigMap as of", "(revision ", "settings"], ""),
     ("apis", &["v1.nowhere.example.com", "default/missing:443", "this server"], "apis"),
     ("api/v1.nowhere.example.com", &["Fails at resolved", "default/missing:443", "not verified"], "api"),
     ("definitions", &["things.example.com", "Established", "ConfigMap"], "definitions"),
@@ -122,6 +122,10 @@ async fn every_page_fits_a_window_of_420_pixels() {
     browser.open(&address(&portico, "status")).await;
     browser.has("Memory of").await;
     assert_eq!(browser.run(wide, json!([])).await, json!(""), "status");
+    let in_sight =
+        "const { left, right } = document.querySelector('#nav [aria-current]').getBoundingClientRect();
+        return left >= 0 && right <= innerWidth && document.querySelector('.who .name').checkVisibility()";
+    assert_eq!(browser.run(in_sight, json!([])).await, json!(true), "the active tab and the user");
     browser.open(&address(&portico, "objects/core/v1/configmaps?namespace=default")).await;
     browser.has("settings").await;
     picture(&browser, "narrow").await;
@@ -162,6 +166,15 @@ async fn audit_leaves_out_requests_of_browsers_until_they_are_wanted() {
     browser.click("#browsers").await;
     let hidden = "return !document.body.innerText.includes('selfsubjectaccessreviews')";
     browser.shown("no request of the console", hidden).await;
+    browser.quit().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_without_audit_names_the_flags_that_start_it() {
+    let portico = Portico::start().await;
+    let Some(browser) = at(&portico, "audit").await else { return };
+    browser.has("Audit is off. Start the server with --audit-policy-file").await;
+    assert_eq!(browser.run("return document.querySelector('.failure')", json!([])).await, Value::Null);
     browser.quit().await;
 }
 

@@ -77,7 +77,7 @@ async fn yaml_is_highlighted_wrapped_copied_and_downloaded() {
         "window.copied = ''; navigator.clipboard.writeText = async (text) => { window.copied = text; };
         HTMLAnchorElement.prototype.click = function () { window.downloaded = this.download; };";
     browser.run(intercept, json!([])).await;
-    browser.click("#copy").await;
+    browser.click("#copy-YAML").await;
     browser.has("Copied").await;
     browser.click("#download").await;
     let results = browser.run("return [window.copied.split('\\n')[0], window.downloaded]", json!([])).await;
@@ -94,6 +94,12 @@ async fn values_of_a_secret_are_hidden_until_they_are_revealed() {
     let contains =
         |text: &str| format!("return document.documentElement.outerHTML.includes({})", json!(text));
     browser.has("7 bytes").await;
+    browser.has("Opaque").await;
+    let intercept = "navigator.clipboard.writeText = async (text) => { window.copied = text; };";
+    browser.run(intercept, json!([])).await;
+    browser.click("#copy-password").await;
+    browser.has("Copied password.").await;
+    assert_eq!(browser.run("return window.copied", json!([])).await, json!("hunter2"));
     assert_eq!(browser.run(&contains("hunter2"), json!([])).await, json!(false));
     picture(&browser, "secret").await;
     browser.click("#reveal-password").await;

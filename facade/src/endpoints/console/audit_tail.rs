@@ -17,7 +17,7 @@ use crate::respond;
 pub async fn audit_tail(State(endpoints): Shared, request: Request) -> Response {
     let Some(console) = &endpoints.console else { return respond::not_found(&request) };
     let Some(tail) = &console.audit_tail else {
-        let message = "audit is off: it needs --audit-policy-file, and a log or a webhook";
+        let message = "Audit is off. Start the server with --audit-policy-file and --audit-log-path or --audit-webhook-config-file.";
         return respond::status(&request, &Status::failure(Reason::NotFound, message));
     };
     let is_browsers = first_value(request.query(), "browsers").as_deref() == Some("true");
