@@ -244,8 +244,7 @@ async fn tokens_are_read_again_when_their_file_changes() {
     // A file that cannot be used changes nothing.
     std::fs::write(&file, "\"broken").unwrap();
     portico.signal(Signal::HUP);
-    until("both servers say so", async || portico.log().matches("cannot reload a file").count() >= 2)
-        .await;
+    until("both servers say so", async || portico.log().matches("cannot reload a file").count() >= 2).await;
     assert_eq!(dora.get("/apis").await.status, 200);
 }
 

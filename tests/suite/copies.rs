@@ -492,8 +492,7 @@ async fn what_cannot_be_backed_up_restored_or_moved_says_why_and_changes_nothing
     )
     .await;
     let nobody = "postgres://u@127.0.0.1:1/x";
-    refused(&folder, 1, &["backup", "--to", "a", "--database-url", nobody], "connection lost")
-        .await;
+    refused(&folder, 1, &["backup", "--to", "a", "--database-url", nobody], "connection lost").await;
     refused(&folder, 1, &["migrate", "--from", "sqlite://data", "--to", nobody], "127.0.0.1:1/x: ").await;
     refused(
         &folder,

@@ -320,10 +320,7 @@ async fn history_goes_with_backups_and_moves_of_the_store() {
     let restored = launch.start().await;
     check_history(&restored, revisions).await;
     let (code, _, printed) = verb(&restored, &format!("history cm -A --at {lost}"));
-    assert!(
-        code == 2 && printed.contains(&format!("revision {lost} is lost")),
-        "{printed}"
-    );
+    assert!(code == 2 && printed.contains(&format!("revision {lost} is lost")), "{printed}");
 
     let Some(server) = PostgresServer::shared() else { return };
     let url = server.url(&server.database());

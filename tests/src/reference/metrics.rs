@@ -63,7 +63,17 @@ const GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Encryption at rest", &["apiserver_storage", "apiserver_envelope", "apiserver_encryption"]),
-    ("Controllers", &["workqueue", "apiserver_nodeport", "endpoint_slice", "ttl_after", "leader_election", "portico_manifests"]),
+    (
+        "Controllers",
+        &[
+            "workqueue",
+            "apiserver_nodeport",
+            "endpoint_slice",
+            "ttl_after",
+            "leader_election",
+            "portico_manifests",
+        ],
+    ),
     (
         "Process",
         &[
