@@ -333,7 +333,7 @@ async fn a_backup_is_restored_into_etcd_served_there_and_comes_back() {
     let url = etcd.url();
     let into = ["restore", "--from", &first, "--etcd-servers", &url];
     // Without keys it is not begun to be served, and with them it is begun anew.
-    refused(folder.path(), 1, &into, "needs --encryption-provider-config").await;
+    refused(folder.path(), 1, &into, "need --encryption-provider-config").await;
     let launch = || on_etcd(&etcd).args(&[&flag, &config]);
     refused(folder.path(), 1, &into, "contains an incomplete restore or move").await;
     let printed = done(folder.path(), &[&into[..], &["--force", &flag, &config]].concat()).await;

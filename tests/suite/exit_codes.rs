@@ -79,7 +79,7 @@ fn a_data_command_whose_database_cannot_be_used_has_exit_code_1() {
     }
     let variable = ("PORTICO_DATABASE_PASSWORD_FILE", "missing");
     let (code, printed) = run(folder.path(), &["backup", "--to=a", "--data-dir=missing"], Some(variable));
-    assert!(code == Some(1) && printed.contains("there is no database"), "{printed}");
+    assert!(code == Some(1) && printed.contains("no database found"), "{printed}");
 }
 
 #[test]

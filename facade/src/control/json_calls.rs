@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(at(r#"{"target": null}"#), Ok(None));
         for wrong in [r#"{"revision": "seven"}"#, r#"{"revision": 7, "time": 8}"#, r#"{"when": 7}"#, "[]", ""]
         {
-            assert!(at(wrong).unwrap_err().contains("not the method's message"), "{wrong}");
+            assert!(at(wrong).unwrap_err().contains("not a message of the method"), "{wrong}");
         }
     }
 }

@@ -12,11 +12,11 @@ use portico_schema::{FieldType, TypeId, Typed};
 use portico_registry::ServedResource;
 use portico_validation::{self as validation, MetaRules};
 
-/// How many elements a list has, and how many times as many the longer one.
-const ELEMENTS: usize = 150;
-const TIMES: usize = 4;
-/// What is linear takes four times as long, what is quadratic sixteen: 2.5 for each doubling.
-const MAX_GROWTH: f64 = 6.25;
+/// Elements of the shorter list, and the ratio of both lengths.
+const ELEMENTS: usize = 75;
+const TIMES: usize = 8;
+/// Limit of the ratio of both times: the geometric mean of 8 (linear) and 64 (quadratic). Large allocations alone reach 13.
+const MAX_GROWTH: f64 = 22.6;
 /// What is over sooner is measured too badly, and hurts nobody.
 const SHORT: Duration = Duration::from_millis(4);
 /// How often a measurement is repeated when the machine was busy.

@@ -63,7 +63,7 @@ mod tests {
     fn a_backend_that_cannot_be_asked_is_refused_at_the_start() {
         for (cluster, words) in [
             ("", "no configuration has been provided"),
-            ("server: 'http://a/b'", "no https URL"),
+            ("server: 'http://a/b'", "is not an https URL"),
             ("server: 'https://a/b', certificate-authority-data: Zm9v", "certificate-authority"),
             ("server: 'https://a/b', insecure-skip-tls-verify: true", "insecure-skip-tls-verify"),
         ] {

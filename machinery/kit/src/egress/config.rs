@@ -301,7 +301,7 @@ mod tests {
             ),
             ("{proxyProtocol: HTTPConnect, transport: {tcp: {url: 'ftp://a'}}}", "must begin with http"),
             ("{proxyProtocol: GRPC, transport: {uds: {udsName: x}}}", "GRPC is not supported by Portico"),
-            ("{proxyProtocol: Magic}", "none of Direct, HTTPConnect"),
+            ("{proxyProtocol: Magic}", "is not one of Direct, HTTPConnect"),
             ("{proxyProtocol: Direct, extra: 1}", "extra"),
         ];
         for (connection, words) in table {

@@ -298,7 +298,7 @@ mod tests {
         stays.introduce(hello("stays", false));
         moves.introduce(hello("moves", true));
         moves.introduce(hello("moves", true));
-        assert!(facades.acks("v1.g").iter().any(|ack| ack.facade.starts_with("moves (has chosen")));
+        assert!(facades.acks("v1.g").iter().any(|ack| ack.facade.starts_with("moves (selected")));
         let mut drained = std::pin::pin!(facades.drain());
         assert!(drained.as_mut().now_or_never().is_none());
         assert!(facades.draining().is_signaled());

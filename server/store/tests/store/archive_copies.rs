@@ -281,7 +281,7 @@ async fn a_backup_that_was_cut_off_in_its_archive_is_gone_on_with() {
         std::fs::remove_file(&file).unwrap();
         back_up(&Paged::failing_after(source.clone(), 5), &backup_of(&file)).await.unwrap_err();
         let done = back_up(&*source, &Backup { history: false, ..backup_of(&file) }).await.unwrap();
-        assert!(done.began_anew.unwrap().contains("is with history"));
+        assert!(done.began_anew.unwrap().contains("was made with history"));
     }
 }
 

@@ -127,7 +127,7 @@ async fn another_database_and_none_are_refused() {
     }
     std::fs::copy(other.path(), backend.path()).unwrap();
     let error = backend.try_open(&|_| ()).await.err().unwrap().to_string();
-    assert!(error.contains("it is store ") && error.contains(", and was store "), "{error}");
+    assert!(error.contains("store ") && error.contains(", expected store "), "{error}");
     std::fs::remove_file(backend.path()).unwrap();
     let error = backend.try_open(&|_| ()).await.err().unwrap().to_string();
     assert!(error.contains("empty database, expected revision 2"), "{error}");

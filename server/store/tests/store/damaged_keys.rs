@@ -212,7 +212,7 @@ async fn a_resource_without_its_name_keeps_the_store_from_nothing_else() {
     let found = findings(&backend).await;
     let resource = r"unreadable resource: l\xff.coordination.k8s.io: the name is not UTF-8";
     let object =
-        r"unreadable: l\xff.coordination.k8s.io/a/l at revision 7: the name of its resource is not UTF-8";
+        r"unreadable: l\xff.coordination.k8s.io/a/l at revision 7: the name of the resource is not UTF-8";
     assert_eq!(found, [resource, object]);
     Doctor::new(backend.path(), &MetadataIndexer).remove_unreadable().await.unwrap();
     assert_eq!(findings(&backend).await, Vec::<String>::new());

@@ -36,7 +36,7 @@ async fn a_restore_that_was_cut_off_is_never_served_and_is_begun_anew_only_when_
     let source = EtcdSource::open(&etcd.settings(), known(Seal::none())).await.err().unwrap();
     assert!(matches!(&source, CopyError::HalfRestored(_)), "{source}");
     let again = target(&etcd, false).await.err().unwrap();
-    assert!(again.to_string().contains("--force begins it anew"), "{again}");
+    assert!(again.to_string().contains("--force starts over"), "{again}");
     std::fs::write(&file, &whole).unwrap();
     let to = Box::new(target(&etcd, true).await.unwrap());
     restore_from(&file, to, restoring(BUMP)).await.unwrap();
@@ -198,7 +198,7 @@ async fn what_is_sealed_is_opened_and_sealed_again_as_the_other_database_keeps_i
     let (file, expected) = (file_in(&folder), all_of(&*process.store).await);
     let blind = EtcdSource::open(&etcd.settings(), known(Seal::none())).await.unwrap();
     let refused = back_up(&blind, &backup_of(&file)).await.unwrap_err();
-    assert!(refused.to_string().contains("needs --encryption-provider-config"), "{refused}");
+    assert!(refused.to_string().contains("need --encryption-provider-config"), "{refused}");
     let source = EtcdSource::open(&etcd.settings(), known(seal(&["a"]))).await.unwrap();
     let done = back_up(&source, &backup_of(&file)).await.unwrap();
     let to = Sqlite::new();

@@ -152,7 +152,7 @@ fn every_changed_bit_is_noticed() {
 #[test]
 fn what_is_added_left_out_doubled_or_in_another_order_is_noticed() {
     let (_, whole) = small();
-    assert!(read(&[&*whole, b"x"].concat()).1.unwrap_err().to_string().contains("something follows"));
+    assert!(read(&[&*whole, b"x"].concat()).1.unwrap_err().to_string().contains("data after the end"));
     let turned = written(&[vec![state("b", 2)], vec![state("a", 1)]]);
     assert!(read(&turned).1.unwrap_err().to_string().contains("deployments.apps/a/a is out of order"));
     let twice = written(&[vec![state("a", 2), state("a", 3)]]);
@@ -254,5 +254,5 @@ fn an_archive_in_another_order_without_its_end_or_behind_the_revision_is_refused
     let mut writer = BackupWriter::begin(Vec::new(), &header(), false).unwrap();
     writer.add_archive(kept()).unwrap();
     let error = read_all(&writer.end().unwrap().0).2.unwrap_err().to_string();
-    assert!(error.contains("it has no archive"), "{error}");
+    assert!(error.contains("missing or duplicate archive"), "{error}");
 }
