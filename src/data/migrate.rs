@@ -139,8 +139,10 @@ async fn target(
 }
 
 async fn open(verb: &Migrate) -> Result<From, Failure> {
+    refuse_unused_passwords(verb)?;
     let opener = || data::opener(verb.location.encryption());
-    let folder = match source_of(verb)? {
+    let password_file = verb.from_password_file.as_deref();
+    let folder = match source_of(verb.from.as_ref(), password_file, verb.to.as_ref(), &verb.location)? {
         Address::Sqlite(folder) => folder,
         Address::Etcd(settings) => return of_etcd(verb, &settings).await,
         Address::Postgres(settings) => {
@@ -208,4 +210,18 @@ fn report(step: MigrationStep, last: &mut Option<Instant>) {
     *last = Some(Instant::now());
     // The move goes on if standard error is closed.
     let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// Refuses a file with the password of a database that is not PostgreSQL.
+fn refuse_unused_passwords(verb: &Migrate) -> Result<(), Failure> {
+    let files = [
+        ("--from-password-file", &verb.from_password_file, "--from", &verb.from),
+        ("--to-password-file", &verb.to_password_file, "--to", &verb.to),
+    ];
+    for (flag, file, name, address) in files {
+        if file.is_some() && !matches!(address, Some(Address::Postgres(_))) {
+            return Err(Failure::Usage(format!("{flag} requires {name} postgres://...")));
+        }
+    }
+    Ok(())
 }

@@ -17,9 +17,9 @@ pub(super) const KUBECONFIG: &str = "--kubeconfig";
 const ENCRYPTION: &str = "--encryption-provider-config";
 
 /// Flags of the certificates for etcd.
-pub(in crate::data) const ETCD_FILES: [&str; 3] = ["--etcd-cafile", "--etcd-certfile", "--etcd-keyfile"];
+pub(crate) const ETCD_FILES: [&str; 3] = ["--etcd-cafile", "--etcd-certfile", "--etcd-keyfile"];
 /// Flags that select a server.
-pub(in crate::data) const SERVER: [&str; 3] = [KUBECONFIG, "--context", "--server"];
+pub(crate) const SERVER: [&str; 3] = [KUBECONFIG, "--context", "--server"];
 
 /// All flags of a location, with the one that names the location to which they apply.
 const FLAGS: [(&str, &str); 13] = [
