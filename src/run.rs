@@ -116,7 +116,9 @@ pub(crate) fn run(role: Role, mut settings: Settings, started: Instant) -> Resul
         true => runtime.shutdown_timeout(Duration::from_secs(1)),
         false => runtime.shutdown_background(),
     }
-    tracing::info!("stopped");
+    if outcome.is_ok() {
+        tracing::info!("stopped");
+    }
     telemetry.flush();
     outcome
 }
