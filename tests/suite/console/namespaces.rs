@@ -56,7 +56,7 @@ async fn the_chosen_namespace_stays_on_all_pages_and_after_a_reload() {
             .await;
     }
     browser.run("location.reload()", json!([])).await;
-    browser.has("in team-a").await;
+    browser.has("in namespace team-a").await;
     // An address with a namespace chooses it.
     browser.open(&address(&portico, "objects/core/v1/configmaps?namespace=default")).await;
     browser.has("of-default").await;
