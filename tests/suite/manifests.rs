@@ -391,7 +391,7 @@ async fn what_comes_back_while_it_is_being_deleted_is_made_anew() {
     write(&folder, "30-more.yaml", &config_map("more", "blue"));
     until("the check says so", async || {
         let text = http.get("/readyz/manifests").await.text();
-        text.contains("30-more.yaml, document 1, ConfigMap shop/more: it is being deleted")
+        text.contains("30-more.yaml, document 1, ConfigMap shop/more: the object is being deleted")
     })
     .await;
     let free = serde_json::json!({"metadata": {"finalizers": null}});
@@ -421,7 +421,7 @@ async fn a_restart_while_a_namespace_is_being_deleted_makes_all_of_it_anew() {
     let http = client(&portico).await;
     until("the check says why", async || {
         let text = http.get("/readyz/manifests").await.text();
-        text.contains("00-namespaces.yaml, document 1, Namespace shop: it is being deleted")
+        text.contains("00-namespaces.yaml, document 1, Namespace shop: the object is being deleted")
     })
     .await;
     let free = serde_json::json!({"metadata": {"finalizers": null}});
@@ -603,7 +603,7 @@ async fn the_check_names_each_fault_of_a_folder_with_its_place() {
             "30-bad.yaml:15: error: document 4: Deployment absent/web: ",
             ".spec.replica: field not declared in schema",
         ),
-        ("30-bad.yaml:20: error: document 5: Widget v2: ", "no kind Widget of example.com/v2 is served"),
+        ("30-bad.yaml:20: error: document 5: Widget v2: ", "this server does not serve kind Widget of example.com/v2"),
         ("30-bad.yaml:24: error: document 6: ", "yaml: line 2"),
         (
             "31-elsewhere.yaml:1: warning: document 1: Secret absent/s: ",

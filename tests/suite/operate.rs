@@ -36,7 +36,7 @@ documentation::pages! {
     stored_secrets_are_encrypted_again {
         file: "docs/operate/encryption.md",
         needs: [],
-        prints: ["secrets: 0 of 0 written anew"],
+        prints: ["secrets: 0 of 0 rewritten"],
     }
     certificates_show_when_they_expire {
         file: "docs/operate/certificates.md",
