@@ -483,7 +483,13 @@ async fn what_cannot_be_backed_up_restored_or_moved_says_why_and_changes_nothing
     ] {
         refused(&folder, 2, &arguments, why).await;
     }
-    refused(&folder, 2, &["backup", "--to", "a", "--database-url", "mysql://x"], "the URL must start with postgres://").await;
+    refused(
+        &folder,
+        2,
+        &["backup", "--to", "a", "--database-url", "mysql://x"],
+        "the URL must start with postgres://",
+    )
+    .await;
     refused(
         &folder,
         2,

@@ -603,7 +603,10 @@ async fn the_check_names_each_fault_of_a_folder_with_its_place() {
             "30-bad.yaml:15: error: document 4: Deployment absent/web: ",
             ".spec.replica: field not declared in schema",
         ),
-        ("30-bad.yaml:20: error: document 5: Widget v2: ", "this server does not serve kind Widget of example.com/v2"),
+        (
+            "30-bad.yaml:20: error: document 5: Widget v2: ",
+            "this server does not serve kind Widget of example.com/v2",
+        ),
         ("30-bad.yaml:24: error: document 6: ", "yaml: line 2"),
         (
             "31-elsewhere.yaml:1: warning: document 1: Secret absent/s: ",
