@@ -480,23 +480,11 @@ async fn what_cannot_be_backed_up_restored_or_moved_says_why_and_changes_nothing
             ["migrate", "--from", "mysql://x", "--to=sqlite://b"],
             "must begin with sqlite://, postgres:// or etcd://",
         ),
+        (["backup", "--to", "a", "--database-url=mysql://x"], "the URL must start with postgres://"),
+        (["backup", "--to", "a", "--database-url=postgres://u:secret@h:99999/d"], "\"postgres://xxxxx\""),
     ] {
         refused(&folder, 2, &arguments, why).await;
     }
-    refused(
-        &folder,
-        2,
-        &["backup", "--to", "a", "--database-url", "mysql://x"],
-        "the URL must start with postgres://",
-    )
-    .await;
-    refused(
-        &folder,
-        2,
-        &["backup", "--to", "a", "--database-url", "postgres://u:secret@h:99999/d"],
-        "\"postgres://xxxxx\"",
-    )
-    .await;
     let nobody = "postgres://u@127.0.0.1:1/x";
     refused(&folder, 1, &["backup", "--to", "a", "--database-url", nobody], "connection lost").await;
     refused(&folder, 1, &["migrate", "--from", "sqlite://data", "--to", nobody], "127.0.0.1:1/x: ").await;
