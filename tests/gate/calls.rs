@@ -1,96 +1,102 @@
-//! Reads calls of macros and attributes: their line, their name, their arguments, and the format string among them.
+//! Finds calls of macros and attributes: their line, their name, their arguments, and the format string among them.
 
-use crate::source;
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use syn::LitStr;
 
 /// One call, such as `warn!(%error, "cannot read the file")`.
-pub struct Call<'a> {
+pub struct Call {
     pub line: usize,
-    pub name: &'a str,
+    /// Name with the characters that open the call: `warn!`, `#[error`.
+    pub name: String,
+    /// Source text of each argument.
     pub arguments: Vec<String>,
 }
 
-impl Call<'_> {
-    /// Position of the first string literal.
-    fn position(&self) -> Option<usize> {
-        self.arguments.iter().position(|argument| argument.starts_with('"'))
+impl Call {
+    /// Position and value of the first string literal.
+    fn literal(&self) -> Option<(usize, String)> {
+        let value = |text: &String| Some(syn::parse_str::<LitStr>(text).ok()?.value());
+        self.arguments.iter().enumerate().find_map(|(at, argument)| Some((at, value(argument)?)))
     }
 
-    /// The format string, unescaped.
+    /// The format string.
     pub fn text(&self) -> Option<String> {
-        self.position().map(|at| unescaped(&self.arguments[at]))
+        self.literal().map(|(_, value)| value)
     }
 
     /// Arguments in front of the format string: the fields of a log line.
     pub fn fields(&self) -> &[String] {
-        &self.arguments[..self.position().unwrap_or(self.arguments.len())]
+        &self.arguments[..self.literal().map_or(self.arguments.len(), |(at, _)| at)]
     }
 }
 
-/// Calls in the program part of a file. `names` include the opening characters without the parenthesis: `warn!`, `#[error`.
-pub fn calls<'a>(text: &str, names: &[&'a str]) -> Vec<Call<'a>> {
-    let (mut code, mut starts) = (String::new(), Vec::new());
-    for (number, line) in source::program(text) {
-        starts.push((code.len(), number));
-        code.push_str(&line);
-        code.push('\n');
-    }
-    let line_at = |at: usize| starts[starts.partition_point(|(start, _)| *start <= at) - 1].1;
+/// Finds the calls with these names in Rust source, inside of other macros too, but not in items for tests.
+pub fn calls(source: &str, names: &[&str]) -> Vec<Call> {
+    let tokens: TokenStream = source.parse().expect("the file is Rust");
     let mut calls = Vec::new();
-    for name in names {
-        let opening = format!("{name}(");
-        for (at, _) in code.match_indices(&opening) {
-            if !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_') {
-                let arguments = arguments(&code[at + opening.len()..]);
-                calls.push(Call { line: line_at(at), name, arguments });
-            }
-        }
-    }
-    calls.sort_by_key(|call| call.line);
+    collect(tokens, false, names, &mut calls);
     calls
 }
 
-/// Splits at commas outside strings and parentheses, up to the closing parenthesis.
-fn arguments(rest: &str) -> Vec<String> {
-    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
-    let mut arguments = Vec::new();
-    let mut argument = String::new();
-    for c in rest.chars() {
-        match c {
-            _ if escaped => escaped = false,
-            '\\' if quoted => escaped = true,
-            '"' => quoted = !quoted,
-            _ if quoted => {}
-            '(' | '[' | '{' => depth += 1,
-            ')' | ']' | '}' if depth == 0 => break,
-            ')' | ']' | '}' => depth -= 1,
-            ',' if depth == 0 => {
-                arguments.push(std::mem::take(&mut argument));
-                continue;
-            }
-            _ => {}
+fn collect(tokens: TokenStream, in_attribute: bool, names: &[&str], calls: &mut Vec<Call>) {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        at += 1;
+        let TokenTree::Group(group) = token else { continue };
+        let before = &tokens[..at - 1];
+        let is_attribute = group.delimiter() == Delimiter::Bracket && ends_with(before, '#');
+        if is_attribute && is_for_tests(group) {
+            at = end_of_item(&tokens, at);
+            continue;
         }
-        argument.push(c);
+        if let Some(name) = name_of_call(before, in_attribute).filter(|name| names.contains(&name.as_str())) {
+            let line = before.last().map_or(0, |token| token.span().start().line);
+            calls.push(Call { line, name, arguments: arguments(group) });
+        }
+        collect(group.stream(), is_attribute, names, calls);
     }
-    arguments.push(argument);
-    arguments
-        .iter()
-        .map(|argument| argument.trim().to_owned())
-        .filter(|argument| !argument.is_empty())
-        .collect()
 }
 
-/// The content of a string literal, with continued lines joined.
-fn unescaped(literal: &str) -> String {
-    let mut text = String::new();
-    let mut chars = literal.trim_matches('"').chars().peekable();
-    while let Some(c) = chars.next() {
-        match (c, chars.peek()) {
-            ('\\', Some('\n')) => while chars.next_if(|c| c.is_whitespace()).is_some() {},
-            ('\\', Some(_)) => text.extend(chars.next()),
-            _ => text.push(c),
+fn ends_with(tokens: &[TokenTree], punctuation: char) -> bool {
+    matches!(tokens.last(), Some(TokenTree::Punct(last)) if last.as_char() == punctuation)
+}
+
+fn is_for_tests(attribute: &Group) -> bool {
+    let text = attribute.stream().to_string().replace(' ', "");
+    text == "cfg(test)" || text.starts_with("cfg(all(test,")
+}
+
+/// Position behind the item: behind its block or semicolon, or behind the comma of a field.
+fn end_of_item(tokens: &[TokenTree], start: usize) -> usize {
+    let ends = |token: &TokenTree| match token {
+        TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
+        TokenTree::Punct(punctuation) => matches!(punctuation.as_char(), ';' | ','),
+        _ => false,
+    };
+    tokens[start..].iter().position(ends).map_or(tokens.len(), |found| start + found + 1)
+}
+
+/// Name of the call whose arguments follow these tokens.
+fn name_of_call(before: &[TokenTree], in_attribute: bool) -> Option<String> {
+    match before {
+        [TokenTree::Ident(name)] if in_attribute => Some(format!("#[{name}")),
+        [.., TokenTree::Ident(name), TokenTree::Punct(_)] if ends_with(before, '!') => {
+            Some(format!("{name}!"))
         }
+        _ => None,
     }
-    text
+}
+
+/// Splits at commas outside of groups.
+fn arguments(group: &Group) -> Vec<String> {
+    let tokens: Vec<TokenTree> = group.stream().into_iter().collect();
+    let is_comma = |token: &TokenTree| matches!(token, TokenTree::Punct(p) if p.as_char() == ',');
+    let text = |tokens: &[TokenTree]| {
+        let (first, last) = (tokens.first()?.span(), tokens.last()?.span());
+        first.join(last)?.source_text()
+    };
+    tokens.split(is_comma).filter_map(text).collect()
 }
 
 /// Text without placeholders, and the placeholders without braces.
@@ -115,9 +121,18 @@ fn calls_are_read_with_their_lines_and_arguments() {
     let text = "fn a() {\n    tracing::warn!(\n        path = %path.display(), // comment\n        error = f(a, \")\"),\n        \"cannot read \\\n         \\\"{path}\\\", skipped: {}\",\n        b\n    );\n    xwarn!(\"c\");\n    // warn!(\"d\");\n}\n#[error(\"x {0}\")]\nstruct B;\n";
     let found = calls(text, &["warn!", "#[error"]);
     assert_eq!(found.len(), 2);
-    assert_eq!((found[0].line, found[0].name, found[1].line), (2, "warn!", 12));
+    assert_eq!((found[0].line, found[0].name.as_str(), found[1].line), (2, "warn!", 12));
     assert_eq!(found[0].fields(), ["path = %path.display()", "error = f(a, \")\")"]);
     assert_eq!(found[0].text().as_deref(), Some("cannot read \"{path}\", skipped: {}"));
+}
+
+#[test]
+fn calls_inside_of_macros_are_found_and_those_of_tests_are_not() {
+    let text = "fn a() { select! { x = y => warn!(c = '\"', r\"a\\b\") } }\n#[cfg(test)]\n#[path = \"x.rs\"]\nmod tests { fn b() { warn!(\"t\") } }\nstruct C { #[cfg(test)] d: Vec<u8>, e: () }\n#[cfg(all(test, unix))]\nuse x::{warn, y};\nfn f() { warn!(\"g\") }\n";
+    let found = calls(text, &["warn!"]);
+    let texts: Vec<Option<String>> = found.iter().map(Call::text).collect();
+    assert_eq!(texts, [Some("a\\b".to_owned()), Some("g".to_owned())]);
+    assert_eq!(found[0].fields(), ["c = '\"'"]);
 }
 
 #[test]

@@ -25,7 +25,7 @@ const BANNED: &str = "\
 const FIELDS: &[&str] =
     &["cause", "e", "err", "failure", "fault", "message", "problem", "status", "target", "why"];
 
-/// First words in upper case besides words with several capitals, such as HTTPS and PostgreSQL.
+/// First words that begin in upper case and have no other capital; words such as HTTPS and PostgreSQL need no entry.
 const PRODUCTS: &[&str] = &["Kubernetes", "Portico"];
 
 /// Messages that may break the convention: the beginning of a path, and a part of the text.
@@ -73,7 +73,7 @@ fn of_file(path: &str, text: &str) -> Vec<(String, String)> {
     broken
 }
 
-fn of_log_line(call: &Call<'_>, message: &str) -> Vec<String> {
+fn of_log_line(call: &Call, message: &str) -> Vec<String> {
     let mut faults = of_text(message);
     if message.is_empty() {
         faults.push("no message".to_owned());
