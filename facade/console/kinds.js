@@ -28,7 +28,8 @@ async function countOf(kind, namespace, signal) {
 
 class Kinds {
   constructor(all, signal) {
-    Object.assign(this, { all, signal, counts: new Map(), rows: new Map() });
+    const names = all.map((one) => one.kind).sort();
+    Object.assign(this, { all, signal, counts: new Map(), rows: new Map(), ambiguous: names.filter((name, at) => name === names[at + 1]) });
     this.filter = filterField(() => this.show(), '', 'kinds');
     this.used = h('input', { type: 'checkbox', id: 'used', checked: load('used-kinds', false), onchange: () => { save('used-kinds', this.used.checked); this.show(); } });
     this.offer = h('div');
@@ -70,16 +71,17 @@ class Kinds {
   // Shows a count in the rows that exist: a new row under the pointer would lose a click.
   update(kind) {
     const count = this.counts.get(kind);
+    const isShown = this.isShown(kind);
     const rows = this.rows.get(kind) ?? [];
-    if (!rows.length && this.isShown(kind)) this.show();
+    if (!rows.length && isShown) this.show();
     for (const row of rows) {
-      if (this.isShown(kind)) {
+      if (isShown) {
         row.classList.toggle('empty', count === 0);
         row.lastChild.textContent = count.toLocaleString();
       } else if (row.parentNode?.childElementCount === 1) row.closest('section').remove();
       else row.remove();
     }
-    if (!this.isShown(kind)) this.rows.delete(kind);
+    if (!isShown) this.rows.delete(kind);
   }
 
   row(kind, at = 'all') {
@@ -88,8 +90,7 @@ class Kinds {
     const name = fullName(kind);
     const star = h('button.plain.star', { type: 'button', id: `${at}-${name}`, 'aria-pressed': String(starred), 'aria-label': `Favourite ${name}`, title: starred ? 'Remove from favourites' : 'Add to favourites',
       onclick: () => { toggleFavourite(kind); this.show(); } }, starred ? '★' : '☆');
-    const isAmbiguous = this.all.some((one) => one !== kind && one.kind === kind.kind);
-    const row = h(count === 0 ? 'li.empty' : 'li', { 'data-kind': name }, star, h('a', { href: listLink(kind), title: name }, kind.kind, isAmbiguous && h('span.quiet', null, ` ${kind.group || 'core'}`)),
+    const row = h(count === 0 ? 'li.empty' : 'li', { 'data-kind': name }, star, h('a', { href: listLink(kind), title: name }, kind.kind, this.ambiguous.includes(kind.kind) && h('span.quiet', null, ` ${kind.group || 'core'}`)),
       h('span.quiet', null, count === undefined ? '…' : count.toLocaleString()));
     this.rows.set(kind, [...this.rows.get(kind) ?? [], row]);
     return row;
