@@ -49,7 +49,7 @@ impl UnusedFlag {
         Some(Self { id, command: name, users })
     }
 
-    /// What to do instead.
+    /// Advice on how to reach the intended result.
     pub(super) fn hint(&self) -> String {
         match (self.id, self.command.as_str()) {
             ("namespace", "route try") => {

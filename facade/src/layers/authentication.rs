@@ -207,10 +207,12 @@ fn ended(outcome: &Outcome) -> Authenticated<'_> {
 fn refuse(request: &Request, outcome: &Outcome) -> Response {
     let peer = request.connection().peer;
     match outcome {
-        Outcome::Unauthorized(why) => {
-            let attempted = why.attempted.join(", ");
-            tracing::debug!(%peer, attempted, error = aggregate(&why.errors), "authentication failed");
-        }
+        Outcome::Unauthorized(why) => tracing::debug!(
+            %peer,
+            attempted = why.attempted.join(", "),
+            error = aggregate(&why.errors),
+            "authentication failed"
+        ),
         _ => tracing::debug!(%peer, "authentication failed: cannot review the token"),
     }
     if request.is_http2() {

@@ -15,7 +15,7 @@ use portico_validation::{self as validation, MetaRules};
 /// Elements of the shorter list, and the ratio of both lengths.
 const ELEMENTS: usize = 75;
 const TIMES: usize = 8;
-/// Limit of the ratio of both times: the geometric mean of 8 (linear) and 64 (quadratic). Large allocations alone reach 13.
+/// Limit of the ratio of both times: the geometric mean of 8 (linear) and 64 (quadratic).
 const MAX_GROWTH: f64 = 22.6;
 /// What is over sooner is measured too badly, and hurts nobody.
 const SHORT: Duration = Duration::from_millis(4);

@@ -276,7 +276,7 @@ fn resolved(backend: &Backend) -> Stage {
     }
 }
 
-/// Stages of a connection. Without an address there is none: what was observed before was another address.
+/// Stages of a connection; empty without an address, because earlier observations are of another address.
 fn connected(backend: &Backend, observations: &[Reached]) -> Vec<Stage> {
     if backend.resolve_error.is_some() { Vec::new() } else { reached(observations) }
 }

@@ -84,7 +84,7 @@ impl GivenFlags {
         self.0.first().copied()
     }
 
-    /// Those that name a location.
+    /// Given flags that name a location.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         let names = [DATA_DIR, DATABASE_URL, ETCD_SERVERS, KUBECONFIG];
         self.0.iter().copied().filter(move |flag| names.contains(flag))
