@@ -31,8 +31,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Removes comment lines and indentation, which are about a tenth of the compressed scripts.
+/// Removes comments, blank lines and indentation, which are about a tenth of the compressed scripts.
 fn without_comments(script: &str) -> String {
-    let code = script.lines().map(str::trim_start).filter(|line| !line.starts_with("//"));
+    let code = script.lines().map(str::trim_start).filter(|line| !line.is_empty() && !line.starts_with("//"));
     code.flat_map(|line| [line, "\n"]).collect()
 }

@@ -1,6 +1,6 @@
 // APIs: where each group version is served, whether it is available, and if not, the stage that fails and since when.
 
-import { button, h, replace, failure, mark, section, table } from './dom.js';
+import { button, crumbs, h, replace, failure, mark, section, table } from './dom.js';
 import { call, jsonLines, query, printJson, repeat } from './http.js';
 import { followObjects } from './watch.js';
 import { Grid, filterField, gridKeys } from './grid.js';
@@ -18,7 +18,7 @@ function condition(service) {
 }
 
 export async function apis({ main, signal }) {
-  const grid = new Grid({ label: 'APIs', open: (row) => go(`#/api/${encodeURIComponent(row.id)}`) });
+  const grid = new Grid({ label: 'APIs', signal, open: (row) => go(`#/api/${encodeURIComponent(row.id)}`) });
   const filter = filterField(() => show());
   const problem = h('div'), count = h('span.count');
   replace(main, h('div.page', null, h('div.bar', null, h('h1', null, 'APIs'), count, h('span.grow'), filter), problem, grid.element));
@@ -40,7 +40,6 @@ export async function apis({ main, signal }) {
     replace(problem);
     show();
   }, (error) => replace(problem, failure(error)));
-  signal.addEventListener('abort', () => grid.end());
   pageKeys(gridKeys(grid, filter));
   grid.body.focus({ preventScroll: true });
 }
@@ -81,7 +80,7 @@ export async function api({ main, parameters, signal }) {
     }
   };
   replace(main, h('div.page', null,
-    h('nav.crumbs', { 'aria-label': 'Breadcrumb' }, h('a', { href: '#/apis' }, 'APIs')),
+    crumbs(['#/apis', 'APIs']),
     h('div.bar', null, h('h1', null, name), h('span.grow'), h('a', { href: objectLink(RESOURCE, '', name) }, 'Object'), button('Refresh', explain)),
     section('Stages of a request', stages), section('Backend', backend, seen), section('Trust', trust), admission));
   followBackend(name, seen, signal);
@@ -104,7 +103,7 @@ function groupOf(name) {
 function showStages({ ok, stages }) {
   const first = stages.find((stage) => !stage.ok);
   const seen = (by) => (by === 'control' ? 'the control service' : `facade ${by}`);
-  return [h('p.large', null, mark(ok, ok ? 'Requests reach a server' : `Fails at ${first?.stage}`), first?.since && h('span.quiet', null, ' for ', since(first.since))), first && h('p', null, first.message.replace(/^control: /, '')),
+  return [h('p.large', null, mark(ok, ok ? 'Requests reach a server' : `Fails at ${first?.stage}`), first?.since && h('span.quiet', null, ' for ', since(first.since))),
     h('ol.stages', null, stages.map((stage) => h(stage.ok ? 'li.stage.ok' : 'li.stage.failed', null,
       h('strong', null, mark(stage.ok, stage.stage)), h('span.reason', null, stage.reason), h('span', null, stage.message),
       h('span.quiet', null, [stage.since && `since ${moment(stage.since)}`, stage.seenBy.length && `seen by ${stage.seenBy.map(seen).join(', ')}`].filter(Boolean).join(' · ')))))];
@@ -130,9 +129,9 @@ function showBackend(seen) {
 function showEjection(ejection) {
   if (!ejection) return h('span.quiet', null, 'off');
   const { out, failures, since, triedAt } = ejection;
-  if (out) return [mark(false, `ejected after ${failures} failures`), h('span.quiet', { title: moment(since) }, ` next attempt at ${moment(triedAt)}`)];
-  if (failures) return [mark(true, 'in'), h('span.quiet', { title: moment(since) }, ` ${failures} failures in a row`)];
-  return [mark(true, since ? 'returned' : 'in'), since && h('span.quiet', { title: moment(since) }, ` at ${moment(since)}`)];
+  const [state, detail] = out ? [`ejected after ${failures} failures`, `next attempt at ${moment(triedAt)}`]
+    : failures ? ['in', `${failures} failures in a row`] : since ? ['returned', `at ${moment(since)}`] : ['in'];
+  return [mark(!out, state), detail && h('span.quiet', { title: moment(since) }, ` ${detail}`)];
 }
 
 function routeTable(route) {

@@ -34,7 +34,7 @@ class Audit {
   constructor(query, signal) {
     Object.assign(this, { signal, rows: [], isPaused: false, later: perFrame(() => this.show(), signal) });
     const detail = h('div.detail');
-    this.grid = new Grid({ label: 'Audit events', open: (row) => replace(detail, h('h2', null, row.event.auditID), h('pre.code', { tabindex: '0', 'aria-label': 'Event' }, highlighted(printYaml(row.event)))) });
+    this.grid = new Grid({ label: 'Audit events', signal, open: (row) => replace(detail, h('h2', null, row.event.auditID), h('pre.code', { tabindex: '0', 'aria-label': 'Event' }, highlighted(printYaml(row.event)))) });
     this.filter = filterField(() => { setQuery({ filter: this.filter.value }); this.show(); }, query.get('filter') ?? '', 'by user, verb, path');
     this.browsers = h('input', { type: 'checkbox', id: 'browsers', onchange: () => this.switchBrowsers() });
     this.state = h('span.state', { id: 'state' });
@@ -44,7 +44,6 @@ class Audit {
     this.element = h('div.page', null, h('div.bar', null, h('h1', null, 'Audit'), this.count, this.state, h('span.grow'), this.filter,
       h('label.check', { for: 'browsers', title: 'Requests of this console and of other web pages' }, this.browsers, 'Include browsers'), this.hold), this.problem, this.grid.element, detail);
     this.grid.setColumns(COLUMNS);
-    signal.addEventListener('abort', () => this.grid.end());
   }
 
   // The server keeps requests of browsers, such as the console's own, apart from those of programs.

@@ -1,6 +1,6 @@
 // Definitions of custom resources: versions, stored versions, the schema, and the effects of a change.
 
-import { button, h, replace, failure, mark, section, table } from './dom.js';
+import { button, crumbs, h, replace, failure, mark, section, table } from './dom.js';
 import { call, printJson } from './http.js';
 import { followObjects } from './watch.js';
 import { Grid, filterField, gridKeys } from './grid.js';
@@ -16,7 +16,7 @@ const RESOURCE = { group: 'apiextensions.k8s.io', version: 'v1', name: 'customre
 
 // Definitions, and the built-in kinds with their schemas.
 export async function definitions({ main, signal }) {
-  const grid = new Grid({ label: 'Definitions', open: (row) => go(row.link) });
+  const grid = new Grid({ label: 'Definitions', signal, open: (row) => go(row.link) });
   const filter = filterField(() => show());
   const problem = h('div'), count = h('span.count');
   replace(main, h('div.page', null, h('div.bar', null, h('h1', null, 'Definitions'), count, h('span.grow'), filter), problem, grid.element));
@@ -46,7 +46,6 @@ export async function definitions({ main, signal }) {
     replace(problem);
     show();
   }, (error) => { replace(problem, failure(error)); show(); });
-  signal.addEventListener('abort', () => grid.end());
   pageKeys(gridKeys(grid, filter));
   grid.body.focus({ preventScroll: true });
 }
@@ -60,7 +59,7 @@ export async function definition({ main, parameters, signal }) {
   const { name } = parameters;
   const facts = h('div.stack'), schemas = h('div'), problem = h('div');
   const check = new Check();
-  replace(main, h('div.page', null, h('nav.crumbs', { 'aria-label': 'Breadcrumb' }, h('a', { href: '#/definitions' }, 'Definitions')),
+  replace(main, h('div.page', null, crumbs(['#/definitions', 'Definitions']),
     h('div.bar', null, h('h1', null, name), h('span.grow'), h('a', { href: objectLink(RESOURCE, '', name) }, 'Object')),
     problem, facts, section('Schema', schemas), section('Effects of a change', check.element)));
   pageKeys({ Escape: ['Back to the definitions', () => go('#/definitions')], c: ['Check an edited definition', () => check.area.focus()] });

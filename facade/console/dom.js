@@ -76,6 +76,11 @@ export function failure(error) {
       h('span.cause', null, [cause.reason, cause.field, cause.message].filter(Boolean).join(': '))));
 }
 
+// The way to a page: links as [address, text].
+export function crumbs(...links) {
+  return h('nav.crumbs', { 'aria-label': 'Breadcrumb' }, links.filter(Boolean).map(([href, text], at) => [at > 0 && ' / ', h('a', { href }, text)]));
+}
+
 // A table of rows; a cell is a text or a node. Narrow windows show each cell with the name of its column.
 export function table(caption, columns, rows, attributes) {
   return h('div.scroll', null, h('table.plain', { 'aria-label': caption, ...attributes },

@@ -7,8 +7,9 @@ const MARGIN = 12;
 const NARROW = matchMedia('(max-width: 720px)');
 
 export class Grid {
-  // `open(row)` opens a row. With `onchosen`, rows have a checkbox and `chosen` holds the ids of the checked ones.
-  constructor({ label, open, onchosen }) {
+  // `open(row)` opens a row. With `onchosen`, rows have a checkbox and `chosen` holds the ids of the checked ones. The grid lives until
+  // `signal` aborts.
+  constructor({ label, open, onchosen, signal }) {
     Object.assign(this, { open, onchosen, rows: [], all: [], columns: [], selected: 0, drawn: new Map(), chosen: new Set(), later: perFrame(() => this.draw()) });
     this.head = h('div.grid-head', { role: 'row' });
     this.sizer = h('div.grid-rows', { role: 'presentation' });
@@ -16,10 +17,10 @@ export class Grid {
     this.element = h('div.grid', { role: 'grid', 'aria-label': label }, this.head, this.body);
     this.body.addEventListener('scroll', () => this.later(), { passive: true });
     this.body.addEventListener('keydown', (event) => this.key(event));
-    this.observer = new ResizeObserver(() => this.later());
-    this.observer.observe(this.body);
-    this.narrowed = () => this.setColumns(this.all, this.sorted);
-    NARROW.addEventListener('change', this.narrowed);
+    const observer = new ResizeObserver(() => this.later());
+    observer.observe(this.body);
+    signal.addEventListener('abort', () => observer.disconnect());
+    NARROW.addEventListener('change', () => this.setColumns(this.all, this.sorted), { signal });
   }
 
   // A column is { title, cell(row), sort(row)?, width, strong, narrow }; `width` is one of CSS grid's. Narrow windows show
@@ -138,11 +139,6 @@ export class Grid {
       event.preventDefault();
       this.openSelected();
     }
-  }
-
-  end() {
-    this.observer.disconnect();
-    NARROW.removeEventListener('change', this.narrowed);
   }
 }
 

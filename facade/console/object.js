@@ -1,6 +1,6 @@
 // One object: a summary, its YAML, an editor, the owners of its fields and its history.
 
-import { button, h, replace, failure } from './dom.js';
+import { button, crumbs, h, replace, failure } from './dom.js';
 import { groupVersion, listLink, pathOf, resource } from './discovery.js';
 import { followObjects } from './watch.js';
 import { pageKeys } from './keys.js';
@@ -62,8 +62,7 @@ class ObjectView {
     this.actions = h('span.actions');
     this.editor = new Editor(this.path);
     this.element = h('div.page', null,
-      h('nav.crumbs', { 'aria-label': 'Breadcrumb' }, h('a', { href: '#/objects' }, 'Objects'), ' / ',
-        h('a', { href: listLink(kind) }, kind.kind), namespace && [' / ', h('a', { href: listLink(kind, namespace) }, namespace)]),
+      crumbs(['#/objects', 'Objects'], [listLink(kind), kind.kind], namespace && [listLink(kind, namespace), namespace]),
       h('div.bar', null, h('h1', null, name), h('span.quiet', null, `${kind.kind} · ${groupVersion(kind)}`), this.state, h('span.grow'), this.actions),
       this.problem, this.tabs, this.content);
   }

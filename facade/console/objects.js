@@ -32,7 +32,7 @@ export async function objects({ main, parameters, query, signal }) {
 class ObjectList {
   constructor(kind, namespace, query, rights, signal) {
     Object.assign(this, { kind, namespace, rights, signal, rows: new Map(), defined: [], order: { at: -1, by: 1 }, later: perFrame(() => this.show(), signal) });
-    this.grid = new Grid({ label: kind.name, open: (row) => go(objectLink(kind, row.namespace, row.name)), onchosen: rights.remove && (() => this.showChosen()) });
+    this.grid = new Grid({ label: kind.name, signal, open: (row) => go(objectLink(kind, row.namespace, row.name)), onchosen: rights.remove && (() => this.showChosen()) });
     this.labels = h('input', { 'aria-label': 'Label selector', value: query.get('labels') ?? '', placeholder: 'Labels: app=web', title: 'Label selector, such as app=web,tier!=db', spellcheck: 'false', onchange: () => this.select() });
     this.at = timeField('', () => this.at.value && go(pastLink(kind, namespace, this.at.value)));
     this.filter = filterField(() => { setQuery({ filter: this.filter.value }); this.show(); }, query.get('filter') ?? '');
@@ -43,7 +43,7 @@ class ObjectList {
     this.more = h('div');
     this.removing = button('', () => this.remove(), { id: 'delete-chosen', hidden: true }, 'button.danger');
     this.element = h('div.page', null, this.bar(), this.problem, this.grid.element, this.more);
-    signal.addEventListener('abort', () => { this.grid.end(); clearInterval(this.ages); this.following?.abort(); });
+    signal.addEventListener('abort', () => { clearInterval(this.ages); this.following?.abort(); });
   }
 
   bar() {

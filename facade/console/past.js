@@ -1,6 +1,6 @@
 // The objects of a kind as of a time, and their state since: changed, replaced or deleted.
 
-import { h, perFrame, replace } from './dom.js';
+import { crumbs, h, perFrame, replace } from './dom.js';
 import { TABLE } from './http.js';
 import { groupVersion, listLink, objectLink, pathOf, resource } from './discovery.js';
 import { ALL, follow } from './watch.js';
@@ -37,7 +37,7 @@ export function timeChoices() {
 class PastList {
   constructor(kind, query, signal) {
     Object.assign(this, { kind, signal, rows: [], namespace: kind.namespaced ? chosen() : '', later: perFrame(() => this.show(), signal) });
-    this.grid = new Grid({ label: `${kind.name} as of a time`, open: (row) => go(`${objectLink(kind, row.namespace, row.name)}?tab=history`) });
+    this.grid = new Grid({ label: `${kind.name} as of a time`, signal, open: (row) => go(`${objectLink(kind, row.namespace, row.name)}?tab=history`) });
     this.at = timeField(query.get('at') ?? '4m', () => this.restart());
     this.filter = filterField(() => this.show());
     this.deleted = h('input', { type: 'checkbox', id: 'deleted', checked: query.get('deleted') === 'true', onchange: () => { setQuery({ deleted: this.deleted.checked ? 'true' : '' }); this.show(); } });
@@ -46,7 +46,7 @@ class PastList {
     this.when = h('p.quiet', { id: 'when', 'aria-live': 'polite' });
     this.problem = h('div');
     this.element = h('div.page', null,
-      h('nav.crumbs', { 'aria-label': 'Breadcrumb' }, h('a', { href: '#/objects' }, 'Objects'), ' / ', h('a', { href: listLink(kind) }, kind.kind)),
+      crumbs(['#/objects', 'Objects'], [listLink(kind), kind.kind]),
       h('div.bar', null, this.title, h('span.quiet', null, groupVersion(kind), kind.namespaced ? ` ${inNamespace(this.namespace)}` : ''), this.count, h('span.grow'), this.at, timeChoices(), this.filter,
         h('label.check', { for: 'deleted' }, this.deleted, 'Deleted since')),
       this.when, this.problem, this.grid.element);
@@ -57,7 +57,7 @@ class PastList {
       { title: 'Created', cell: (row) => moment(row.created), width: 'minmax(22ch,1fr)' },
       { title: 'Since then', cell: (row) => this.sinceThen(row), width: 'minmax(16ch,1fr)', narrow: true },
     ].filter(Boolean));
-    signal.addEventListener('abort', () => { this.grid.end(); this.loading?.abort(); });
+    signal.addEventListener('abort', () => this.loading?.abort());
   }
 
   restart() {

@@ -135,6 +135,8 @@ function certificatesTable(own, all) {
   return table('Certificates', ['Owner', 'Use', 'Subject', 'Expires', 'In'], rows.map((one) => [one.whose, one.usage, one.subject, moment(one.notAfter), end(new Date(one.notAfter), soon(one))]));
 }
 
+const isKnown = (value) => (value ?? null) !== null;
+
 // The next larger of 1, 2, 5, 10, …; for bytes, the next power of two.
 function roundUp(value, base) {
   if (!(value > 0)) return 1;
@@ -155,7 +157,7 @@ function plot(title, samples, series, show, base = 10) {
   const now = samples.at(-1)?.time ?? Date.now() / 1000;
   const from = now - span;
   const seen = samples.filter((sample) => sample.time >= from);
-  const values = series.flatMap(({ value }) => seen.map(value)).filter((value) => value !== null && value !== undefined);
+  const values = series.flatMap(({ value }) => seen.map(value)).filter(isKnown);
   const top = roundUp(Math.max(0, ...values), base);
   const x = (time) => LEFT + ((time - from) / span) * (WIDTH - LEFT - 4);
   const y = (value) => TOP + (1 - value / top) * (HEIGHT - TOP - BOTTOM);
@@ -169,7 +171,7 @@ function plot(title, samples, series, show, base = 10) {
   return h('figure.plot', { 'aria-label': title },
     h('figcaption', null, h('strong', null, title), series.map(({ name, value }, at) => {
       const last = newest && value(newest);
-      return h(`span.legend.color-${at}`, null, name, ' ', h('b', null, last === undefined || last === null ? '–' : show(last)));
+      return h(`span.legend.color-${at}`, null, name, ' ', h('b', null, isKnown(last) ? show(last) : '–'));
     })),
     s('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': title }, grid, times, lines));
 }
@@ -179,10 +181,10 @@ function line(samples, value, x, y, at) {
   let path = '', drawing = false;
   for (const sample of samples) {
     const v = value(sample);
-    if (v === null || v === undefined) { drawing = false; continue; }
+    if (!isKnown(v)) { drawing = false; continue; }
     path += `${drawing ? 'L' : 'M'}${x(sample.time).toFixed(1)} ${y(v).toFixed(1)}`;
     drawing = true;
   }
-  const dots = samples.length === 1 && value(samples[0]) !== null ? s(`circle.dot.color-${at}`, { cx: x(samples[0].time), cy: y(value(samples[0])), r: 2.5 }) : null;
+  const dots = samples.length === 1 && isKnown(value(samples[0])) ? s(`circle.dot.color-${at}`, { cx: x(samples[0].time), cy: y(value(samples[0])), r: 2.5 }) : null;
   return s('g', null, s(`path.line.color-${at}`, { d: path }), dots);
 }
