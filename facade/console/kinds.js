@@ -1,4 +1,4 @@
-// The start page: all kinds by group, with the number of their objects, and favourites.
+// The start page: all kinds by group, with the number of their objects, and favorites.
 
 import { button, h, replace, section } from './dom.js';
 import { METADATA_LIST, forEach, getJson } from './http.js';
@@ -40,9 +40,9 @@ class Kinds {
       this.offer, this.groups);
   }
 
-  // Counts favourites first; kinds that may not be listed are left out.
+  // Counts favorites first; kinds that may not be listed are left out.
   async count() {
-    const names = favourites();
+    const names = favorites();
     const order = [...this.all].sort((a, b) => names.includes(fullName(b)) - names.includes(fullName(a)));
     await forEach(order, this.signal, async (kind) => {
       this.counts.set(kind, await countOf(kind, chosen(), this.signal).catch((error) => (error.code === 403 ? 'refused' : '–')));
@@ -62,7 +62,7 @@ class Kinds {
     const focused = document.activeElement?.id;
     const shown = this.all.filter((kind) => this.isShown(kind));
     this.rows.clear();
-    const panels = [['Favourites', shown.filter(isFavourite), 'starred'], ...grouped(shown.filter((kind) => kind.namespaced || !chosen())),
+    const panels = [['Favorites', shown.filter(isFavorite), 'starred'], ...grouped(shown.filter((kind) => kind.namespaced || !chosen())),
       ['Not in a namespace', shown.filter((kind) => !kind.namespaced && chosen())]];
     replace(this.groups, panels.map(([title, list, at]) => list.length > 0 && section(title, h('ul', null, list.map((kind) => this.row(kind, at))))));
     if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
@@ -86,10 +86,10 @@ class Kinds {
 
   row(kind, at = 'all') {
     const count = this.counts.get(kind);
-    const starred = isFavourite(kind);
+    const starred = isFavorite(kind);
     const name = fullName(kind);
-    const star = h('button.plain.star', { type: 'button', id: `${at}-${name}`, 'aria-pressed': String(starred), 'aria-label': `Favourite ${name}`, title: starred ? 'Remove from favourites' : 'Add to favourites',
-      onclick: () => { toggleFavourite(kind); this.show(); } }, starred ? '★' : '☆');
+    const star = h('button.plain.star', { type: 'button', id: `${at}-${name}`, 'aria-pressed': String(starred), 'aria-label': `Favorite ${name}`, title: starred ? 'Remove from favorites' : 'Add to favorites',
+      onclick: () => { toggleFavorite(kind); this.show(); } }, starred ? '★' : '☆');
     const row = h(count === 0 ? 'li.empty' : 'li', { 'data-kind': name }, star, h('a', { href: listLink(kind), title: name }, kind.kind, this.ambiguous.includes(kind.kind) && h('span.quiet', null, ` ${kind.group || 'core'}`)),
       h('span.quiet', null, count === undefined ? '…' : count.toLocaleString()));
     this.rows.set(kind, [...this.rows.get(kind) ?? [], row]);
@@ -125,15 +125,15 @@ function grouped(kinds) {
   return [...ORDER.slice(0, -1), ...custom, 'Cluster'].filter((name) => groups[name]).map((name) => [name === 'Cluster' ? 'Other' : name, groups[name].sort((a, b) => a.kind.localeCompare(b.kind))]);
 }
 
-function favourites() {
-  return load('favourites', []);
+function favorites() {
+  return load('favorites', []);
 }
 
-export function isFavourite(kind) {
-  return favourites().includes(fullName(kind));
+export function isFavorite(kind) {
+  return favorites().includes(fullName(kind));
 }
 
-export function toggleFavourite(kind) {
+export function toggleFavorite(kind) {
   const name = fullName(kind);
-  save('favourites', isFavourite(kind) ? favourites().filter((one) => one !== name) : [...favourites(), name]);
+  save('favorites', isFavorite(kind) ? favorites().filter((one) => one !== name) : [...favorites(), name]);
 }

@@ -10,7 +10,7 @@ import { go, setQuery } from './router.js';
 import { age } from './time.js';
 import { newObject } from './editor.js';
 import { removeAll } from './actions.js';
-import { isFavourite, toggleFavourite } from './kinds.js';
+import { isFavorite, toggleFavorite } from './kinds.js';
 import { askForNamespace, chosen, inNamespace } from './namespace.js';
 import { timeChoices, timeField } from './past.js';
 import { may } from './rights.js';
@@ -48,7 +48,7 @@ class ObjectList {
 
   bar() {
     const { kind, namespace } = this;
-    const star = button(isFavourite(kind) ? '★' : '☆', () => { toggleFavourite(kind); star.textContent = isFavourite(kind) ? '★' : '☆'; }, { id: 'favourite', 'aria-label': 'Favourite', title: 'Favourites come first on the start page' }, 'button.plain');
+    const star = button(isFavorite(kind) ? '★' : '☆', () => { toggleFavorite(kind); star.textContent = isFavorite(kind) ? '★' : '☆'; }, { id: 'favorite', 'aria-label': 'Favorite', title: 'Favorites come first on the start page' }, 'button.plain');
     return h('div.bar', null, star, h('h1', null, kind.kind), h('span.quiet', null, groupVersion(kind), kind.namespaced ? ` ${inNamespace(namespace)}` : ''), this.count, this.state,
       h('span.grow'), this.labels, this.rights.history && [this.at, timeChoices()], this.filter, h('label.check', { for: 'wide' }, this.wide, 'Wide'), this.removing,
       this.rights.create && button('New', () => newObject(kind, namespace), { id: 'new' }));

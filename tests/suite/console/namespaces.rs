@@ -95,7 +95,7 @@ async fn a_user_of_one_namespace_chooses_it_and_sees_what_they_may() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_start_page_counts_at_once_and_remembers_favourites() {
+async fn the_start_page_counts_at_once_and_remembers_favorites() {
     let portico = Portico::start().await;
     portico.admin().post(MAPS, &map("one-more", json!({}))).await;
     let Some(browser) = at(&portico, "objects").await else { return };
@@ -107,10 +107,10 @@ async fn the_start_page_counts_at_once_and_remembers_favourites() {
             .await;
     assert_eq!(shown, json!(number.to_string()));
     browser.click("[data-kind='secrets'] .star").await;
-    browser.has("Favourites").await;
+    browser.has("Favorites").await;
     browser.run("location.reload()", json!([])).await;
-    let first = "return document.querySelector('#kinds section')?.innerText.replaceAll('\\n', ' ').startsWith('Favourites ★ Secret')";
-    browser.shown("the favourite", first).await;
+    let first = "return document.querySelector('#kinds section')?.innerText.replaceAll('\\n', ' ').startsWith('Favorites ★ Secret')";
+    browser.shown("the favorite", first).await;
     browser.click("#used").await;
     browser.shown("no kind without objects", "return document.querySelector('#kinds .empty') === null").await;
     assert_eq!(complaints(&browser).await, Vec::<String>::new());
