@@ -78,6 +78,9 @@ fn text(
     };
     if let Some(https) = https {
         line("HTTPS", &format_args!("https://{https}"));
+        if settings.process.console {
+            line("console", &format_args!("{}/console/", facade::url(settings, https)));
+        }
     }
     if let Some(grpc) = grpc {
         line("gRPC", &format_args!("{grpc} (TLS, reflection)"));
