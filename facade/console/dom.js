@@ -89,7 +89,7 @@ export function table(caption, columns, rows, attributes) {
       : h('tr', null, h('td.quiet', { colspan: columns.length }, 'None')))));
 }
 
-// Good or bad, as a word with a mark that does not need colour.
+// Good or bad, as a word with a mark that does not need color.
 export function mark(ok, text) {
   return h(ok ? 'span.good' : 'span.bad', null, ok ? '✓ ' : '✗ ', text);
 }

@@ -151,7 +151,7 @@ function spanOf(samples) {
   return [600, 1800, 3600].find((span) => span >= seen) ?? 3600;
 }
 
-// `series` are { name, value(sample) } in the order of their colours; `show` formats a value.
+// `series` are { name, value(sample) } in the order of their colors; `show` formats a value.
 function plot(title, samples, series, show, base = 10) {
   const span = spanOf(samples);
   const now = samples.at(-1)?.time ?? Date.now() / 1000;

@@ -12,7 +12,7 @@ pub struct VersionInfo {
     pub major: String,
     /// `36`
     pub minor: String,
-    /// The version whose behaviour is shown.
+    /// The version whose behavior is shown.
     pub emulation_major: String,
     /// See `emulation_major`.
     pub emulation_minor: String,

@@ -39,7 +39,7 @@ pub enum Security {
         /// Whether the certificate is checked.
         verify: bool,
     },
-    /// TLS with whoever answers, and no client certificate: pods and Services are dialled by address.
+    /// TLS with whoever answers, and no client certificate: pods and Services are dialed by address.
     Unverified,
     /// TLS checked against these roots, and no client certificate.
     Verified {

@@ -16,7 +16,7 @@ const COMPONENT: &str = "kube";
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EffectiveVersion {
-    /// Whose behaviour is shown (`--emulated-version`).
+    /// Whose behavior is shown (`--emulated-version`).
     pub emulation: Release,
     /// The oldest release of which other servers may be (`--min-compatibility-version`).
     pub min_compatibility: Release,

@@ -54,7 +54,7 @@ pub struct ServerSettings {
     pub proxy_client: Option<(PathBuf, PathBuf)>,
     /// Whether this process makes both of them itself, and the CA of them: none is given.
     pub own_front_proxy: bool,
-    /// How backends are dialled.
+    /// How backends are dialed.
     pub egress_selector_config_file: Option<PathBuf>,
     /// Ranges that backends may lie in; empty = all but forbidden ones.
     pub backend_allow_cidr: Vec<IpNet>,
@@ -62,7 +62,7 @@ pub struct ServerSettings {
     pub backend_dial_timeout: Duration,
     /// Bounds of calls to webhooks.
     pub webhooks: portico_registry::WebhookLimits,
-    /// Whether endpoints are dialled instead of cluster addresses.
+    /// Whether endpoints are dialed instead of cluster addresses.
     pub enable_aggregator_routing: bool,
     /// Which versions of built-in APIs are served.
     pub expiration: Evaluator,

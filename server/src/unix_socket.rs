@@ -10,7 +10,7 @@ pub(crate) fn socket(path: &str) -> String {
     path.strip_prefix('@').map_or_else(|| path.to_owned(), |name| format!("\0{name}"))
 }
 
-/// A channel to this socket, dialled when it is used.
+/// A channel to this socket, dialed when it is used.
 pub(crate) fn channel(socket: String) -> Channel {
     let connector = tower::service_fn(move |_: http::Uri| {
         let socket = socket.clone();

@@ -59,7 +59,7 @@ impl Printing {
     }
 }
 
-/// Standard output, with colours on a terminal (`NO_COLOR`, `CLICOLOR`).
+/// Standard output, with colors on a terminal (`NO_COLOR`, `CLICOLOR`).
 pub(super) fn out() -> AutoStream<io::Stdout> {
     AutoStream::auto(io::stdout())
 }

@@ -1,4 +1,4 @@
-//! Texts and colours of states.
+//! Texts and colors of states.
 
 use anstyle::{AnsiColor, Style};
 use portico_proto::routes::{RouteSummary, Stage};

@@ -2,7 +2,7 @@
 
 use anstyle::Style;
 
-/// A cell and its colour.
+/// A cell and its color.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cell {
     pub(super) text: String,
@@ -63,7 +63,7 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Replaces control characters: stored text must not move the cursor or change colours.
+/// Replaces control characters: stored text must not move the cursor or change colors.
 fn printable(character: char) -> char {
     if character.is_control() { '\u{fffd}' } else { character }
 }

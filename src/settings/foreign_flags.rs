@@ -26,7 +26,7 @@ pub(crate) struct ForeignFlag {
 enum Accepted {
     /// Any value, with a warning.
     Any,
-    /// Values that describe the actual behaviour.
+    /// Values that describe the actual behavior.
     Only(&'static [&'static str]),
     /// No value.
     Nothing,

@@ -61,7 +61,7 @@ pub(crate) struct Proxying {
     pub(crate) backend_mirror_timeout: Duration,
     /// Maximum number of concurrent requests to a webhook.
     ///
-    /// Sixteen times as many requests can wait, which counts towards their timeout; further requests fail.
+    /// Sixteen times as many requests can wait, which counts toward their timeout; further requests fail.
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub(crate) webhook_max_requests: usize,
     /// Maximum size of a conversion webhook's response, in bytes; a larger response is a failure.

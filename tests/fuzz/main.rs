@@ -52,7 +52,7 @@ fn run(name: &str, corpus: &[&str], target: impl Fn(&[u8])) {
     }
 }
 
-/// The stack of a target: what a runtime's worker has, and four times that where frames are not optimised. That a real
+/// The stack of a target: what a runtime's worker has, and four times that where frames are not optimized. That a real
 /// process of any build survives deep input is a test of the suite.
 const STACK: usize = if cfg!(debug_assertions) { 8 << 20 } else { 2 << 20 };
 

@@ -393,7 +393,7 @@ pub fn admission_answers() -> impl Fn(&[u8]) {
 }
 
 pub fn kubeconfigs() -> impl Fn(&[u8]) {
-    // A client's channel belongs to a runtime, though nothing is dialled.
+    // A client's channel belongs to a runtime, though nothing is dialed.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     move |input| {
         let _inside = runtime.enter();

@@ -362,13 +362,13 @@ async fn without_a_descriptor_to_dial_with_requests_fail_at_once_and_blame_no_ba
     let created = portico.admin().post(API_SERVICES, &backend.api_service()).await;
     assert_eq!(created.status, 201, "{}", created.text());
     wait_for(&portico, &backend, "True").await;
-    // The proxy has not dialled it yet, and no further connection is accepted from here on.
+    // The proxy has not dialed it yet, and no further connection is accepted from here on.
     let connection = tokio::sync::Mutex::new(portico.admin().connect().await.unwrap());
     let path = backend.path("/flunders");
     let get = || async { connection.lock().await.get(&path).await.unwrap() };
     assert_eq!(connection.lock().await.get("/readyz").await.unwrap().status, 200);
     let limit = portico.exhaust_files();
-    eventually("the route is there, and cannot be dialled", || async {
+    eventually("the route is there, and cannot be dialed", || async {
         let text = get().await.text();
         if text.contains("too many open files") { Ok(()) } else { Err(text) }
     })

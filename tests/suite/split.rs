@@ -167,7 +167,7 @@ async fn a_connection_that_is_never_answered_is_given_up_for_another_one() {
     assert_ne!(through, text);
     std::fs::write(&kubeconfig, through).unwrap();
     let mut facade = Launch::facade_by(&kubeconfig).spawn();
-    until("it has dialled", async || way.made.load(Ordering::SeqCst) > 0).await;
+    until("it has dialed", async || way.made.load(Ordering::SeqCst) > 0).await;
     way.answered_from.store(way.made.load(Ordering::SeqCst), Ordering::SeqCst);
     facade.ready().await;
     let request = || http::Request::get(API_SERVICES).body(Default::default()).unwrap();

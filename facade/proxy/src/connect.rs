@@ -1,4 +1,4 @@
-//! Connections that the control service has decided on (`log`, `exec`, `proxy`, ...): dialled and streamed from here.
+//! Connections that the control service has decided on (`log`, `exec`, `proxy`, ...): dialed and streamed from here.
 //!
 //! Upstream's handler for these is not the aggregator's: the target does not get the caller's identity, it
 //! gets the client's `Host`, and links in its answer are rewritten to lead below the path of the proxy.

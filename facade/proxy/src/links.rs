@@ -20,7 +20,7 @@ pub(crate) struct Links {
     prefix: String,
     /// What the client calls us.
     host: String,
-    /// What was dialled, `host:port`.
+    /// What was dialed, `host:port`.
     authority: String,
 }
 
@@ -60,7 +60,7 @@ impl Links {
         (rewritten != link).then_some(rewritten)
     }
 
-    /// Whether this is what was dialled; the scheme's own port may be left out.
+    /// Whether this is what was dialed; the scheme's own port may be left out.
     fn is_target(&self, scheme: &str, host: &str) -> bool {
         let usual = if scheme == "https" { ":443" } else { ":80" };
         host == self.authority || self.authority.strip_suffix(usual) == Some(host)

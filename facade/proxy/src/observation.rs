@@ -12,7 +12,7 @@ pub struct Observation {
     pub service: ServiceReference,
     /// The name its certificate must carry.
     pub server_name: String,
-    /// Where was dialled, `host:port`.
+    /// Where was dialed, `host:port`.
     pub target: String,
     /// The stage that failed; `None` means that the target was reached.
     pub failed: Option<Stage>,
@@ -35,11 +35,11 @@ pub struct TargetState {
     pub is_open: bool,
     /// Dial failures in a row.
     pub failures: u32,
-    /// The stage at which the last dial failed; `None` means that the target was reached, or never dialled.
+    /// The stage at which the last dial failed; `None` means that the target was reached, or never dialed.
     pub failed: Option<Stage>,
     /// What went wrong, for people; empty when reached.
     pub message: String,
-    /// Since when it is so, in milliseconds since 1970; `None` means that it was never dialled.
+    /// Since when it is so, in milliseconds since 1970; `None` means that it was never dialed.
     pub since_ms: Option<u64>,
     /// Its share of requests, where a policy gives it one.
     pub weight: Option<u32>,

@@ -2,7 +2,7 @@
 //!
 //! A message is one byte for its channel and then data; 255 and a channel ends that channel's input. Towards the kubelet
 //! each channel is a stream. Nothing is kept between the two but the message or the piece that is being handed on: who
-//! does not read stops the other side, and nobody else. It must not know pods, nor how kubelets are dialled.
+//! does not read stops the other side, and nobody else. It must not know pods, nor how kubelets are dialed.
 
 mod bounds;
 mod channel;

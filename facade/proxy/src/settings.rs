@@ -14,7 +14,7 @@ use crate::client_cert::ClientCert;
 /// What a [`crate::Proxy`] needs.
 #[derive(Clone)]
 pub struct ProxySettings {
-    /// Opens connections (directly, or through an egress proxy) and guards what may be dialled.
+    /// Opens connections (directly, or through an egress proxy) and guards what may be dialed.
     pub connector: Connector,
     /// The proxy-client certificate; a change makes new connections and retires old ones. Absent: backends see no client certificate.
     pub client_cert: Option<ClientCert>,

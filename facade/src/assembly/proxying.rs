@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use super::error::StartError;
 use crate::settings::{FacadeSettings, KubeletSettings, ProxyClientCertificate};
 
-/// The selection of the egress configuration that backends are dialled through.
+/// The selection of the egress configuration that backends are dialed through.
 const SELECTION: &str = "cluster";
 
 /// The proxy and the files that give its identities.

@@ -205,13 +205,13 @@ impl Generation {
         matches!(self, Self::Changes { .. })
     }
 
-    /// The object as it is before it is normalised, where what that takes away counts.
+    /// The object as it is before it is normalized, where what that takes away counts.
     #[must_use]
     pub fn before(&self, new: &Object) -> Option<Object> {
         matches!(self, Self::Changes { counts_empty: true, .. }).then(|| new.clone())
     }
 
-    /// Whether an object lost empty collections that count when it was normalised.
+    /// Whether an object lost empty collections that count when it was normalized.
     #[must_use]
     pub fn lost_empty(&self, before: &Object, after: &Object) -> bool {
         let Self::Changes { paths, counts_empty: true } = self else { return false };
@@ -221,7 +221,7 @@ impl Generation {
         })
     }
 
-    /// True if this change counts: a quantity of the same amount in another spelling is none. Both must be normalised.
+    /// True if this change counts: a quantity of the same amount in another spelling is none. Both must be normalized.
     #[must_use]
     pub fn changes(&self, schema: &Schema, new: &Object, old: &Object) -> bool {
         let Self::Changes { paths, .. } = self else { return false };

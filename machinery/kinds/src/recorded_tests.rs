@@ -352,7 +352,7 @@ proptest! {
 
         let mut again = object.clone();
         schema.normalise(&mut again);
-        prop_assert_eq!(again.to_json(), bytes.clone(), "normalising twice");
+        prop_assert_eq!(again.to_json(), bytes.clone(), "normalizing twice");
         schema.default(&mut again);
         schema.normalise(&mut again);
         prop_assert_eq!(again.to_json(), bytes.clone(), "defaulting twice");

@@ -1,8 +1,8 @@
-//! Dialling a backend: resolve, refuse what must not be dialled, connect, TLS. Each failure names its
+//! Dialing a backend: resolve, refuse what must not be dialed, connect, TLS. Each failure names its
 //! stage.
 //!
 //! The proxy and the availability probes share it, so that a probe sees what a request would see. It must
-//! not know HTTP requests, nor why something is dialled.
+//! not know HTTP requests, nor why something is dialed.
 
 mod connect;
 mod connection;

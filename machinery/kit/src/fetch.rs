@@ -1,4 +1,4 @@
-//! One bounded request with a small body, or none, over a dialled connection, on a kept connection when there is one.
+//! One bounded request with a small body, or none, over a dialed connection, on a kept connection when there is one.
 //!
 //! For availability probes, discovery and OpenAPI documents, and calls of webhooks: a deadline over everything, a limit for the
 //! body, no redirects. It must not know what the answer means.

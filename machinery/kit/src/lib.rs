@@ -1,4 +1,4 @@
-//! Process plumbing: tasks, drain, lifecycle, hooks, health, backoff, TLS and backend dialling.
+//! Process plumbing: tasks, drain, lifecycle, hooks, health, backoff, TLS and backend dialing.
 //!
 //! This crate knows sockets, files, certificates and time. It must not know the Kubernetes object
 //! vocabulary, HTTP routing, gRPC services, SQL, or any setting's name on the command line.

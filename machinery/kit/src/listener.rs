@@ -156,7 +156,7 @@ fn bound(address: SocketAddr, share_port: bool) -> io::Result<BoundSocket> {
     Ok(socket.into())
 }
 
-/// Keep-alive for accepted and dialled sockets.
+/// Keep-alive for accepted and dialed sockets.
 pub(crate) fn set_keepalive(stream: &tokio::net::TcpStream, period: Duration) -> io::Result<()> {
     let keepalive = TcpKeepalive::new().with_time(period).with_interval(period);
     socket2::SockRef::from(stream).set_tcp_keepalive(&keepalive)

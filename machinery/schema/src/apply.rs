@@ -50,7 +50,7 @@ impl Schema {
         if self.custom().is_some() { Reading::Whole } else { typed }
     }
 
-    /// What differs between two typed objects of this schema; the new one need not be normalised.
+    /// What differs between two typed objects of this schema; the new one need not be normalized.
     ///
     /// # Errors
     /// [`TypeMismatch`].

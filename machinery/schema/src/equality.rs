@@ -7,7 +7,7 @@ use crate::model::{FieldType, TypeSet};
 use crate::typed::Typed;
 
 /// Whether both hold the same content: everything but `metadata.resourceVersion` and the times of
-/// `metadata.managedFields`. Key order does not matter. Both must be normalised.
+/// `metadata.managedFields`. Key order does not matter. Both must be normalized.
 #[must_use]
 pub fn same_content(new: &Object, old: &Object) -> bool {
     same_but(new.map(), old.map(), &["metadata"])

@@ -1,7 +1,7 @@
 //! One schema engine for built-in kinds and custom resources, without IO.
 //!
 //! A [`TypeSet`] holds descriptions of types; a [`Schema`] is one of them as the root of an object. Walking it decodes
-//! strictly, sets defaults, validates, normalises and merges. Two dialects: *typed* (built-in kinds: zero values dropped by
+//! strictly, sets defaults, validates, normalizes and merges. Two dialects: *typed* (built-in kinds: zero values dropped by
 //! each field's emit rule) and *structural* (custom resources: a [`Structural`] schema and what stands there).
 //!
 //! Must not know any particular kind, storage, HTTP or gRPC.

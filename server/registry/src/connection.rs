@@ -1,5 +1,5 @@
 //! Connections to what runs elsewhere (`log`, `exec`, `attach`, `portforward`, `proxy`): what is wrong with a request is
-//! answered before anything is dialled, and the caller is given where to dial. The caller dials.
+//! answered before anything is dialed, and the caller is given where to dial. The caller dials.
 //!
 //! Which connection stands behind a subresource is a row of the [table](crate::table::ResourceTable).
 
@@ -73,7 +73,7 @@ pub trait Connection: Send + Sync {
         false
     }
 
-    /// Decides where to dial. Nothing is to be dialled for a log that nobody writes yet.
+    /// Decides where to dial. Nothing is to be dialed for a log that nobody writes yet.
     ///
     /// # Errors
     /// 400, 403, 404 as upstream's `rest.Connecter` of the kind.

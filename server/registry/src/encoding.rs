@@ -1,4 +1,4 @@
-//! An object becomes a value: normalised, encoded once, indexed without parsing the bytes again.
+//! An object becomes a value: normalized, encoded once, indexed without parsing the bytes again.
 
 use portico_machinery::object::{MAX_DEPTH, is_deeper};
 use portico_machinery::{Object, Status};
@@ -13,7 +13,7 @@ pub fn key(served: &ServedResource, object: &Object) -> Key {
     Key::new(&served.storage, namespace, object.name())
 }
 
-/// Encodes an object of the storage version. It must be normalised; its resourceVersion is left out. All writes pass through here, so
+/// Encodes an object of the storage version. It must be normalized; its resourceVersion is left out. All writes pass through here, so
 /// nothing is stored that is too deep to be read.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 //! HTTP/1.1, the Service's name as TLS server name, the user that is given for the host, one deadline over everything.
 //!
 //! Transports are shared by content: webhooks that are at the same place behind the same CA share connections, a bound on calls
-//! at a time, and a circuit for each address: what cannot be dialled fails at once, but for a probe now and then. It must not
+//! at a time, and a circuit for each address: what cannot be dialed fails at once, but for a probe now and then. It must not
 //! know what is asked.
 
 mod address;
@@ -261,7 +261,7 @@ impl Exchange<'_> {
         self.to_any_address(deadline).await
     }
 
-    /// Sends to one address after another, until one can be dialled.
+    /// Sends to one address after another, until one can be dialed.
     async fn to_any_address(&self, deadline: Instant) -> Result<Fetched, Reason> {
         let connectors = &self.inner.connectors;
         let (fetcher, targets) = match (&self.endpoint.address.place, &self.endpoint.backends) {
@@ -345,7 +345,7 @@ impl Exchange<'_> {
 enum Outcome {
     /// The webhook was reached: another address is no better.
     Connected,
-    /// The address cannot be dialled.
+    /// The address cannot be dialed.
     NotConnected,
     /// Nothing: there was nothing left to dial with here.
     Local,

@@ -1,5 +1,5 @@
 //! Connections to what runs elsewhere (`log`, `exec`, `attach`, `portforward`, `proxy`): a request is validated before
-//! anything is dialled, and who may have the connection gets the address to dial. Whoever asked dials.
+//! anything is dialed, and who may have the connection gets the address to dial. Whoever asked dials.
 //!
 //! In upstream's order: options, permission, the object, the way. Admission of connections comes between options and
 //! permission, with webhooks and policies; none of the plugins that are here looks at them.
@@ -33,7 +33,7 @@ pub(crate) struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    /// Decides. Nothing is to be dialled for a log that nobody writes yet.
+    /// Decides. Nothing is to be dialed for a log that nobody writes yet.
     async fn decide(&self, connection: Kind) -> Result<Option<Dial>> {
         if connection != Kind::Log && self.request.query.first("dryRun").is_some() {
             return Err(Box::new(Status::bad_request("dryRun is not supported")));

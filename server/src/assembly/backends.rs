@@ -1,4 +1,4 @@
-//! How backends are dialled from here: egress, address policy, client certificate. Probes, catalog and
+//! How backends are dialed from here: egress, address policy, client certificate. Probes, catalog and
 //! webhooks share it.
 
 use std::net::SocketAddr;

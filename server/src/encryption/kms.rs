@@ -34,7 +34,7 @@ pub(super) struct KmsClient {
 }
 
 impl KmsClient {
-    /// Of the service at `unix:///path` (`unix:///@name`: a name that is no file). It is dialled when it is asked.
+    /// Of the service at `unix:///path` (`unix:///@name`: a name that is no file). It is dialed when it is asked.
     pub(super) fn new(
         name: &str,
         endpoint: &str,

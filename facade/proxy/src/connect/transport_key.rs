@@ -65,7 +65,7 @@ impl Proxy {
         }
     }
 
-    /// Names become addresses, all of which must be global: the addresses that were checked are the ones that are dialled. The certificate must
+    /// Names become addresses, all of which must be global: the addresses that were checked are the ones that are dialed. The certificate must
     /// still be for the name.
     async fn look_up(&self, key: &mut TransportKey) -> Result<(), Box<Status>> {
         let refused = |why: String| Box::new(Status::bad_request(why));

@@ -40,7 +40,7 @@ pub(crate) struct RewrittenBody<B> {
     ended: bool,
 }
 
-/// A page that comes in these pieces from a target that was dialled as `authority`, for `tests/fuzz`.
+/// A page that comes in these pieces from a target that was dialed as `authority`, for `tests/fuzz`.
 #[doc(hidden)]
 #[must_use]
 pub fn rewrite_links(authority: &str, pieces: &[&[u8]]) -> Vec<u8> {

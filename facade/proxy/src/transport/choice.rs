@@ -29,7 +29,7 @@ impl Transport {
             _ if target.circuit.is_open() => {
                 let why = target.circuit.last().and_then(|outcome| outcome.failed);
                 (
-                    "not dialled",
+                    "not dialed",
                     why.map(|(stage, why)| format!("{}: {why}", stage.as_str())).unwrap_or_default(),
                 )
             }

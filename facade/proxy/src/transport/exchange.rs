@@ -252,7 +252,7 @@ impl Transport {
             return Ok(Opened::Stream(stream));
         }
         self.waits();
-        // The semaphore is never closed; were it, dialling without it would still be right.
+        // The semaphore is never closed; were it, dialing without it would still be right.
         let _turn = target.opening.acquire().await.ok();
         if let Some(stream) = join() {
             return Ok(Opened::Stream(stream));

@@ -1,4 +1,4 @@
-//! The key of a transport: which addresses are dialled, how, and with which client certificate.
+//! The key of a transport: which addresses are dialed, how, and with which client certificate.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub(crate) struct TransportKey {
     /// What the certificate is checked against; nothing where TLS is not spoken.
     pub(crate) trust: Option<Trust>,
     pub(crate) client_certificate: ClientCertificate,
-    /// What the certificate must be for; empty: the host that is dialled.
+    /// What the certificate must be for; empty: the host that is dialed.
     pub(crate) server_name: String,
     pub(crate) http2: bool,
     /// For resolving, connecting and the TLS handshake, all targets together.

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use crate::error::EvalError;
 
-/// Values compared, copied or read by all expressions for one request before they count towards the cost.
+/// Values compared, copied or read by all expressions for one request before they count toward the cost.
 ///
 /// Limit (Expressions): further values count.
 const FREE: i64 = 5_000;
@@ -14,7 +14,7 @@ const FREE: i64 = 5_000;
 const STEPS_IN_COST: u64 = 10;
 /// Further such values that cost one unit.
 ///
-/// Limit (Expressions): the units count towards the cost of the expression.
+/// Limit (Expressions): the units count toward the cost of the expression.
 const STEPS_PER_UNIT: u64 = 4;
 /// Bytes of text that are compared or copied in one step.
 const STEP_BYTES: usize = 256;

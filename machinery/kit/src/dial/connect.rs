@@ -24,7 +24,7 @@ pub struct ConnectorOptions {
     pub tls_timeout: Duration,
     /// TCP keep-alive period.
     pub keepalive: Duration,
-    /// What must not be dialled.
+    /// What must not be dialed.
     pub policy: AddressPolicy,
 }
 
@@ -46,7 +46,7 @@ pub struct Connector {
     inner: Arc<Inner>,
 }
 
-/// What was dialled, which address that is, and how long it took.
+/// What was dialed, which address that is, and how long it took.
 type Dialled = (Raw, Option<SocketAddr>, DialTimes);
 
 struct Inner {
@@ -166,7 +166,7 @@ impl Connector {
         self.inner.options.policy.check(addr).map_err(refused)
     }
 
-    /// The addresses of a target, before anything is dialled.
+    /// The addresses of a target, before anything is dialed.
     ///
     /// # Errors
     /// The name has none, or none was resolved before the deadline.

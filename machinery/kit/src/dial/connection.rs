@@ -1,4 +1,4 @@
-//! A dialled connection: plain TCP, a tunnel, or TLS over either.
+//! A dialed connection: plain TCP, a tunnel, or TLS over either.
 
 use std::io;
 use std::net::SocketAddr;
@@ -91,7 +91,7 @@ impl Connection {
         Self { io: Io::Tls(Box::new(stream)), remote, alpn, times }
     }
 
-    /// What was dialled; none through an egress proxy.
+    /// What was dialed; none through an egress proxy.
     pub fn remote_addr(&self) -> Option<SocketAddr> {
         self.remote
     }

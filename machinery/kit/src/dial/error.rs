@@ -51,7 +51,7 @@ pub enum DialError {
         /// `no such host`, `timed out after 5s`, or the resolver's words.
         reason: String,
     },
-    /// The address must not be dialled.
+    /// The address must not be dialed.
     #[error("refused to dial {target}: {refusal}")]
     Refused {
         /// What was asked for.

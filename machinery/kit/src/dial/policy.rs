@@ -1,4 +1,4 @@
-//! Which addresses are never dialled.
+//! Which addresses are never dialed.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use ipnet::IpNet;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// 169.254.0.0/16, fe80::/10: metadata services live there.
-    #[error("link-local addresses are not dialled")]
+    #[error("link-local addresses are not dialed")]
     LinkLocal,
     /// Multicast or broadcast.
-    #[error("multicast addresses are not dialled")]
+    #[error("multicast addresses are not dialed")]
     Multicast,
     /// 0.0.0.0 or ::.
-    #[error("the unspecified address is not dialled")]
+    #[error("the unspecified address is not dialed")]
     Unspecified,
     /// One of our own listeners: a request would run in a circle.
     #[error("the address is a listener of this process")]
@@ -44,7 +44,7 @@ impl AddressPolicy {
         self.own.rcu(|own| own.iter().copied().chain([addr]).collect::<Vec<_>>());
     }
 
-    /// Whether `addr` may be dialled.
+    /// Whether `addr` may be dialed.
     pub fn check(&self, addr: SocketAddr) -> Result<(), Refusal> {
         let ip = addr.ip().to_canonical();
         if ip.is_unspecified() {

@@ -55,7 +55,7 @@ async fn a_closed_port_and_a_forbidden_address_fail_at_dial() {
     assert_eq!(error.stage(), Stage::Dial);
     assert_eq!(error.to_string(), format!("cannot connect to {free}: connection refused"));
     let error = fails(&Target::new("169.254.169.254", 80), &tls).await;
-    let words = "refused to dial 169.254.169.254:80: link-local addresses are not dialled";
+    let words = "refused to dial 169.254.169.254:80: link-local addresses are not dialed";
     assert_eq!((error.stage(), error.to_string().as_str()), (Stage::Dial, words));
 }
 

@@ -70,7 +70,7 @@ pub struct ClientTlsBuilder {
 }
 
 impl ClientTls {
-    /// System roots, `http/1.1`, no client certificate, the dialled host as server name.
+    /// System roots, `http/1.1`, no client certificate, the dialed host as server name.
     pub fn builder() -> ClientTlsBuilder {
         ClientTlsBuilder {
             roots: Roots::System,
@@ -86,7 +86,7 @@ impl ClientTls {
         self.config.clone()
     }
 
-    /// The name that is sent and verified, whatever host is dialled.
+    /// The name that is sent and verified, whatever host is dialed.
     pub fn server_name(&self) -> Option<&ServerName<'static>> {
         self.server_name.as_ref()
     }
@@ -129,7 +129,7 @@ impl ClientTlsBuilder {
         self
     }
 
-    /// The name to send and to verify instead of the dialled host.
+    /// The name to send and to verify instead of the dialed host.
     pub fn server_name(mut self, name: impl Into<String>) -> Self {
         self.server_name = Some(name.into());
         self

@@ -1,6 +1,6 @@
 //! How upstream's typed objects print: what a field holds once zero values are dropped or made by its emit rule.
 //!
-//! Comparing through this view needs no normalised copy of a new object, and distinguishes an empty list from none, which the
+//! Comparing through this view needs no normalized copy of a new object, and distinguishes an empty list from none, which the
 //! normal form does not.
 
 use std::sync::LazyLock;

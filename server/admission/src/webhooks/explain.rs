@@ -29,7 +29,7 @@ pub struct Explained {
     pub trouble: Option<Trouble>,
     /// Calls under way to where it is.
     pub under_way: usize,
-    /// Its addresses that are not dialled but by probes.
+    /// Its addresses that are not dialed but by probes.
     pub open: Vec<OpenCircuit>,
     /// When the first certificate of its CA bundle ends, in Unix seconds; nothing without one.
     pub first_ca_end: Option<i64>,

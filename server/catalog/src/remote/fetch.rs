@@ -19,7 +19,7 @@ pub struct Get<'a> {
     pub if_none_match: &'a str,
     /// The user in `X-Remote-User`.
     pub user: &'static str,
-    /// The groups in `X-Remote-Group`. A backend dialled by address of an annotation never gets `system:masters`.
+    /// The groups in `X-Remote-Group`. A backend dialed by address of an annotation never gets `system:masters`.
     pub groups: &'static [&'static str],
     /// From the first step of the dial to the last byte.
     pub timeout: Duration,
@@ -48,7 +48,7 @@ pub struct FetchFailure(pub String);
 /// An answer on its way.
 pub type FetchFuture<'a> = BoxFuture<'a, Result<Answer, FetchFailure>>;
 
-/// Reaches backends. Assembly implements it over the kit's dialling; tests over a script.
+/// Reaches backends. Assembly implements it over the kit's dialing; tests over a script.
 pub trait Fetch: Send + Sync {
     /// GETs once; redirects are not followed.
     fn get<'a>(&'a self, get: Get<'a>) -> FetchFuture<'a>;

@@ -11,7 +11,7 @@ use portico_machinery::route::{Backend, Route, ServiceReference, Trust};
 use super::known::{Described, Found, Job};
 use crate::documents::Documents;
 
-/// What one fetch serves: a service as it is dialled and trusted. Shared by all group versions that it serves.
+/// What one fetch serves: a service as it is dialed and trusted. Shared by all group versions that it serves.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ServiceKey(Arc<Reach>);
 

@@ -11,7 +11,7 @@ use super::ClientConfig;
 /// The port of webhooks that name none.
 const HTTPS: u16 = 443;
 
-/// What is dialled.
+/// What is dialed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Place {
     /// A host and a port.

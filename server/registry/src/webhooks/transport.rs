@@ -66,7 +66,7 @@ pub(super) struct Transport {
 pub struct TransportState {
     /// Calls under way.
     pub under_way: usize,
-    /// The addresses that are not dialled but by probes, with the last failure of each.
+    /// The addresses that are not dialed but by probes, with the last failure of each.
     pub open: Vec<OpenCircuit>,
 }
 

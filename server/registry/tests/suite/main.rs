@@ -1,4 +1,4 @@
-//! The registry's behaviour, through its harness, over a real database.
+//! The registry's behavior, through its harness, over a real database.
 
 #![expect(clippy::unwrap_used, reason = "what a test expects may fail it")]
 

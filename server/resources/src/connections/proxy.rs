@@ -29,7 +29,7 @@ impl Resolver<'_> {
     pub(super) async fn to_node(&self) -> Result<Dial> {
         let name = self.proxy_name()?;
         let kubelet = self.kubelet_of(name.name, &self.request.served.resource).await?;
-        // What is a name is looked up, and validated again, where it is dialled.
+        // What is a name is looked up, and validated again, where it is dialed.
         if kubelet.host.parse::<IpAddr>().is_ok_and(|ip| !is_global_unicast(ip)) {
             return Err(not_allowed());
         }
@@ -64,7 +64,7 @@ impl Resolver<'_> {
     }
 }
 
-/// A port that is dialled; names of ports mean nothing here.
+/// A port that is dialed; names of ports mean nothing here.
 fn number(port: &str) -> Result<u16> {
     let number = port.parse().ok().filter(|port| *port > 0);
     number.ok_or_else(|| {

@@ -1,7 +1,7 @@
 //! HTTP to one of the pods behind a Service.
 //!
 //! Upstream's rule: only addresses of pods of the Service's own namespace, so that whoever may write Endpoints does not
-//! choose what is dialled from here. Backends whose APIService names addresses of its own are dialled there.
+//! choose what is dialed from here. Backends whose APIService names addresses of its own are dialed there.
 
 use portico_machinery::connect::{Dial, ProxyName};
 use portico_machinery::resolve::SERVICE_NAME_LABEL;

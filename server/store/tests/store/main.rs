@@ -65,7 +65,7 @@ mod vanished;
 #[cfg(test)]
 mod watches;
 
-/// Makes a test of each behaviour for each implementation.
+/// Makes a test of each behavior for each implementation.
 macro_rules! suite {
     (of all: $($module:ident :: $behaviour:ident),* $(,)?) => {
         suite!(in_sqlite: Some(crate::harness::Sqlite::new()), $($module::$behaviour),*);

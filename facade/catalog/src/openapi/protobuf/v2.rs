@@ -1,6 +1,6 @@
 //! The messages of `openapi.v2.Document` as data: which JSON field has which number and type.
 //!
-//! Facts of the schema `OpenAPIv2.proto` that upstream's clients are built with. No behaviour but the choice between
+//! Facts of the schema `OpenAPIv2.proto` that upstream's clients are built with. No behavior but the choice between
 //! the alternatives of its oneofs.
 
 use super::messages::{

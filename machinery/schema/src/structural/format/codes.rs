@@ -1,4 +1,4 @@
-//! Formats of numbers and codes that people write as text: UUIDs, ISBNs, cards, colours, base64.
+//! Formats of numbers and codes that people write as text: UUIDs, ISBNs, cards, colors, base64.
 
 /// 32 hexadecimal digits with an optional dash between the groups; of this version, whose variant is checked from 4 on.
 pub(super) fn is_uuid(text: &str, version: Option<u8>) -> bool {

@@ -60,7 +60,7 @@ impl TableStrategy for HorizontalPodAutoscaler {
     }
 }
 
-/// Both directions have rules as soon as there is a behaviour; each field is filled only when it is absent.
+/// Both directions have rules as soon as there is a behavior; each field is filled only when it is absent.
 fn default_behavior(behavior: &mut Object) {
     for direction in ["scaleUp", "scaleDown"] {
         if !behavior.at(&[direction]).is_present() {

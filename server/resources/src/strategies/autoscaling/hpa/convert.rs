@@ -113,7 +113,7 @@ const RULES: [(&str, &str); 3] = [
 ];
 const POLICY: [(&str, &str); 3] = [("Type", "type"), ("Value", "value"), ("PeriodSeconds", "periodSeconds")];
 
-/// The behaviour under the names that Go gives the fields.
+/// The behavior under the names that Go gives the fields.
 fn behavior_json(behavior: &Cursor<'_>) -> String {
     let policy = |policy: Cursor<'_>| {
         let fields = POLICY.map(|(go, name)| format!("\"{go}\":{}", policy.field(name).json()));
@@ -134,7 +134,7 @@ fn behavior_json(behavior: &Cursor<'_>) -> String {
     format!("{{\"ScaleUp\":{up},\"ScaleDown\":{down}}}")
 }
 
-/// The behaviour out of such an annotation, whatever the case of its keys.
+/// The behavior out of such an annotation, whatever the case of its keys.
 fn behavior(json: &Cursor<'_>) -> Option<Object> {
     if !json.is_map() {
         return None;
