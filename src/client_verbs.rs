@@ -1,4 +1,4 @@
-//! Commands of a client: they ask a control service, or a facade, what it serves, and change objects there.
+//! Client commands, such as `get`, `routes` and `apply`, which call a control service or a facade.
 
 mod apply;
 mod crds;
@@ -49,8 +49,8 @@ pub(crate) enum Verb {
     Crds(crds::Verb),
 }
 
-/// Exit code if the reader of the output closed the pipe. Commands with a verdict, and commands that
-/// change objects, did not complete.
+/// Returns the exit code for an output pipe that the reader closed. Commands that change objects, or whose exit code is
+/// a verdict, did not complete.
 fn after_closed_pipe(verb: &Verb) -> u8 {
     match verb {
         Verb::Get(_) | Verb::Routes(_) | Verb::Tree(_) | Verb::History(_) => exit_codes::SUCCESS,
@@ -58,7 +58,7 @@ fn after_closed_pipe(verb: &Verb) -> u8 {
     }
 }
 
-/// Runs a command.
+/// Runs a client command and returns its exit code.
 pub(crate) fn run(verb: &Verb) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,

@@ -1,4 +1,4 @@
-//! The command line: one tree of commands, and what runs for each of them.
+//! Command line: defines the tree of commands and runs the selected command.
 
 mod connection;
 mod help;
@@ -26,7 +26,7 @@ use server_flags::ServerFlags;
 struct CommandLine {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Flags of a server in front of the command, or without a command.
+    /// Server flags that precede the command, or that are given without a command.
     #[arg(skip)]
     flags: ServerFlags,
 }
@@ -35,7 +35,8 @@ struct CommandLine {
 enum Command {
     /// Run control service and facade in one process (the default)
     ///
-    /// With `-- CMD ARGS`: runs CMD once the API is served, with KUBECONFIG set, and ends with it. Only errors are logged by default then.
+    /// With `-- CMD ARGS`: starts CMD once the API is served, with KUBECONFIG set, and stops when CMD exits. Logs only errors by default in
+    /// this mode.
     ///
     /// Exit codes: 0 stopped by a signal; 1 failed; 2 a setting is invalid; 3 the database was replaced; with CMD, the exit code of CMD.
     #[command(version = run::version_numbers())]
@@ -46,14 +47,14 @@ enum Command {
         #[command(flatten)]
         flags: ServerFlags,
     },
-    /// Run the control service alone: stores objects, serves gRPC
+    /// Run only the control service, which stores objects and serves gRPC
     ///
     /// Exit codes: 0 stopped by a signal; 1 failed; 2 a setting is invalid; 3 the database was replaced.
     #[command(version = run::version_numbers())]
     Server(ServerFlags),
-    /// Run a facade alone: serves HTTPS for a control service
+    /// Run only a facade, which serves HTTPS for a control service
     ///
-    /// --control-kubeconfig names the control service.
+    /// --control-kubeconfig selects the control service.
     ///
     /// Exit codes: 0 stopped by a signal; 1 failed; 2 a setting is invalid.
     #[command(version = run::version_numbers())]
@@ -65,7 +66,7 @@ enum Command {
     /// Check a folder of manifests before a server applies it
     #[command(subcommand)]
     Config(config::Verb),
-    /// Run operators' tests (envtest) on Portico
+    /// Run envtest-based tests of operators on Portico
     #[command(subcommand)]
     Testenv(testenv::Verb),
     Completion(Completion),
@@ -73,21 +74,21 @@ enum Command {
     /// Print the version
     Version,
     Help(Help),
-    /// Print facts for the pages of docs/reference as JSON
+    /// Print the data of the pages in docs/reference as JSON
     #[command(hide = true)]
     Reference,
 }
 
-/// The tree of all commands. Its help is one screen.
+/// Returns the tree of all commands, with the overview of one screen as its help.
 pub(crate) fn command() -> clap::Command {
     let command = CommandLine::command().args(server_flags::arguments());
     let overview = help::overview(&command);
     command.override_help(overview)
 }
 
-/// Runs the command of these arguments, the first of which is the name of the program.
+/// Runs the command that `arguments` select. The first argument is the name of the program.
 pub(crate) fn run(arguments: &[OsString], started: Instant) -> ExitCode {
-    // Flags of servers and the text of the help take most of the time: they are made only where they can be needed.
+    // Server flags and the help text take most of the startup time, so they are built only if needed.
     let begins_with_flag = arguments.get(1).is_some_and(|first| first.as_encoded_bytes().starts_with(b"-"));
     let asks_for_help = arguments.iter().any(|argument| argument == "-h" || argument == "--help");
     let mut tree = match (begins_with_flag, asks_for_help) {
@@ -153,7 +154,7 @@ fn serve(role: Role, flags: Vec<OsString>, program: Vec<OsString>, started: Inst
     }
 }
 
-/// Runs a command that is not a server. `server_flag` is a flag of a server that precedes it.
+/// Runs a command that is not a server. Refuses `server_flag`, a server flag before the command.
 fn run_client(command: Command, server_flag: Option<&OsString>) -> ExitCode {
     if let Some(flag) = server_flag {
         let flag = flag.to_string_lossy();
@@ -180,7 +181,7 @@ fn run_client(command: Command, server_flag: Option<&OsString>) -> ExitCode {
     }
 }
 
-/// Prints the requested help or version, or the error of the arguments.
+/// Prints the requested help or version, or the error in the arguments.
 fn refuse(error: &Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayVersion => return print_text(&run::version(), exit_codes::NOT_PRINTED),

@@ -1,4 +1,4 @@
-//! `portico completion` and `portico man`: the command line for shells and for man.
+//! `portico completion` and `portico man`: print completion scripts for shells, and manual pages.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -17,26 +17,26 @@ use crate::exit_codes;
 /// Exit codes: 0 printed; 2 not printed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Completion {
-    /// Shell to complete for
+    /// Shell that reads the script
     #[arg(value_enum)]
     shell: Shell,
 }
 
 /// Print manual pages, or write them into a folder
 ///
-/// Exit codes: 0 printed or written; 2 not.
+/// Exit codes: 0 printed or written; 2 not printed or written.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Man {
-    /// Command to describe: `get`, `crds check`
+    /// Command to describe, such as `get` or `crds check`; by default, portico itself
     #[arg(value_name = "COMMAND")]
     command: Vec<String>,
-    /// Folder to write `portico.1`, `portico-get.1` and all other pages into
+    /// Write all pages (`portico.1`, `portico-get.1`, ...) into this folder
     #[arg(long, value_name = "DIR", conflicts_with = "command")]
     dir: Option<PathBuf>,
 }
 
 impl Completion {
-    /// Prints the script for this command line.
+    /// Prints the completion script for the command line `portico`.
     pub(crate) fn print(&self, mut portico: clap::Command) -> ExitCode {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut portico, "portico", &mut script);
@@ -45,7 +45,7 @@ impl Completion {
 }
 
 impl Man {
-    /// Prints the page, or writes all.
+    /// Prints the page of the command, or writes all pages if `--dir` is given.
     pub(crate) fn print(&self, mut portico: clap::Command) -> ExitCode {
         if let Some(folder) = &self.dir {
             let written = std::fs::create_dir_all(folder);

@@ -22,11 +22,11 @@ const FLAGS: [&str; 3] = [
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Report which manifests of a folder (--manifests) would not be applied
+    /// Report the manifests of a folder that a server with --manifests would not apply
     ///
     /// The folder is applied to a temporary, empty control service in this process; no other server is contacted.
     ///
-    /// Exit codes: 0 all manifests would be applied, perhaps with warnings; 1 some would not; 2 not checked.
+    /// Exit codes: 0 all manifests would be applied, perhaps with warnings; 1 some manifests would not be applied; 2 not checked.
     Check(Check),
 }
 
@@ -38,10 +38,10 @@ pub(crate) struct Check {
     /// Output format
     #[arg(long, short, value_enum, default_value_t = Output::Text)]
     output: Output,
-    /// --runtime-config of the server
+    /// Value of --runtime-config on the server that applies the folder
     #[arg(long, value_name = "KEY=VALUE,...")]
     runtime_config: Option<String>,
-    /// --feature-gates of the server
+    /// Value of --feature-gates on the server that applies the folder
     #[arg(long, value_name = "NAME=BOOL,...")]
     feature_gates: Option<String>,
 }
@@ -52,7 +52,7 @@ enum Output {
     Json,
 }
 
-/// Runs the command.
+/// Runs `portico config check`.
 pub(crate) fn run(verb: &Verb) -> ExitCode {
     let Verb::Check(check) = verb;
     let report = match report(check) {

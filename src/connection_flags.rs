@@ -6,28 +6,28 @@ use portico_proto::client::{Connection, Kubeconfig, KubeconfigError};
 
 /// Name of the kubeconfig that a control service writes into its data folder.
 pub(crate) const ADMIN_KUBECONFIG: &str = "admin.kubeconfig";
-/// Kubeconfig if no flag or variable names one.
+/// Kubeconfig if neither a flag nor `KUBECONFIG` names a file.
 const DEFAULT: &str = "portico-data/admin.kubeconfig";
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Server")]
 pub(crate) struct ConnectionFlags {
-    /// Kubeconfig of the server [default: files of KUBECONFIG, else portico-data/admin.kubeconfig]
+    /// Kubeconfig of the server [default: the files in KUBECONFIG, or else portico-data/admin.kubeconfig]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Data folder of the server, whose DIR/admin.kubeconfig is used
+    /// Data folder of the server: uses its kubeconfig DIR/admin.kubeconfig
     #[arg(long, value_name = "DIR", conflicts_with = "kubeconfig")]
     data_dir: Option<PathBuf>,
-    /// Address to connect to instead of the one in the kubeconfig
+    /// Address to connect to instead of the address in the kubeconfig
     #[arg(long, value_name = "HOST:PORT")]
     server: Option<String>,
 }
 
 impl ConnectionFlags {
-    /// Reads the kubeconfig.
+    /// Reads the kubeconfig that the flags select.
     ///
     /// # Errors
-    /// [`KubeconfigError`] names the file.
+    /// Returns a [`KubeconfigError`] that names the file.
     pub(crate) fn read(&self) -> Result<Kubeconfig, KubeconfigError> {
         match (&self.kubeconfig, &self.data_dir) {
             (Some(file), _) => Kubeconfig::read(file),
@@ -36,10 +36,10 @@ impl ConnectionFlags {
         }
     }
 
-    /// The connection of a context of the kubeconfig, by default its current one, with the address of `--server`.
+    /// Returns the connection of a context (by default the current context) of the kubeconfig, with the address of `--server` if given.
     ///
     /// # Errors
-    /// [`KubeconfigError`] names the context.
+    /// Returns a [`KubeconfigError`] that names the context.
     pub(crate) fn connection(
         &self,
         file: &Kubeconfig,
@@ -49,7 +49,7 @@ impl ConnectionFlags {
     }
 }
 
-/// The connection with the address of `--server`, if given.
+/// Replaces the address of a connection by the value of `--server`, if given.
 pub(crate) fn at_address(mut connection: Connection, server: Option<&str>) -> Connection {
     if let Some(server) = server {
         let has_scheme = server.contains("://");

@@ -1,4 +1,4 @@
-//! The control service that a client command calls.
+//! Connection to the control service that a client command calls.
 
 use std::cell::OnceCell;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tonic::{Code, Status};
 
 use crate::connection_flags::ConnectionFlags;
 
-/// Context of the control service in the kubeconfigs that it writes.
+/// Name of the context for the control service in kubeconfigs that control services write.
 pub(crate) const CONTROL_CONTEXT: &str = "control";
 
 #[derive(Debug, clap::Args)]
@@ -19,12 +19,12 @@ pub(crate) struct ControlService {
     /// Context of the kubeconfig [default: control]
     #[arg(long)]
     context: Option<String>,
-    /// The kubeconfig once it was read: it may be a pipe.
+    /// Kubeconfig, which is read only once because the file may be a pipe.
     #[arg(skip)]
     read: OnceCell<Kubeconfig>,
 }
 
-/// Error of creating a client.
+/// Error of creating a client for the control service.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoClient {
     #[error(transparent)]
@@ -34,11 +34,11 @@ pub(crate) enum NoClient {
 }
 
 impl NoClient {
-    /// Hint for a server that does not answer.
+    /// Hint to print if the server does not answer.
     pub(crate) const OTHER_SERVER: &str =
         "start it (`portico`), or name another one with --kubeconfig, --data-dir or --server";
 
-    /// Advice to the user, if any.
+    /// Returns the hint to print below the message, if the error has one.
     pub(crate) fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Kubeconfig(_) => Some(
@@ -50,21 +50,21 @@ impl NoClient {
 }
 
 impl ControlService {
-    /// Returns a client whose calls have this deadline.
+    /// Returns a client whose calls end after `deadline`.
     ///
     /// # Errors
-    /// [`NoClient`].
+    /// Returns [`NoClient`] if the kubeconfig cannot be read or the connection in it is invalid.
     pub(crate) fn client(&self, deadline: Duration) -> Result<Client, NoClient> {
         let context = self.context.as_deref().unwrap_or(CONTROL_CONTEXT);
         let connection = self.flags.connection(self.file()?, Some(context))?;
         Ok(Client::connect(&connection.with_deadline(deadline))?)
     }
 
-    /// Returns the namespace of the context. Without `--context` it is the namespace of `control`, or else of the current context of the
-    /// same user: the facade's, where `kubectl config set-context --current` writes it.
+    /// Returns the namespace of the context. Without `--context`, this is the namespace of the context `control`, or else of the current
+    /// context if both have the same user: `kubectl config set-context --current` stores the namespace there.
     ///
     /// # Errors
-    /// [`NoClient::Kubeconfig`].
+    /// Returns [`NoClient::Kubeconfig`] if the kubeconfig cannot be read.
     pub(crate) fn namespace(&self) -> Result<Option<&str>, NoClient> {
         let file = self.file()?;
         Ok(match &self.context {
@@ -84,13 +84,13 @@ impl ControlService {
     }
 }
 
-/// True if no server answered the call.
+/// Returns true if no server answered the call.
 pub(crate) fn is_unreachable(status: &Status) -> bool {
     status.code() == Code::Unavailable && status.details().is_empty()
 }
 
-/// Describes why a call failed. A control service of an earlier release does not implement new calls; one that implements a call and
-/// refuses it sends details.
+/// Returns the reason why a call failed. The code `Unimplemented` without details means that the control service is of an earlier release
+/// that does not have the call.
 pub(crate) fn describe(status: &Status) -> String {
     if status.code() == Code::Unimplemented && status.details().is_empty() {
         return "the control service is of an earlier release than this portico and does not support this call"

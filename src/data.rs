@@ -1,4 +1,4 @@
-//! `portico backup`, `restore`, `migrate` and `doctor`: copies, moves and examines stored data.
+//! `portico backup`, `restore`, `migrate` and `doctor`: copy, restore, move and examine stored data.
 
 mod backup;
 mod doctor;
@@ -19,38 +19,39 @@ use failure::Failure;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Write all objects into a backup file, served or not
+    /// Write all objects into a backup file, with or without a running server
     ///
-    /// The file has the state of one revision. It can be restored into any database. It contains values as the database stores them: encrypted ones stay encrypted. An
-    /// interrupted backup continues when you repeat the command.
+    /// The file contains the state of one revision and can be restored into any database. Values that are encrypted in the database stay
+    /// encrypted. An interrupted backup continues when you repeat the command.
     ///
-    /// Exit codes: 0 written, or the checked file is complete; 1 not; 2 the command line is invalid.
+    /// Exit codes: 0 written, or the checked file is complete; 1 not written, or incomplete; 2 the command line is invalid.
     Backup(backup::Backup),
-    /// Restore a backup into a database that is not served
+    /// Restore a backup into a database that no server uses
     ///
-    /// The restored data begins a new epoch: clients that use watches and continue tokens from before get 410 and list again. A replaced
+    /// The restored data begins a new epoch: clients with earlier watches or continue tokens get status 410 and list again. A replaced
     /// SQLite file is kept under another name.
     ///
-    /// Exit codes: 0 restored; 1 not, and nothing was replaced; 2 the command line is invalid.
+    /// Exit codes: 0 restored; 1 not restored, and nothing was replaced; 2 the command line is invalid.
     Restore(restore::Restore),
-    /// Move all data to another database while it is served
+    /// Move all data to another database while the server runs
     ///
-    /// Revisions, UIDs and the identity of the store do not change and watches continue; a move into etcd, and out of some, begins a new
-    /// epoch. At the end the old database refuses writes. If a server has the data folder open, --kubeconfig names the server; by default
-    /// DIR/admin.kubeconfig is used. Stop every kube-apiserver before you move its etcd.
+    /// Revisions, UIDs and the identity of the store do not change, and watches continue. Moves into etcd, and some moves out of etcd,
+    /// begin a new epoch instead. At the end the old database refuses writes. If a server has the data folder open, --kubeconfig selects
+    /// this server; by default, DIR/admin.kubeconfig is used. Stop every kube-apiserver before you move its etcd.
     ///
-    /// Exit codes: 0 moved; 1 not, and nothing has changed, except that an etcd target is marked as incomplete; 2 the command line is
-    /// invalid.
+    /// Exit codes: 0 moved; 1 not moved, and nothing has changed, except that an etcd target is marked as incomplete; 2 the command line
+    /// is invalid.
     Migrate(migrate::Migrate),
     /// Examine the SQLite database of a data folder
     ///
-    /// The database may be served. Runs the integrity check of SQLite and reports unreadable objects and wrong indexes and counters.
+    /// A server may use the database at the same time. Runs SQLite's integrity check, and reports unreadable objects, and wrong indexes
+    /// and counters.
     ///
-    /// Exit codes: 0 sound; 1 problems found; 2 not examined.
+    /// Exit codes: 0 the database is sound; 1 problems found; 2 not examined.
     Doctor(doctor::Doctor),
 }
 
-/// Runs a command.
+/// Runs a data command and returns its exit code.
 pub(crate) fn run(verb: &Verb) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,

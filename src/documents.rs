@@ -1,4 +1,4 @@
-//! Manifests in files: YAML documents, or JSON.
+//! Reads manifests from YAML and JSON files.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use portico_machinery::Object;
 use portico_server::list_items;
 use serde::Deserialize;
 
-/// A manifest.
+/// Manifest in a file.
 #[derive(Debug)]
 pub(crate) struct Document {
     /// File and number of the document, for messages.
@@ -16,11 +16,11 @@ pub(crate) struct Document {
     /// Text of the manifest.
     pub(crate) manifest: Vec<u8>,
     pub(crate) media_type: &'static str,
-    /// Kind and name.
+    /// Kind and name of the manifest's object.
     pub(crate) head: Head,
 }
 
-/// Kind and name of a manifest.
+/// Fields that identify the object of a manifest.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Head {
@@ -29,7 +29,7 @@ pub(crate) struct Head {
     pub(crate) metadata: Metadata,
 }
 
-/// Name and namespace of a manifest.
+/// Name and namespace of a manifest's object.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Metadata {
@@ -37,7 +37,7 @@ pub(crate) struct Metadata {
     pub(crate) namespace: String,
 }
 
-/// Error of reading files, in one line.
+/// Error of reading manifests. The message is one line.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unreadable {
     #[error("{file}: {}", error_text(.source))]
@@ -46,7 +46,7 @@ pub(crate) enum Unreadable {
     Document { from: String, reason: String },
 }
 
-/// Reads all objects of these files in their order, with lists replaced by their items; `-` is standard input.
+/// Reads all objects in these files, in order, with lists replaced by their items; `-` is standard input.
 pub(crate) fn objects(files: &[PathBuf]) -> Result<Vec<Document>, Unreadable> {
     let mut objects = Vec::new();
     for document in read(files)? {
@@ -63,7 +63,7 @@ pub(crate) fn objects(files: &[PathBuf]) -> Result<Vec<Document>, Unreadable> {
     Ok(objects)
 }
 
-/// An item of a list.
+/// Returns an item of a list as a separate document.
 fn item_of(list: &Document, at: usize, item: Option<Object>) -> Result<Document, Unreadable> {
     let from = format!("{}, item {at}", list.from);
     let unreadable = |reason: String| Unreadable::Document { from: from.clone(), reason };
@@ -73,7 +73,7 @@ fn item_of(list: &Document, at: usize, item: Option<Object>) -> Result<Document,
     Ok(Document { from, manifest, media_type: "application/json", head })
 }
 
-/// Reads all documents of these files in their order; `-` is standard input.
+/// Reads all documents in these files, in order; `-` is standard input.
 pub(crate) fn read(files: &[PathBuf]) -> Result<Vec<Document>, Unreadable> {
     let mut found = Vec::new();
     for file in files {
@@ -84,7 +84,7 @@ pub(crate) fn read(files: &[PathBuf]) -> Result<Vec<Document>, Unreadable> {
             // JSON may be nested more deeply than the YAML parser accepts.
             let head = serde_json::from_str(document).or_else(|_| serde_saphyr::from_str(document));
             let head: Option<Head> = head.map_err(|error| {
-                // The other lines quote the text.
+                // Further lines of the parser's message quote the manifest, and are omitted.
                 let reason = error.to_string().lines().next().unwrap_or_default().to_owned();
                 Unreadable::Document { from: from.clone(), reason }
             })?;
@@ -106,7 +106,7 @@ fn text(file: &Path) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// Splits at lines of three dashes; empty documents are left out.
+/// Splits a text at lines of three dashes. Empty documents are left out.
 fn split(text: &str) -> Vec<&str> {
     let mut documents = Vec::new();
     let (mut begin, mut at) = (0, 0);

@@ -1,4 +1,4 @@
-//! Flags that select an etcd, shared by the server and the data verbs.
+//! Flags that select an etcd, shared by servers and data commands.
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +15,8 @@ const TLS: &str = "etcds://";
 pub(crate) struct EtcdFlags {
     /// URLs of an etcd cluster (3.5.13 or newer) to use as the store, separated by commas.
     ///
-    /// Data is stored as kube-apiserver stores it, so kube-apiservers can use the same cluster. If a member fails,
-    /// another one is used.
+    /// Data is stored in the format of kube-apiserver, so kube-apiservers can use the same cluster. If a member fails,
+    /// another member is used.
     #[arg(
         long,
         value_name = "URL,...",
@@ -35,7 +35,7 @@ pub(crate) struct EtcdFlags {
 /// Certificates for connections to etcd.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct EtcdFiles {
-    /// CA certificates that verify etcd's certificates (PEM); the system's are used by default.
+    /// CA certificates that verify etcd's certificates (PEM); by default, the system's CA certificates are used.
     #[arg(long, value_name = "FILE", env = "PORTICO_ETCD_CAFILE")]
     pub(crate) etcd_cafile: Option<PathBuf>,
     /// Client certificate for etcd (PEM).
@@ -49,18 +49,18 @@ pub(crate) struct EtcdFiles {
 }
 
 impl EtcdFlags {
-    /// Checks the URLs of the members.
+    /// Checks the URLs of the etcd members.
     ///
     /// # Errors
-    /// If a URL contains a user, a password or a parameter; the message does not repeat it.
+    /// Returns an error if a URL contains a user, a password or a parameter. The message does not repeat the URL.
     pub(crate) fn check(&self) -> Result<(), String> {
         check_members(self.etcd_servers.iter().map(String::as_str))
     }
 
-    /// Settings of the etcd, if one is selected; `read` reads the file of a flag.
+    /// Returns the settings of the etcd if the flags select an etcd. `read` reads the file that a flag names.
     ///
     /// # Errors
-    /// Errors of `read`.
+    /// Returns the errors of `read`.
     pub(crate) fn settings<E>(
         &self,
         read: impl Fn(&'static str, &Path) -> Result<Vec<u8>, E>,
@@ -75,10 +75,10 @@ impl EtcdFlags {
 }
 
 impl EtcdFiles {
-    /// Adds the content of the files to the settings.
+    /// Adds the content of the TLS files to the settings.
     ///
     /// # Errors
-    /// Errors of `read`.
+    /// Returns the errors of `read`.
     pub(crate) fn add_to<E>(
         &self,
         mut settings: EtcdSettings,
@@ -92,10 +92,10 @@ impl EtcdFiles {
     }
 }
 
-/// Settings of the etcd in a URL `etcd://HOST:PORT,HOST:PORT/PREFIX`, or `etcds://` for TLS; `None` for other URLs.
+/// Parses an etcd URL: `etcd://HOST:PORT,HOST:PORT/PREFIX`, or `etcds://` for TLS. Returns `None` for URLs of other schemes.
 ///
 /// # Errors
-/// If the URL is invalid.
+/// Returns an error if the URL is invalid.
 pub(crate) fn of_url(url: &str) -> Result<Option<EtcdSettings>, String> {
     let (scheme, rest) = match (url.strip_prefix(PLAIN), url.strip_prefix(TLS)) {
         (Some(rest), _) => ("http", rest),

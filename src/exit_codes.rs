@@ -1,27 +1,27 @@
-//! Exit codes of all commands. `portico help exit-codes` prints the table.
+//! Exit codes of all commands, which `portico help exit-codes` lists.
 
-/// The command did what it was asked to do.
+/// The command succeeded.
 pub(crate) const SUCCESS: u8 = 0;
 /// A server, or a command that writes or starts something, failed.
 pub(crate) const FAILED: u8 = 1;
 /// A command that examines something found a problem, a difference, or a condition that is not met.
 pub(crate) const FOUND: u8 = 1;
-/// A command that examines something could not do so.
+/// A command that examines something could not complete the examination.
 pub(crate) const NOT_EXAMINED: u8 = 2;
-/// A command that only prints could not do so.
+/// A command that only prints text could not print it.
 pub(crate) const NOT_PRINTED: u8 = 2;
 /// The command line or a setting is invalid; nothing was started.
 pub(crate) const USAGE: u8 = 2;
-/// The database is not the one that was served last.
+/// The database is not the database that this server used last.
 pub(crate) const DATABASE_REPLACED: u8 = 3;
 /// The program of `portico run -- CMD` cannot be executed.
 pub(crate) const NOT_EXECUTABLE: u8 = 126;
 /// The program of `portico run -- CMD` does not exist.
 pub(crate) const NOT_FOUND: u8 = 127;
-/// Added to the number of the signal that ended the program of `portico run -- CMD`.
+/// Offset of the exit code if a signal ended the program of `portico run -- CMD`: the number of the signal is added.
 pub(crate) const SIGNAL_BASE: u8 = 128;
 
-/// A row of the table: code, commands, meaning.
+/// Row of the table of exit codes: code, commands, meaning.
 type Row = (u8, &'static str, &'static str);
 
 const SERVERS: &str = "run, server, facade";
@@ -32,8 +32,8 @@ const WORKING: &str = "backup, restore, migrate, testenv";
 const PRINTING: &str = "completion, man, version, help";
 
 const TABLE: [Row; 13] = [
-    (SUCCESS, "all", "The command did what it was asked to do and found no problem."),
-    (FAILED, SERVERS, "The server failed to start, or a part of it ended."),
+    (SUCCESS, "all", "The command succeeded and found no problem."),
+    (FAILED, SERVERS, "The server failed to start, or one of its parts failed."),
     (FAILED, WORKING, "The command failed; data that is served is unchanged."),
     (FOUND, EXAMINING, "The command found a problem, a difference, or a condition that is not met."),
     (USAGE, "all", "The command line or a setting is invalid; nothing was started."),
@@ -47,19 +47,19 @@ const TABLE: [Row; 13] = [
     (
         DATABASE_REPLACED,
         STORES,
-        "The database is not the one that was served last: restore it, or put the former one back.",
+        "The database is not the database that this server used last: run `portico restore`, or put the former database back.",
     ),
     (NOT_EXECUTABLE, "run -- CMD", "CMD cannot be executed."),
     (NOT_FOUND, "run -- CMD", "CMD does not exist."),
     (
         SIGNAL_BASE,
         "run -- CMD",
-        "128 and the number of a signal: the signal ended CMD, or the server before CMD started.",
+        "128 plus the number of the signal that ended CMD, or that ended the server before CMD started.",
     ),
-    (SUCCESS, "run -- CMD", "Any other code is that of CMD."),
+    (SUCCESS, "run -- CMD", "Any other code is the exit code of CMD."),
 ];
 
-/// The table as text.
+/// Returns the table of exit codes as text.
 pub(crate) fn table() -> String {
     let mut text = String::from("CODE  COMMANDS\n");
     for (code, commands, meaning) in TABLE {

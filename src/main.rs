@@ -1,4 +1,4 @@
-//! The `portico` command: servers, clients of a server, and tools for stored data and for tests.
+//! The `portico` command: servers, client commands, and tools for stored data and for tests.
 
 #![allow(missing_docs, reason = "the items of a program are not an API")]
 
@@ -25,7 +25,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// docs/internals/adr/0005 has the reasons for this allocator.
+/// Allocator of the process; docs/internals/adr/0005 explains the choice.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,19 +1,19 @@
-//! Values of flags that select a PostgreSQL database, shared by the server and the data verbs.
+//! Parsers for flags that select a PostgreSQL database, shared by servers and data commands.
 
 use portico_server::PostgresSettings;
 
-/// Parses a URL.
+/// Parses a PostgreSQL URL.
 ///
 /// # Errors
-/// If the URL is invalid; the message does not repeat its password.
+/// Returns an error if the URL is invalid. The message does not repeat the password in the URL.
 pub(crate) fn url(text: &str) -> Result<PostgresSettings, String> {
     PostgresSettings::new(text).map_err(|error| error.to_string())
 }
 
-/// Adds the password that a file contains, without the end of its line.
+/// Adds the password in `content`, without the line ending, to the settings.
 ///
 /// # Errors
-/// If the password is not valid UTF-8.
+/// Returns an error if the password is not valid UTF-8.
 pub(crate) fn with_password(
     settings: PostgresSettings,
     content: Vec<u8>,

@@ -1,4 +1,4 @@
-//! `portico reference`: facts for the pages of docs/reference, as JSON. A hidden command.
+//! `portico reference`: hidden command that prints the data of the pages in docs/reference as JSON.
 
 use std::process::ExitCode;
 
@@ -75,7 +75,7 @@ struct ValueFacts {
     help: Option<String>,
 }
 
-/// Prints facts about the tree of commands and about the server.
+/// Prints the data about commands, flags, controllers and admission plugins as JSON.
 pub(crate) fn print(tree: Command) -> ExitCode {
     match serde_json::to_string_pretty(&facts(tree)) {
         Ok(text) => print_text(&text, exit_codes::NOT_PRINTED),

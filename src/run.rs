@@ -44,24 +44,24 @@ use scratch::Scratch;
 use signals::Signals;
 use unapplied::Unapplied;
 
-/// Stack size of a worker. Decoders recurse with the depth of documents, which they limit; address space is cheap.
+/// Stack size of a worker thread in bytes. It is large because decoders recurse once per nesting level of a document.
 const STACK_BYTES: usize = 8 << 20;
 
-/// Name and versions, as `portico version` prints them.
+/// Returns the line that `portico version` prints: name and versions.
 pub(crate) fn version() -> String {
     format!("portico {}", version_numbers())
 }
 
-/// The version of Portico, and the version of Kubernetes that it serves.
+/// Returns the version of Portico, and the version of Kubernetes that it serves.
 pub(crate) fn version_numbers() -> String {
     let version = portico_facade::VersionInfo::default();
     format!("{} (Kubernetes {})", env!("CARGO_PKG_VERSION"), version.git_version)
 }
 
-/// Runs a server until a signal or the end of its program, and returns the exit code.
+/// Runs a server until a signal stops it or the program of `portico run -- CMD` ends, and returns the exit code.
 ///
 /// # Errors
-/// [`Failure`].
+/// Returns [`Failure`] if the server cannot start or an essential part of it ends.
 pub(crate) fn run(role: Role, mut settings: Settings, started: Instant) -> Result<u8, Failure> {
     let sockets = PassedSockets::take(role)?;
     sockets.set_addresses(&mut settings)?;
@@ -103,7 +103,7 @@ pub(crate) fn run(role: Role, mut settings: Settings, started: Instant) -> Resul
     let drains = settings.serving.shutdown_drain;
     let outcome = runtime.block_on(async {
         let outcome = run_role(role, settings, process).await;
-        // No more requests are answered: all events exist.
+        // All requests have ended, so no audit event is missing.
         if let Some(auditor) = auditor {
             auditor.shutdown().await;
         }
@@ -125,7 +125,7 @@ pub(crate) fn run(role: Role, mut settings: Settings, started: Instant) -> Resul
 
 async fn run_role(role: Role, mut settings: Settings, process: Process) -> Result<u8, Failure> {
     let signals = Signals::listen(settings.process.exit_with_stdin).map_err(Failure::Runtime)?;
-    // From here on every stop removes the folder.
+    // From here on, the temporary folder is removed however the server ends.
     let scratch = Scratch::for_data(&mut settings)?;
     let outcome = match role {
         Role::AllInOne => all_in_one(settings, process, signals).await,
@@ -138,7 +138,7 @@ async fn run_role(role: Role, mut settings: Settings, process: Process) -> Resul
     outcome
 }
 
-/// Starts the export of spans if a collector is configured. Must precede the parts that create spans.
+/// Starts the export of spans if a collector is configured. Must be called before anything creates spans.
 fn exporting(
     settings: &Settings,
     registry: &Registry,
@@ -149,7 +149,7 @@ fn exporting(
     Ok(Some(portico_kit::spans::start(&spans, registry)?))
 }
 
-/// Number of threads that serve connections: that of the shared workers.
+/// Returns the number of threads that serve connections, which is also the number of shared worker threads.
 fn serving_threads(settings: &Settings) -> usize {
     match settings.process.worker_threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -205,7 +205,7 @@ async fn stop_server(settings: &Settings, server: portico_server::Server) {
 async fn server_alone(settings: Settings, process: Process, mut signals: Signals) -> Result<(), Failure> {
     let auditor = process.auditor.clone();
     let server = server::start(&settings, &process).await?;
-    // Facades of other processes serve with certificates of the internal CA by default.
+    // By default, facades in other processes serve with certificates that the internal CA has signed.
     let address = SocketAddr::new(settings.serving.bind_address, settings.serving.secure_port);
     let facade = (address.port() != 0).then(|| (facade::url(&settings, address), server.internal_ca()));
     let kubeconfig = server.write_kubeconfigs(facade)?;
@@ -249,7 +249,7 @@ async fn facade_alone(settings: Settings, process: Process, mut signals: Signals
         true => facade.shutdown().await,
         false => facade.shutdown_at_once(),
     }
-    // Requests may fail over to another control service until they end.
+    // The tasks end last: until requests end, they may fail over to another control service.
     tasks.cancel();
     outcome.map(drop)
 }

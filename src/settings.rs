@@ -1,6 +1,7 @@
-//! One set of settings for both halves: flag, then `PORTICO_…` variable, then the YAML file, then the default.
+//! Settings of the control service and the facade. A value is taken from the flag, or else the `PORTICO_…` variable, or else the
+//! YAML file of `--config`, or else the default.
 //!
-//! Every setting is parsed and checked before anything binds; what only the other half uses is checked and left.
+//! All settings are checked before the process listens on a port. Settings that the role does not use are checked, too, but have no effect.
 
 mod admission;
 mod audit;
@@ -64,7 +65,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches};
 
 use crate::usage_error::UsageError;
 
-/// The prefix of environment variables: `--data-dir` is `PORTICO_DATA_DIR`.
+/// Prefix of environment variables: the variable of `--data-dir` is `PORTICO_DATA_DIR`.
 const ENV_PREFIX: &str = "PORTICO_";
 
 /// Parts of Portico that a process runs.
@@ -72,19 +73,19 @@ const ENV_PREFIX: &str = "PORTICO_";
 pub(crate) enum Role {
     /// Control service and facade in one process.
     AllInOne,
-    /// The control service alone.
+    /// Control service alone.
     Server,
-    /// A facade alone.
+    /// Facade alone.
     Facade,
 }
 
-/// The id of a setting, and its default in place of the one in its declaration.
+/// Id of a setting, and a default that replaces the declared default.
 pub(crate) type OtherDefault<'a> = (&'static str, &'a str);
 
-/// The default of -v for a process that runs a program, which shares its standard error.
+/// Default of `-v` for a process that runs a program, because both write to the same standard error.
 const QUIET: OtherDefault<'_> = ("verbosity", "error");
 
-/// Every setting.
+/// All settings of a server.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Settings {
     #[command(flatten)]
@@ -125,21 +126,22 @@ pub(crate) struct Settings {
     pub(crate) signing: Signing,
     #[command(flatten)]
     pub(crate) manifests: Manifests,
-    /// Program to run once everything is served, and its arguments.
+    /// Program of `portico run -- CMD`, and its arguments.
     #[arg(skip)]
     pub(crate) command: Vec<OsString>,
-    /// Flags of kube-apiserver that were given and have no effect.
+    /// Flags of kube-apiserver that were set although they have no effect.
     #[arg(skip)]
     pub(crate) ignored: Vec<ForeignFlag>,
-    /// Each flag's value, for `/flagz`.
+    /// Values of all flags, for `/flagz`.
     #[arg(skip)]
     pub(crate) flag_values: BTreeMap<String, String>,
 }
 
-/// Reads flags, environment and file. `program` is the program to run once everything is served, and its arguments.
+/// Reads settings from flags, the environment and the configuration file. `program` is the program of `portico run -- CMD`
+/// and its arguments.
 ///
 /// # Errors
-/// [`SettingError`] names the first invalid setting.
+/// Returns a [`SettingError`] that names the first invalid setting.
 pub(crate) fn parse(
     role: Role,
     flags: Vec<OsString>,
@@ -148,24 +150,25 @@ pub(crate) fn parse(
     read(command(), role, argv(flags), program).map_err(SettingError::from)
 }
 
-/// Reads the command line of a program of another name, whose settings have these defaults; a repeated flag replaces the value.
+/// Reads settings for a program with another name, such as `kube-apiserver`, and other defaults. A repeated flag replaces
+/// the earlier value.
 ///
 /// # Errors
-/// [`Unread`].
+/// Returns [`Unread`] if a setting is invalid, or if the command line asks for help or the version.
 pub(crate) fn parse_as(defaults: &[OtherDefault<'_>], argv: Vec<OsString>) -> Result<Settings, Unread> {
     let command = with_defaults(command(), defaults).args_override_self(true).disable_help_flag(false);
     read(command.disable_version_flag(false), Role::AllInOne, argv, Vec::new())
 }
 
-/// Reads flags alone: the environment of this process is not used.
+/// Reads settings from flags only, and ignores the environment of this process.
 ///
 /// # Errors
-/// [`SettingError`].
+/// Returns a [`SettingError`] that names the first invalid setting.
 pub(crate) fn parse_flags(role: Role, flags: Vec<OsString>) -> Result<Settings, SettingError> {
     read(flag_command(), role, argv(flags), Vec::new()).map_err(SettingError::from)
 }
 
-/// Error of reading settings.
+/// Reason why no settings were read.
 pub(crate) enum Unread {
     /// The command line is invalid, or asks for help or the version.
     CommandLine(clap::Error),
@@ -230,7 +233,7 @@ fn read(
     Ok(settings)
 }
 
-/// Defaults that depend on other settings.
+/// Returns the defaults that depend on other settings.
 fn defaults_of(matches: &ArgMatches, program: &[OsString]) -> Vec<OtherDefault<'static>> {
     let mut defaults = Vec::new();
     if ephemeral::is_asked_for(matches) {
@@ -243,12 +246,12 @@ fn defaults_of(matches: &ArgMatches, program: &[OsString]) -> Vec<OtherDefault<'
 }
 
 impl Settings {
-    /// Folder of certificates.
+    /// Returns the folder of generated certificates.
     pub(crate) fn cert_dir(&self) -> PathBuf {
         self.serving.cert_dir.clone().unwrap_or_else(|| self.process.data_dir.join("certs"))
     }
 
-    /// True if Portico issues the front-proxy certificate that it presents to backends and publishes its CA.
+    /// Returns true if Portico generates the front-proxy certificate that it presents to backends, and publishes the certificate's CA.
     pub(crate) fn own_front_proxy(&self) -> bool {
         let is_wanted = self.proxying.own_front_proxy.unwrap_or(self.store.etcd.etcd_servers.is_empty());
         is_wanted && !self.names_front_proxy()
@@ -258,8 +261,8 @@ impl Settings {
         self.proxying.proxy_client_cert_file.is_some() || self.authentication.names_front_proxies()
     }
 
-    /// True if the control service signs the client certificate of a separate facade. `--requestheader-*` do not matter here: they
-    /// configure which front proxies the facade accepts.
+    /// Returns true if the control service signs the client certificate that a separate facade presents to backends. The flags
+    /// `--requestheader-*` have no influence, because they configure which front proxies the facade accepts.
     pub(crate) fn is_front_proxy_signed(&self) -> bool {
         self.proxying.own_front_proxy != Some(false) && self.proxying.proxy_client_cert_file.is_none()
     }
@@ -299,19 +302,19 @@ impl Settings {
     }
 }
 
-/// All flags with their environment variables, as one command.
+/// Returns a command with all flags and their environment variables.
 pub(crate) fn command() -> clap::Command {
     with_environment(flag_command())
 }
 
-/// All flags, without their environment variables.
+/// Returns a command with all flags, but without environment variables.
 pub(crate) fn flag_command() -> clap::Command {
     let command = clap::Command::new("portico").disable_help_flag(true).disable_version_flag(true);
     let command = command.version(env!("CARGO_PKG_VERSION"));
     foreign_flags::with_foreign_flags(Settings::augment_args(command)).mut_args(with_value)
 }
 
-/// Lets a switch take a value, which the configuration file gives it: `--flag=true`.
+/// Lets a switch take a value (`--flag=true`), because switches have values in the configuration file.
 fn with_value(arg: Arg) -> Arg {
     match arg.get_action() {
         ArgAction::SetTrue => arg
@@ -324,14 +327,14 @@ fn with_value(arg: Arg) -> Arg {
     }
 }
 
-/// The command with other defaults.
+/// Returns the command with other defaults.
 fn with_defaults(command: clap::Command, defaults: &[OtherDefault<'_>]) -> clap::Command {
     defaults.iter().fold(command, |command, (id, value)| {
         command.mut_arg(*id, |arg| arg.default_value(OsStr::from((*value).to_owned())))
     })
 }
 
-/// Gives every flag its environment variable.
+/// Adds the environment variable of every flag to the command.
 fn with_environment(command: clap::Command) -> clap::Command {
     command.mut_args(|arg| match arg.get_long() {
         None | Some("help" | "version") => arg,
@@ -342,7 +345,7 @@ fn with_environment(command: clap::Command) -> clap::Command {
     })
 }
 
-/// The heading of a group of settings in the help.
+/// Returns the heading of a group of settings in the help.
 fn heading(text: &'static str) -> Str {
     Str::from(text)
 }

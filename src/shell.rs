@@ -1,13 +1,13 @@
-//! Quoting for POSIX shells, for commands to copy.
+//! Quotes text for POSIX shells, in commands that users copy.
 
 use std::borrow::Cow;
 
-/// Quotes the text.
+/// Encloses a text in single quotes.
 pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r#"'"'"'"#))
 }
 
-/// Quotes the text if a shell would split or expand it.
+/// Quotes a text if a shell would split or expand it.
 pub(crate) fn word(text: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:=@%+-,".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) { Cow::Borrowed(text) } else { quoted(text).into() }

@@ -1,5 +1,5 @@
-//! Replaces the programs that controller-runtime's envtest starts: `portico testenv install` creates files with their names, under which
-//! this program behaves like them.
+//! Replaces the programs that controller-runtime's envtest starts: kube-apiserver, etcd and kubectl. `portico testenv install` links or
+//! copies this program to files with these names. Started under such a name, this program behaves like the named program.
 
 mod api_server;
 mod arguments;
@@ -24,10 +24,10 @@ use crate::exit_codes;
 use assets::{Assets, Selection};
 pub(crate) use names::Name;
 
-/// Name of the command.
+/// Name of the command `portico testenv`.
 pub(crate) const VERB: &str = "testenv";
 
-/// Runs as the program of this name; the first argument is its name.
+/// Runs as the program `name`. The first argument is the name of the started file.
 pub(crate) fn main_as(name: Name, arguments: Vec<OsString>) -> ExitCode {
     match name {
         Name::ApiServer => api_server::main(arguments),
@@ -38,42 +38,42 @@ pub(crate) fn main_as(name: Name, arguments: Vec<OsString>) -> ExitCode {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Create kube-apiserver, etcd and kubectl in a folder, for KUBEBUILDER_ASSETS
+    /// Create kube-apiserver, etcd and kubectl in a folder to which KUBEBUILDER_ASSETS can be set
     ///
-    /// Exit codes: 0 created; 1 not; 2 the command line is invalid.
+    /// Exit codes: 0 created; 1 not created; 2 the command line is invalid.
     Install {
-        /// Folder, created if missing; files of these names are replaced
+        /// Folder to create the programs in; it is created if missing, and existing files with the same names are replaced
         dir: PathBuf,
-        /// Create symbolic links to this program instead of files that stay the same when it is replaced
+        /// Create symbolic links, which follow this program when it is replaced, instead of hard links or copies
         #[arg(long)]
         symlink: bool,
     },
-    /// Create setup-envtest for a Makefile of kubebuilder: make test ENVTEST_VERSION=portico
+    /// Create setup-envtest for a kubebuilder Makefile, so that make test ENVTEST_VERSION=portico uses Portico
     ///
-    /// Exit codes: 0 created; 1 not; 2 the command line is invalid.
+    /// Exit codes: 0 created; 1 not created; 2 the command line is invalid.
     SetupEnvtest {
-        /// Folder (LOCALBIN of the Makefile), created if missing
+        /// Folder to create setup-envtest in (LOCALBIN of the Makefile); it is created if missing
         dir: PathBuf,
     },
     /// Set up the programs and print the value of KUBEBUILDER_ASSETS: eval "$(portico testenv use)"
     ///
-    /// Creates the folder unless it exists and belongs to this program.
+    /// Creates the programs unless the folder already contains them.
     ///
     /// Exit codes: 0 printed; 1 the folder could not be created; 2 the command line is invalid.
     Use {
-        /// Folder, or a version of Kubernetes as for setup-envtest
+        /// Folder of the programs, or a Kubernetes version as for setup-envtest; by default, the served version
         #[arg(value_name = "DIR|VERSION")]
         selection: Option<String>,
-        /// Folder in which k8s/VERSION is created, as by setup-envtest
+        /// Folder in which k8s/VERSION is created, as by setup-envtest [default: ~/.local/share/portico/testenv]
         #[arg(long, value_name = "DIR")]
         bin_dir: Option<PathBuf>,
-        /// Output format of setup-envtest
+        /// Print in this format of setup-envtest [default: env]
         #[arg(short, long, value_name = "FORM", value_enum)]
         print: Option<Print>,
-        /// Print a line for a file of variables
+        /// Print a line for a file of environment variables
         #[arg(short, long, value_name = "FORM", value_enum, conflicts_with = "print")]
         output: Option<Output>,
-        /// Accepted for compatibility with setup-envtest; nothing is ever downloaded
+        /// Accepted for compatibility with setup-envtest; has no effect, because nothing is downloaded
         #[arg(short, long)]
         installed_only: bool,
     },
@@ -84,22 +84,22 @@ pub(crate) enum Verb {
 pub(crate) enum Print {
     /// Version, platform and path
     Overview,
-    /// The folder
+    /// Path of the folder
     Path,
-    /// A line for a shell
+    /// Line for a POSIX shell: export KUBEBUILDER_ASSETS=...
     Env,
 }
 
-/// Files of variables.
+/// Files of environment variables for which a line can be printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
-    /// NAME=VALUE, for --env-file and the like
+    /// NAME=VALUE, for files such as --env-file of docker
     Env,
-    /// A line for the file that GITHUB_ENV names
+    /// NAME=VALUE, for the file that GITHUB_ENV names
     Github,
 }
 
-/// Runs the command.
+/// Runs `portico testenv`.
 pub(crate) fn run(verb: Verb) -> ExitCode {
     let done = match verb {
         Verb::Install { dir, symlink } => install(&dir, symlink),
@@ -123,7 +123,7 @@ fn install(dir: &Path, symlink: bool) -> Result<String, String> {
 fn use_folder(assets: &Assets, print: Option<Print>, output: Option<Output>) -> Result<String, String> {
     let dir = &assets.dir;
     if let Some(warning) = &assets.warning {
-        // A closed standard error does not matter.
+        // A failed write to standard error is ignored.
         let _ = writeln!(std::io::stderr(), "portico: {VERB}: {warning}");
     }
     if !install::is_current(dir) {

@@ -1,17 +1,17 @@
-//! Errors of the command line as one line, with a hint and the usage where these help.
+//! Errors in the command line, each with a message of one line, and a hint and the usage line if these help.
 
 use std::fmt;
 
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use portico_kit::url_password::without_secrets;
 
-/// An invalid command line.
+/// Error in the command line.
 #[derive(Debug)]
 pub(crate) struct UsageError {
-    /// The flag, argument or command that is wrong; empty if none is known.
+    /// Invalid flag, argument or command; empty if not known.
     pub(crate) argument: String,
     pub(crate) message: String,
-    /// Most similar flag or command, as a question.
+    /// Question whether the most similar flag or command was meant.
     pub(crate) hint: Option<String>,
     /// Name of the command, such as `crds check`; empty if none was recognized.
     pub(crate) command: String,
@@ -20,7 +20,7 @@ pub(crate) struct UsageError {
 }
 
 impl UsageError {
-    /// Describes an error of clap. Passwords in URLs are not repeated.
+    /// Converts an error of clap. Passwords in URLs are not repeated.
     pub(crate) fn of(error: &Error) -> Self {
         let argument = text(error, ContextKind::InvalidArg)
             .or_else(|| text(error, ContextKind::InvalidSubcommand))
@@ -76,7 +76,7 @@ fn message(error: &Error, name: &str) -> String {
     }
 }
 
-/// Name of the command in a usage line: `crds check` in `Usage: portico crds check [OPTIONS] <FILE>...`.
+/// Returns the name of the command in a usage line: `crds check` in `Usage: portico crds check [OPTIONS] <FILE>...`.
 fn command(usage: &str) -> String {
     let is_name = |word: &&str| word.starts_with(|first: char| first.is_ascii_lowercase());
     let names: Vec<&str> = usage.split_whitespace().skip(2).take_while(is_name).collect();
@@ -100,7 +100,7 @@ fn supported(error: &Error) -> Option<String> {
     }
 }
 
-/// The most similar name, which is the last of clap's suggestions.
+/// Returns the most similar name, which is the last of clap's suggestions.
 fn suggestion(error: &Error) -> Option<String> {
     let kinds = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue];
     kinds.into_iter().find_map(|kind| match error.get(kind) {

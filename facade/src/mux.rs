@@ -12,20 +12,20 @@ use std::sync::Arc;
 
 use crate::sharded::ShardedMap;
 
-/// Why a path was refused.
+/// Reason why a path cannot be registered.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MuxError {
-    /// Prefixes end in a slash; upstream panics at registration.
+    /// The prefix does not end in a slash. Upstream panics at registration.
     #[error("prefix {} must end in a slash", portico_gostd::strconv::quote(.0))]
     Prefix(String),
 }
 
-/// Paths and what they lead to.
+/// Targets of requests by path.
 #[derive(Clone, Debug)]
 pub struct PathRecorderMux<T> {
     exact: ShardedMap<Registered<T>>,
     prefix: ShardedMap<Registered<T>>,
-    /// The most slashes that any prefix ever had: bounds the lookups of a hostile path.
+    /// Maximum number of slashes in any registered prefix, which limits the lookups for a path with many slashes.
     max_slashes: usize,
 }
 
@@ -35,12 +35,12 @@ struct Registered<T> {
     listed: bool,
 }
 
-/// Whether a registration appears in the index.
+/// Visibility of a registered path in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing {
-    /// It does.
+    /// The index lists the path.
     Listed,
-    /// It does not.
+    /// The index does not list the path.
     Unlisted,
 }
 

@@ -14,22 +14,23 @@ use super::output::{self, Format, Printing};
 use crate::control_service::ControlService;
 use crate::documents::{self, Document};
 
-/// Create or change objects by manifests (server-side apply)
+/// Create or change objects from manifests (server-side apply)
 ///
-/// Fields that a manifest does not contain keep their values. Manifests are applied in their order, lists item by item.
+/// Fields that a manifest omits keep their values, except fields that only this --field-manager applied before: these are removed.
+/// Manifests are applied in the order given, the items of a list one by one.
 ///
-/// Exit codes: 0 all applied; 2 one was refused, and none after it was sent.
+/// Exit codes: 0 all manifests were applied; 2 a manifest was not applied, and later manifests were not sent.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Apply {
-    /// Files of manifests, YAML or JSON; - reads standard input
+    /// File of manifests in YAML or JSON; - reads standard input. May be repeated
     #[arg(long = "filename", short, required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     namespace: Namespace,
-    /// Name of the owner of the applied fields
+    /// Name of the field manager that owns the applied fields
     #[arg(long, default_value = "portico")]
     field_manager: String,
-    /// Take over fields that other managers own
+    /// Apply fields that other field managers own, and become their owner
     #[arg(long)]
     force_conflicts: bool,
     /// Validate on the server without writing
@@ -41,7 +42,7 @@ pub(crate) struct Apply {
     control: ControlService,
 }
 
-/// The part of a response that is printed.
+/// Part of the response that is printed.
 #[derive(Deserialize)]
 struct Applied {
     metadata: Name,
@@ -52,7 +53,7 @@ struct Name {
     name: String,
 }
 
-/// Applies all manifests.
+/// Applies all manifests in order, and stops at the first error.
 pub(super) async fn run(apply: &Apply) -> Result<Outcome, Failure> {
     let documents = documents::objects(&apply.files)?;
     if documents.is_empty() {

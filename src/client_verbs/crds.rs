@@ -1,4 +1,4 @@
-//! `portico crds check`: reports the effects of CustomResourceDefinitions before they are applied. Writes nothing.
+//! `portico crds check`: reports what CustomResourceDefinitions would break, without applying the definitions.
 
 mod print;
 
@@ -14,22 +14,22 @@ use super::outcome::Outcome;
 use crate::control_service::ControlService;
 use crate::documents::{self, Document};
 
-/// Deadline of the check of one definition, which reads all stored objects.
+/// Deadline for checking one definition, which reads all of its stored objects.
 const DEADLINE: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Report what CustomResourceDefinitions would break: clients, and stored objects that become invalid or lose fields
+    /// Report changes of CustomResourceDefinitions that break clients, invalidate stored objects or drop their fields
     ///
     /// The definitions are not applied.
     ///
-    /// Exit codes: 0 nothing breaks; 1 something does; 2 not checked.
+    /// Exit codes: 0 no errors or breaking changes; 1 errors or breaking changes found; 2 not checked.
     Check(Check),
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Check {
-    /// Files of definitions, YAML or JSON; - reads standard input. Objects of other kinds are skipped
+    /// Files of CustomResourceDefinitions in YAML or JSON; - reads standard input. Objects of other kinds are skipped
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Output format
@@ -45,7 +45,7 @@ enum Output {
     Json,
 }
 
-/// Runs the command.
+/// Runs `portico crds check`.
 pub(super) async fn run(verb: &Verb) -> Result<Outcome, Failure> {
     let Verb::Check(check) = verb;
     let mut definitions = documents::objects(&check.files)?;
@@ -71,7 +71,7 @@ pub(super) async fn run(verb: &Verb) -> Result<Outcome, Failure> {
     Ok(if all.iter().any(breaks) { Outcome::Negative } else { Outcome::Positive })
 }
 
-/// True if there are findings other than warnings.
+/// Returns true if a finding is more than a warning.
 fn breaks(checked: &CheckResponse) -> bool {
     checked.findings.iter().any(|finding| finding.kind() != Kind::Warning)
 }

@@ -1,4 +1,4 @@
-//! `portico explain`: the stages of a request to an API, and the stage that fails.
+//! `portico explain`: shows the stages that a request to an API passes, and the stage at which it fails.
 
 use portico_proto::routes::{AdmissionPolicy, AdmissionWebhook, ExplainRequest, ExplainResponse, Stage};
 
@@ -9,14 +9,15 @@ use super::stages::{state, waiting, words};
 use super::table::Table;
 use crate::control_service::ControlService;
 
-/// Show whether requests reach an API, and where they fail
+/// Show whether requests reach an API, and at which stage they fail
 ///
-/// Lists each stage with the time of its last change and the facades that report it, and the webhooks and policies that apply to writes.
+/// Lists the stages of a request, each with the time of its last change and the facades that report it, then the admission webhooks and
+/// policies that apply to writes.
 ///
-/// Exit codes: 0 the API is reachable; 1 it is not; 2 not known.
+/// Exit codes: 0 the API is reachable; 1 the API is not reachable; 2 the state of the API is unknown.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Explain {
-    /// Path (`/apis/wardle.example.com/v1alpha1/flunders`), group version, or name of an APIService
+    /// URL path (`/apis/wardle.example.com/v1alpha1/flunders`), GROUP/VERSION, or name of an APIService
     subject: String,
     /// Output format
     #[arg(long, short, value_enum, default_value_t)]
@@ -25,7 +26,7 @@ pub(crate) struct Explain {
     control: ControlService,
 }
 
-/// Prints the stages.
+/// Prints the stages of a request to the API.
 pub(super) async fn run(explain: &Explain) -> Result<Outcome, Failure> {
     let client = explain.control.client(DEADLINE)?;
     let request = ExplainRequest { subject: explain.subject.clone() };

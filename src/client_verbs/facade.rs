@@ -1,4 +1,4 @@
-//! HTTPS client for the facade of a kubeconfig.
+//! HTTPS client for the facade that a kubeconfig names.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,23 +17,23 @@ use super::failure::Failure;
 use crate::connection_flags::ConnectionFlags;
 use crate::control_service::NoClient;
 
-/// Requests a trace; in a response it marks one.
+/// Header that requests a trace, and that marks a response whose body is a trace.
 pub(super) const ROUTE_TRY: HeaderName = HeaderName::from_static("portico-route-try");
-/// Deadline of a request, longer than `--request-timeout` of facades.
+/// Deadline of a traced request, longer than the default `--request-timeout` of facades.
 const DEADLINE: Duration = Duration::from_secs(90);
-/// Maximum size of a response.
+/// Maximum size of a response body in bytes.
 const MAX_ANSWER: usize = 4 << 20;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Facade {
     #[command(flatten)]
     flags: ConnectionFlags,
-    /// Context of the kubeconfig [default: the current one]
+    /// Context of the kubeconfig [default: its current context]
     #[arg(long)]
     context: Option<String>,
 }
 
-/// A request to trace.
+/// HTTP request to trace.
 pub(super) struct TraceRequest {
     pub(super) method: Method,
     pub(super) path: String,
@@ -41,7 +41,7 @@ pub(super) struct TraceRequest {
     pub(super) body: Bytes,
 }
 
-/// Sends requests to a facade.
+/// Client that sends requests to a facade.
 pub(super) struct FacadeClient {
     fetcher: Fetcher,
     to: FetchTarget,
@@ -49,7 +49,7 @@ pub(super) struct FacadeClient {
 }
 
 impl Facade {
-    /// Returns a client; it connects with the first request.
+    /// Returns a client, which connects when the first request is sent.
     pub(super) fn client(&self) -> Result<FacadeClient, Failure> {
         let file = self.flags.read().map_err(NoClient::Kubeconfig)?;
         let connection =
@@ -83,7 +83,7 @@ impl Facade {
 }
 
 impl FacadeClient {
-    /// Returns the trace of a request as JSON.
+    /// Sends a request and returns its trace as JSON.
     pub(super) async fn trace(&self, request: TraceRequest) -> Result<Bytes, Failure> {
         let fetched = self.send(request).await?;
         if fetched.headers.contains_key(ROUTE_TRY) {
@@ -98,7 +98,7 @@ impl FacadeClient {
         }))
     }
 
-    /// Checks that the facade traces requests for this user.
+    /// Returns an error unless the facade traces requests of this user.
     pub(super) async fn check_traces(&self) -> Result<(), Failure> {
         let headers = HeaderMap::from_iter([(ROUTE_TRY, HeaderValue::from_static("walk"))]);
         let request =

@@ -9,7 +9,7 @@ use crate::control_service::{NoClient, describe, is_unreachable};
 use crate::documents::Unreadable;
 use crate::exit::is_closed_pipe;
 
-/// Error of a command, in one line.
+/// Error of a client command. The message is one line.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     #[error(transparent)]
@@ -33,18 +33,18 @@ pub(super) enum Failure {
     Answer(#[from] serde_json::Error),
     #[error("{0}")]
     Usage(String),
-    /// The request cannot be carried out as given; the second part is advice.
+    /// The command line cannot be executed: message and hint.
     #[error("{0}")]
     Hinted(String, &'static str),
 }
 
 impl Failure {
-    /// True if the reader of the output closed the pipe.
+    /// Returns true if the reader of the output closed the pipe.
     pub(super) fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Output(error) if is_closed_pipe(error))
     }
 
-    /// Advice to the user, if any.
+    /// Returns the hint to print below the message, if the error has one.
     pub(super) fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NoClient(error) => error.hint(),

@@ -1,4 +1,4 @@
-//! `portico get`: objects as tables of the server, as JSON or as YAML.
+//! `portico get`: prints objects as tables rendered by the server, as JSON or as YAML.
 
 use std::io::Write;
 
@@ -15,17 +15,17 @@ use super::output::{self, Format, Printing};
 use super::served_table::{ACCEPT, ServedTable, TableOptions};
 use crate::control_service::ControlService;
 
-/// Show stored objects: APIServices, built-in kinds, custom resources
+/// Show stored objects: APIServices, built-in kinds and custom resources
 ///
-/// Objects of aggregated APIs are stored by their backends: use kubectl for these.
+/// Objects of aggregated APIs are stored by the backends of these APIs: use kubectl to show them.
 ///
-/// Exit codes: 0 shown, also if there are none; 2 not shown.
+/// Exit codes: 0 shown, even if there are no objects; 2 not shown.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Get {
-    /// Plural, singular, short name, kind or category, with the group if ambiguous: `deployments.apps`
+    /// Resource to show: plural, singular, short name, kind or category, with the group if ambiguous (`deployments.apps`)
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     resource: String,
-    /// Name of one object [default: all]
+    /// Name of the object; by default, all objects are shown
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     name: Option<String>,
     #[command(flatten)]
@@ -33,10 +33,10 @@ pub(crate) struct Get {
     /// Show objects of all namespaces
     #[arg(long, short = 'A')]
     all_namespaces: bool,
-    /// Label selector
+    /// Show only objects whose labels match this selector, such as app=web
     #[arg(long, short = 'l', conflicts_with = "name", default_value = "", hide_default_value = true)]
     selector: String,
-    /// Field selector
+    /// Show only objects whose fields match this selector, such as metadata.name=web
     #[arg(long, conflicts_with = "name", default_value = "", hide_default_value = true)]
     field_selector: String,
     #[command(flatten)]
@@ -45,7 +45,7 @@ pub(crate) struct Get {
     control: ControlService,
 }
 
-/// Prints the objects.
+/// Prints the selected objects.
 pub(super) async fn run(get: &Get) -> Result<Outcome, Failure> {
     let client = get.control.client(DEADLINE)?;
     let resources = find_resources(&client, &get.resource).await?;
@@ -53,7 +53,7 @@ pub(super) async fn run(get: &Get) -> Result<Outcome, Failure> {
     if several && get.name.is_some() {
         return Err(several_resources(&get.resource));
     }
-    // Like kubectl: objects of several resources are one document.
+    // As in kubectl, JSON and YAML output is one List, even for several resources.
     let mut list = Object::default();
     list.set(&["apiVersion"], "v1");
     list.put(&["items"], Node::from_iter([]));
@@ -110,13 +110,13 @@ impl Get {
         Ok(table.rows.len())
     }
 
-    /// Prints one object.
+    /// Prints one object as JSON or YAML, and returns 1, the number of objects.
     async fn print_whole(&self, objects: &ResourceClient, name: &str) -> Result<usize, Failure> {
         self.printing.object(read_object(&objects.get_bytes(name).await?)?)?;
         Ok(1)
     }
 
-    /// Adds objects of one resource to a list, with their kinds, and returns their number.
+    /// Adds the objects of one resource, with apiVersion and kind, to `list`, and returns their number.
     async fn collect(&self, objects: &ResourceClient, list: &mut Object) -> Result<usize, Failure> {
         let found = read_object(&self.read(objects).await?)?;
         let Resource { group, version, kind, .. } = objects.resource();
@@ -150,7 +150,7 @@ impl Get {
     }
 }
 
-/// Decodes an object of a response.
+/// Decodes the JSON object in a response.
 pub(super) fn read_object(json: &[u8]) -> Result<Object, Failure> {
     Object::from_json(json).map_err(unreadable)
 }
@@ -159,7 +159,7 @@ fn unreadable(error: NotAnObject) -> Failure {
     Failure::Facade(format!("the response cannot be read: {error}"))
 }
 
-/// Error for the name of a category where one resource is needed.
+/// Returns the error for a category where a single resource is required.
 pub(super) fn several_resources(name: &str) -> Failure {
     Failure::Hinted(
         format!("{name:?} names several resources"),
@@ -167,7 +167,7 @@ pub(super) fn several_resources(name: &str) -> Failure {
     )
 }
 
-/// Finds the resources of a name, in their preferred versions: all of a category, or the first one.
+/// Returns the resources that a name denotes, in their preferred versions: all resources of a category, or else the first match.
 pub(super) async fn find_resources(client: &Client, name: &str) -> Result<Vec<Resource>, Failure> {
     let mut found = client.resources(name).await?;
     found.dedup_by(|next, first| (&next.group, &next.resource) == (&first.group, &first.resource));
@@ -192,7 +192,7 @@ pub(super) async fn find_resources(client: &Client, name: &str) -> Result<Vec<Re
     Ok(found)
 }
 
-/// `deployment.apps`, as kubectl prints it.
+/// Returns the name and group of a resource as kubectl prints them: `deployment.apps`.
 pub(super) fn qualified(resource: &Resource) -> String {
     let dot = if resource.group.is_empty() { "" } else { "." };
     format!("{}{dot}{}", resource.singular, resource.group)

@@ -1,4 +1,4 @@
-//! `portico history`: past states of an object, or the objects that existed at a time.
+//! `portico history`: shows past states of an object, or the objects that existed at a past time.
 
 mod diff;
 mod objects;
@@ -27,13 +27,13 @@ use super::output::{self, Format};
 use super::table::Table;
 use crate::control_service::ControlService;
 
-/// Show past states of an object, or the objects of a past time
+/// Show past states of an object, or the objects that existed at a past time
 ///
-/// States from before a deletion are included. --history-retention of the control service sets how long states are kept.
+/// States before a deletion are included. --history-retention of the control service sets how long states are kept.
 ///
-/// You need the verb `history` on the resource.
+/// Requires permission for the verb `history` on the resource.
 ///
-/// Exit codes: 0 shown, also if there are none; 2 not shown.
+/// Exit codes: 0 shown, even if there are no states or objects; 2 not shown.
 #[derive(Debug, clap::Args)]
 pub(crate) struct History {
     #[command(flatten)]
@@ -44,10 +44,10 @@ pub(crate) struct History {
     /// With --at: show objects of all namespaces
     #[arg(long, short = 'A', requires = "at")]
     all_namespaces: bool,
-    /// Show the objects of a revision, a time (2026-01-31T12:00:00Z) or a time ago (15m)
+    /// Show the objects at a revision, at a time (2026-01-31T12:00:00Z), or at a time before now (15m)
     #[arg(long, value_name = "WHEN", value_parser = when::parse)]
     at: Option<At>,
-    /// Maximum number of states, newest first
+    /// Show at most N states, newest first
     #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "at", value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     /// Output format
@@ -57,17 +57,17 @@ pub(crate) struct History {
     control: ControlService,
 }
 
-/// The resource and namespace of objects on the command line.
+/// Arguments that name a resource and a namespace.
 #[derive(Debug, clap::Args)]
 pub(super) struct ObjectArgs {
-    /// Plural, singular, short name or kind, with the group if ambiguous: `deployments.apps`
+    /// Resource: plural, singular, short name or kind, with the group if ambiguous (`deployments.apps`)
     resource: String,
     #[command(flatten)]
     namespace: Namespace,
 }
 
 impl ObjectArgs {
-    /// The resource in its preferred version.
+    /// Looks up the resource in its preferred version.
     async fn resource(&self, client: &Client) -> Result<Resource, Failure> {
         let mut found = find_resources(client, &self.resource).await?;
         match (found.pop(), found.is_empty()) {
@@ -76,7 +76,7 @@ impl ObjectArgs {
         }
     }
 
-    /// An object of the resource, or all if the name is empty.
+    /// Returns the target of a request: the named object, or all objects of the resource if `name` is empty.
     fn target(&self, resource: &Resource, name: &str, control: &ControlService) -> Result<Target, Failure> {
         Ok(Target {
             group: resource.group.clone(),
@@ -88,15 +88,15 @@ impl ObjectArgs {
     }
 }
 
-/// States as JSON or YAML.
+/// Output of `portico history` as JSON or YAML.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
-    /// Newest first.
+    /// States of the object, newest first.
     states: Vec<ShownState>,
-    /// True if older states exist: --limit shows more.
+    /// True if older states exist, which a higher `--limit` shows.
     more: bool,
-    /// Revision from which on all states are kept.
+    /// Revision since which no state has been dropped.
     complete_from: i64,
 }
 
@@ -115,7 +115,7 @@ struct ShownState {
     unreadable: String,
 }
 
-/// Prints states or objects.
+/// Prints the states of an object, or the objects at a past time.
 pub(super) async fn run(history: &History) -> Result<Outcome, Failure> {
     let client = history.control.client(DEADLINE)?;
     let resource = history.object.resource(&client).await?;
@@ -132,7 +132,7 @@ pub(super) async fn run(history: &History) -> Result<Outcome, Failure> {
     Ok(Outcome::Positive)
 }
 
-/// Reads the newest states of an object.
+/// Reads up to `limit` states of an object, newest first.
 async fn states(
     client: &Client,
     target: &Target,

@@ -1,28 +1,28 @@
-//! A table on a terminal that is redrawn in place.
+//! Table on a terminal that is redrawn in place.
 
 use std::io::{self, IsTerminal, Write};
 
 use super::table::Table;
 
-/// The redrawn part of a terminal.
+/// Area of a terminal that is redrawn.
 pub(super) struct Live {
     out: anstream::AutoStream<io::Stdout>,
     drawn: usize,
 }
 
 impl Live {
-    /// Returns `None` if standard output is not a terminal.
+    /// Begins to draw on standard output, or returns `None` if standard output is not a terminal.
     pub(super) fn begin() -> Option<Self> {
         let is_terminal = io::stdout().is_terminal();
         is_terminal.then(|| Self { out: super::output::out(), drawn: 0 })
     }
 
-    /// Replaces the last table by this one and a line below it; rows that do not fit are counted.
+    /// Replaces the last drawing by `table` and the line `below`. Rows that do not fit are counted in an extra line.
     pub(super) fn draw(&mut self, table: &Table, below: &str) -> io::Result<()> {
         let (width, height) = terminal_size::terminal_size()
             .map_or((80, 24), |(width, height)| (usize::from(width.0).max(10), usize::from(height.0).max(4)));
         let mut lines = table.lines(Some(width - 1));
-        // Two lines are reserved: the number of rows left out, and the line below.
+        // Two lines are reserved: the number of rows left out, and `below`.
         if lines.len() + 2 > height {
             let left_out = lines.len() + 2 - height;
             lines.truncate(height - 2);

@@ -1,4 +1,4 @@
-//! Output formats.
+//! Output of client commands: formats and printing.
 
 use std::io::{self, Write};
 
@@ -25,7 +25,7 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// Parser for output without names.
+    /// Returns a parser that accepts every format except `name`.
     pub(super) fn without_names() -> impl TypedValueParser<Value = Self> {
         let known = Self::value_variants().iter().filter(|format| **format != Self::Name);
         PossibleValuesParser::new(known.filter_map(ValueEnum::to_possible_value))
@@ -38,13 +38,13 @@ pub(super) struct Printing {
     /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     pub(super) output: Format,
-    /// Include metadata.managedFields in JSON and YAML
+    /// Include metadata.managedFields in JSON and YAML output
     #[arg(long)]
     show_managed_fields: bool,
 }
 
 impl Printing {
-    /// True for JSON and YAML.
+    /// Returns true if complete objects are printed, which is the case for JSON and YAML.
     pub(super) fn is_whole(&self) -> bool {
         matches!(self.output, Format::Json | Format::Yaml)
     }
@@ -59,12 +59,12 @@ impl Printing {
     }
 }
 
-/// Standard output, with colors on a terminal (`NO_COLOR`, `CLICOLOR`).
+/// Returns standard output, with colors on a terminal unless `NO_COLOR` or `CLICOLOR` disables them.
 pub(super) fn out() -> AutoStream<io::Stdout> {
     AutoStream::auto(io::stdout())
 }
 
-/// Prints lines.
+/// Prints lines to standard output.
 pub(super) fn lines(lines: impl IntoIterator<Item = impl AsRef<str>>) -> io::Result<()> {
     let mut out = out();
     for line in lines {
@@ -73,7 +73,7 @@ pub(super) fn lines(lines: impl IntoIterator<Item = impl AsRef<str>>) -> io::Res
     Ok(())
 }
 
-/// Prints JSON in this format.
+/// Prints a JSON document as YAML, or as indented JSON for every other format.
 pub(super) fn document(json: &[u8], format: Format) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match format {
@@ -88,7 +88,7 @@ pub(super) fn document(json: &[u8], format: Format) -> io::Result<()> {
     }
 }
 
-/// Prints a serializable value.
+/// Serializes a value and prints it with [`document`].
 pub(super) fn value<T: Serialize>(value: &T, format: Format) -> io::Result<()> {
     document(&serde_json::to_vec(value)?, format)
 }

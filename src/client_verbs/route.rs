@@ -1,4 +1,4 @@
-//! `portico route try`: traces one request through a facade, with all stages and their times.
+//! `portico route try`: traces one request through a facade, and shows all stages with their durations.
 
 use std::path::PathBuf;
 
@@ -28,17 +28,18 @@ enum Verb {
     Try(Try),
 }
 
-/// Trace one request through a facade: user, authorization, route, backend address, and the duration of each stage
+/// Trace one request through a facade: show user, authorization, route, backend address, and the duration of each stage
 ///
-/// Reads are sent. Writes stop once the backend is connected, unless you pass --send. You need the verb `get` on the path
+/// GET, HEAD and OPTIONS requests are sent to the backend, except long-running requests such as watches. All other requests end once
+/// the backend is connected; --send sends them, too, except long-running requests. Requires permission for the verb `get` on the path
 /// /portico/route-try.
 ///
-/// Exit codes: 0 the request succeeded, or could be sent; 1 it failed; 2 not tried.
+/// Exit codes: 0 the request succeeded, or could be sent; 1 the request failed; 2 not traced.
 #[derive(Debug, clap::Args)]
 struct Try {
-    /// Path and query
+    /// Path and query of the request
     path: String,
-    /// HTTP method
+    /// HTTP method of the request
     #[arg(long, short = 'X', default_value = "GET")]
     method: Method,
     /// User to impersonate
@@ -50,13 +51,13 @@ struct Try {
     /// UID to impersonate
     #[arg(long = "as-uid", value_name = "UID")]
     uid: Option<String>,
-    /// Send the request also if it writes
+    /// Send the request to the backend even if its method writes
     #[arg(long)]
     send: bool,
-    /// File of the body, YAML or JSON; - reads standard input
+    /// File with the request body in YAML or JSON; - reads standard input
     #[arg(long = "filename", short = 'f', value_name = "FILE")]
     body: Option<PathBuf>,
-    /// Media type of the body [default: that of the file]
+    /// Media type of the body; by default, application/json or application/yaml as detected in the file
     #[arg(long, value_name = "TYPE")]
     content_type: Option<String>,
     /// Output format
@@ -66,7 +67,7 @@ struct Try {
     facade: Facade,
 }
 
-/// A trace, as the facade returns it.
+/// Trace in the response of the facade.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Trace {
@@ -99,7 +100,7 @@ struct Endpoint {
     message: String,
 }
 
-/// Runs the command.
+/// Runs `portico route try`.
 pub(super) async fn run(route: &Route) -> Result<Outcome, Failure> {
     let Verb::Try(tried) = &route.verb;
     tried.run().await
@@ -113,7 +114,7 @@ impl Try {
         let client = self.facade.client()?;
         let reads = matches!(self.method, Method::GET | Method::HEAD | Method::OPTIONS);
         if !reads {
-            // A server that ignores the header would execute the request.
+            // A server that ignores the trace header would execute the request.
             client.check_traces().await?;
         }
         let request = self.request()?;

@@ -1,4 +1,4 @@
-//! `portico routes`: the compiled route table.
+//! `portico routes`: lists the compiled route table.
 
 use portico_proto::client::Client;
 use portico_proto::routes::{ListRequest, RouteSummary};
@@ -10,12 +10,12 @@ use super::stages::availability;
 use super::table::{Cell, Table};
 use crate::control_service::ControlService;
 
-/// List all routes: APIServices, their Services and availability
+/// List all routes: APIServices with their Services and availability
 ///
-/// Exit codes: 0 listed; 2 not, or the group does not exist.
+/// Exit codes: 0 listed; 2 not listed, or the group does not exist.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Routes {
-    /// API group [default: all]
+    /// API group to list; by default, all groups are listed
     #[arg(default_value = "", hide_default_value = true)]
     group: String,
     /// Output format
@@ -25,7 +25,7 @@ pub(crate) struct Routes {
     control: ControlService,
 }
 
-/// Prints the table.
+/// Prints the route table.
 pub(super) async fn run(routes: &Routes) -> Result<Outcome, Failure> {
     let client = routes.control.client(DEADLINE)?;
     let listed = listed(&client, &routes.group).await?;
@@ -42,7 +42,7 @@ pub(super) async fn run(routes: &Routes) -> Result<Outcome, Failure> {
     Ok(Outcome::Positive)
 }
 
-/// The routes of a group, or all if it is empty.
+/// Returns the routes of an API group, or all routes if `group` is empty.
 pub(super) async fn listed(client: &Client, group: &str) -> Result<Vec<RouteSummary>, Failure> {
     let listed = client.routes().list(ListRequest { group: group.to_owned() }).await?.into_inner().routes;
     match listed.is_empty() && !group.is_empty() {

@@ -1,4 +1,4 @@
-//! `portico secrets rewrap`: has the control service encrypt all objects with the configured key.
+//! `portico secrets rewrap`: makes the control service encrypt all objects again with the configured key.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use super::outcome::Outcome;
 use super::output;
 use crate::control_service::ControlService;
 
-/// Deadline of the call: it may have to write every object of a large store.
+/// Deadline of the call, which may have to write every object of a large store.
 const DEADLINE: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Encrypt all objects again with the first provider and key of --encryption-provider-config
     ///
-    /// The server keeps serving. Past states that --history-retention keeps are encrypted again, too; all others are dropped. If the
-    /// command is interrupted, call it again: it continues.
+    /// The server stays available. Past states that --history-retention keeps are encrypted again, too; all other past states are dropped.
+    /// An interrupted rewrap continues when you repeat the command.
     ///
-    /// Exit codes: 0 everything is encrypted as configured; 1 some objects or past states cannot be decrypted; 2 not done.
+    /// Exit codes: 0 everything is encrypted as configured; 1 some objects or past states cannot be decrypted; 2 not completed.
     Rewrap(Rewrap),
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Rewrap {
     control: ControlService,
 }
 
-/// Runs the command.
+/// Runs `portico secrets rewrap`.
 pub(super) async fn run(verb: &Verb) -> Result<Outcome, Failure> {
     let Verb::Rewrap(verb) = verb;
     match rewrap(verb).await? {

@@ -1,13 +1,13 @@
-//! Tables of the server (`meta.k8s.io/v1`) for a terminal.
+//! Tables rendered by the server (`meta.k8s.io/v1`), converted for a terminal.
 
 use serde::Deserialize;
 
 use super::table::Table;
 
-/// Media type of the request.
+/// `Accept` header that requests a table.
 pub(super) const ACCEPT: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
-/// A Table of `meta.k8s.io/v1`.
+/// Table of `meta.k8s.io/v1` in a response.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ServedTable {
@@ -24,7 +24,7 @@ struct Column {
     priority: i32,
 }
 
-/// One object.
+/// Row of a table, which shows one object.
 #[derive(Debug, Deserialize)]
 pub(super) struct Row {
     cells: Vec<Value>,
@@ -68,19 +68,19 @@ impl Value {
     }
 }
 
-/// Options of a table.
+/// Options of [`ServedTable::render`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TableOptions<'a> {
-    /// Include columns of lower priority.
+    /// True to include columns of lower priority.
     pub(super) wide: bool,
-    /// Begin with a column of namespaces.
+    /// True to begin with a column of namespaces.
     pub(super) namespaces: bool,
-    /// Prefix of names: `deployment.apps/`.
+    /// Prefix of the objects' names, such as `deployment.apps/`.
     pub(super) prefix: &'a str,
 }
 
 impl ServedTable {
-    /// The table for a terminal.
+    /// Converts the table for a terminal.
     pub(super) fn render(&self, options: TableOptions<'_>) -> Table {
         let columns: Vec<usize> = (0..self.column_definitions.len())
             .filter(|at| options.wide || self.column_definitions[*at].priority == 0)
@@ -105,7 +105,7 @@ impl Row {
         namespace.into_iter().chain(columns.iter().map(text)).map(Into::into).collect()
     }
 
-    /// Name of the object.
+    /// Returns the name of the object.
     pub(super) fn name(&self) -> &str {
         &self.object.metadata.name
     }

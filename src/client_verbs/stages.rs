@@ -1,4 +1,4 @@
-//! Texts and colors of states.
+//! Table cells and texts for the states of routes and stages.
 
 use anstyle::{AnsiColor, Style};
 use portico_proto::routes::{RouteSummary, Stage};
@@ -9,22 +9,22 @@ const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const WAITING: Style = AnsiColor::Yellow.on_default();
 
-/// A state: green if good, else red.
+/// Returns the cell of a state: green if good, otherwise red.
 pub(super) fn state(text: &str, is_good: bool) -> Cell {
     Cell { text: text.to_owned(), style: if is_good { GOOD } else { BAD } }
 }
 
-/// A state that is not known yet.
+/// Returns the yellow cell of a state that is not known yet.
 pub(super) fn waiting(text: &str) -> Cell {
     Cell { text: text.to_owned(), style: WAITING }
 }
 
-/// The availability of a route.
+/// Returns the cell for the availability of a route.
 pub(super) fn availability(route: &RouteSummary) -> Cell {
     state(if route.available { "Available" } else { "Unavailable" }, route.available)
 }
 
-/// Reason and message of a stage.
+/// Returns reason and message of a stage, joined by a colon.
 pub(super) fn words(stage: &Stage) -> String {
     let parts = [&*stage.reason, &*stage.message];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();

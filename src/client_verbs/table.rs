@@ -2,7 +2,7 @@
 
 use anstyle::Style;
 
-/// A cell and its color.
+/// Text of a table cell, and its color.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cell {
     pub(super) text: String,
@@ -15,23 +15,23 @@ impl<T: Into<String>> From<T> for Cell {
     }
 }
 
-/// Headers, and rows of the same length.
+/// Table whose rows have as many cells as there are headers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     pub(super) headers: Vec<String>,
     pub(super) rows: Vec<Vec<Cell>>,
 }
 
-/// Spaces between columns.
+/// Number of spaces between columns.
 const GAP: usize = 3;
 
 impl Table {
-    /// A table without rows.
+    /// Creates a table without rows.
     pub(super) fn new(headers: &[&str]) -> Self {
         Self { headers: headers.iter().map(|header| (*header).to_owned()).collect(), rows: Vec::new() }
     }
 
-    /// The lines, headers first, cut to a width if one is given.
+    /// Returns the lines of the table, headers first, each cut to `width` characters if given.
     pub(super) fn lines(&self, width: Option<usize>) -> Vec<String> {
         let headers = self.headers.iter().map(|header| Cell::from(header.to_uppercase())).collect();
         let rows: Vec<&Vec<Cell>> = std::iter::once(&headers).chain(&self.rows).collect();

@@ -1,4 +1,4 @@
-//! `portico tree`: groups, their versions, and the backend of each.
+//! `portico tree`: shows API groups, their versions, and the backend of each version.
 
 use portico_proto::routes::RouteSummary;
 
@@ -10,25 +10,25 @@ use super::stages::availability;
 use super::table::Cell;
 use crate::control_service::ControlService;
 
-/// Show all groups and versions as a tree, with their backends
+/// Show all API groups and versions as a tree, with their backends
 ///
-/// Exit codes: 0 shown; 2 not, or the group does not exist.
+/// Exit codes: 0 shown; 2 not shown, or the group does not exist.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Tree {
-    /// API group [default: all]
+    /// API group to show; by default, all groups are shown
     #[arg(default_value = "", hide_default_value = true)]
     group: String,
     #[command(flatten)]
     control: ControlService,
 }
 
-/// A line of the tree and its children.
+/// Line of the tree and its children.
 struct Branch {
     line: String,
     below: Vec<Branch>,
 }
 
-/// Prints the tree.
+/// Prints the tree of API groups.
 pub(super) async fn run(tree: &Tree) -> Result<Outcome, Failure> {
     let client = tree.control.client(DEADLINE)?;
     output::lines(lines(&listed(&client, &tree.group).await?))?;
@@ -64,7 +64,7 @@ fn branch(route: &RouteSummary) -> Branch {
     Branch { line, below }
 }
 
-/// Writes a branch: `first` precedes its own line, `rest` those of its children.
+/// Appends the lines of a branch to `lines`. `first` is the prefix of the branch's own line, `rest` of the lines of its children.
 fn write(branch: &Branch, first: &str, rest: &str, lines: &mut Vec<String>) {
     lines.push(format!("{first}{}", branch.line));
     for (at, below) in branch.below.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! `portico watch`: availability of APIServices as it changes.
+//! `portico watch`: shows changes in the availability of APIServices.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -19,41 +19,41 @@ use super::stages::{state, waiting};
 use super::table::{Cell, Table};
 use crate::control_service::{ControlService, describe};
 
-/// Interval at which a terminal is redrawn.
+/// Interval at which the table on a terminal is redrawn.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Watch APIServices, or wait until they are available
 ///
-/// Prints a table that is updated on a terminal, and one line per change elsewhere. While the control service does not answer, the command
-/// retries and prints the reason to standard error.
+/// Shows a table that is updated in place if standard output is a terminal, and otherwise prints one line per change. While the control
+/// service does not answer, the command retries and shows the reason.
 ///
-/// Exit codes: 0 all are available, or the timeout ended a watch without --until-available; 1 --until-available timed out; 2 the control
-/// service does not answer.
+/// Exit codes: 0 all APIServices are available, or the timeout ended a watch without --until-available; 1 --until-available timed out;
+/// 2 the control service does not answer.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Watch {
-    /// Names of APIServices [default: all]
+    /// Names of the APIServices to watch [default: all]
     names: Vec<String>,
-    /// End once all of them exist and are available
+    /// Exit once all watched APIServices exist and are available
     #[arg(long)]
     until_available: bool,
-    /// Timeout; 0 means none
+    /// Exit after this number of seconds; 0 means no timeout
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     timeout: u64,
     #[command(flatten)]
     control: ControlService,
 }
 
-/// State of an APIService.
+/// Displayed state of an APIService.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Seen {
     service: String,
     available: bool,
     reason: String,
-    /// The stage at which requests fail, and why.
+    /// Stage at which requests fail, and the reason.
     why: String,
 }
 
-/// Prints changes until interrupted, until all are available, or until the timeout.
+/// Prints changes until interrupted, until all APIServices are available (`--until-available`), or until the timeout.
 pub(super) async fn run(watch: &Watch) -> Result<Outcome, Failure> {
     let limit = if watch.timeout == 0 { Duration::MAX } else { Duration::from_secs(watch.timeout) };
     let (lost, seen) = (RefCell::default(), RefCell::default());
@@ -62,7 +62,7 @@ pub(super) async fn run(watch: &Watch) -> Result<Outcome, Failure> {
     }
     match tokio::time::timeout(limit, follow(watch, &lost, &seen)).await {
         Ok(done) => done,
-        // The last known state is out of date.
+        // The control service does not answer, so the last known state may be out of date.
         Err(_) if !lost.borrow().is_empty() => Err(Failure::Lost(lost.take())),
         Err(_) if watch.until_available => {
             let missing = watch.missing(&seen.borrow());
@@ -73,13 +73,13 @@ pub(super) async fn run(watch: &Watch) -> Result<Outcome, Failure> {
     }
 }
 
-/// Prints progress to standard error, whose failures are ignored.
+/// Prints progress to standard error. Write errors are ignored.
 fn notify(text: &str) {
     let _ = writeln!(std::io::stderr(), "portico: watch: {text}");
 }
 
-/// Follows changes. `lost` holds why the control service does not answer, and is empty while it does; `seen` holds the
-/// APIServices that are there.
+/// Follows changes. Sets `lost` to the reason why the control service does not answer (empty while it answers), and `seen` to
+/// the existing APIServices.
 async fn follow(
     watch: &Watch,
     lost: &RefCell<String>,
@@ -120,7 +120,7 @@ async fn follow(
 }
 
 impl Watch {
-    /// Applies an event; returns a line if the displayed state has changed.
+    /// Applies an event to `seen`, and returns a line to print if the displayed state has changed.
     async fn take(
         &self,
         client: &Client,
@@ -148,14 +148,14 @@ impl Watch {
         Ok(Some(line))
     }
 
-    /// Describes what --until-available waits for.
+    /// Returns a message that names the APIServices for which `--until-available` waits.
     fn waits_for(&self) -> String {
         let names = if self.names.is_empty() { "all APIServices".to_owned() } else { self.names.join(", ") };
         let limit = if self.timeout == 0 { String::new() } else { format!(", timeout {} s", self.timeout) };
         format!("waiting for {names} to become available{limit}")
     }
 
-    /// Describes what --until-available is missing.
+    /// Returns a text that lists the missing and unavailable APIServices.
     fn missing(&self, seen: &BTreeMap<String, Seen>) -> String {
         let absent = self.names.iter().filter(|name| !seen.contains_key(*name));
         let absent = absent.map(|name| format!("APIService {name} does not exist"));
@@ -171,7 +171,7 @@ impl Watch {
     }
 }
 
-/// Reads the state of an APIService, and the stage at which requests fail.
+/// Reads the state of an APIService, and the stage at which requests to it fail.
 async fn look_at(client: &Client, name: &str, object: &ApiService) -> Result<Seen, Failure> {
     let service = object.spec.as_ref().and_then(|spec| spec.service.as_ref());
     let service = service.map_or_else(
@@ -188,7 +188,7 @@ async fn look_at(client: &Client, name: &str, object: &ApiService) -> Result<See
         let explain = async || client.api_services().explain(request()).await;
         let stages = match Retry::default().run(explain).await {
             Ok(response) => response.into_inner().stages,
-            // Deleted since the event; the event of the deletion follows.
+            // The APIService was deleted after this event; a deletion event follows.
             Err(status) if status.code() == Code::NotFound => Vec::new(),
             Err(status) => return Err(status.into()),
         };

@@ -1,4 +1,5 @@
-//! Flags of client commands that may also precede the command, as with kubectl. A command that does not use such a flag refuses it.
+//! Connection flags of client commands, which may also precede the command, as in kubectl. A command that does not use such a flag
+//! refuses the flag.
 
 use std::fmt;
 
@@ -6,13 +7,13 @@ use clap::builder::ValueParser;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 
-/// Ids of the flags, which are also their names.
+/// Names of the flags, which are also their ids in clap.
 const IDS: [&str; 4] = ["kubeconfig", "context", "server", "namespace"];
 
-/// Commands that start servers; the empty name is that of no command.
+/// Commands that start servers. The empty name means that the command line has no command.
 const SERVERS: [&str; 4] = ["", "run", "server", "facade"];
 
-/// The flags of the root. A command that uses one declares it again under the same id, where help lists it.
+/// Returns the flags of the root command. A command that uses such a flag declares the same id again, so that its help lists the flag.
 pub(super) fn arguments() -> [Arg; 4] {
     IDS.map(|id| {
         let flag = Arg::new(id).long(id).global(true).hide(true);
@@ -24,7 +25,7 @@ pub(super) fn arguments() -> [Arg; 4] {
     })
 }
 
-/// A flag that the command does not use.
+/// Connection flag on the command line that the command does not use.
 #[derive(Debug)]
 pub(super) struct UnusedFlag {
     id: &'static str,
@@ -35,7 +36,7 @@ pub(super) struct UnusedFlag {
 }
 
 impl UnusedFlag {
-    /// Finds such a flag on the command line that `tree` has parsed.
+    /// Returns the first unused flag on the command line that `tree` has parsed, if any.
     pub(super) fn find(tree: &Command, matches: &ArgMatches) -> Option<Self> {
         let (mut command, mut matches, mut name) = (tree, matches, String::new());
         while let Some((next, below)) = matches.subcommand() {
@@ -49,7 +50,7 @@ impl UnusedFlag {
         Some(Self { id, command: name, users })
     }
 
-    /// Advice on how to reach the intended result.
+    /// Returns the hint for the error message, such as the commands that accept the flag.
     pub(super) fn hint(&self) -> String {
         match (self.id, self.command.as_str()) {
             ("namespace", "route try") => {
@@ -70,7 +71,7 @@ impl fmt::Display for UnusedFlag {
     }
 }
 
-/// True if the command has the flag itself: a flag inherited from the root is global.
+/// Returns true if the command declares the flag itself. Flags inherited from the root are global.
 fn uses(command: &Command, id: &str) -> bool {
     command.get_arguments().any(|argument| argument.get_id() == id && !argument.is_global_set())
 }
@@ -103,7 +104,7 @@ mod tests {
         }
     }
 
-    /// Arguments that the command requires.
+    /// Returns the arguments that the command requires.
     fn required(command: &Command, name: &str) -> Vec<String> {
         let conditional: &[&str] = match name {
             "backup" => &["--to=x"],

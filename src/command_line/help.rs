@@ -1,4 +1,4 @@
-//! Help: one screen for `portico -h`, and `portico help` for single commands, all flags and all exit codes.
+//! Help: the overview of `portico -h`, and `portico help` for a command, the server flags or the exit codes.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use crate::exit::{fail_with_hint, print_text};
 use crate::usage_error::UsageError;
 use crate::{exit_codes, settings};
 
-/// The commands by group, in the order of the help.
+/// Commands by group, in the order of the overview.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Run", &["run", "server", "facade"]),
     ("Inspect", &["get", "explain", "routes", "route", "watch", "tree", "history", "diff"]),
@@ -19,17 +19,17 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Other", &["completion", "man", "version", "help"]),
 ];
 
-/// The flags of a server that most users need.
+/// Server flags that the overview lists because most users need them.
 const COMMON_FLAGS: [(&str, &str); 10] = [
     ("--config FILE", "Read settings from a YAML file"),
-    ("--data-dir DIR", "Folder of database and certificates [./portico-data]"),
+    ("--data-dir DIR", "Folder of the database and certificates [./portico-data]"),
     ("--database-url URL", "Store objects in PostgreSQL instead"),
     ("--etcd-servers URL,...", "Store objects in etcd instead"),
-    ("--ephemeral", "Keep nothing: use a temporary folder and free ports"),
+    ("--ephemeral", "Keep no data: use a temporary folder and free ports"),
     ("--manifests DIR", "Apply a folder of manifests, and follow its changes"),
-    ("--bind-address IP", "Address of HTTPS [127.0.0.1]"),
-    ("--secure-port PORT", "Port of HTTPS [6443]"),
-    ("--control-kubeconfig FILE", "Control service of a facade"),
+    ("--bind-address IP", "IP address for HTTPS [127.0.0.1]"),
+    ("--secure-port PORT", "Port for HTTPS [6443]"),
+    ("--control-kubeconfig FILE", "Kubeconfig of a facade's control service"),
     ("-v LEVEL", "Log level: error, warn, info, debug [info]"),
 ];
 
@@ -60,7 +60,7 @@ impl Help {
     }
 }
 
-/// The text that `portico NAMES --help` prints.
+/// Returns the text that `portico NAMES --help` prints, or `None` if the command is unknown.
 fn help_of(mut portico: Command, names: &[&str]) -> Option<String> {
     names.iter().try_fold(&portico, |command, name| command.find_subcommand(name))?;
     let arguments = ["portico"].iter().chain(names).chain(&["--help"]);
@@ -68,7 +68,7 @@ fn help_of(mut portico: Command, names: &[&str]) -> Option<String> {
     asked.err().filter(|error| error.kind() == ErrorKind::DisplayHelp).map(|error| error.to_string())
 }
 
-/// Advice for an unknown flag, argument or command: the most similar one, or else where to look.
+/// Returns the hint for an unknown flag, argument or command: the most similar name, or else the command that lists the known ones.
 pub(super) fn hint(kind: ErrorKind, wrong: &UsageError, tree: &Command) -> Option<String> {
     let command = wrong.command.as_str();
     let general = match (kind, wrong.argument.starts_with('-'), command) {
@@ -85,7 +85,7 @@ pub(super) fn hint(kind: ErrorKind, wrong: &UsageError, tree: &Command) -> Optio
     Some(wrong.hint.clone().unwrap_or(general))
 }
 
-/// Advice for an unknown flag in front of the command: the commands that have it, or else the most similar flag.
+/// Returns the hint for an unknown flag before the command: the commands that accept the flag, or else the most similar flag.
 fn hint_before_commands(wrong: &UsageError, tree: &Command) -> String {
     let long = wrong.argument.strip_prefix("--");
     let has = |command: &&Command| {
@@ -104,7 +104,7 @@ fn hint_before_commands(wrong: &UsageError, tree: &Command) -> String {
     }
 }
 
-/// One screen: the commands by group, and the flags that most users need.
+/// Returns the overview on one screen: commands by group, and the most common server flags.
 pub(super) fn overview(portico: &Command) -> String {
     let mut text = format!("{}\n\nUsage: portico [COMMAND] [FLAGS]\n", about(portico));
     for (heading, names) in GROUPS {
@@ -123,7 +123,7 @@ pub(super) fn overview(portico: &Command) -> String {
     text
 }
 
-/// All flags of a server, by heading.
+/// Returns the help of all server flags, by heading.
 fn flags() -> String {
     let intro = "Flags of `portico`, `portico run`, `portico server` and `portico facade`. A flag is also read from the environment \
                  (--data-dir: PORTICO_DATA_DIR) and from the file of --config (data-dir: DIR); flags take precedence, then the \
@@ -131,7 +131,7 @@ fn flags() -> String {
     format!("{intro}\n\n{}", settings::flag_command().help_template("{all-args}").render_help())
 }
 
-/// The first line of the description of a command.
+/// Returns the first line of a command's description, without a final period.
 fn about(command: &Command) -> String {
     let text = command.get_about().map(ToString::to_string).unwrap_or_default();
     text.lines().next().unwrap_or_default().trim_end_matches('.').to_owned()

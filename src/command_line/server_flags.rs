@@ -1,5 +1,5 @@
-//! The flags of a server on the command line. They are accepted before and behind `run`, `server` and `facade`, and collected:
-//! [`settings::parse`] reads them together with the environment and the file.
+//! Server flags on the command line, which are accepted before and after `run`, `server` and `facade`. This module only collects the
+//! flags: [`settings::parse`] parses them together with the environment and the configuration file.
 
 use std::ffi::OsString;
 
@@ -10,13 +10,13 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
 use crate::settings;
 
-/// Flags of a server, as `--name=value`.
+/// Server flags given on the command line, each as `--name=value`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ServerFlags(pub(super) Vec<OsString>);
 
 impl Args for ServerFlags {
     fn augment_args(command: Command) -> Command {
-        // There are about 240: they are built for the command in use only.
+        // Building about 240 flags takes time, so only the command in use builds them.
         command.defer(|command| command.args(arguments()))
     }
 
@@ -47,8 +47,8 @@ fn with_values<'m>(flag: &'m str, matches: &'m ArgMatches) -> impl Iterator<Item
     })
 }
 
-/// All flags; the id of each is the flag itself. Which flags require or exclude each other is checked once the values of all sources
-/// are known.
+/// Returns all server flags. The id of a flag is the flag itself, such as `--data-dir`. Requirements and conflicts between flags are
+/// removed, because they are checked once the values of all sources are known.
 pub(super) fn arguments() -> Vec<Arg> {
     let command = settings::flag_command();
     let flags = command.get_arguments().filter_map(|arg| Some((arg.get_long()?, arg)));

@@ -1,11 +1,11 @@
-//! Findings as text and as JSON.
+//! Prints the findings of `portico config check` as text or JSON.
 
 use std::io::{self, Write};
 
 use portico_server::{ManifestsFinding, ManifestsReport};
 use serde::Serialize;
 
-/// A line for each finding, which editors and CI jobs find the place by, then a summary.
+/// Prints one line per finding, which begins with `FILE:LINE` for editors and CI jobs, then a summary.
 pub(super) fn text(report: &ManifestsReport) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for finding in &report.findings {
@@ -43,7 +43,7 @@ struct PrintedFinding<'a> {
     message: &'a str,
 }
 
-/// All of it as one document.
+/// Prints the report as one JSON document.
 pub(super) fn json(report: &ManifestsReport) -> io::Result<()> {
     let findings = report.findings.iter().map(printed).collect();
     let (files, documents, unchecked) = (report.files, report.documents, report.unchecked);

@@ -1,4 +1,4 @@
-//! `portico backup`: backups of any database in one format.
+//! `portico backup`: writes and checks backups, whose format is the same for all databases.
 
 use std::path::{Path, PathBuf};
 
@@ -11,19 +11,19 @@ use super::location::Location;
 pub(crate) struct Backup {
     #[arg(value_name = "FILE", hide = true, conflicts_with_all = ["to", "check"])]
     file: Option<PathBuf>,
-    /// File to write; it must not exist
+    /// Backup file to write; the file must not exist
     #[arg(long, value_name = "FILE", required_unless_present_any = ["file", "check"], conflicts_with = "check")]
     to: Option<PathBuf>,
-    /// Check that a backup is complete and undamaged
+    /// Check that this backup file is complete and undamaged, and write nothing
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
-    /// Back up this revision instead of the current one; history must still contain it
+    /// Back up this revision instead of the current revision; history must still contain the revision
     #[arg(long, value_name = "N", conflicts_with = "check", value_parser = clap::value_parser!(i64).range(1..))]
     at_revision: Option<i64>,
-    /// Back up the revision of this time (2026-01-31T12:00:00Z), to within --compaction-interval before it
+    /// Back up the state at this time (2026-01-31T12:00:00Z), or at most one --compaction-interval before
     #[arg(long, value_name = "TIME", conflicts_with_all = ["at_revision", "check"], value_parser = data::unix_seconds)]
     at_time: Option<i64>,
-    /// Leave out the past states that --history-retention keeps; every release can restore such a file
+    /// Leave out past states that --history-retention keeps; every release can restore such a file
     #[arg(long, conflicts_with = "check")]
     without_history: bool,
     #[command(flatten)]
@@ -69,7 +69,7 @@ fn refuse_future(time: i64, now: i64) -> Result<(), Failure> {
     Err(Failure::Usage(format!("--at-time {time} is in the future: the current time is {now}")))
 }
 
-/// The revision of a time, if history still contains it.
+/// Returns the revision of a time, or an error if history no longer contains the revision.
 async fn at_time(source: &dyn CopySource, time: i64) -> Result<i64, Failure> {
     let (revision, extent) = (source.revision_at(time).await?, source.extent().await?);
     if revision < extent.oldest.max(1) {
@@ -92,7 +92,7 @@ fn check(verb: &Backup, file: &Path) -> Result<String, Failure> {
     Ok(format!("{}: complete: {}", file.display(), described(&header, counts)))
 }
 
-/// Describes the content of a copy.
+/// Returns a text with the numbers of objects and past states in a copy.
 pub(super) fn content(objects: u64, past: Option<u64>) -> String {
     let past = past.map(|past| format!(", {past} past states")).unwrap_or_default();
     format!("{objects} objects{past}")

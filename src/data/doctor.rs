@@ -1,4 +1,4 @@
-//! `portico doctor`: examines a database, exports readable objects, and removes unreadable ones.
+//! `portico doctor`: examines a database, exports readable objects, and removes unreadable objects.
 
 use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
@@ -20,19 +20,19 @@ use crate::exit_codes;
 pub(crate) struct Doctor {
     #[arg(value_name = "DATA_DIR", hide = true)]
     folder: Option<PathBuf>,
-    /// Write all readable objects, Secrets included, into a new file, one line of JSON each; - writes to standard output
+    /// Write all readable objects, including Secrets, into a new file, one JSON object per line; - writes to standard output
     #[arg(long, value_name = "FILE")]
     export: Option<PathBuf>,
-    /// Remove objects that cannot be read, and past states without a rule in --history-retention; the database must not be served
+    /// Remove unreadable objects, and past states that no rule of --history-retention keeps; no server may use the database
     ///
-    /// A new epoch begins: clients that watch get 410 and list again.
+    /// Begins a new epoch: clients with watches get status 410 and list again.
     #[arg(long)]
     remove_unreadable: bool,
     #[command(flatten)]
     location: Location,
 }
 
-/// Error of an examination, in one line.
+/// Error of `portico doctor`. The message is one line.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
@@ -46,7 +46,7 @@ enum Failure {
 }
 
 impl Failure {
-    /// Advice to the user, if any.
+    /// Returns the hint to print below the message, if the error has one.
     fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Location(failure) => failure.hint(),
@@ -60,7 +60,7 @@ impl Failure {
 }
 
 impl Doctor {
-    /// The data folder: only SQLite databases are examined.
+    /// Returns the data folder, or an error for other locations: only SQLite databases can be examined.
     fn folder(&self) -> Result<&Path, LocationFailure> {
         match (&self.folder, self.location.name()) {
             (Some(_), Some(flag)) => return Err(two_places("DATA_DIR", flag)),
@@ -96,7 +96,7 @@ pub(super) async fn run(verb: &Doctor) -> ExitCode {
     }
 }
 
-/// Returns true if the database is sound.
+/// Examines the database, and returns true if it is sound.
 async fn examine(verb: &Doctor) -> Result<bool, Failure> {
     let mut folder = DataFolder::new(verb.folder()?, &Evaluator::new(KUBERNETES))?;
     if let Some(file) = verb.location.encryption() {

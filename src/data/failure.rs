@@ -1,11 +1,11 @@
-//! Errors of commands about stored data.
+//! Errors of the commands that read or write stored data: `backup`, `restore`, `migrate` and `doctor`.
 
 use portico_server::data::{BackupError, CopyError, DataError};
 
 use crate::control_service::NoClient;
 use crate::exit_codes;
 
-/// Error of a command, in one line.
+/// Error of a data command. The message is one line.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error(transparent)]
@@ -22,13 +22,13 @@ pub(crate) enum Failure {
     /// The command line is invalid.
     #[error("{0}")]
     Usage(String),
-    /// The command line is invalid; the second part is advice.
+    /// The command line is invalid: message and hint.
     #[error("{0}")]
     Hinted(String, &'static str),
 }
 
 impl Failure {
-    /// Advice to the user, if any.
+    /// Returns the hint to print below the message, if the error has one.
     pub(super) fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NoClient(error) => error.hint(),
@@ -37,7 +37,7 @@ impl Failure {
         }
     }
 
-    /// The exit code: files that flags name are part of the command line, as for servers.
+    /// Returns the exit code. Files that flags name count as part of the command line, as for servers.
     pub(super) fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_)

@@ -1,5 +1,5 @@
-//! The location of stored data, with the same flags for all commands: a data folder, a PostgreSQL database, an etcd, or a running control
-//! service.
+//! Location of stored data: a data folder, a PostgreSQL database, an etcd, or a running control service. All data commands select the
+//! location with the same flags.
 
 mod flags;
 
@@ -17,14 +17,14 @@ use crate::postgres_flags;
 use flags::{DATA_DIR, DATABASE_URL, ETCD_SERVERS, Flags, GivenFlags, KUBECONFIG};
 pub(super) use flags::{ETCD_FILES, SERVER};
 
-/// Flags of a location, and those that the command line contains: these take precedence over variables.
+/// Values of the location flags, and the flags on the command line, which take precedence over environment variables.
 #[derive(Debug)]
 pub(super) struct Location {
     flags: Flags,
     given: GivenFlags,
 }
 
-/// A location.
+/// Location of stored data.
 #[derive(Debug)]
 pub(super) enum Place<'l> {
     Folder(&'l Path),
@@ -34,7 +34,7 @@ pub(super) enum Place<'l> {
 }
 
 impl Place<'_> {
-    /// The flag that names the location.
+    /// Returns the flag that selects this kind of location.
     fn flag(&self) -> &'static str {
         match self {
             Self::Folder(_) => DATA_DIR,
@@ -67,7 +67,7 @@ impl FromArgMatches for Location {
 }
 
 impl Location {
-    /// The location that a flag names, or else a variable, or else the default data folder.
+    /// Returns the location that a flag selects, or else an environment variable, or else the default data folder.
     pub(super) fn place(&self) -> Result<Place<'_>, Failure> {
         let named: Vec<_> = self.given.names().collect();
         let place = self.place_among(&named)?;
@@ -98,8 +98,8 @@ impl Location {
         Ok(etcd.map_or(Place::Folder(&flags.data_dir), Place::Etcd))
     }
 
-    /// The location as [`Self::place`], except that `--kubeconfig` may name the control service that serves a data folder. Something
-    /// else uses the flags `also_used`.
+    /// Returns the location like [`Self::place`], except that `--kubeconfig` may also name the control service that serves a data folder.
+    /// Accepts the flags in `also_used`, which the caller needs for other purposes.
     pub(super) fn place_of_data(&self, also_used: &[&str]) -> Result<Place<'_>, Failure> {
         let named: Vec<_> = self.given.names().filter(|flag| *flag != KUBECONFIG).collect();
         let place = match named.is_empty() && self.flags.kubeconfig.is_some() {
@@ -117,37 +117,37 @@ impl Location {
         Ok(place)
     }
 
-    /// Refuses flags that do not apply to the location that `name` names and are not among `also_used`.
+    /// Refuses flags that neither apply to the location selected by the flag `name` nor are in `also_used`.
     pub(super) fn refuse_unused(&self, name: &str, also_used: &[&str]) -> Result<(), Failure> {
         self.given.refuse_unused(name, also_used)
     }
 
-    /// The first flag that names a location.
+    /// Returns the first flag on the command line that selects a location.
     pub(super) fn name(&self) -> Option<&'static str> {
         self.given.names().next()
     }
 
-    /// The first flag of a location.
+    /// Returns the first location flag on the command line.
     pub(super) fn first_flag(&self) -> Option<&'static str> {
         self.given.first()
     }
 
-    /// `--kubeconfig`.
+    /// Returns the value of `--kubeconfig`.
     pub(super) fn kubeconfig(&self) -> Option<&Path> {
         self.flags.kubeconfig.as_deref()
     }
 
-    /// The control service of a kubeconfig, by `--context` and `--server`.
+    /// Returns the control service that `kubeconfig`, `--context` and `--server` select.
     pub(super) fn server<'l>(&'l self, kubeconfig: &'l Path) -> Server<'l> {
         Server { kubeconfig, context: &self.flags.context, address: self.flags.server.as_deref() }
     }
 
-    /// `--encryption-provider-config`.
+    /// Returns the value of `--encryption-provider-config`.
     pub(super) fn encryption(&self) -> Option<&Path> {
         self.flags.encryption_provider_config.as_deref()
     }
 
-    /// Files of `--etcd-cafile`, `--etcd-certfile` and `--etcd-keyfile`, added to the settings of an etcd that a URL names.
+    /// Adds the TLS files of `--etcd-cafile`, `--etcd-certfile` and `--etcd-keyfile` to settings parsed from an etcd URL.
     pub(super) fn with_etcd_files(&self, settings: EtcdSettings) -> Result<EtcdSettings, Failure> {
         self.flags.etcd.files.add_to(settings, read)
     }
@@ -158,7 +158,7 @@ impl Location {
         with_password(settings, "--database-password-file", self.flags.database_password_file.as_deref())
     }
 
-    /// Opens the data for reading.
+    /// Opens the data at the location for reading.
     pub(super) async fn source(&self) -> Result<Arc<dyn CopySource>, Failure> {
         let encryption = self.encryption();
         Ok(match self.place()? {
@@ -176,7 +176,7 @@ impl Location {
     }
 }
 
-/// Adds the password of a file.
+/// Adds the password in `file`, the value of `flag`, to the settings.
 pub(super) fn with_password(
     settings: PostgresSettings,
     flag: &'static str,
@@ -187,13 +187,13 @@ pub(super) fn with_password(
         .map_err(|why| Failure::Usage(format!("{flag} {}: {why}", path.display())))
 }
 
-/// Reads the file of a flag.
+/// Reads the file that a flag names.
 fn read(flag: &'static str, path: &Path) -> Result<Vec<u8>, Failure> {
     portico_kit::config_file::read(path)
         .map_err(|error| Failure::Usage(format!("{flag} {}: {}", path.display(), error_text(&error))))
 }
 
-/// Error for two locations.
+/// Returns the error for a command line that names two locations.
 pub(super) fn two_places(first: &str, second: &str) -> Failure {
     Failure::Hinted(
         format!("{first} and {second} name two locations"),

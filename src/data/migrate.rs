@@ -1,4 +1,4 @@
-//! `portico migrate`: moves a store from one database to another while it is served.
+//! `portico migrate`: moves a store from one database to another while the server runs.
 
 mod address;
 
@@ -31,13 +31,13 @@ pub(crate) struct Migrate {
     from: Option<Address>,
     /// Database to move to: `sqlite://DATA_DIR`, `postgres://USER@HOST:PORT/DATABASE`, `etcd://HOST:PORT,HOST:PORT/PREFIX` (`etcds://`: TLS)
     ///
-    /// No server may have it open.
+    /// No server may have this database open.
     #[arg(long, value_name = "URL", value_parser = address::parse, required_unless_present = "resume_writes")]
     to: Option<Address>,
-    /// Move nothing, and let the old database take writes again after a move was killed; never once the new one is served
+    /// Only make the old database writable again after a killed move; never use this once a server uses the new database
     #[arg(long, conflicts_with_all = ["to", "without_history", "force"])]
     resume_writes: bool,
-    /// Leave out the past states that --history-retention keeps
+    /// Leave out past states that --history-retention keeps
     #[arg(long)]
     without_history: bool,
     #[arg(long, value_name = "FILE", hide = true)]
@@ -45,18 +45,18 @@ pub(crate) struct Migrate {
     /// File with the password for a PostgreSQL database in --to
     #[arg(long, value_name = "FILE")]
     to_password_file: Option<PathBuf>,
-    /// Replace existing data at --to, and move an etcd even if a kube-apiserver has just written to it
+    /// Replace existing data at --to, and move an etcd even if a kube-apiserver recently wrote to it
     #[arg(long)]
     force: bool,
     #[command(flatten)]
     location: Location,
 }
 
-/// The data to move, and the switch that stops its writes.
+/// Source of a move, and the switch that stops writes to it.
 struct From {
     source: Arc<dyn CopySource>,
     switch: Arc<dyn WriteSwitch>,
-    /// A store that no server has open, closed at the end.
+    /// Store to close at the end, if no server has the database open.
     owned: Option<OwnedStore>,
 }
 
@@ -105,7 +105,7 @@ fn summary(moved: Migrated) -> String {
 async fn move_to(verb: &Migrate, to: &Address, from: &From) -> Result<Migrated, Failure> {
     let extent = from.source.extent().await?;
     let (target, place) = target(verb, to, &extent).await?;
-    // Clients see the reason, but not the address.
+    // The reason is shown to clients, so it does not contain the address.
     let reason = format!("it was moved to {place}");
     let history = !verb.without_history;
     let migration = Migration { source: &*from.source, switch: &*from.switch, reason: &reason, history };
@@ -161,7 +161,7 @@ async fn open(verb: &Migrate) -> Result<From, Failure> {
     }
 }
 
-/// Opens an etcd, whether it is served or not.
+/// Opens an etcd as the source, with or without running servers.
 async fn of_etcd(verb: &Migrate, settings: &EtcdSettings) -> Result<From, Failure> {
     let known = data::known(verb.location.encryption()).await?;
     let source = Arc::new(EtcdSource::open(settings, known.clone()).await?);
@@ -172,7 +172,7 @@ async fn of_etcd(verb: &Migrate, settings: &EtcdSettings) -> Result<From, Failur
     Ok(From { source, switch, owned: None })
 }
 
-/// Opens the data through the control service that has the file open.
+/// Opens the source through the control service that has the SQLite file open.
 async fn served(verb: &Migrate, database: &Path) -> Result<From, Failure> {
     let own = database.with_file_name(ADMIN_KUBECONFIG);
     let kubeconfig = verb.location.kubeconfig().unwrap_or(&own);
@@ -208,11 +208,11 @@ fn report(step: MigrationStep, last: &mut Option<Instant>) {
         _ => return,
     };
     *last = Some(Instant::now());
-    // The move goes on if standard error is closed.
+    // The move continues if standard error is closed.
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// Refuses a file with the password of a database that is not PostgreSQL.
+/// Refuses a password file for a database that is not PostgreSQL.
 fn refuse_unused_passwords(verb: &Migrate) -> Result<(), Failure> {
     let files = [
         ("--from-password-file", &verb.from_password_file, "--from", &verb.from),

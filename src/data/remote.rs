@@ -1,4 +1,4 @@
-//! Stored data read from a running control service (`portico.admin.v1`), which can also stop writes.
+//! Reads stored data from a running control service (`portico.admin.v1`), and stops its writes.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use tonic::Code;
 use crate::connection_flags::at_address;
 use crate::control_service::{NoClient, describe};
 
-/// Deadline of a call, which reads one page.
+/// Deadline of a call, which reads one page of data.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A running control service.
+/// Connection parameters of a running control service.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Server<'s> {
     pub(super) kubeconfig: &'s Path,
     pub(super) context: &'s str,
-    /// Address to connect to instead of that of the kubeconfig.
+    /// Address to connect to instead of the address in the kubeconfig.
     pub(super) address: Option<&'s str>,
 }
 
-/// The data of a running control service.
+/// Source of data that is read from a running control service.
 pub(super) struct Remote {
     client: Client,
     place: String,

@@ -1,4 +1,4 @@
-//! `portico restore`: restores a backup, or a SQLite file, as a new epoch.
+//! `portico restore`: restores a backup or a SQLite file, and begins a new epoch.
 
 use std::path::{Path, PathBuf};
 
@@ -16,27 +16,29 @@ use super::serving;
 pub(crate) struct Restore {
     #[arg(value_name = "FILE", hide = true, conflicts_with = "from")]
     file: Option<PathBuf>,
-    /// Backup to restore
+    /// Backup file to restore
     ///
-    /// Also a SQLite file: a copy that an earlier release made, or the database of the data folder itself, which is then accepted as it is.
+    /// A SQLite file is also accepted: a copy that an earlier release made, or the database of the data folder itself, whose current
+    /// content servers then accept.
     #[arg(long, value_name = "FILE", required_unless_present = "file")]
     from: Option<PathBuf>,
-    /// Replace existing data in PostgreSQL or etcd, which is lost, or another store's database in the data folder, which is kept
+    /// Replace existing data: in PostgreSQL and etcd it is lost; another store's SQLite file is kept under another name
     #[arg(long)]
     force: bool,
-    /// Leave out the past states in the backup
+    /// Do not restore the past states in the backup
     #[arg(long)]
     without_history: bool,
-    /// Increase of the revision over that of the backup [default: 1000000000, in etcd 10000]
+    /// Number to add to the revision of the backup [default: 1000000000, or 10000 for etcd]
     ///
-    /// Must exceed the number of writes since the backup. In etcd each step is a write, unless its revision is already higher.
+    /// The number must exceed the number of writes since the backup. etcd's revision rises by one per write, so the command
+    /// writes until the revision is reached, unless it is already higher.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=MAX_BUMP))]
     bump_revision: Option<i64>,
     #[command(flatten)]
     to: Location,
 }
 
-/// A thousand times the default, and far below the maximum of resource versions (2^63).
+/// Maximum of `--bump-revision`: a thousand times the default, and far below the maximum of resource versions (2^63).
 const MAX_BUMP: i64 = 1_000 * DEFAULT_REVISION_BUMP;
 
 pub(super) async fn run(verb: &Restore) -> Result<String, Failure> {

@@ -1,11 +1,11 @@
-//! Detects servers of the data in an etcd by their Leases.
+//! Detects running servers of the data in an etcd by their Leases.
 
 use portico_server::EtcdSettings;
 use portico_server::data::{self, CopyError, EtcdKnown, EtcdSource, Server};
 
 use super::failure::Failure;
 
-/// Refuses to replace data that a kube-apiserver serves, or, unless forced, a control service.
+/// Refuses to replace data that a kube-apiserver or, unless `force` is set, a control service serves.
 pub(super) async fn refuse_into(
     settings: &EtcdSettings,
     known: &EtcdKnown,
@@ -13,12 +13,12 @@ pub(super) async fn refuse_into(
 ) -> Result<(), Failure> {
     match EtcdSource::open(settings, known.clone()).await {
         Ok(source) => refuse(&source, &settings.place(), |server| !force || !server.is_portico).await,
-        // Opening the target reports the error; an empty etcd is not served.
+        // An empty etcd is not served. Other errors are reported when the target is opened.
         Err(_) => Ok(()),
     }
 }
 
-/// Refuses to move data that a kube-apiserver serves: it would not stop writing.
+/// Refuses to move data that a kube-apiserver serves, because a move cannot stop its writes.
 pub(super) async fn refuse_from(source: &EtcdSource, place: &str) -> Result<(), Failure> {
     refuse(source, place, |server| !server.is_portico).await
 }

@@ -1,4 +1,4 @@
-//! `--addresses-file`: the bound addresses, for tests and scripts on port 0.
+//! `--addresses-file`: writes the bound addresses to a file, for tests and scripts that use port 0.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use portico_gostd::os::error_text;
 use portico_kit::atomic_file;
 use serde::Serialize;
 
-/// The file, if configured.
+/// Addresses file, if configured.
 pub(super) struct AddressesFile {
     path: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Output of a ready server: addresses and three commands to copy, or one line of JSON for programs.
+//! Message of a ready server on standard output: addresses and three commands to copy, or one line of JSON for programs.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use super::facade;
 use crate::settings::{ReadyFormat, Settings};
 use crate::shell;
 
-/// Prints to standard output; errors are ignored.
+/// Prints the message to standard output. Write errors are ignored.
 pub(super) fn ready(
     settings: &Settings,
     started: Instant,
@@ -44,7 +44,7 @@ struct Ready {
 }
 
 fn line(settings: &Settings, https: Option<SocketAddr>, grpc: Option<String>, kubeconfig: &Path) -> String {
-    // An empty path, or one in a removed folder, stays as it is.
+    // A path that cannot be made absolute, such as an empty path, is printed unchanged.
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let ready = Ready {
         url: https.map(|bound| facade::url(settings, bound)),
@@ -87,7 +87,7 @@ fn text(
         line("CA", &format_args!("{certs}/internal-ca.crt"));
         line("database", &settings.store.place().unwrap_or_else(|| format!("{data}/portico.db")));
     }
-    // A facade alone has none for kubectl: this one is for the control service.
+    // A facade alone has no kubeconfig for kubectl: its kubeconfig is for the control service.
     line(if grpc.is_some() { "kubeconfig" } else { "control" }, &kubeconfig.display());
     if grpc.is_some() {
         line("workloads", &"pods are not run: Deployments, Jobs and similar objects are only stored");
@@ -112,7 +112,7 @@ fn text(
             "  kubectl --kubeconfig {} get apiservices",
             shell::word(&kubeconfig.display().to_string())
         );
-        // As in the kubeconfig: a certificate of a file is pinned, since its CA is not known.
+        // As in the kubeconfig, a configured certificate is pinned, because its CA is not known.
         let own = settings.serving.tls_cert_file.as_ref().map(|file| file.display().to_string());
         let files = with(["--cacert", "--cert", "--key"], own.as_deref().unwrap_or(&internal_ca));
         let _ = writeln!(text, "  curl {files} {}/apis", facade::url(settings, https));

@@ -1,5 +1,5 @@
-//! The program of `portico run -- CMD`: started once everything is served, it gets the signals of this process and determines its exit
-//! code.
+//! Program of `portico run -- CMD`. It starts once the API is served, receives the stop signals of this process, and determines the
+//! exit code.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,28 +13,28 @@ use super::request::Stop;
 use super::signals;
 use crate::exit_codes::SIGNAL_BASE;
 
-/// Location of the server, in the environment of the program.
+/// Location of the server, which the program gets in environment variables.
 pub(super) struct ServerLocation<'a> {
-    /// `KUBECONFIG`: the administrator's; its current context is the facade.
+    /// `KUBECONFIG`: kubeconfig of the administrator, whose current context is the facade.
     pub(super) kubeconfig: &'a Path,
-    /// `PORTICO_URL`: the URL of the facade.
+    /// `PORTICO_URL`: URL of the facade.
     pub(super) url: &'a str,
     /// `PORTICO_GRPC`: `host:port` of the control service.
     pub(super) grpc: &'a str,
-    /// `PORTICO_CERTS`: the folder of `internal-ca.crt`, `admin.crt` and `admin.key`.
+    /// `PORTICO_CERTS`: folder of `internal-ca.crt`, `admin.crt` and `admin.key`.
     pub(super) certs: &'a Path,
 }
 
-/// A running program.
+/// Running program of `portico run -- CMD`.
 pub(super) struct Companion {
     child: Child,
 }
 
 impl Companion {
-    /// Starts the program, if there is one. Dropping this kills it.
+    /// Starts the program, if `command` names a program. Dropping the result kills the program.
     ///
     /// # Errors
-    /// [`Failure::Command`].
+    /// Returns [`Failure::Command`] if the program cannot be started.
     pub(super) fn start(
         command: &[OsString],
         location: &ServerLocation<'_>,
@@ -54,7 +54,7 @@ impl Companion {
         }
     }
 
-    /// Forwards a signal.
+    /// Forwards a stop signal to the program.
     pub(super) fn signal(&self, stop: Stop) {
         let Some(process) = self.child.id() else { return };
         if let Err(error) = signals::send(process, stop) {
@@ -65,7 +65,7 @@ impl Companion {
     /// Waits for the end of the program and returns its exit code. Cancel safe.
     ///
     /// # Errors
-    /// [`Failure::Runtime`].
+    /// Returns [`Failure::Runtime`] if waiting fails.
     pub(super) async fn ended(&mut self) -> Result<u8, Failure> {
         self.child.wait().await.map(exit_code).map_err(Failure::Runtime)
     }
@@ -86,7 +86,7 @@ fn signal_of(_: ExitStatus) -> Option<i32> {
     None
 }
 
-/// The exit code of a program that this signal ended.
+/// Returns the exit code of a program that the signal `stop` ended.
 pub(super) fn code_of(stop: Stop) -> u8 {
     SIGNAL_BASE + stop.number()
 }

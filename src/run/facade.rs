@@ -1,4 +1,4 @@
-//! Settings and start of the facade, with a control service in the same process or alone.
+//! Starts the facade, with a control service in the same process or alone.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ pub(super) async fn start_alone(
     Ok(Facade::start(facade, shared(process), control)?)
 }
 
-/// The serving certificate: from files, or signed by the control service.
+/// Returns the serving certificate: from files, or signed by the control service.
 async fn serving(
     settings: &Settings,
     control: &ControlServices,
@@ -90,7 +90,7 @@ async fn serving(
     }
 }
 
-/// The client certificate for backends that the control service signs; `None` if flags configure another one.
+/// Returns the client certificate for backends that the control service signs, or `None` if flags replace or disable it.
 async fn proxy_client(
     settings: &Settings,
     control: &ControlServices,
@@ -104,7 +104,7 @@ async fn proxy_client(
     Ok(Some(ProxyClientCertificate::Given(signed)))
 }
 
-/// All control services of the files, in their order, without duplicates.
+/// Returns the control services in the kubeconfig files, in order and without duplicates.
 fn connections(files: &[PathBuf]) -> Result<Vec<Connection>, SettingError> {
     let wrong = |file: &Path, e: &dyn std::fmt::Display| {
         SettingError::new("--control-kubeconfig", format!("{}: {e}", file.display()))
@@ -128,7 +128,7 @@ fn connections(files: &[PathBuf]) -> Result<Vec<Connection>, SettingError> {
     Ok(connections)
 }
 
-/// CA certificate, PEM, for clients of a facade with a control service.
+/// Returns the CA certificate (PEM) with which clients verify a facade that runs together with a control service.
 pub(super) fn served_ca(settings: &Settings, server: &Server) -> Result<String, Failure> {
     match &settings.serving.tls_cert_file {
         None => Ok(server.facade_trust()?),
@@ -138,7 +138,7 @@ pub(super) fn served_ca(settings: &Settings, server: &Server) -> Result<String, 
     }
 }
 
-/// URL of the facade for clients.
+/// Returns the URL at which clients reach the facade.
 pub(super) fn url(settings: &Settings, bound: SocketAddr) -> String {
     match &settings.serving.external_hostname {
         Some(host) => format!("https://{host}:{}", bound.port()),
@@ -220,7 +220,7 @@ fn facade_settings(settings: &Settings, certificate: ServingCertificate) -> Resu
     })
 }
 
-/// Debugging pages that feature gates enable.
+/// Returns the debugging pages that feature gates enable.
 fn zpages(settings: &Settings) -> Result<ZPages, Failure> {
     let features = settings.core_api.features()?;
     Ok(ZPages {

@@ -9,7 +9,7 @@ use portico_kit::telemetry::TelemetryError;
 use crate::exit_codes;
 use crate::settings::SettingError;
 
-/// Error of a server, in one line.
+/// Error of a server. The message is one line.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error(transparent)]
@@ -34,7 +34,7 @@ pub(crate) enum Failure {
     Addresses(#[source] std::io::Error),
     #[error("--ephemeral: cannot create a temporary folder: {}", error_text(.0))]
     Scratch(#[source] std::io::Error),
-    /// The program cannot be started.
+    /// The program of `portico run -- CMD` cannot be started.
     #[error("{}: {}", program.to_string_lossy(), error_text(error))]
     Command { program: OsString, error: std::io::Error },
     #[error("{0}")]
@@ -42,13 +42,13 @@ pub(crate) enum Failure {
     /// The folder of manifests cannot be applied while a program waits for the server.
     #[error("--manifests: {0}; the command was not run")]
     Unapplied(String),
-    /// An essential part ended.
+    /// An essential part of the server ended.
     #[error("{} ended: {}", .0.task, .0.reason)]
     Part(TaskFailure),
 }
 
 impl Failure {
-    /// The exit code of the process.
+    /// Returns the exit code of the process.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Setting(_) | Self::Telemetry(_) | Self::Audit(_) => exit_codes::USAGE,
@@ -61,7 +61,7 @@ impl Failure {
     }
 }
 
-/// The exit code of a program that cannot be started, as in shells.
+/// Returns the exit code for a program that cannot be started, as shells do.
 fn not_started(error: &std::io::Error) -> u8 {
     match error.kind() {
         std::io::ErrorKind::NotFound => exit_codes::NOT_FOUND,

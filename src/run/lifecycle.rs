@@ -1,4 +1,4 @@
-//! The time from the start of a server to the end of its process.
+//! Lifecycle of a server process: readiness, reloads and stop.
 
 use std::pin::pin;
 
@@ -13,8 +13,8 @@ use super::signals::Signals;
 use super::unapplied::Unapplied;
 use crate::settings::Settings;
 
-/// Runs until the end: reports readiness and then starts the program, if there is one; reloads files and stops by signals. While the program
-/// runs, it gets the signals to stop, and its end ends the process, as does the failure of a part.
+/// Runs until a stop signal, the end of the program, or the failure of an essential part. Waits for `ready`, which starts the program of
+/// `portico run -- CMD`, and then reports readiness. Reloads files on SIGHUP. While the program runs, stop signals are forwarded to it.
 pub(super) async fn run_until_end(
     signals: &mut Signals,
     ready: impl Future<Output = Result<Option<Companion>, Failure>>,
@@ -54,7 +54,7 @@ async fn until_end(
     }
 }
 
-/// The end of the program; never if there is none.
+/// Waits for the end of the program and returns its exit code. Waits forever if there is no program.
 async fn end_of(companion: &mut Option<Companion>) -> Result<u8, Failure> {
     match companion {
         Some(companion) => companion.ended().await,
@@ -66,12 +66,12 @@ async fn end_of(companion: &mut Option<Companion>) -> Result<u8, Failure> {
 pub(super) enum Ended {
     /// A signal ended the process, and no program ran.
     Stopped(Stop),
-    /// The program ended, with this exit code.
+    /// The program ended with this exit code.
     Command(u8),
 }
 
 impl Ended {
-    /// The exit code. A signal before the start of the program is a failure.
+    /// Returns the exit code. A signal before the program has started counts as a failure.
     pub(super) fn exit_code(self, settings: &Settings) -> u8 {
         match self {
             Self::Command(code) => code,

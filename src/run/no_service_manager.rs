@@ -1,10 +1,10 @@
-//! Platforms without systemd: no service manager is notified.
+//! Replacement of `service_manager` for platforms without systemd: nothing is notified.
 
 pub(super) fn ready() {}
 
 pub(super) fn status(_: &str) {}
 
-/// Reads files again.
+/// Runs `reload`, which reads files again.
 pub(super) async fn reloading(reload: impl Future<Output = ()>) {
     reload.await;
 }

@@ -1,4 +1,4 @@
-//! Sockets passed by the parent process, as by systemd for a `.socket` unit: LISTEN_FDS, LISTEN_PID, LISTEN_FDNAMES.
+//! Sockets passed by the parent process, such as systemd for a `.socket` unit, in LISTEN_FDS, LISTEN_PID and LISTEN_FDNAMES.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use listenfd::ListenFd;
 use super::failure::Failure;
 use crate::settings::{Role, Settings};
 
-/// Names of the sockets, separated by colons (`FileDescriptorName=`).
+/// Environment variable with the names of the sockets, separated by colons (`FileDescriptorName=` of systemd).
 const NAMES: &str = "LISTEN_FDNAMES";
-/// The name of the socket on which HTTPS is served.
+/// Name of the socket on which HTTPS is served.
 const HTTPS: &str = "https";
-/// The name of the socket on which gRPC is served.
+/// Name of the socket on which gRPC is served.
 const GRPC: &str = "grpc";
 
-/// The passed sockets.
+/// Sockets passed by the parent process.
 #[derive(Debug, Default)]
 pub(super) struct PassedSockets {
     pub(super) https: Option<Arc<TcpListener>>,
@@ -23,7 +23,8 @@ pub(super) struct PassedSockets {
 }
 
 impl PassedSockets {
-    /// Takes the sockets, so that child processes do not. A socket of another name is the main one of the role.
+    /// Takes the sockets, so that child processes do not. A socket with another name is used for gRPC by a control service, and for
+    /// HTTPS by the other roles.
     pub(super) fn take(role: Role) -> Result<Self, Failure> {
         let names = std::env::var(NAMES).unwrap_or_default();
         let mut names = names.split(':');
@@ -37,7 +38,7 @@ impl PassedSockets {
         Ok(sockets)
     }
 
-    /// The slot for a socket; `None` if the role does not serve it, or has one already.
+    /// Returns the slot for a socket, or `None` if the role does not use such a socket or the slot is taken.
     fn place(&mut self, name: &str, role: Role) -> Option<&mut Option<Arc<TcpListener>>> {
         let place = match (name, role) {
             (GRPC, Role::Facade) | (HTTPS, Role::Server) => return None,
@@ -47,7 +48,7 @@ impl PassedSockets {
         place.is_none().then_some(place)
     }
 
-    /// Sets the addresses, which certificates and kubeconfigs contain.
+    /// Copies the addresses of the sockets to the settings, because certificates and kubeconfigs contain the addresses.
     pub(super) fn set_addresses(&self, settings: &mut Settings) -> Result<(), Failure> {
         if let Some(https) = &self.https {
             let address = https.local_addr().map_err(Failure::PassedSocket)?;

@@ -1,4 +1,4 @@
-//! Parts that all roles share.
+//! Parts of a process that the control service and the facade share.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,13 +11,13 @@ use portico_kit::telemetry::Telemetry;
 
 use super::passed_sockets::PassedSockets;
 
-/// Parts that all roles share.
+/// Parts of a process that the control service and the facade share.
 pub(super) struct Process {
     pub(super) registry: Registry,
     pub(super) telemetry: Telemetry,
     /// Threads that serve the connections of all listeners.
     pub(super) runtimes: Arc<ConnectionRuntimes>,
-    /// Threads for long work.
+    /// Threads for requests whose computations take long.
     pub(super) offload: Arc<Offload>,
     /// Records HTTP and gRPC requests.
     pub(super) auditor: Option<Arc<Auditor>>,

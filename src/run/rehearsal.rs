@@ -1,4 +1,4 @@
-//! `portico config check`: a temporary control service in this process, which applies a folder of manifests.
+//! Server of `portico config check`: a temporary control service in this process, which applies a folder of manifests.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,13 +18,13 @@ use super::scratch::Scratch;
 use super::server;
 use crate::settings::Settings;
 
-/// Log level: the report contains all errors.
+/// Log level of the temporary server, which does not log because the report contains all errors.
 const SILENT: &str = "off";
 
-/// Applies a folder to a temporary server with these settings.
+/// Applies a folder of manifests to a temporary server with `settings`, and returns the findings.
 ///
 /// # Errors
-/// [`Failure`]
+/// Returns [`Failure`] if the server cannot start or the folder cannot be checked.
 pub(crate) fn rehearse(settings: Settings, folder: ManifestsSettings) -> Result<ManifestsReport, Failure> {
     portico_kit::atomic_file::never_sync();
     let telemetry = Telemetry::init(LogFormat::Text, SILENT)?;

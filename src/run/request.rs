@@ -1,6 +1,6 @@
-//! Requests to a running process by signals.
+//! Requests that signals make to a running process.
 
-/// Request of a signal.
+/// Request to a running process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Request {
     /// Stop cleanly.
@@ -19,7 +19,7 @@ pub(super) enum Stop {
 }
 
 impl Stop {
-    /// The signal's name.
+    /// Returns the name of the signal.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Terminate => "SIGTERM",
@@ -27,7 +27,7 @@ impl Stop {
         }
     }
 
-    /// The signal's number, the same on every Unix.
+    /// Returns the number of the signal, which is the same on every Unix.
     pub(super) fn number(self) -> u8 {
         match self {
             Self::Terminate => 15,

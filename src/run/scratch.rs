@@ -1,4 +1,4 @@
-//! The temporary data folder of `--ephemeral`.
+//! Temporary data folder of `--ephemeral`.
 
 use std::path::Path;
 
@@ -8,27 +8,27 @@ use tempfile::TempDir;
 use super::failure::Failure;
 use crate::settings::Settings;
 
-/// A temporary data folder.
+/// Temporary data folder of this process.
 pub(super) struct Scratch {
     folder: TempDir,
 }
 
 impl Scratch {
-    /// Creates the folder and sets it as data folder, if `--ephemeral` is given.
+    /// Creates a temporary folder and makes it the data folder if `--ephemeral` is set.
     ///
     /// # Errors
-    /// [`Failure::Scratch`].
+    /// Returns [`Failure::Scratch`] if the folder cannot be created.
     pub(super) fn for_data(settings: &mut Settings) -> Result<Option<Self>, Failure> {
         if !settings.process.ephemeral {
             return Ok(None);
         }
-        // Mode 0700.
+        // The folder has mode 0700.
         let folder = tempfile::Builder::new().prefix("portico-").tempdir().map_err(Failure::Scratch)?;
         folder.path().clone_into(&mut settings.process.data_dir);
         Ok(Some(Self { folder }))
     }
 
-    /// Removes the folder.
+    /// Removes the folder. An error is only logged.
     pub(super) fn remove(self) {
         let path = self.folder.path().to_owned();
         if let Err(error) = self.folder.close() {

@@ -1,4 +1,4 @@
-//! Settings and start of the control service.
+//! Starts the control service.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use super::failure::Failure;
 use super::process::Process;
 use crate::settings::Settings;
 
-/// Feature gate: a GET of exec, attach and portforward needs permission to create.
+/// Feature gate: GET requests for exec, attach and portforward require permission for the verb `create`.
 const CREATE_PERMISSION: &str = "AuthorizePodWebsocketUpgradeCreatePermission";
-/// Feature gate: WebSockets of exec and attach are translated for kubelets.
+/// Feature gate: WebSocket connections of exec and attach are translated to SPDY for kubelets.
 const TRANSLATE_COMMANDS: &str = "TranslateStreamCloseWebsocketRequests";
-/// Feature gate: WebSockets of portforward are translated for kubelets.
+/// Feature gate: WebSocket connections of portforward are translated to SPDY for kubelets.
 const TRANSLATE_PORTS: &str = "PortForwardWebsockets";
-/// Feature gate: objects that cannot be read may be deleted.
+/// Feature gate: unreadable objects can be deleted.
 const UNSAFE_DELETION: &str = "AllowUnsafeMalformedObjectDeletion";
 
-/// Starts the control service.
+/// Starts the control service with these settings.
 pub(super) async fn start(settings: &Settings, process: &Process) -> Result<Server, Failure> {
     let passed_socket = process.sockets.grpc.clone();
     let process = portico_server::Process {

@@ -20,10 +20,10 @@ use unix as system;
 #[cfg(windows)]
 use windows as system;
 
-/// Sources of requests to the process.
+/// Sources of stop and reload requests to the process.
 pub(super) struct Signals {
     signals: Listened,
-    /// `--exit-with-stdin`
+    /// Standard input, if `--exit-with-stdin` is set.
     input: Option<File>,
 }
 
@@ -33,7 +33,7 @@ impl Signals {
         Ok(Self { signals: Listened::listen()?, input })
     }
 
-    /// The next request. Cancel safe.
+    /// Waits for the next request. Cancel safe.
     pub(super) async fn next(&mut self) -> Request {
         tokio::select! {
             request = self.signals.next() => {
@@ -50,7 +50,7 @@ impl Signals {
     }
 }
 
-/// The end of standard input, or an error of it; never without `--exit-with-stdin`. Its content is ignored.
+/// Waits for the end of standard input or a read error, or forever without `--exit-with-stdin`. The input is discarded.
 async fn end_of(input: &mut Option<File>) {
     let Some(input) = input else { return std::future::pending().await };
     let mut bytes = [0; 256];

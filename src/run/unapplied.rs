@@ -1,5 +1,5 @@
-//! Reports a folder of manifests that is not applied yet, so that the server is not ready. If a program waits for the server, an error in
-//! the folder ends the process.
+//! Reports that the folder of manifests is not applied yet, and that the server is therefore not ready. If the program of
+//! `portico run -- CMD` waits for the server, an error in the folder ends the process.
 
 use portico_server::{Server, UnappliedManifests};
 use tokio::sync::watch;
@@ -7,28 +7,29 @@ use tokio::sync::watch;
 use super::{Failure, service_manager};
 use crate::settings::Settings;
 
-/// Reports why the server is not ready.
+/// Reporter of a folder of manifests that is not applied yet.
 pub(super) struct Unapplied {
     folder: Option<watch::Receiver<Option<UnappliedManifests>>>,
     has_command: bool,
 }
 
 impl Unapplied {
-    /// Follows the folder of the server.
+    /// Creates a reporter for the folder of `server`.
     pub(super) fn of(server: &Server, settings: &Settings) -> Self {
         Self { folder: server.unapplied_manifests(), has_command: !settings.command.is_empty() }
     }
 
-    /// Reporter of a process without a folder.
+    /// Creates a reporter for a process without a folder of manifests.
     pub(super) fn none() -> Self {
         Self { folder: None, has_command: false }
     }
 
-    /// Reports the problem to the log and the service manager. Returns only if a program waits and the folder cannot be applied.
+    /// Reports problems to the log and the service manager. Returns only if a program waits for the server and the folder cannot
+    /// be applied.
     pub(super) async fn failed(self) -> Failure {
         let Some(mut folder) = self.folder else { return std::future::pending().await };
         let mut reported: Option<String> = None;
-        // The current state may precede this call.
+        // The folder may have changed before this call.
         folder.mark_changed();
         while folder.changed().await.is_ok() {
             let Some(unapplied) = folder.borrow_and_update().clone() else {

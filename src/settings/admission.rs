@@ -18,7 +18,7 @@ const ONLY: &str = "--admission-control";
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = super::heading("Admission"))]
 pub(crate) struct Admission {
-    /// Admission plugins to enable in addition to the default ones, separated by commas.
+    /// Admission plugins to enable in addition to the default plugins, separated by commas.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) enable_admission_plugins: Vec<String>,
     /// Admission plugins to disable although they are enabled by default, separated by commas.
@@ -34,24 +34,24 @@ pub(crate) struct Admission {
     pub(crate) admission_control_config_file: Option<PathBuf>,
     /// Default tolerationSeconds of pods for the taint node.kubernetes.io/not-ready.
     ///
-    /// Added by the plugin DefaultTolerationSeconds to pods that have no such toleration.
+    /// The admission plugin DefaultTolerationSeconds adds the toleration to pods that do not have it.
     #[arg(long, value_name = "SECONDS", default_value_t = 300, allow_negative_numbers = true)]
     pub(crate) default_not_ready_toleration_seconds: i64,
     /// Default tolerationSeconds of pods for the taint node.kubernetes.io/unreachable.
     ///
-    /// Added by the plugin DefaultTolerationSeconds to pods that have no such toleration.
+    /// The admission plugin DefaultTolerationSeconds adds the toleration to pods that do not have it.
     #[arg(long, value_name = "SECONDS", default_value_t = 300, allow_negative_numbers = true)]
     pub(crate) default_unreachable_toleration_seconds: i64,
     /// Maximum CEL cost of all policies and webhooks together in one phase of a request.
     ///
-    /// The limit applies once to mutation and once to validation, in the units of upstream's cost budgets. Calls to the
-    /// authorizer do not count. Upstream limits each policy separately.
+    /// The limit applies separately to mutation and to validation, and has the unit of kube-apiserver's cost budgets. Calls
+    /// to the authorizer do not count. kube-apiserver limits each policy separately.
     #[arg(long, value_name = "UNITS", default_value_t = AdmissionSettings::default().expression_cost_limit, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub(crate) admission_expression_cost_limit: u64,
 }
 
 impl Admission {
-    /// Settings of admission; reads the configuration files.
+    /// Returns the settings of admission. Reads the configuration files.
     pub(crate) fn settings(&self, features: FeatureGates) -> Result<AdmissionSettings, SettingError> {
         let (plugins, path) = (self.plugins()?, self.admission_control_config_file.as_deref());
         let configuration = AdmissionConfiguration::read(path, &plugins, &features)
@@ -64,7 +64,7 @@ impl Admission {
         Ok(AdmissionSettings { plugins, configuration, features, tolerations, expression_cost_limit })
     }
 
-    /// Enabled plugins.
+    /// Returns the enabled plugins.
     fn plugins(&self) -> Result<EnabledPlugins, SettingError> {
         let (enable, disable) = (&self.enable_admission_plugins, &self.disable_admission_plugins);
         if !self.admission_control.is_empty() {

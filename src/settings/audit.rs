@@ -1,4 +1,4 @@
-//! Flags of audit, which are kube-apiserver's.
+//! Flags of audit. All flags except `--audit-shutdown-timeout` are flags of kube-apiserver.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use portico_kit::rotating_file::Rotation;
 use super::SettingError;
 use super::values::duration;
 
-/// The only supported version of events.
+/// Only supported API version of audit events.
 const VERSION: &str = "audit.k8s.io/v1";
 const MODES: [(&str, AuditMode); 3] = [
     ("batch", AuditMode::Batch),
@@ -29,7 +29,7 @@ const MEGABYTE: u64 = 1024 * 1024;
 pub(crate) struct Audit {
     /// Audit policy (audit.k8s.io/v1) that selects the requests to record.
     ///
-    /// Reloaded on SIGHUP. Without a policy nothing is recorded.
+    /// The file is reloaded on SIGHUP. Without a policy, no requests are recorded.
     #[arg(long, value_name = "FILE")]
     audit_policy_file: Option<PathBuf>,
     /// Time that shutdown waits for the final events of requests in flight.
@@ -78,27 +78,27 @@ pub(crate) struct Audit {
     /// Limit the rate of batches written to the audit log, in batch mode.
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     audit_log_batch_throttle_enable: bool,
-    /// Maximum average number of batches written per second, if throttling is enabled.
+    /// Maximum average number of batches per second written to the audit log, if throttling is enabled.
     #[arg(long, value_name = "N", default_value_t = 0.0, allow_negative_numbers = true)]
     audit_log_batch_throttle_qps: f32,
-    /// Maximum number of batches written at once after an idle period, if throttling is enabled.
+    /// Maximum number of batches written to the audit log at once after an idle period, if throttling is enabled.
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
     audit_log_batch_throttle_burst: i64,
     /// Truncate events and batches that exceed the size limits of the audit log.
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     audit_log_truncate_enabled: bool,
-    /// Maximum size of an event in bytes.
+    /// Maximum size of an event in the audit log, in bytes.
     ///
-    /// The request and response objects are removed from a larger event; if it still exceeds the limit, it is dropped.
+    /// The request and response objects are removed from a larger event; if the event is still too large, it is dropped.
     /// Requires --audit-log-truncate-enabled.
     #[arg(long, value_name = "BYTES", default_value_t = 102_400, allow_negative_numbers = true)]
     audit_log_truncate_max_event_size: i64,
-    /// Maximum size of a batch in bytes.
+    /// Maximum size of a batch in the audit log, in bytes.
     ///
     /// Larger batches are split. Requires --audit-log-truncate-enabled.
     #[arg(long, value_name = "BYTES", default_value_t = 10_485_760, allow_negative_numbers = true)]
     audit_log_truncate_max_batch_size: i64,
-    /// Kubeconfig file of the webhook that receives audit events, named by the current context.
+    /// Kubeconfig file whose current context names the webhook that receives audit events.
     #[arg(long, value_name = "FILE")]
     audit_webhook_config_file: Option<PathBuf>,
     /// Time before the first retry of a batch that could not be sent.
@@ -127,22 +127,22 @@ pub(crate) struct Audit {
     /// Limit the rate of batches sent to the webhook, in batch mode.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     audit_webhook_batch_throttle_enable: bool,
-    /// Maximum average number of batches sent per second, if throttling is enabled.
+    /// Maximum average number of batches per second sent to the webhook, if throttling is enabled.
     #[arg(long, value_name = "N", default_value_t = 10.0, allow_negative_numbers = true)]
     audit_webhook_batch_throttle_qps: f32,
-    /// Maximum number of batches sent at once after an idle period, if throttling is enabled.
+    /// Maximum number of batches sent to the webhook at once after an idle period, if throttling is enabled.
     #[arg(long, value_name = "N", default_value_t = 15, allow_negative_numbers = true)]
     audit_webhook_batch_throttle_burst: i64,
     /// Truncate events and batches that exceed the size limits of the webhook.
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     audit_webhook_truncate_enabled: bool,
-    /// Maximum size of an event in bytes.
+    /// Maximum size of an event sent to the webhook, in bytes.
     ///
-    /// The request and response objects are removed from a larger event; if it still exceeds the limit, it is dropped.
+    /// The request and response objects are removed from a larger event; if the event is still too large, it is dropped.
     /// Requires --audit-webhook-truncate-enabled.
     #[arg(long, value_name = "BYTES", default_value_t = 102_400, allow_negative_numbers = true)]
     audit_webhook_truncate_max_event_size: i64,
-    /// Maximum size of a batch in bytes.
+    /// Maximum size of a batch sent to the webhook, in bytes.
     ///
     /// Larger batches are split. Requires --audit-webhook-truncate-enabled.
     #[arg(long, value_name = "BYTES", default_value_t = 10_485_760, allow_negative_numbers = true)]
@@ -165,10 +165,10 @@ struct Flags<'a> {
 }
 
 impl Audit {
-    /// Settings of the auditor.
+    /// Returns the settings of the auditor.
     ///
     /// # Errors
-    /// Upstream's (`AuditOptions.Validate`).
+    /// Returns the errors of upstream's `AuditOptions.Validate`.
     pub(crate) fn settings(&self) -> Result<AuditSettings, SettingError> {
         Ok(AuditSettings {
             policy_file: self.audit_policy_file.clone(),
@@ -253,7 +253,7 @@ impl Flags<'_> {
         };
         let batches = match mode {
             AuditMode::Batch => self.batches()?,
-            // Flags of batches are not validated in other modes, as upstream.
+            // As upstream, flags of batches are validated only in batch mode.
             _ => AuditBatches { buffer: 1, max_size: 1, max_wait: Duration::ZERO, throttle: None },
         };
         let truncation = self.truncation()?;
@@ -284,7 +284,7 @@ impl Flags<'_> {
             Some((qps, burst)) => Some((qps, positive("batch-throttle-burst", "throttle burst", burst)?)),
             None => None,
         };
-        // Upper bound of Tokio's channels.
+        // Tokio's channels cannot be larger.
         let buffer = buffer.min(tokio::sync::Semaphore::MAX_PERMITS);
         Ok(AuditBatches { buffer, max_size, max_wait: self.max_wait, throttle })
     }

@@ -17,7 +17,8 @@ use super::values::duration;
 pub(crate) struct Authentication {
     /// CA certificates that authenticate client certificates (PEM).
     ///
-    /// The common name is the user, organizations are groups. Certificates of the internal CA are always accepted.
+    /// The common name of a certificate is the user name, its organizations are the groups. Certificates of the internal CA
+    /// are always accepted.
     #[arg(long, value_name = "FILE")]
     pub(crate) client_ca_file: Option<PathBuf>,
     /// CSV file of static bearer tokens: token,user,uid[,"group1,group2"].
@@ -49,22 +50,22 @@ pub(crate) struct Authentication {
     /// Common names accepted in certificates of front proxies; empty = any.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) requestheader_allowed_names: Vec<String>,
-    /// Headers that contain the user name, in order of preference.
+    /// Headers in which front proxies send the user name, in order of preference.
     #[arg(long, value_name = "HEADERS", value_delimiter = ',')]
     pub(crate) requestheader_username_headers: Vec<String>,
-    /// Headers that contain the user's UID, in order of preference.
+    /// Headers in which front proxies send the user's UID, in order of preference.
     #[arg(long, value_name = "HEADERS", value_delimiter = ',')]
     pub(crate) requestheader_uid_headers: Vec<String>,
-    /// Headers that contain the user's groups.
+    /// Headers in which front proxies send the user's groups.
     #[arg(long, value_name = "HEADERS", value_delimiter = ',')]
     pub(crate) requestheader_group_headers: Vec<String>,
-    /// Prefixes of headers that contain extra attributes of the user.
+    /// Prefixes of the headers in which front proxies send extra attributes of the user.
     #[arg(long, value_name = "PREFIXES", value_delimiter = ',')]
     pub(crate) requestheader_extra_headers_prefix: Vec<String>,
 }
 
 impl Authentication {
-    /// Front proxies to trust, if configured.
+    /// Returns the front proxies to trust, if configured.
     pub(crate) fn front_proxy(&self) -> Option<FrontProxy> {
         Some(FrontProxy {
             client_ca_file: self.requestheader_client_ca_file.clone()?,
@@ -76,7 +77,7 @@ impl Authentication {
         })
     }
 
-    /// True if any flag configures front proxies.
+    /// Returns true if any flag configures front proxies.
     pub(super) fn names_front_proxies(&self) -> bool {
         let lists = [
             &self.requestheader_allowed_names,
@@ -88,7 +89,7 @@ impl Authentication {
         self.requestheader_client_ca_file.is_some() || lists.iter().any(|names| !names.is_empty())
     }
 
-    /// The token webhook, if configured.
+    /// Returns the settings of the token webhook, if configured.
     pub(crate) fn token_webhook(&self) -> Result<Option<TokenWebhookSettings>, SettingError> {
         let name = &self.authentication_token_webhook_version;
         let version = ReviewVersion::of_name(name).ok_or_else(|| {
@@ -102,7 +103,7 @@ impl Authentication {
         Ok(file.map(|config_file| TokenWebhookSettings { config_file, version, cache_ttl }))
     }
 
-    /// Issuers of JSON Web Tokens.
+    /// Returns the settings for issuers of JSON Web Tokens.
     pub(crate) fn issuers(&self) -> AuthenticationSettings {
         self.oidc.settings(self.anonymous_auth.is_some())
     }

@@ -23,17 +23,17 @@ pub(crate) struct Authorization {
     ///
     /// The first authorizer that allows or denies a request decides; members of system:masters are always allowed. ABAC
     /// requires --authorization-policy-file, Webhook requires --authorization-webhook-config-file. AlwaysAllow disables
-    /// anonymous requests unless --anonymous-auth is set. A facade uses its own value until it has received the control
-    /// service's.
+    /// anonymous requests unless --anonymous-auth is set. A facade uses its own value until it has received the value of
+    /// the control service.
     #[arg(long, value_name = "MODES", value_enum, value_delimiter = ',')]
     pub(crate) authorization_mode: Vec<Mode>,
     /// AuthorizationConfiguration file that defines the chain of authorizers.
     ///
-    /// Replaces --authorization-mode and --authorization-webhook-*. Reloaded when it changes (checked every 10 seconds,
-    /// and on SIGHUP); an invalid file is logged and counted, and the previous one stays in use.
+    /// The file replaces --authorization-mode and --authorization-webhook-*. It is reloaded when it changes (checked every
+    /// 10 seconds, and on SIGHUP). If it is invalid, the error is logged and counted, and the previous content stays in use.
     #[arg(long, value_name = "FILE")]
     pub(crate) authorization_config: Option<PathBuf>,
-    /// ABAC policies, one JSON object per line.
+    /// File of ABAC policies, one JSON object per line.
     #[arg(long, value_name = "FILE")]
     pub(crate) authorization_policy_file: Option<PathBuf>,
     /// Kubeconfig file of the authorization webhook.
@@ -47,12 +47,12 @@ pub(crate) struct Authorization {
     /// Time to cache "allowed" responses of the webhook [default: 5m].
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) authorization_webhook_cache_authorized_ttl: Option<Duration>,
-    /// Time to cache other responses of the webhook [default: 30s].
+    /// Time to cache responses of the webhook other than "allowed" [default: 30s].
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) authorization_webhook_cache_unauthorized_ttl: Option<Duration>,
 }
 
-/// An authorizer.
+/// Authorizer in `--authorization-mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mode {
     /// Allows all requests.
@@ -61,16 +61,16 @@ pub(crate) enum Mode {
     /// Denies all requests.
     #[value(name = "AlwaysDeny")]
     AlwaysDeny,
-    /// Attribute-based policies of a file.
+    /// Allows requests that match attribute-based policies in a file.
     #[value(name = "ABAC")]
     Abac,
-    /// Decisions of a webhook.
+    /// Asks a webhook for each decision.
     #[value(name = "Webhook")]
     Webhook,
-    /// Role-based access control.
+    /// Allows requests by role-based access control.
     #[value(name = "RBAC")]
     Rbac,
-    /// Requests of kubelets, limited to objects of their node.
+    /// Allows kubelets to access objects of their own node.
     #[value(name = "Node")]
     Node,
 }
@@ -89,7 +89,7 @@ impl From<Mode> for AuthorizationMode {
 }
 
 impl Authorization {
-    /// Rejects duplicate modes, modes without their file, and a file together with flags.
+    /// Rejects duplicate modes, modes without their file, and `--authorization-config` together with the flags that it replaces.
     pub(super) fn check(&self) -> Result<(), SettingError> {
         self.version()?;
         if self.authorization_config.is_some() {
@@ -122,7 +122,7 @@ impl Authorization {
         }
     }
 
-    /// Modes in order; empty if a file defines them.
+    /// Returns the modes in order, or an empty list if `--authorization-config` defines the authorizers.
     pub(crate) fn modes(&self) -> Vec<AuthorizationMode> {
         if self.authorization_config.is_none() && self.authorization_mode.is_empty() {
             return vec![AuthorizationMode::Rbac];
@@ -130,7 +130,7 @@ impl Authorization {
         self.authorization_mode.iter().copied().map(AuthorizationMode::from).collect()
     }
 
-    /// Settings for the control service.
+    /// Returns the settings for the control service.
     pub(crate) fn server(&self) -> Result<AuthorizationSettings, SettingError> {
         let policy_file = self.authorization_policy_file.clone();
         if let Some(path) = self.authorization_config.clone() {

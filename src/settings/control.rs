@@ -18,16 +18,17 @@ pub(crate) struct Control {
     pub(crate) control_address: SocketAddr,
     /// HOST:PORT at which facades and gRPC clients reach the control service.
     ///
-    /// Included in its certificate and in generated kubeconfig files.
+    /// The address is included in the certificate of the control service and in generated kubeconfig files.
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) control_external_address: Option<String>,
     /// Kubeconfig files with which a facade connects to its control services, separated by commas.
     ///
-    /// Use the facade.kubeconfig that each control service writes. The current context of each file is used, and other
-    /// contexts whose cluster names the same store. All must serve one database. Required by `portico facade`.
+    /// Use the facade.kubeconfig that each control service writes. The current context of each file is used, and all other
+    /// contexts whose cluster names the same store. All control services must use one database. Required by
+    /// `portico facade`.
     #[arg(long, value_name = "FILES", value_delimiter = ',')]
     pub(crate) control_kubeconfig: Vec<PathBuf>,
-    /// Time without a response from a control service after which a facade switches to another one.
+    /// Time without a response from a control service after which a facade switches to another control service.
     #[arg(long, value_name = "DURATION", value_parser = positive_duration, default_value = "500ms")]
     pub(crate) control_failover_timeout: Duration,
     /// Time that a facade serves its last good state while no control service is reachable.
@@ -36,7 +37,7 @@ pub(crate) struct Control {
     /// Time that a request for a local API waits for an unresponsive control service before it fails with 503.
     #[arg(long, value_name = "DURATION", value_parser = positive_duration, default_value = "10s")]
     pub(crate) control_request_timeout: Duration,
-    /// Maximum number of open gRPC connections.
+    /// Maximum number of open gRPC connections to the control service.
     #[arg(long, value_name = "N", default_value_t = 4096)]
     pub(crate) control_max_connections: usize,
     /// Maximum number of concurrent gRPC calls per connection.

@@ -1,4 +1,4 @@
-//! Flags of controllers. Names, defaults and bounds are kube-controller-manager's.
+//! Flags of controllers, with the names, defaults and bounds of kube-controller-manager.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use portico_server::{
 use super::SettingError;
 use super::values::duration;
 
-/// A number of workers, with upstream's bounds for EndpointSlice controllers.
+/// Returns a parser for a number of workers, with upstream's bounds for EndpointSlice controllers.
 fn workers() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..=50)
 }
 
-/// A number of endpoints in an EndpointSlice.
+/// Returns a parser for a number of endpoints in an EndpointSlice.
 fn endpoints() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..=1000)
 }
@@ -28,8 +28,8 @@ fn endpoints() -> RangedU64ValueParser<usize> {
 pub(crate) struct Controllers {
     /// Controllers of kube-controller-manager to run: names, * for the default set, -NAME to exclude one.
     ///
-    /// The first mention of a controller decides. An empty value runs none. Controllers that are part of kube-apiserver
-    /// itself always run.
+    /// If a controller is mentioned several times, the first mention applies. An empty value runs none of these
+    /// controllers. Controllers that are part of kube-apiserver itself always run.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "*")]
     pub(crate) controllers: Vec<String>,
     /// Number of Services whose Endpoints are synced concurrently (1 to 50).
@@ -47,7 +47,7 @@ pub(crate) struct Controllers {
     /// Time to batch pod changes before EndpointSlices are updated.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "0s")]
     endpointslice_updates_batch_period: Duration,
-    /// Number of Endpoints mirrored concurrently (1 to 50).
+    /// Number of Endpoints objects mirrored concurrently (1 to 50).
     #[arg(long, value_name = "N", value_parser = workers(), default_value_t = 5)]
     mirroring_concurrent_service_endpoint_syncs: usize,
     /// Maximum number of addresses mirrored per subset of an Endpoints object (1 to 1000).
@@ -93,7 +93,7 @@ pub(crate) struct Controllers {
 }
 
 impl Controllers {
-    /// Settings of the controllers.
+    /// Returns the settings of the controllers.
     pub(crate) fn settings(&self) -> ControllerSettings {
         ControllerSettings {
             endpoints: EndpointsSettings {
@@ -118,7 +118,7 @@ impl Controllers {
         }
     }
 
-    /// Timers of the election of the control service that runs the controllers; `None` if all run them.
+    /// Returns the timers for electing the control service that runs the controllers, or `None` if every control service runs them.
     pub(crate) fn leader_election(&self) -> Option<LeadershipTimers> {
         self.leader_elect.then_some(LeadershipTimers {
             lease_duration: self.leader_elect_lease_duration,
@@ -127,7 +127,7 @@ impl Controllers {
         })
     }
 
-    /// Timers of the election of the server that runs coordinated leader election.
+    /// Returns the timers for electing the server that runs coordinated leader election.
     pub(crate) fn leadership(&self) -> LeadershipTimers {
         LeadershipTimers {
             lease_duration: self.coordinated_leadership_lease_duration,
@@ -153,7 +153,7 @@ impl Controllers {
     }
 }
 
-/// Upstream's `validateCoordinatedLeadershipFlags`.
+/// Checks timers like upstream's `validateCoordinatedLeadershipFlags`.
 fn check_timers(flags: &str, timers: LeadershipTimers) -> Result<(), SettingError> {
     let [lease, deadline, retry] =
         ["lease-duration", "renew-deadline", "retry-period"].map(|name| format!("{flags}-{name}"));

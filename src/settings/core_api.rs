@@ -31,15 +31,15 @@ pub(crate) struct CoreApi {
     pub(crate) runtime_config: Vec<String>,
     /// Kubernetes version to emulate: its APIs, feature gates and their defaults (1.33 to 1.36).
     ///
-    /// A version alone or as kube=1.35.
+    /// The value is a version, such as 1.35, or a version with its component, such as kube=1.35.
     #[arg(long, value_name = "VERSION", value_delimiter = ',')]
     emulated_version: Vec<String>,
-    /// Oldest Kubernetes version of other control plane servers to stay compatible with.
+    /// Oldest Kubernetes version of other control plane servers with which this server stays compatible.
     ///
-    /// Defaults to the version before the emulated one.
+    /// Defaults to the version before the emulated version.
     #[arg(long, value_name = "VERSION", value_delimiter = ',')]
     min_compatibility_version: Vec<String>,
-    /// Serve APIs newer than the emulated version if an older version of them is served.
+    /// Serve API versions newer than the emulated version if an older version of the same API is served.
     ///
     /// Requires --emulated-version.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
@@ -54,7 +54,7 @@ pub(crate) struct CoreApi {
     pub(crate) allow_privileged: bool,
 }
 
-/// Range of ports, both ends included.
+/// Range of ports, including both ends.
 pub(crate) type PortRange = std::ops::RangeInclusive<u16>;
 
 /// Parses `FIRST-LAST`, `FIRST+COUNT` and a single port, as upstream does.
@@ -76,13 +76,13 @@ fn port_range(text: &str) -> Result<PortRange, String> {
 }
 
 impl CoreApi {
-    /// Emulated version and minimum compatibility version.
+    /// Returns the emulated version and the minimum compatibility version.
     pub(crate) fn version(&self) -> Result<EffectiveVersion, SettingError> {
         EffectiveVersion::parse(&self.emulated_version, &self.min_compatibility_version)
             .map_err(|e| SettingError::new("--emulated-version", e))
     }
 
-    /// Rules that select the served versions of built-in APIs.
+    /// Returns the rules that select the served versions of built-in APIs.
     pub(crate) fn expiration(&self) -> Result<Evaluator, SettingError> {
         let on = |variable| std::env::var(variable).is_ok_and(|value| value == "true");
         Ok(Evaluator {
@@ -113,13 +113,13 @@ impl CoreApi {
         }
     }
 
-    /// Feature gates.
+    /// Returns the feature gates.
     pub(crate) fn features(&self) -> Result<FeatureGates, SettingError> {
         FeatureGates::parse_at(self.version()?, self.feature_gates.iter().map(String::as_str))
             .map_err(|e| SettingError::new("--feature-gates", e))
     }
 
-    /// APIs that are enabled or disabled explicitly.
+    /// Returns the APIs that are explicitly enabled or disabled.
     pub(crate) fn served(&self) -> Result<RuntimeConfig, SettingError> {
         RuntimeConfig::parse(self.runtime_config.iter().map(String::as_str))
             .map_err(|e| SettingError::new("--runtime-config", e))

@@ -1,11 +1,12 @@
-//! Flags of Portico that have an effect only together with another one. Flags of kube-apiserver are accepted without it, as there.
+//! Flags of Portico that require another flag. Flags that kube-apiserver has, too, are not checked, because kube-apiserver accepts them
+//! without the other flag.
 
 use clap::{ArgMatches, Command};
 
 use super::error::SettingError;
 use super::given::source;
 
-/// Flags, and the flag that each requires.
+/// Flags, each with the flag that it requires.
 const DEPENDENT: [(&str, &str); 10] = [
     ("database-password-file", "database-url"),
     ("database-read-connections", "database-url"),
@@ -30,7 +31,7 @@ pub(super) fn check(command: &Command, matches: &ArgMatches) -> Result<(), Setti
     }
 }
 
-/// True if the flag has a value from any source, other than its default.
+/// Returns true if any source sets the flag to a value other than its default.
 fn is_set(command: &Command, matches: &ArgMatches, flag: &str) -> bool {
     let Some(argument) = command.get_arguments().find(|argument| argument.get_long() == Some(flag)) else {
         return false;

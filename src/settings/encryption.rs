@@ -19,7 +19,7 @@ pub(crate) struct Encryption {
     pub(crate) encryption_provider_config: Option<PathBuf>,
     /// Reload --encryption-provider-config when it changes.
     ///
-    /// All KMS plugins then share one health check, which exists even if there are none.
+    /// With this flag all KMS plugins share one health check, which exists even without KMS plugins.
     #[arg(long, num_args = 0..=1, default_missing_value = "true", default_value_t = false, action = clap::ArgAction::Set)]
     pub(crate) encryption_provider_config_automatic_reload: bool,
 }

@@ -1,4 +1,4 @@
-//! `--ephemeral`: defaults that it changes and flags that it excludes.
+//! `--ephemeral`: defaults that this flag changes, and flags with which it cannot be combined.
 
 use clap::ArgMatches;
 
@@ -14,12 +14,12 @@ pub(super) const DEFAULTS: &[(&str, &str)] = &[
     ("database_reserve_bytes", "0"),
 ];
 
-/// True if `--ephemeral` is set.
+/// Returns true if `--ephemeral` is set.
 pub(super) fn is_asked_for(matches: &ArgMatches) -> bool {
     matches.get_one("ephemeral").copied().unwrap_or(false)
 }
 
-/// Rejects flags that name a store.
+/// Rejects flags that select a store if `--ephemeral` is set.
 pub(super) fn check(matches: &ArgMatches) -> Result<(), SettingError> {
     if !is_asked_for(matches) {
         return Ok(());

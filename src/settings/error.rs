@@ -1,6 +1,6 @@
 //! Error of an invalid setting.
 
-/// An invalid setting; printed as one line, exit code 2.
+/// Error of an invalid setting. It is printed as one line, and the exit code is 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{setting}: {message}")]
 pub(crate) struct SettingError {
@@ -9,7 +9,7 @@ pub(crate) struct SettingError {
 }
 
 impl SettingError {
-    /// A setting with an invalid value.
+    /// Creates an error with the name of the setting and the reason why its value is invalid.
     pub(crate) fn new(setting: &str, message: impl std::fmt::Display) -> Self {
         Self { setting: setting.to_owned(), message: message.to_string() }
     }

@@ -1,4 +1,4 @@
-//! The YAML file of `--config`: keys are the flags' names, lists as lists; an unknown key is an error.
+//! YAML file of `--config`. Keys are names of flags, lists are YAML lists, and an unknown key is an error.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ use portico_kit::config_file;
 use super::error::SettingError;
 use super::given::source;
 
-/// A value of the file.
+/// Value in the file.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Value {
@@ -27,7 +27,7 @@ enum Value {
 }
 
 impl Value {
-    /// Values of the flag, one per occurrence.
+    /// Returns the values of the flag, one for each time that the flag is to be given.
     fn occurrences(&self) -> Vec<String> {
         match self {
             Self::Bool(b) => vec![b.to_string()],
@@ -40,7 +40,7 @@ impl Value {
     }
 }
 
-/// Arguments for the keys of the file that no flag or environment variable sets.
+/// Reads the file, and returns arguments for the keys that no flag or environment variable sets.
 pub(super) fn arguments(
     path: &Path,
     command: &clap::Command,

@@ -1,4 +1,4 @@
-//! Checks of files that flags name: readable and of the right type.
+//! Checks that the files that flags name are readable and have the right content.
 
 use std::path::{Path, PathBuf};
 
@@ -14,16 +14,16 @@ use super::{SettingError, Settings};
 /// Expected content of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holds {
-    /// At least one certificate, PEM.
+    /// At least one certificate in PEM format.
     Certificates,
-    /// A private key, PEM.
+    /// A private key in PEM format.
     Key,
-    /// Any content; checked by its consumer.
+    /// Any content; the part that uses the file checks it.
     Text,
 }
 
 impl Settings {
-    /// Reads and checks every file.
+    /// Reads and checks every file that a flag names.
     pub(super) fn check_files(&self) -> Result<(), SettingError> {
         use Holds::{Certificates, Key, Text};
         let (a, s, p, k) = (&self.authentication, &self.serving, &self.proxying, &self.kubelets);

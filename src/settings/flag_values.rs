@@ -13,7 +13,7 @@ use super::foreign_flags::FOREIGN_FLAGS;
 /// Flags that upstream formats without brackets, as a map or a single text.
 const UNBRACKETED: [&str; 3] = ["feature-gates", "runtime-config", "service-cluster-ip-range"];
 
-/// Value of each flag. Flags without effect are included only if they were set.
+/// Returns the value of each flag. Flags without effect are included only if they were set.
 pub(super) fn flag_values(command: &Command, matches: &ArgMatches) -> BTreeMap<String, String> {
     let foreign = |arg: &Arg| FOREIGN_FLAGS.iter().any(|flag| Some(flag.name) == arg.get_long());
     let arguments =

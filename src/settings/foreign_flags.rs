@@ -1,6 +1,6 @@
-//! Flags of kube-apiserver without effect.
+//! Flags of kube-apiserver that have no effect in Portico.
 //!
-//! A flag whose absence changes nothing is accepted with a warning. A flag that requires a missing feature is rejected.
+//! A flag that can be ignored safely is accepted with a warning. A flag that requires a missing feature is rejected.
 
 use clap::builder::OsStr;
 use clap::parser::ValueSource;
@@ -9,7 +9,7 @@ use portico_kit::url_password::without_secrets;
 
 use super::SettingError;
 
-/// A flag without effect.
+/// Flag of kube-apiserver that has no effect in Portico.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ForeignFlag {
     /// Name without dashes.
@@ -18,7 +18,7 @@ pub(crate) struct ForeignFlag {
     is_switch: bool,
     /// Accepted values.
     accepted: Accepted,
-    /// Reason for the missing effect.
+    /// Reason why the flag has no effect.
     pub(crate) why: &'static str,
 }
 
@@ -26,9 +26,9 @@ pub(crate) struct ForeignFlag {
 enum Accepted {
     /// Any value, with a warning.
     Any,
-    /// Values that describe the actual behavior.
+    /// Only these values, which describe what Portico does in any case.
     Only(&'static [&'static str]),
-    /// No value.
+    /// No value: the flag is rejected.
     Nothing,
 }
 
@@ -98,7 +98,7 @@ pub(crate) const FOREIGN_FLAGS: &[ForeignFlag] = &[
 ];
 
 impl ForeignFlag {
-    /// The flag as a hidden argument.
+    /// Returns the flag as a hidden argument.
     fn argument(&self) -> Arg {
         let argument = Arg::new(self.name).long(self.name).hide(true).action(ArgAction::Append);
         match self.is_switch {
@@ -107,7 +107,7 @@ impl ForeignFlag {
         }
     }
 
-    /// True if the value is accepted.
+    /// Returns true if the value is accepted.
     fn accepts(&self, value: &str) -> bool {
         match self.accepted {
             Accepted::Any => true,
@@ -116,7 +116,7 @@ impl ForeignFlag {
         }
     }
 
-    /// Accepted values, for the reference: `ignored`, `refused` or `only` and a list.
+    /// Returns the accepted values for the reference: `ignored`, `refused`, or `only` followed by a list.
     pub(crate) fn outcome(&self) -> String {
         match self.accepted {
             Accepted::Any => "ignored".to_owned(),
@@ -131,15 +131,15 @@ impl ForeignFlag {
     }
 }
 
-/// The command with all flags without effect.
+/// Adds all flags without effect to the command.
 pub(super) fn with_foreign_flags(command: clap::Command) -> clap::Command {
     command.args(FOREIGN_FLAGS.iter().map(ForeignFlag::argument))
 }
 
-/// Flags that were set and are ignored.
+/// Returns the flags that were set and are ignored.
 ///
 /// # Errors
-/// If a flag was set to a value that is not accepted.
+/// Returns an error if a flag was set to a value that is not accepted.
 pub(super) fn given(matches: &ArgMatches) -> Result<Vec<ForeignFlag>, SettingError> {
     let mut ignored = Vec::new();
     for flag in FOREIGN_FLAGS.iter().copied() {

@@ -3,7 +3,8 @@
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
-/// Source of a setting's value; `None` if it has its default. Flags after the role count as flags before it.
+/// Returns the source of a setting's value, or `None` if the value is the default. Flags before and after the command, such as
+/// `server`, are equivalent.
 pub(super) fn source(matches: &ArgMatches, id: &str) -> Option<ValueSource> {
     let own = matches.value_source(id);
     let below = matches.subcommand().and_then(|(_, matches)| matches.value_source(id));

@@ -1,4 +1,4 @@
-//! `--history-retention`: retention of past states for all resources, and longer retention for named ones.
+//! `--history-retention`: retention of past states for all resources, and longer retention for named resources.
 
 use std::collections::HashSet;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use portico_server::ArchiveRules;
 
 use super::values::duration;
 
-/// Default retention for watches.
+/// Default retention for watches and exact reads.
 const DEFAULT: Duration = Duration::from_secs(300);
 
 /// Value of `--history-retention`.
@@ -52,7 +52,7 @@ impl FromStr for HistoryRetention {
     }
 }
 
-/// Storage of a resource that is named as PLURAL or PLURAL.GROUP.
+/// Returns the group and resource under which objects of `resource` (PLURAL or PLURAL.GROUP) are stored.
 fn storage(resource: &str) -> Result<GroupResource, String> {
     let (name, group) = resource.split_once('.').unwrap_or((resource, ""));
     if name.is_empty() || name.contains('/') {

@@ -22,10 +22,10 @@ pub(crate) struct Kubelets {
     pub(crate) kubelet_client_key: Option<PathBuf>,
     /// CA certificates that verify the serving certificates of kubelets (PEM).
     ///
-    /// Without it the certificates are not verified.
+    /// Without this flag the certificates are not verified.
     #[arg(long, value_name = "FILE")]
     pub(crate) kubelet_certificate_authority: Option<PathBuf>,
-    /// Types of node addresses in order of preference.
+    /// Types of node addresses at which to connect to kubelets, in order of preference.
     #[arg(
         long,
         value_name = "TYPES",
@@ -36,7 +36,7 @@ pub(crate) struct Kubelets {
     /// Timeout for establishing a connection to a kubelet.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5s")]
     pub(crate) kubelet_timeout: Duration,
-    /// Maximum bytes per second and direction of an upgraded connection; 0 = no limit.
+    /// Maximum bytes per second in each direction of an upgraded connection; 0 = no limit.
     ///
     /// Applies to exec, attach, port-forward and proxy.
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
@@ -52,7 +52,7 @@ pub(crate) struct Kubelets {
 }
 
 impl Kubelets {
-    /// Settings for the facade, which connects to kubelets.
+    /// Returns the settings for the facade, which connects to kubelets.
     pub(crate) fn facade(&self) -> KubeletSettings {
         KubeletSettings {
             client_cert: self.kubelet_client_certificate.clone().zip(self.kubelet_client_key.clone()),

@@ -22,13 +22,13 @@ pub(crate) struct Manifests {
     /// Files *.yaml, *.yml and *.json in the directory and its subdirectories are applied in the order of their paths.
     #[arg(long, value_name = "DIR")]
     pub(crate) manifests: Option<PathBuf>,
-    /// Delete objects created from --manifests once they are removed from it.
+    /// Delete objects created from --manifests once their manifests are removed.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
     manifests_prune: bool,
     /// Interval at which --manifests is checked for changes; SIGHUP checks at once.
     #[arg(long, value_name = "DURATION", value_parser = positive_duration, default_value = "1s")]
     manifests_look_period: Duration,
-    /// Interval at which unchanged manifests are reapplied to revert other changes; 0s = never.
+    /// Interval at which unchanged manifests are applied again, which reverts changes by clients; 0s = never.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10m")]
     manifests_resync_period: Duration,
     /// Maximum number of files in --manifests.
@@ -40,12 +40,12 @@ pub(crate) struct Manifests {
 }
 
 impl Manifests {
-    /// Settings of the directory, if one is configured.
+    /// Returns the settings of the manifest directory, if configured.
     pub(crate) fn settings(&self) -> Option<ManifestsSettings> {
         self.manifests.clone().map(|folder| self.of_folder(folder))
     }
 
-    /// Settings for a given directory.
+    /// Returns the settings for the manifest directory `folder`.
     pub(crate) fn of_folder(&self, folder: PathBuf) -> ManifestsSettings {
         ManifestsSettings {
             folder,

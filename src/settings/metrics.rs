@@ -12,7 +12,7 @@ use super::SettingError;
 
 const NAME: &str = "[a-zA-Z_:][a-zA-Z0-9_:]*";
 const LABEL: &str = "[a-zA-Z_][a-zA-Z0-9_]*";
-/// Previous minor version.
+/// Previous minor version of Kubernetes.
 const PREVIOUS: &str = "1.35";
 
 /// Flags of metrics.
@@ -33,12 +33,12 @@ pub(crate) struct Metrics {
     /// Full names of metrics that are not exposed, separated by commas.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) disabled_metrics: Vec<String>,
-    /// Previous minor version whose hidden metrics are exposed: 1.35.
+    /// Kubernetes version whose hidden metrics are exposed; only the previous minor version, 1.35, is allowed.
     #[arg(long, value_name = "VERSION")]
     pub(crate) show_hidden_metrics_for_version: Option<String>,
 }
 
-/// Allowed values by `metric,label`.
+/// Allowed label values, separated by commas, by `METRIC,LABEL`.
 pub(crate) type Pairs = BTreeMap<String, String>;
 
 impl Metrics {
@@ -46,7 +46,7 @@ impl Metrics {
         self.choice().map(drop)
     }
 
-    /// Selection of metrics and label values to expose.
+    /// Returns the metrics and label values to expose.
     pub(crate) fn choice(&self) -> Result<MetricChoice, SettingError> {
         self.check_version()?;
         self.check_names()?;
@@ -124,7 +124,7 @@ fn manifest(file: &Path) -> Result<Pairs, String> {
     Ok(pairs)
 }
 
-/// Parses one occurrence of the flag as pflag's `stringToString` does: a single pair, or a CSV line of several.
+/// Parses a value of `--allow-metric-labels` as pflag's `stringToString` does: a single pair, or a CSV line of several pairs.
 fn pairs(text: &str) -> Result<Pairs, String> {
     let fields = match text.matches('=').count() {
         0 => return Err(format!("{text} must be formatted as key=value")),
@@ -139,7 +139,7 @@ fn pairs(text: &str) -> Result<Pairs, String> {
     fields.iter().map(pair).collect()
 }
 
-/// Fields of a CSV line.
+/// Returns the fields of a CSV line.
 fn fields(line: &str) -> Result<Vec<String>, String> {
     let (mut fields, mut rest) = (Vec::new(), line);
     loop {
@@ -162,7 +162,7 @@ fn fields(line: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// Content of a quoted field, where a doubled quote is a quote, and the text after it.
+/// Returns the content of a quoted field, in which a doubled quote is an escaped quote, and the text after the field.
 fn quoted_field(mut rest: &str) -> Result<(String, &str), String> {
     let mut field = String::new();
     loop {

@@ -1,4 +1,4 @@
-//! Flags of JSON Web Token issuers: a file, or the flags of one OpenID Connect issuer.
+//! Flags of JSON Web Token issuers: a configuration file, or flags for a single OpenID Connect issuer.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,35 +11,36 @@ use super::SettingError;
 const CONFIG: &str = "--authentication-config";
 const ISSUER_URL: &str = "--oidc-issuer-url";
 
-/// Flags of issuers.
+/// Flags of JSON Web Token issuers.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Oidc {
     /// AuthenticationConfiguration file with JWT issuers and rules for anonymous requests.
     ///
-    /// Reloaded when it changes (checked every 10 seconds, and on SIGHUP). Cannot be combined with --oidc-* flags.
+    /// The file is reloaded when it changes (checked every 10 seconds, and on SIGHUP). --oidc-* flags cannot be combined
+    /// with it.
     #[arg(long, value_name = "FILE")]
     pub(crate) authentication_config: Option<PathBuf>,
     /// URL of a trusted OpenID Connect issuer; must use https.
     #[arg(long, value_name = "URL")]
     pub(crate) oidc_issuer_url: Option<String>,
-    /// Client ID that ID tokens must be issued for (the audience).
+    /// Client ID that ID tokens must have as their audience.
     #[arg(long, value_name = "ID")]
     pub(crate) oidc_client_id: Option<String>,
-    /// CA certificates of the issuer (PEM); the system's are used by default.
+    /// CA certificates of the issuer (PEM); by default, the system's CA certificates are used.
     #[arg(long, value_name = "FILE")]
     pub(crate) oidc_ca_file: Option<PathBuf>,
-    /// Claim that contains the user name [default: sub].
+    /// Claim of ID tokens that contains the user name [default: sub].
     #[arg(long, value_name = "CLAIM")]
     pub(crate) oidc_username_claim: Option<String>,
-    /// Prefix of user names; "-" disables prefixing.
+    /// Prefix added to user names; "-" = no prefix.
     ///
     /// Defaults to the issuer URL followed by "#", or to no prefix if the claim is `email`.
     #[arg(long, value_name = "PREFIX", allow_hyphen_values = true)]
     pub(crate) oidc_username_prefix: Option<String>,
-    /// Claim that contains the groups of the user.
+    /// Claim of ID tokens that contains the groups of the user.
     #[arg(long, value_name = "CLAIM")]
     pub(crate) oidc_groups_claim: Option<String>,
-    /// Prefix of group names.
+    /// Prefix added to group names.
     #[arg(long, value_name = "PREFIX", allow_hyphen_values = true)]
     pub(crate) oidc_groups_prefix: Option<String>,
     /// Accepted signature algorithms, separated by commas [default: RS256].
@@ -59,7 +60,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 impl Oidc {
-    /// Rejects a file together with flags, and flags without an issuer.
+    /// Rejects `--authentication-config` together with `--oidc-*` flags, and such flags without issuer URL and client ID.
     pub(super) fn check(&self) -> Result<(), SettingError> {
         let texts = [
             &self.oidc_issuer_url,
@@ -86,7 +87,7 @@ impl Oidc {
         Ok(())
     }
 
-    /// Settings for the control service. `anonymous_flag` is true if `--anonymous-auth` is set.
+    /// Returns the settings for the control service. `anonymous_flag` is true if `--anonymous-auth` is set.
     pub(super) fn settings(&self, anonymous_flag: bool) -> AuthenticationSettings {
         if let Some(path) = self.authentication_config.clone() {
             return AuthenticationSettings::File { path, anonymous_flag };

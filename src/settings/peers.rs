@@ -33,12 +33,12 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    /// Address at which peers reach this server, if configured.
+    /// Returns the address at which peers reach this server, if configured.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         Some(SocketAddr::new(self.peer_advertise_ip?, self.peer_advertise_port?))
     }
 
-    /// Upstream's `validateUnknownVersionInteroperabilityProxyFlags`.
+    /// Checks the flags like upstream's `validateUnknownVersionInteroperabilityProxyFlags`.
     pub(super) fn check(&self, features: &FeatureGates, has_identity: bool) -> Result<(), SettingError> {
         let given = [
             ("--peer-ca-file", self.peer_ca_file.is_some()),

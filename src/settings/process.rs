@@ -11,7 +11,7 @@ use super::error::SettingError;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = super::heading("General"))]
 pub(crate) struct Process {
-    /// YAML file of settings.
+    /// YAML file with settings.
     ///
     /// Keys are flag names without dashes; lists are YAML lists; an unknown key is an error. Flags and environment
     /// variables override the file.
@@ -19,7 +19,7 @@ pub(crate) struct Process {
     pub(crate) config: Option<PathBuf>,
     /// Directory for the database, certificates and kubeconfig files.
     ///
-    /// Created with mode 0700 if it does not exist.
+    /// A missing directory is created with mode 0700.
     #[arg(long, value_name = "DIR", default_value = "./portico-data")]
     pub(crate) data_dir: PathBuf,
     /// Keep no data: use a temporary data directory and remove it on exit.
@@ -46,9 +46,9 @@ pub(crate) struct Process {
         default_value = "info"
     )]
     pub(crate) verbosity: String,
-    /// Log format.
+    /// Format of log lines.
     ///
-    /// The JSON format has the fields of kube-apiserver's: ts, logger, caller, msg, v and err.
+    /// The JSON format has the fields of kube-apiserver's JSON log: ts, logger, caller, msg, v and err.
     #[arg(
         long,
         help_heading = "Logging, metrics and tracing",
@@ -77,8 +77,8 @@ pub(crate) struct Process {
     pub(crate) profiling: bool,
     /// Serve the web console at /console/.
     ///
-    /// The console reads its data from /console/data/ and /grpc/ with the permissions of its user. With `false` none of
-    /// these paths are served.
+    /// The console reads data from /console/data/ and /grpc/ with the permissions of its user. With `false`, these three paths
+    /// are not served.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
     pub(crate) console: bool,
     /// Unix socket on which a facade serves /debug/pprof and /debug/flags without authentication.
@@ -86,7 +86,7 @@ pub(crate) struct Process {
     /// The socket has mode 0600 and is removed on exit.
     #[arg(long, help_heading = "Logging, metrics and tracing", value_name = "FILE")]
     pub(crate) debug_socket_path: Option<PathBuf>,
-    /// Number of threads for shared work, and of threads that serve connections; 0 = one of each per core.
+    /// Number of shared worker threads, and also of threads that serve connections; 0 = one of each per core.
     ///
     /// A facade opens two connections to its control service per serving thread.
     #[arg(long, value_name = "N", default_value_t = 0)]

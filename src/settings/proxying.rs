@@ -21,9 +21,9 @@ pub(crate) struct Proxying {
     pub(crate) proxy_client_key_file: Option<PathBuf>,
     /// Generate a front-proxy CA and client certificate if no flag configures a front proxy.
     ///
-    /// The flags in question are --proxy-client-* and --requestheader-*. The CA is published in the ConfigMap
-    /// kube-system/extension-apiserver-authentication, and the certificate is presented to backends. Defaults to
-    /// `true`, and to `false` with --etcd-servers, where kube-apiservers may publish theirs.
+    /// --proxy-client-* and --requestheader-* configure a front proxy. The CA is published in the ConfigMap
+    /// kube-system/extension-apiserver-authentication, and the certificate is presented to backends. Defaults to `true`, or
+    /// to `false` with --etcd-servers, because kube-apiservers on the same etcd may publish their own CA.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) own_front_proxy: Option<bool>,
     /// Connect to backends at the endpoints of their Service instead of its cluster IP.
@@ -32,7 +32,7 @@ pub(crate) struct Proxying {
     /// headless Services are rejected.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
     pub(crate) enable_aggregator_routing: bool,
-    /// Respond with 502 if a backend redirects.
+    /// Respond with status 502 if a backend returns a redirect.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
     pub(crate) aggregator_reject_forwarding_redirect: bool,
     /// EgressSelectorConfiguration file, to connect to backends through an HTTP CONNECT proxy.
@@ -61,7 +61,8 @@ pub(crate) struct Proxying {
     pub(crate) backend_mirror_timeout: Duration,
     /// Maximum number of concurrent requests to a webhook.
     ///
-    /// Sixteen times as many requests can wait, which counts toward their timeout; further requests fail.
+    /// At most sixteen times as many requests can wait, and the waiting time counts toward their timeout. Further
+    /// requests fail.
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub(crate) webhook_max_requests: usize,
     /// Maximum size of a conversion webhook's response, in bytes; a larger response is a failure.

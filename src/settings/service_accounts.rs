@@ -18,7 +18,7 @@ const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
 const ENDPOINT: &str = "--service-account-signing-endpoint";
 
-/// Names between dots (`abstractSocketRegex`).
+/// Returns true if `name` is a valid name of an abstract socket (upstream's `abstractSocketRegex`).
 fn is_abstract_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     name.split('.').all(|part| !part.is_empty() && part.chars().all(plain))
@@ -40,16 +40,16 @@ pub(crate) struct ServiceAccounts {
     pub(crate) service_account_key_file: Vec<PathBuf>,
     /// Private key that signs service account tokens (PEM).
     ///
-    /// Without it a key is generated and kept in the data directory.
+    /// Without this flag a key is generated and kept in the data directory.
     #[arg(long, value_name = "FILE")]
     pub(crate) service_account_signing_key_file: Option<PathBuf>,
     /// Unix socket of an external signer of service account tokens (ExternalJWTSigner v1).
     ///
-    /// A path, or @ and the name of an abstract socket. Cannot be combined with --service-account-signing-key-file or
-    /// --service-account-key-file.
+    /// The value is a path, or @ followed by the name of an abstract socket. Cannot be combined with
+    /// --service-account-signing-key-file or --service-account-key-file.
     #[arg(long, value_name = "SOCKET")]
     pub(crate) service_account_signing_endpoint: Option<String>,
-    /// Audiences of the API, separated by commas; the issuers by default.
+    /// Audiences that tokens for this API may have, separated by commas; by default, the issuers.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) api_audiences: Vec<String>,
     /// Maximum lifetime of requested tokens, between 1h and 2^32 seconds.
@@ -60,10 +60,10 @@ pub(crate) struct ServiceAccounts {
     /// The requested lifetime is recorded in the token (`warnafter`).
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
     pub(crate) service_account_extend_token_expiration: bool,
-    /// URL at which relying parties find the public keys, if not at this server.
+    /// URL at which verifiers of service account tokens find the public keys; by default, a URL of this server.
     #[arg(long, value_name = "URL")]
     pub(crate) service_account_jwks_uri: Option<String>,
-    /// Reject tokens of Secrets that no longer exist.
+    /// Reject tokens whose Secret no longer exists.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
     pub(crate) service_account_lookup: bool,
     /// Accept bootstrap tokens, which are Secrets in kube-system used by new nodes.
@@ -71,8 +71,8 @@ pub(crate) struct ServiceAccounts {
     pub(crate) enable_bootstrap_token_auth: bool,
     /// Time without use after which a legacy token is invalidated, and later deleted.
     ///
-    /// Applies to automatically created Secrets of service accounts. A token that has been invalid for the same period
-    /// is deleted.
+    /// Applies to tokens in automatically created Secrets of service accounts. A token that has been invalid for the same
+    /// period is deleted.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "8760h")]
     pub(crate) legacy_service_account_token_clean_up_period: Duration,
 }
@@ -110,7 +110,7 @@ impl ServiceAccounts {
         self.check_keys()
     }
 
-    /// `validateServiceAccountTokenSigningConfig`
+    /// Checks `--service-account-signing-endpoint` like upstream's `validateServiceAccountTokenSigningConfig`.
     fn check_endpoint(&self) -> Result<(), SettingError> {
         let Some(endpoint) = &self.service_account_signing_endpoint else { return Ok(()) };
         let refused = |why: &str| Err(SettingError::new(ENDPOINT, why));

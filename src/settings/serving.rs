@@ -26,8 +26,8 @@ pub(crate) struct Serving {
     pub(crate) bind_address: IpAddr,
     /// IP address at which workloads reach the facade, published by the Service default/kubernetes.
     ///
-    /// Defaults to the bind address. If that is unspecified or loopback, the address of the interface with the default
-    /// route is used.
+    /// Defaults to the bind address. If the bind address is unspecified or loopback, the default is the address of the
+    /// interface with the default route.
     #[arg(long, value_name = "IP")]
     pub(crate) advertise_address: Option<IpAddr>,
     /// Port on which the facade serves HTTPS; 0 = any free port.
@@ -38,7 +38,7 @@ pub(crate) struct Serving {
     pub(crate) cert_dir: Option<PathBuf>,
     /// PEM file with the serving certificate, followed by intermediate certificates.
     ///
-    /// Without it a certificate is generated and renewed automatically. Requires --tls-private-key-file.
+    /// Without this flag a certificate is generated and renewed automatically. Requires --tls-private-key-file.
     #[arg(long, help_heading = TLS, value_name = "FILE")]
     pub(crate) tls_cert_file: Option<PathBuf>,
     /// PEM file with the private key of --tls-cert-file.
@@ -60,7 +60,7 @@ pub(crate) struct Serving {
     pub(crate) tls_cipher_suites: Vec<String>,
     /// Key exchange groups by IANA number, separated by commas.
     ///
-    /// Supported groups are 23 (P-256), 24 (P-384), 29 (X25519) and 4588 (X25519MLKEM768). The default enables all.
+    /// Supported groups are 23 (P-256), 24 (P-384), 29 (X25519) and 4588 (X25519MLKEM768). All are enabled by default.
     #[arg(long, help_heading = TLS, value_name = "IDS", value_delimiter = ',', value_parser = tls_key_exchange)]
     pub(crate) tls_curve_preferences: Vec<u16>,
     /// Disable HTTP/2 on the HTTPS port.
@@ -86,24 +86,24 @@ pub(crate) struct Serving {
     /// After this time a body must also arrive at 500 bytes per second or more. Long-running requests may pause longer.
     #[arg(long, help_heading = LIMITS, value_name = "DURATION", value_parser = positive_duration, default_value = "10s")]
     pub(crate) stalled_read_timeout: Duration,
-    /// Minimum duration of a watch in seconds; a random value up to twice as long is used.
+    /// Minimum duration of a watch in seconds; the actual duration is random, and up to twice as long.
     #[arg(long, help_heading = LIMITS, value_name = "SECONDS", default_value_t = 1800)]
     pub(crate) min_request_timeout: u64,
     /// Queue requests by priority level and share seats fairly among flows.
     ///
-    /// Without it, --max-requests-inflight and --max-mutating-requests-inflight are separate limits.
+    /// With `false`, --max-requests-inflight and --max-mutating-requests-inflight are separate limits.
     #[arg(long, help_heading = LIMITS, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
     pub(crate) enable_priority_and_fairness: bool,
-    /// Maximum number of concurrent read requests; a share of the seats with priority and fairness.
+    /// Maximum number of concurrent read requests; with priority and fairness, part of the number of seats.
     ///
-    /// With --enable-priority-and-fairness this facade has as many seats as this flag and
-    /// --max-mutating-requests-inflight together, and the sum must be positive. Without it, 0 = no limit.
+    /// With --enable-priority-and-fairness, the number of seats of the facade is the sum of this flag and
+    /// --max-mutating-requests-inflight, which must be positive. Without priority and fairness, 0 = no limit.
     #[arg(long, help_heading = LIMITS, value_name = "N", default_value_t = 400)]
     pub(crate) max_requests_inflight: usize,
-    /// Maximum number of concurrent mutating requests; a share of the seats with priority and fairness.
+    /// Maximum number of concurrent mutating requests; with priority and fairness, part of the number of seats.
     ///
-    /// With --enable-priority-and-fairness this facade has as many seats as this flag and --max-requests-inflight
-    /// together, and the sum must be positive. Without it, 0 = no limit.
+    /// With --enable-priority-and-fairness, the number of seats of the facade is the sum of this flag and
+    /// --max-requests-inflight, which must be positive. Without priority and fairness, 0 = no limit.
     #[arg(long, help_heading = LIMITS, value_name = "N", default_value_t = 200)]
     pub(crate) max_mutating_requests_inflight: usize,
     /// Maximum size of the body of a write to a local object, in bytes.
@@ -111,15 +111,16 @@ pub(crate) struct Serving {
     pub(crate) max_request_body_bytes: usize,
     /// Maximum bytes of events buffered for all watches of this facade together.
     ///
-    /// Above the limit the watches whose clients have not read for the longest time are closed; a client that has read an
-    /// event within the last second is spared up to twice the limit. 1 MiB may be buffered for one watch, which is also
-    /// the minimum of this limit; further events wait in the control service for at most --stalled-write-timeout.
+    /// Above the limit the watches whose clients have not read for the longest time are closed. If a client has read an
+    /// event within the last second, its watch is closed only above twice the limit. At most 1 MiB is buffered per watch,
+    /// which is also the minimum of this flag; further events wait in the control service for at most
+    /// --stalled-write-timeout.
     #[arg(long, help_heading = LIMITS, value_name = "BYTES", default_value_t = 256 * 1024 * 1024)]
     pub(crate) max_watch_buffer_bytes: usize,
     /// Maximum number of open connections.
     ///
-    /// A further connection replaces the one that has been idle for longest, unauthenticated clients first. If none is
-    /// idle, it waits.
+    /// A new connection replaces the connection that has been idle for longest, connections of unauthenticated clients
+    /// first. If no connection is idle, the new connection waits.
     #[arg(long, help_heading = LIMITS, value_name = "N", default_value_t = 16_384)]
     pub(crate) max_connections: usize,
     /// Maximum number of concurrent streams per HTTP/2 connection.
@@ -153,13 +154,13 @@ pub(crate) struct Serving {
     /// Time a facade keeps serving after a stop signal while /readyz already fails.
     #[arg(long, help_heading = SHUTDOWN, value_name = "DURATION", value_parser = duration, default_value = "0s")]
     pub(crate) shutdown_delay_duration: Duration,
-    /// Keep listening while requests drain, and respond to new ones with 429 and Retry-After.
+    /// Keep listening while requests drain, and respond to new requests with status 429 and Retry-After.
     #[arg(long, help_heading = SHUTDOWN, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
     pub(crate) shutdown_send_retry_after: bool,
     /// Hold connections until the server is ready instead of responding with the state of start-up.
     ///
-    /// Use this for clients that treat any response as ready. Without it health checks are served from the start and
-    /// list the components that are not ready.
+    /// Use this for clients that take any response as a sign of readiness. Without this flag, health checks are served from
+    /// the start and list the components that are not ready.
     #[arg(long, help_heading = SHUTDOWN, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
     pub(crate) serve_when_ready: bool,
     /// Wait for requests in flight on shutdown; with `false` they are aborted.
@@ -167,13 +168,13 @@ pub(crate) struct Serving {
     /// The default is `false` with --ephemeral.
     #[arg(long, help_heading = SHUTDOWN, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
     pub(crate) shutdown_drain: bool,
-    /// Time that watches have to end when the facade stops.
+    /// Time to wait for watches to end when the facade stops.
     #[arg(long, help_heading = SHUTDOWN, value_name = "DURATION", value_parser = duration, default_value = "0s")]
     pub(crate) shutdown_watch_termination_grace_period: Duration,
 }
 
 impl Serving {
-    /// Total number of seats; `None` if priority and fairness is off.
+    /// Returns the total number of seats, or `None` if priority and fairness is disabled.
     pub(crate) fn seats(&self) -> Option<usize> {
         let seats = self.max_requests_inflight.saturating_add(self.max_mutating_requests_inflight);
         self.enable_priority_and_fairness.then_some(seats)
@@ -199,7 +200,7 @@ impl Serving {
         self.sni_pairs().map(drop)
     }
 
-    /// Certificate and key files of `--tls-sni-cert-key`.
+    /// Returns the certificate and key files of `--tls-sni-cert-key`.
     pub(crate) fn sni_pairs(&self) -> Result<Vec<(PathBuf, PathBuf)>, SettingError> {
         let pair = |text: &String| {
             let (cert, key) = text.split_once(',').ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Flags of certificate signing: CAs and lifetime. The flags are kube-controller-manager's.
+//! Flags of certificate signing, with the names of kube-controller-manager: CAs and lifetime.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,8 +15,8 @@ use super::values::positive_duration;
 pub(crate) struct Signing {
     /// CA certificate used by all signers of CertificateSigningRequests (PEM, one certificate).
     ///
-    /// Cannot be combined with files of single signers. Without any of these files a CA is generated and kept in
-    /// --cert-dir. If only some signers have files, requests for the others are not signed.
+    /// Cannot be combined with the --cluster-signing-* files of single signers. Without any of these files a CA is generated
+    /// and kept in --cert-dir. If only some signers have files, requests for the other signers are not signed.
     #[arg(long, value_name = "FILE")]
     pub(crate) cluster_signing_cert_file: Option<PathBuf>,
     /// Private key of --cluster-signing-cert-file (PEM): RSA, ECDSA or Ed25519.
@@ -48,12 +48,12 @@ pub(crate) struct Signing {
     pub(crate) cluster_signing_legacy_unknown_key_file: Option<PathBuf>,
     /// Maximum lifetime of signed certificates.
     ///
-    /// A request can ask for less with spec.expirationSeconds.
+    /// A request can set a shorter lifetime in spec.expirationSeconds.
     #[arg(long, value_name = "DURATION", value_parser = positive_duration, default_value = "8760h")]
     pub(crate) cluster_signing_duration: Duration,
 }
 
-/// Flags of a CA and its key, and their values.
+/// Flags that name a CA certificate and its key, and their values.
 struct Pair<'a> {
     flags: [&'static str; 2],
     cert: Option<&'a Path>,
@@ -76,7 +76,7 @@ impl<'a> Pair<'a> {
 }
 
 impl Signing {
-    /// The pair of all signers, then of each signer.
+    /// Returns the pair that all signers use, then the pair of each signer.
     fn pairs(&self) -> [Pair<'_>; 5] {
         [
             Pair {
@@ -119,7 +119,7 @@ impl Signing {
         ]
     }
 
-    /// All configured files, with their flags.
+    /// Returns all configured files with their flags.
     pub(super) fn files(&self) -> Vec<(&'static str, &Path)> {
         self.pairs().into_iter().flat_map(Pair::configured).collect()
     }
@@ -144,7 +144,7 @@ impl Signing {
         }
     }
 
-    /// Settings for the control service.
+    /// Returns the settings for the control service.
     pub(crate) fn server(&self) -> SigningSettings {
         let [all, kubelet_serving, kubelet_client, api_client, legacy_unknown] = self.pairs();
         SigningSettings {

@@ -22,11 +22,11 @@ pub(crate) struct StoreSettings {
     /// Retention of past states, and longer retention for named resources (for example 5m,configmaps=720h).
     ///
     /// A plain duration applies to watches and exact reads of all resources. RESOURCE=DURATION keeps past states of one
-    /// resource for `portico history`, *=DURATION those of all other resources. With --etcd-servers only a plain
-    /// duration is allowed.
+    /// resource for `portico history`; *=DURATION keeps past states of all other resources. With --etcd-servers only a
+    /// plain duration is allowed.
     #[arg(long, value_name = "DURATION,RESOURCE=DURATION", default_value = "5m")]
     pub(crate) history_retention: HistoryRetention,
-    /// Maximum bytes of past states kept for `portico history`; beyond that the oldest are removed.
+    /// Maximum bytes of past states kept for `portico history`; if exceeded, the oldest states are removed.
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 30)]
     pub(crate) history_archive_max_bytes: u64,
     /// Maximum bytes of past states kept for watches and exact reads.
@@ -52,9 +52,9 @@ pub(crate) struct StoreSettings {
     /// Maximum size of the database file in bytes; 0 = limited by the disk.
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub(crate) database_max_bytes: u64,
-    /// Bytes reserved for deletions when the disk or --database-max-bytes is exhausted.
+    /// Bytes kept free so that objects can still be deleted when the disk or --database-max-bytes is full.
     ///
-    /// At most a quarter of the disk.
+    /// At most a quarter of the disk is kept free.
     #[arg(long, value_name = "BYTES", default_value_t = 4 << 20)]
     pub(crate) database_reserve_bytes: u64,
     /// Maximum size of an object's JSON in bytes, at most 3145728.
@@ -63,28 +63,28 @@ pub(crate) struct StoreSettings {
     /// default.
     #[arg(long, value_name = "BYTES", value_parser = RangedU64ValueParser::<usize>::new().range(1..=3 << 20), default_value_t = 3 << 20)]
     pub(crate) max_object_bytes: usize,
-    /// Maximum number of writes queued for the writer; further writes wait for a slot.
+    /// Maximum number of queued writes; further writes wait for space in the queue.
     #[arg(long, value_name = "N", default_value_t = 1024)]
     pub(crate) write_queue: usize,
-    /// Maximum number of events queued for one watch; the watch is closed beyond that.
+    /// Maximum number of events queued for one watch; if exceeded, the watch is closed.
     #[arg(long, value_name = "N", default_value_t = 16_384)]
     pub(crate) watch_queue_events: usize,
-    /// Maximum bytes of events queued for one watch; the watch is closed beyond that.
+    /// Maximum bytes of events queued for one watch; if exceeded, the watch is closed.
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     pub(crate) watch_queue_bytes: usize,
-    /// Maximum bytes cached of derived representations of objects.
+    /// Maximum bytes of cached representations that are derived from objects.
     ///
     /// Derived representations are tables, metadata and results of conversion webhooks.
     #[arg(long, value_name = "BYTES", default_value_t = 4 << 20)]
     pub(crate) form_cache_bytes: usize,
-    /// Maximum bytes cached of OpenAPI documents for built-in kinds and custom resources.
+    /// Maximum bytes of cached OpenAPI documents for built-in kinds and custom resources.
     #[arg(long, value_name = "BYTES", default_value_t = 8 << 20)]
     pub(crate) openapi_cache_bytes: usize,
     /// PostgreSQL database to use instead of a file in the data directory.
     ///
-    /// Several control services can share one database. Form:
+    /// Several control services can share one database. The form is
     /// postgres://USER@HOST:PORT/DATABASE?sslmode=verify-full&sslrootcert=FILE; sslcert and sslkey are supported, and
-    /// HOST can be the directory of a Unix socket, with %2F for /. Without sslmode TLS is used if the server offers it,
+    /// HOST can be the directory of a Unix socket, with %2F for /. Without sslmode, TLS is used if the server offers it,
     /// and a warning is logged if a password is sent to another host without TLS.
     #[arg(long, help_heading = DATABASE, value_name = "URL", value_parser = postgres_flags::url, conflicts_with = "etcd_servers")]
     pub(crate) database_url: Option<PostgresSettings>,
@@ -116,33 +116,33 @@ pub(crate) struct StoreSettings {
     pub(crate) database_poll_interval: Duration,
     #[command(flatten, next_help_heading = "etcd")]
     pub(crate) etcd: EtcdFlags,
-    /// Interval at which etcd's history is compacted; 0 = leave compaction to others.
+    /// Interval at which this server compacts etcd's history; 0 = never.
     ///
     /// Servers that share an etcd take turns.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5m")]
     pub(crate) etcd_compaction_interval: Duration,
-    /// Time in seconds that an etcd lease is reused for further Events.
+    /// Time in seconds for which an etcd lease is reused for further Events.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) lease_reuse_duration_seconds: u64,
 }
 
 impl StoreSettings {
-    /// True if several control services can share the store.
+    /// Returns true if several control services can share the store.
     pub(crate) fn is_shared(&self) -> bool {
         self.database_url.is_some() || !self.etcd.etcd_servers.is_empty()
     }
 
-    /// Description of the store, unless it is a file.
+    /// Returns a description of the store, or `None` for a SQLite file.
     pub(crate) fn place(&self) -> Option<String> {
         let etcd = (!self.etcd.etcd_servers.is_empty())
             .then(|| format!("etcd at {}", self.etcd.etcd_servers.join(", ")));
         etcd.or_else(|| self.database_url.as_ref().map(|_| "PostgreSQL (--database-url)".to_owned()))
     }
 
-    /// Settings of etcd, if it is the store.
+    /// Returns the settings of etcd, if etcd is the store.
     ///
     /// # Errors
-    /// If a file cannot be read or a flag does not apply to etcd.
+    /// Returns an error if a file cannot be read or a flag does not apply to etcd.
     pub(crate) fn etcd(&self) -> Result<Option<EtcdSettings>, SettingError> {
         let read = |setting, path: &Path| files::read(setting, path);
         self.etcd.check().map_err(|why| SettingError::new("--etcd-servers", why))?;
@@ -159,10 +159,10 @@ impl StoreSettings {
         Ok(Some(settings))
     }
 
-    /// Settings of PostgreSQL, if it is the store.
+    /// Returns the settings of PostgreSQL, if PostgreSQL is the store.
     ///
     /// # Errors
-    /// If the password file cannot be read.
+    /// Returns an error if the password file cannot be read.
     pub(crate) fn postgres(&self) -> Result<Option<PostgresSettings>, SettingError> {
         let Some(mut settings) = self.database_url.clone() else { return Ok(None) };
         settings.read_connections = self.database_read_connections;

@@ -1,8 +1,8 @@
-//! Precedence and validation of settings.
+//! Tests of the precedence and validation of settings.
 
 use super::*;
 
-/// The settings of a command line in which one word may name the role, and `--` precedes a program.
+/// Parses a command line in which one word may name the role, and `--` precedes a program.
 fn settings(arguments: &[&str]) -> Result<(Role, Settings), String> {
     let mut words = arguments.split(|word| *word == "--");
     let flags = words.next().unwrap_or_default().iter().copied();
@@ -158,7 +158,7 @@ fn every_flag_has_an_environment_variable() {
     }
 }
 
-/// Words that begin a question or an article instead of naming a thing or an action.
+/// Articles and question words, with which no help text may begin.
 const NOT_A_BEGINNING: [&str; 12] =
     ["How", "Whether", "What", "Which", "Who", "Whom", "Where", "When", "Why", "The", "A", "An"];
 

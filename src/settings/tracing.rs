@@ -1,4 +1,4 @@
-//! Flag of tracing and its file (TracingConfiguration of apiserver.config.k8s.io).
+//! Flag of tracing, and its configuration file (TracingConfiguration of apiserver.config.k8s.io).
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use super::files::read;
 const SETTING: &str = "--tracing-config-file";
 const GROUP: &str = "apiserver.config.k8s.io";
 const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
-/// Default endpoint of the collector.
+/// Default endpoint of the OpenTelemetry collector.
 const DEFAULT_ENDPOINT: &str = "localhost:4317";
 const MILLION: i32 = 1_000_000;
 
@@ -22,7 +22,7 @@ const MILLION: i32 = 1_000_000;
 pub(crate) struct Tracing {
     /// TracingConfiguration file (YAML or JSON) that enables tracing of requests.
     ///
-    /// The file sets the OpenTelemetry collector and the sampling rate. Without it no spans are exported.
+    /// The file sets the OpenTelemetry collector and the sampling rate. Without this flag, no spans are exported.
     #[arg(long, value_name = "FILE")]
     pub(crate) tracing_config_file: Option<PathBuf>,
 }
@@ -41,7 +41,7 @@ impl Tracing {
         self.spans().map(drop)
     }
 
-    /// Settings of the span exporter; `None` without a file.
+    /// Returns the settings of the span exporter, or `None` if no file is configured.
     pub(crate) fn spans(&self) -> Result<Option<SpanSettings>, SettingError> {
         let Some(file) = &self.tracing_config_file else { return Ok(None) };
         let text = String::from_utf8_lossy(&read(SETTING, file)?).into_owned();

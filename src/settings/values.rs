@@ -4,23 +4,23 @@ use std::time::Duration;
 
 use portico_kit::tls::{self, MinVersion};
 
-/// A Go duration such as `1m30s`.
+/// Parses a Go duration such as `1m30s`.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     portico_gostd::time::parse_duration(text).map_err(|e| e.to_string())
 }
 
-/// A Go duration greater than zero.
+/// Parses a Go duration greater than zero.
 pub(super) fn positive_duration(text: &str) -> Result<Duration, String> {
     duration(text).and_then(|d| if d.is_zero() { Err("must be greater than 0".to_owned()) } else { Ok(d) })
 }
 
-/// A probability between 0 and 0.02, upstream's bounds for `--goaway-chance`.
+/// Parses a probability between 0 and 0.02, upstream's bounds for `--goaway-chance`.
 pub(super) fn goaway_chance(text: &str) -> Result<f64, String> {
     let chance: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if (0.0..=0.02).contains(&chance) { Ok(chance) } else { Err("must be between 0 and 0.02".to_owned()) }
 }
 
-/// An HSTS directive.
+/// Checks a directive of the Strict-Transport-Security header.
 pub(super) fn hsts_directive(text: &str) -> Result<String, String> {
     let age =
         text.strip_prefix("max-age=").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
@@ -31,7 +31,7 @@ pub(super) fn hsts_directive(text: &str) -> Result<String, String> {
     }
 }
 
-/// A CORS origin pattern, anchored as upstream requires.
+/// Checks that a CORS origin is a regular expression, anchored as upstream requires.
 pub(super) fn cors_origin(text: &str) -> Result<String, String> {
     let starts = text.contains('^') || text.contains("//");
     let ends = text.contains('$') || text.contains(':');
@@ -41,7 +41,7 @@ pub(super) fn cors_origin(text: &str) -> Result<String, String> {
     regex::Regex::new(text).map(|_| text.to_owned()).map_err(|e| e.to_string())
 }
 
-/// A TLS version by its Go name.
+/// Parses the Go name of a TLS version.
 pub(super) fn tls_min_version(text: &str) -> Result<MinVersion, String> {
     match MinVersion::from_flag(text) {
         Ok(version) => Ok(version),
@@ -49,7 +49,7 @@ pub(super) fn tls_min_version(text: &str) -> Result<MinVersion, String> {
     }
 }
 
-/// A cipher suite by its IANA name or an older Go name.
+/// Parses the IANA name, or an older Go name, of a cipher suite.
 pub(super) fn tls_cipher_suite(text: &str) -> Result<String, String> {
     let name = match text.strip_suffix("_CHACHA20_POLY1305") {
         Some(_) => format!("{text}_SHA256"),
@@ -58,7 +58,7 @@ pub(super) fn tls_cipher_suite(text: &str) -> Result<String, String> {
     tls::provider_with(std::slice::from_ref(&name), &[]).map(|_| name).map_err(|error| error.to_string())
 }
 
-/// A key exchange group by its IANA number.
+/// Parses the IANA number of a key exchange group.
 pub(super) fn tls_key_exchange(text: &str) -> Result<u16, String> {
     let id = text.parse().map_err(|_| "not a number".to_owned())?;
     tls::provider_with(&[], &[id]).map(|_| id).map_err(|error| error.to_string())

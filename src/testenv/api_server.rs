@@ -1,7 +1,7 @@
-//! Under the name `kube-apiserver`: Portico with defaults for tests.
+//! Program `kube-apiserver` of `portico testenv`: runs Portico with defaults for tests.
 //!
-//! If `--etcd-servers` names the `etcd` of this program, that reports the folder for the state; a real etcd stores the state itself. A second
-//! server on the same etcd is a facade of the first.
+//! `--etcd-servers` names the program `etcd` of `portico testenv`, which reports the folder for the state, or a real etcd, which stores
+//! the state itself. A second server with the same folder is a facade of the first.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -19,7 +19,7 @@ use crate::exit_codes;
 use crate::run::{self, Failure};
 use crate::settings::{self, OtherDefault, Role, SettingError, Settings, Unread};
 
-/// Folder of the state for an empty --etcd-prefix.
+/// Name of the folder for the state if `--etcd-prefix` is empty.
 const NO_PREFIX: &str = "root";
 
 /// Serves until a signal stops the process.
@@ -49,11 +49,11 @@ fn parse(arguments: Vec<OsString>) -> Result<Settings, Unread> {
     let controllers = controllers()?;
     let defaults: [OtherDefault<'_>; 6] = [
         ("controllers", &controllers),
-        // Several run at the same time, and no client needs the address.
+        // Several servers run at the same time, and no client needs a fixed address.
         ("control_address", "127.0.0.1:0"),
         // envtest polls /healthz ten times a second and takes the first 200 for readiness.
         ("serve_when_ready", "true"),
-        // Neither kube-apiserver nor envtest creates one.
+        // Neither kube-apiserver nor envtest creates a front-proxy certificate.
         ("own_front_proxy", "false"),
         ("shutdown_drain", "false"),
         ("database_reserve_bytes", "0"),
@@ -65,11 +65,11 @@ fn parse(arguments: Vec<OsString>) -> Result<Settings, Unread> {
     }
 }
 
-/// Serves, with its state where its etcd reports.
+/// Runs the server, with its state in the folder that the program `etcd` reports, or in a real etcd.
 fn serve(mut settings: Settings, started: Instant) -> Result<u8, Failure> {
     let location = settings.store.etcd.etcd_servers.first().and_then(|first| state_location::request(first));
     let mut role = Role::AllInOne;
-    // The lock is held until the end.
+    // The lock of the first server is held until the process ends.
     let _first = match location {
         Some(location) => join(&location, &mut role, &mut settings)?,
         None => {
@@ -81,7 +81,8 @@ fn serve(mut settings: Settings, started: Instant) -> Result<u8, Failure> {
     run::run(role, settings, started)
 }
 
-/// Stores state in the folder of this etcd, one for each prefix. Returns the lock of the first server there, or `None` for a facade of it.
+/// Selects the folder for the state below `location`, one per etcd prefix. If this server is the first in the folder, returns its lock.
+/// Otherwise makes this server a facade of the first, and returns `None`.
 fn join(
     location: &StateLocation,
     role: &mut Role,

@@ -1,4 +1,4 @@
-//! The command line of kube-apiserver, and the variable that selects controllers.
+//! Command line of the program `kube-apiserver`, and the environment variable that selects controllers.
 
 use std::ffi::OsString;
 
@@ -6,13 +6,13 @@ use portico_server::controllers::known;
 
 use crate::settings::SettingError;
 
-/// Controllers of kube-controller-manager to run: none by default, because envtest starts none.
+/// Variable with the controllers of kube-controller-manager to run. By default none run, because envtest starts no controllers either.
 const CONTROLLERS: &str = "PORTICO_TESTENV_CONTROLLERS";
 
-/// Suffix of the names of controllers.
+/// Suffix of controller names, which may be omitted in the variable.
 const SUFFIX: &str = "-controller";
 
-/// Replaces _ by - in the names of flags, as kube-apiserver does.
+/// Replaces `_` by `-` in names of flags, as kube-apiserver does.
 pub(super) fn normalised(arguments: Vec<OsString>) -> Vec<OsString> {
     arguments.into_iter().map(|argument| argument.to_str().and_then(flag).unwrap_or(argument)).collect()
 }
@@ -27,15 +27,15 @@ fn flag(argument: &str) -> Option<OsString> {
     })
 }
 
-/// Reads the variable, for `--controllers`.
+/// Reads the variable, and returns the value for `--controllers`.
 ///
 /// # Errors
-/// If the variable names an unknown controller.
+/// Returns an error if the variable names an unknown controller.
 pub(super) fn controllers() -> Result<String, SettingError> {
     named(&std::env::var(CONTROLLERS).unwrap_or_default())
 }
 
-/// Completes names without their suffix.
+/// Completes the names of controllers that lack the suffix.
 fn named(names: &str) -> Result<String, SettingError> {
     let full = |name: &str| {
         let bare = name.strip_prefix('-').unwrap_or(name);

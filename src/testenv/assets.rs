@@ -1,4 +1,4 @@
-//! The folder of the programs: named, below a folder as for setup-envtest, or one of this user.
+//! Selects the folder of the programs: a folder on the command line, a subfolder of `--bin-dir`, or a folder of the user.
 
 use std::path::{Path, PathBuf};
 
@@ -6,26 +6,26 @@ use portico_gostd::os::error_text;
 
 use super::format::{go_architecture, version};
 
-/// The folder on the command line.
+/// Arguments that select the folder.
 pub(super) struct Selection<'a> {
-    /// A folder or a version.
+    /// Folder or version of Kubernetes, if given.
     pub(super) text: Option<&'a str>,
-    /// setup-envtest's `--bin-dir`.
+    /// Value of `--bin-dir`, if given.
     pub(super) bin_dir: Option<&'a Path>,
 }
 
-/// The folder to use.
+/// Selected folder.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Assets {
     pub(super) dir: PathBuf,
-    /// A warning for the caller.
+    /// Warning to print, if another version than the served version was requested.
     pub(super) warning: Option<String>,
 }
 
-/// Returns the selected folder. For another version it is that of the served one, with a warning.
+/// Returns the selected folder. If another version was requested, this is the folder of the served version, with a warning.
 ///
 /// # Errors
-/// The version is invalid, or the home folder of the user is not known.
+/// Returns an error if the version is invalid or the home folder of the user is not known.
 pub(super) fn select(selection: &Selection<'_>) -> Result<Assets, String> {
     let mut warning = None;
     match selection.text {
@@ -53,7 +53,7 @@ pub(super) fn select(selection: &Selection<'_>) -> Result<Assets, String> {
     Ok(Assets { dir, warning })
 }
 
-/// The data folder of the user for these programs.
+/// Returns the user's folder for these programs.
 fn of_user() -> Result<PathBuf, String> {
     let named =
         |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -62,7 +62,7 @@ fn of_user() -> Result<PathBuf, String> {
     Ok(data.join("portico/testenv"))
 }
 
-/// True if this selects a version, as for setup-envtest: `1.36.3`, `1.36`, `1.36.x`, `~1.36`, `latest`, with `!`.
+/// Returns true if `text` is a version as setup-envtest accepts it: `1.36.3`, `1.36`, `1.36.x`, `~1.36` or `latest`, also with a final `!`.
 fn is_version(text: &str) -> bool {
     let bare = bare(text);
     let is_part = |part: &str| matches!(part, "x" | "*") || part.bytes().all(|b| b.is_ascii_digit());
@@ -70,13 +70,13 @@ fn is_version(text: &str) -> bool {
     bare == "latest" || (parts.len() >= 2 && parts.iter().all(|part| !part.is_empty() && is_part(part)))
 }
 
-/// True if this resembles a version: `1.3x`.
+/// Returns true if `text` resembles a version, such as `1.3x`.
 fn is_like_a_version(text: &str) -> bool {
     let is_number = bare(text).starts_with(|first: char| first.is_ascii_digit());
     is_number && text.contains('.') && !text.contains(std::path::is_separator)
 }
 
-/// True if the served version is among those selected.
+/// Returns true if the version `text` includes the served version.
 fn is_served(text: &str) -> bool {
     let served = version();
     let same = |(asked, served): (&str, &str)| matches!(asked, "x" | "*") || asked == served;
@@ -89,10 +89,10 @@ fn bare(text: &str) -> &str {
     text.trim_end_matches('!').trim_start_matches(['~', 'v'])
 }
 
-/// The folder as an absolute path.
+/// Returns the absolute path of the folder.
 ///
 /// # Errors
-/// The working folder does not exist.
+/// Returns an error if the current directory does not exist.
 pub(super) fn absolute(dir: &Path) -> Result<PathBuf, String> {
     std::path::absolute(dir).map_err(|error| format!("{}: {}", dir.display(), error_text(&error)))
 }

@@ -1,4 +1,5 @@
-//! Several servers of one folder, as several kube-apiservers of one etcd: the first stores the state, the others are facades of it.
+//! Roles of servers that share a folder for state, as several kube-apiservers share an etcd: the first server stores the state, the
+//! other servers are facades of the first.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -10,31 +11,31 @@ use portico_kit::platform::{DirBuilderExt, OpenOptionsExt};
 
 use crate::settings::SettingError;
 
-/// Lock of a starting server: one at a time finds out whether it is the first.
+/// Lock file of starting servers, so that only one server at a time checks whether it is the first.
 const STARTING: &str = "starting.lock";
-/// Lock that the first server holds until it ends, however it ends.
+/// Lock file of the first server, which is locked until the process ends, even if it is killed.
 const FIRST: &str = "first.lock";
-/// Written by the first server once facades can follow it.
+/// Kubeconfig that the first server writes once facades can connect to it.
 const KUBECONFIG: &str = "facade.kubeconfig";
 
 /// Timeout for the first server to become ready, generous for busy machines.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
-/// Interval at which the kubeconfig is looked for.
+/// Interval at which a facade checks whether the kubeconfig exists.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Position of a server among those of a folder.
+/// Role of a server among the servers that share a folder.
 #[derive(Debug)]
 pub(super) enum Position {
-    /// The first, while this file is open.
+    /// First server, as long as this lock file is open.
     First(File),
-    /// A facade of the first; the path is its kubeconfig.
+    /// Facade of the first server, which has written the kubeconfig at this path.
     FacadeOf(PathBuf),
 }
 
-/// Becomes the first server of this folder, which is created, or waits until the first is ready.
+/// Makes this server the first in `folder`, which is created if missing, or waits until the first server is ready.
 ///
 /// # Errors
-/// The folder cannot be used, or the first server is not ready in time.
+/// Returns an error if the folder cannot be used or the first server is not ready in time.
 pub(super) fn position_in(folder: &Path) -> Result<Position, SettingError> {
     let failed = |error: io::Error| {
         SettingError::new("--etcd-servers", format!("{}: {}", folder.display(), error_text(&error)))
@@ -54,10 +55,10 @@ pub(super) fn position_in(folder: &Path) -> Result<Position, SettingError> {
     }
 }
 
-/// Takes the lock of the first server if it is free, and removes the kubeconfig of an earlier one.
+/// Takes the lock of the first server if it is free, and then removes the kubeconfig of an earlier server.
 fn first(folder: &Path, kubeconfig: &Path) -> io::Result<Option<File>> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    // Held only during this function.
+    // This lock is held only during this function.
     let starting = private(&folder.join(STARTING))?;
     starting.lock()?;
     let held = private(&folder.join(FIRST))?;
@@ -75,7 +76,7 @@ fn private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
-/// Waits until the file exists, which is written atomically; false on timeout.
+/// Waits until the file, which is written atomically, exists. Returns false on timeout.
 fn appears(path: &Path) -> io::Result<bool> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let there = async {

@@ -1,7 +1,7 @@
-//! Under the name `etcd`: answers the health checks of envtest, and reports to the program `kube-apiserver` where to store its state. It
-//! stores nothing itself and does not implement etcd's protocol.
+//! Program `etcd` of `portico testenv`: answers the health checks of envtest, and reports to the program `kube-apiserver` where to store
+//! its state. This program stores nothing and does not implement etcd's protocol.
 //!
-//! One thread serves all connections. Signals end the process as they end etcd.
+//! One thread serves all connections. Signals end the process at once.
 
 mod answers;
 mod flags;
@@ -26,15 +26,15 @@ use crate::exit_codes;
 use answers::Answers;
 use flags::{Flags, Request};
 
-/// Name of a real etcd's folder in its data folder.
+/// Name of the folder that a real etcd creates in its data folder.
 const OF_ETCD: &str = "member";
-/// Name of the folder of servers in it.
+/// Name of the folder for the state of servers in the data folder.
 const OURS: &str = "portico";
 
-/// Maximum number of connections; each is answered once, and further ones are closed.
+/// Maximum number of open connections, each with one request. Further connections are closed.
 const CONNECTIONS: usize = 64;
 
-/// Serves until it is killed.
+/// Serves until the process is killed.
 pub(super) fn main(arguments: &[OsString]) -> ExitCode {
     match flags::parse(arguments) {
         Ok(Request::Print(text)) => print_text(&text, exit_codes::FAILED),
@@ -64,7 +64,7 @@ fn serve(flags: &Flags) -> Result<Infallible, String> {
     })
 }
 
-/// Answers until the listener fails.
+/// Accepts and answers connections until the listener fails.
 async fn accept(
     listener: TcpListener,
     answers: Arc<Answers>,
@@ -75,7 +75,7 @@ async fn accept(
         let accepted = listener.accept().await;
         let stream = match accepted {
             Ok((stream, _)) => stream,
-            // The client has gone already.
+            // The client has already closed the connection.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
             Err(error) => return Err(format!("accept: {}", error_text(&error))),
         };
@@ -89,7 +89,7 @@ async fn accept(
     }
 }
 
-/// The folder for the state of servers, in the data folder of etcd, which is created.
+/// Creates the data folder of etcd, and returns the folder for the state of servers in it.
 fn folder(data_dir: &Path) -> Result<PathBuf, String> {
     let failed = |error: io::Error| format!("--data-dir: {}: {}", data_dir.display(), error_text(&error));
     let data_dir = std::path::absolute(data_dir).map_err(failed)?;

@@ -1,5 +1,5 @@
-//! Creates the folder of KUBEBUILDER_ASSETS. Every file replaces an existing one atomically, so that several processes can do so at the same
-//! time, and while tests run.
+//! Creates the programs in the folder of KUBEBUILDER_ASSETS. A new file replaces an existing file atomically, so that several processes
+//! can create the programs at the same time, and while tests run.
 
 use std::fs;
 use std::io;
@@ -19,7 +19,7 @@ pub(super) enum Link {
     Symbolic,
 }
 
-/// True if all files exist and are this program, except for copies, which are created again.
+/// Returns true if all files exist and are links to this program; kubectl may be another program. Copies of this program do not count.
 pub(super) fn is_current(dir: &Path) -> bool {
     let own = std::env::current_exe().and_then(|own| file_id(&own)).ok();
     Name::ALL.into_iter().all(|(name, file)| {
@@ -28,10 +28,10 @@ pub(super) fn is_current(dir: &Path) -> bool {
     })
 }
 
-/// Creates the files and describes them.
+/// Creates the programs in `dir`, and returns a description of each file.
 ///
 /// # Errors
-/// One line that names the file.
+/// Returns a message of one line that names the file.
 pub(super) fn install(dir: &Path, link: Link) -> Result<String, String> {
     fs::create_dir_all(dir).map_err(failed(dir))?;
     let own = own_file()?;
@@ -51,11 +51,11 @@ pub(super) fn install(dir: &Path, link: Link) -> Result<String, String> {
     Ok(made.join("\n"))
 }
 
-/// Creates setup-envtest in a Makefile's LOCALBIN, as its `go-install-tool` does for `ENVTEST_VERSION=portico`: a file with the
-/// version in its name, and a symbolic link to it. Existing files are not fetched.
+/// Creates setup-envtest in the folder LOCALBIN of a Makefile: a file whose name ends in the version `portico`, and a symbolic link to
+/// it. The Makefile's `go-install-tool` does not download setup-envtest if these files exist.
 ///
 /// # Errors
-/// One line that names the file.
+/// Returns a message of one line that names the file.
 pub(super) fn setup_envtest(dir: &Path) -> Result<String, String> {
     fs::create_dir_all(dir).map_err(failed(dir))?;
     let dir = super::assets::absolute(dir)?;
@@ -67,7 +67,7 @@ pub(super) fn setup_envtest(dir: &Path) -> Result<String, String> {
     Ok(format!("{made}\n\n  make test ENVTEST_VERSION=portico"))
 }
 
-/// The file of this program.
+/// Returns the path of this program's file.
 fn own_file() -> Result<PathBuf, String> {
     let own = std::env::current_exe().and_then(fs::canonicalize);
     own.map_err(|error| format!("cannot find this program's file: {}", error_text(&error)))
@@ -84,20 +84,20 @@ fn made_of(own: &Path, new: &Path, link: Link) -> io::Result<&'static str> {
     }
 }
 
-/// Creates a file under another name and renames it.
+/// Creates a file under a temporary name with `make`, and renames it to `path`.
 fn create(path: &Path, make: impl FnOnce(&Path) -> io::Result<&'static str>) -> io::Result<&'static str> {
     let mut new = path.as_os_str().to_owned();
     new.push(format!(".{}.new", std::process::id()));
     let new = PathBuf::from(new);
     let made = make(&new).and_then(|how| fs::rename(&new, path).map(|()| how));
-    // A rename between two hard links of one file does nothing and leaves both.
+    // Renaming a file to another hard link of the same file does nothing, so the temporary name may still exist.
     match fs::remove_file(&new) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => made.and(Err(error)),
         _ => made,
     }
 }
 
-/// The first kubectl on the PATH that is neither this program nor in the folder itself.
+/// Returns the first kubectl on the PATH that is neither this program nor in `dir`.
 fn kubectl_of_path(dir: &Path, own: &Path) -> Option<PathBuf> {
     let folder = fs::canonicalize(dir).ok()?;
     let folders = std::env::split_paths(&std::env::var_os("PATH")?).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! The names of envtest's programs.
+//! Names of the programs that envtest starts.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -6,25 +6,25 @@ use std::path::Path;
 /// Program of envtest that this program replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
-    /// Serves the API.
+    /// `kube-apiserver`, which serves the API.
     ApiServer,
-    /// Reports where state is stored.
+    /// `etcd`, which reports where to store state.
     Etcd,
-    /// Reports that kubectl is missing.
+    /// `kubectl`, which reports that kubectl is missing.
     Kubectl,
-    /// setup-envtest, as Makefiles of kubebuilder call it.
+    /// `setup-envtest`, which Makefiles of kubebuilder call.
     SetupEnvtest,
 }
 
-/// The name of setup-envtest's file, which Makefiles give a version: `setup-envtest-release-0.23`.
+/// File name of setup-envtest, to which Makefiles append a version: `setup-envtest-release-0.23`.
 pub(super) const SETUP_ENVTEST: &str = "setup-envtest";
 
 impl Name {
-    /// The names of files in a folder that KUBEBUILDER_ASSETS names.
+    /// Programs in a folder that KUBEBUILDER_ASSETS names, with their file names.
     pub(super) const ALL: [(Self, &'static str); 3] =
         [(Self::ApiServer, "kube-apiserver"), (Self::Etcd, "etcd"), (Self::Kubectl, "kubectl")];
 
-    /// The name of the file that was started, if it is one of these.
+    /// Returns the program with the file name of `program`, if known.
     pub(crate) fn of(program: &OsStr) -> Option<Self> {
         let file = Path::new(program).file_name()?.to_str()?;
         if file.strip_prefix(SETUP_ENVTEST).is_some_and(|rest| rest.is_empty() || rest.starts_with('-')) {

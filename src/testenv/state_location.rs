@@ -1,5 +1,5 @@
-//! The response of the program `etcd` to the program `kube-apiserver`: the folder for its state. It is requested over plain HTTP; a real
-//! etcd does not serve the path.
+//! Location of state, which the program `kube-apiserver` requests from the program `etcd` over plain HTTP. A real etcd does not serve
+//! the path of the request.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -9,26 +9,26 @@ use std::time::Duration;
 use http::Uri;
 use serde::{Deserialize, Serialize};
 
-/// Path of the request.
+/// HTTP path of the request.
 pub(super) const PATH: &str = "/portico/testenv";
 
 /// Timeout of each step of the request: the server is on this machine and responds from memory.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Maximum size of the response: a path and the HTTP header.
+/// Maximum size of the response in bytes: a path and the HTTP header.
 const MAX_RESPONSE: u64 = 16 * 1024;
 
-/// The response.
+/// Response of the program `etcd`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct StateLocation {
     /// Folder for the state of servers.
     pub(super) folder: PathBuf,
-    /// True if servers need not wait for the disk.
+    /// True if servers may acknowledge writes without waiting for the disk.
     pub(super) unsafe_no_fsync: bool,
 }
 
-/// Requests the location from the etcd at this URL; `None` if it is a real one, or does not respond.
+/// Requests the location from the etcd at `url`. Returns `None` if it is a real etcd or does not respond.
 pub(super) fn request(url: &str) -> Option<StateLocation> {
     let uri: Uri = url.parse().ok()?;
     if uri.scheme_str() != Some("http") {

@@ -1,8 +1,8 @@
-//! Commands over WebSocket (`v5.channel.k8s.io`) for kubelets that speak SPDY alone: upstream's `StreamTranslatorHandler`.
+//! Translates commands over WebSocket (`v5.channel.k8s.io`) for kubelets that support only SPDY: upstream's `StreamTranslatorHandler`.
 //!
-//! A message is one byte for its channel and then data; 255 and a channel ends that channel's input. Towards the kubelet
-//! each channel is a stream. Nothing is kept between the two but the message or the piece that is being handed on: who
-//! does not read stops the other side, and nobody else. It must not know pods, nor how kubelets are dialed.
+//! A WebSocket message consists of the number of a channel (one byte) and data. The byte 255 followed by the number of a channel closes
+//! the input of that channel. To the kubelet, each channel is a SPDY stream. Only the message or piece that is being forwarded is
+//! buffered: a side that does not read slows down only the other side. This module knows neither pods nor how to connect to kubelets.
 
 mod bounds;
 mod channel;

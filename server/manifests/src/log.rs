@@ -1,4 +1,4 @@
-//! What the log has of documents and of objects that left, whoever keeps them.
+//! Logs problems of manifests, and objects whose manifests were removed.
 
 use crate::document::Fault;
 
@@ -7,7 +7,7 @@ use crate::document::Fault;
 /// Limit (Manifests): the rest is counted.
 pub(crate) const MAX_LOGGED: usize = 20;
 
-/// Logs faults that were not there before; how many these are.
+/// Logs the faults that are not in `before`, and returns their number.
 pub(crate) fn faults(faults: &[Fault], before: &[Fault]) -> usize {
     let new: Vec<&Fault> = faults.iter().filter(|fault| !before.contains(fault)).collect();
     for fault in new.iter().take(MAX_LOGGED) {
@@ -33,7 +33,7 @@ pub(crate) fn warnings(warnings: &[Fault]) {
     }
 }
 
-/// Logs objects that left the folder and stay, where they are others than before.
+/// Logs the objects that remain although their manifests were removed, unless the list equals `before`.
 pub(crate) fn left(left: &[String], before: &[String]) {
     if !left.is_empty() && left != before {
         let objects = left.iter().take(MAX_LOGGED).cloned().collect::<Vec<_>>().join(", ");

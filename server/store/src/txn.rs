@@ -19,7 +19,7 @@ pub struct Txn {
 /// One operation of a [`Txn`].
 #[derive(Clone, Debug)]
 pub struct Operation {
-    /// Which object.
+    /// Key of the object.
     pub key: Key,
     /// What must hold before.
     pub expect: Expect,
@@ -135,38 +135,38 @@ pub enum TxnError {
     /// [`Expect::Revision`] named another revision than `current`'s.
     #[error("{key} is at revision {}", current.revision)]
     Conflict {
-        /// Which object.
+        /// Key of the object.
         key: Key,
-        /// Its state now.
+        /// Current state of the object.
         current: Arc<Record>,
     },
     /// The object does not exist.
     #[error("{key} does not exist")]
     NotFound {
-        /// Which object.
+        /// Key of the object.
         key: Key,
     },
     /// [`Expect::Absent`], and the object exists.
     #[error("{key} already exists")]
     Exists {
-        /// Which object.
+        /// Key of the object.
         key: Key,
-        /// Its state now.
+        /// Current state of the object.
         current: Arc<Record>,
     },
-    /// The object exists and its stored bytes cannot be read: it can only be deleted.
+    /// The object exists, but its stored bytes cannot be read. Such an object can only be deleted.
     #[error("{key} cannot be read from the storage")]
     Unreadable {
-        /// Which object.
+        /// Key of the object.
         key: Key,
     },
-    /// A value cannot be sealed.
+    /// A value cannot be encrypted.
     #[error("{0}")]
     Sealed(String),
-    /// A value beyond [`Txn::MAX_VALUE_BYTES`], or too many operations.
+    /// A value is larger than [`Txn::MAX_VALUE_BYTES`], or the transaction has too many operations.
     #[error("the request is too large: {0}")]
     TooLarge(String),
-    /// Writes are stopped, for this reason. Nothing was written.
+    /// The store refuses writes for the given reason. Nothing was written.
     #[error("the store is read-only: {0}")]
     ReadOnly(String),
     /// The disk, or the database's size limit, is full. Nothing was written; a later write may succeed.

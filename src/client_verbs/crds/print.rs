@@ -1,4 +1,4 @@
-//! Findings as text and as JSON.
+//! Prints the findings of `portico crds check` as text or JSON.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use portico_proto::apiextensions::finding::Kind;
 use portico_proto::apiextensions::{CheckResponse, Finding};
 use serde::Serialize;
 
-/// One definition: a headline, then a line for each finding.
+/// Prints a headline for one definition, then one line per finding.
 pub(super) fn text(checked: &CheckResponse) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let known = if checked.installed { "installed" } else { "new" };
@@ -43,7 +43,7 @@ struct PrintedFinding<'a> {
     text: &'a str,
 }
 
-/// All definitions as one list.
+/// Prints the results for all definitions as one JSON list.
 pub(super) fn json(all: &[CheckResponse]) -> io::Result<()> {
     let printed: Vec<Printed<'_>> = all.iter().map(printed).collect();
     let mut out = io::stdout().lock();

@@ -1,4 +1,4 @@
-//! `portico diff`: the difference between two states of an object.
+//! `portico diff`: shows the difference between two states of an object.
 
 use clap::builder::NonEmptyStringValueParser;
 use portico_proto::history::{State, StatesResponse, Target};
@@ -10,16 +10,16 @@ use crate::client_verbs::outcome::{DEADLINE, Outcome};
 use crate::client_verbs::output;
 use crate::control_service::ControlService;
 
-/// Lines of context around a difference.
+/// Number of context lines around a difference.
 const CONTEXT: usize = 3;
 /// Maximum number of states to search.
 const MAX_STATES: u32 = 10_000;
 
 /// Show the difference between two states of an object
 ///
-/// The states are shown as YAML. Without revisions it shows what the last write changed. Managed fields and the resourceVersion are left out.
+/// Compares the states as YAML, without managed fields and resourceVersion. Without --from and --to, shows what the last write changed.
 ///
-/// Exit codes: 0 the states are equal; 1 they differ; 2 not shown.
+/// Exit codes: 0 the states are equal; 1 the states differ; 2 not compared.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Diff {
     #[command(flatten)]
@@ -37,14 +37,14 @@ pub(crate) struct Diff {
     control: ControlService,
 }
 
-/// Prints the difference.
+/// Prints the difference between two states.
 pub(crate) async fn run(diff: &Diff) -> Result<Outcome, Failure> {
     let client = diff.control.client(DEADLINE)?;
     let resource = diff.object.resource(&client).await?;
     let target = diff.object.target(&resource, &diff.name, &diff.control)?;
-    // The two states are selected without their objects.
+    // Selecting the two states needs only their revisions, not the objects.
     let StatesResponse { states: found, revision, .. } = states(&client, &target, MAX_STATES, false).await?;
-    // A control service of an earlier release does not report its revision.
+    // A control service of an earlier release does not report its revision, which is then 0.
     if let Some(asked) = diff.from.max(diff.to).filter(|asked| *asked > revision && revision > 0) {
         return Err(Failure::Usage(format!(
             "revision {asked} does not exist yet: the last one is {revision}"
@@ -87,7 +87,7 @@ fn name_of(state: Option<&State>) -> String {
     }
 }
 
-/// A state as YAML, without the fields that every write changes; a deleted object is empty.
+/// Returns a state as YAML without the fields that every write changes, or an empty text for a deletion.
 async fn text(
     client: &portico_proto::client::Client,
     target: &Target,

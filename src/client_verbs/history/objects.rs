@@ -1,4 +1,4 @@
-//! Objects that existed at a time.
+//! `portico history --at`: prints the objects that existed at a past time.
 
 use std::io::Write;
 
@@ -17,7 +17,7 @@ use crate::client_verbs::get::qualified;
 use crate::client_verbs::output::{self, Format};
 use crate::client_verbs::table::Table;
 
-/// Objects as JSON or YAML.
+/// List of objects to print as JSON or YAML.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct List {
@@ -33,7 +33,7 @@ struct ListMeta {
     resource_version: String,
 }
 
-/// The part of an object that the table shows.
+/// Fields of an object that the table shows.
 #[derive(Deserialize)]
 struct Head {
     metadata: Metadata,
@@ -50,7 +50,7 @@ struct Metadata {
 }
 
 impl History {
-    /// Prints the objects of a time.
+    /// Prints the objects that existed at the time `at`.
     pub(super) async fn print_objects(
         &self,
         client: &Client,
@@ -86,7 +86,7 @@ impl History {
     }
 }
 
-/// Reads the objects of a time, and its revision.
+/// Returns the revision of the time `at`, and the objects that existed then.
 async fn objects_at(client: &Client, target: Target, at: At) -> Result<(i64, Vec<Bytes>), Failure> {
     let request = ListRequest { target: Some(target), at: Some(at) };
     let mut parts = client.history().list(request).await?.into_inner();
@@ -101,7 +101,7 @@ async fn objects_at(client: &Client, target: Target, at: At) -> Result<(i64, Vec
     Ok((revision, objects))
 }
 
-/// Adds how to keep more if history does not reach back that far.
+/// Adds a hint about `--history-retention` if the requested states are no longer kept.
 fn forgotten(status: tonic::Status) -> Failure {
     match status.code() {
         Code::OutOfRange | Code::Aborted | Code::FailedPrecondition => Failure::Hinted(

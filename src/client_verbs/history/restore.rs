@@ -12,31 +12,32 @@ use crate::client_verbs::outcome::{DEADLINE, Outcome};
 use crate::client_verbs::output::{self, Format};
 use crate::control_service::ControlService;
 
-/// Restore the content of an object at a revision
+/// Restore an object to its content at a past revision
 ///
-/// Identity, finalizers, owners and status do not change; fields get their former managers. Admission and validation see an update.
-/// You need the verbs `history` and `update`.
+/// UID, finalizers, owner references and status do not change; the managers of fields are restored, too. Admission and validation run as
+/// for an update. Requires permission for the verbs `history` and `update`.
 ///
-/// Exit codes: 0 restored; 2 not.
+/// Exit codes: 0 restored; 2 not restored.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Rollback {
     #[command(flatten)]
     change: Restoring,
-    /// Revision to restore (`portico history` lists them)
+    /// Revision to restore (`portico history` lists all revisions)
     #[arg(long = "to-revision", value_name = "REVISION", value_parser = clap::value_parser!(i64).range(1..))]
     revision: i64,
 }
 
 /// Create a deleted object again with its last content
 ///
-/// The object gets a new uid; owners that no longer exist are removed. You need the verbs `history` and `create`.
+/// The object gets a new UID. References to owners that no longer exist are removed. Requires permission for the verbs `history` and
+/// `create`.
 ///
-/// Exit codes: 0 created; 2 not.
+/// Exit codes: 0 created; 2 not created.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Undelete {
     #[command(flatten)]
     change: Restoring,
-    /// Revision to restore [default: the last before the deletion]
+    /// Revision to restore [default: the last revision before the deletion]
     #[arg(long = "to-revision", value_name = "REVISION", value_parser = clap::value_parser!(i64).range(1..))]
     revision: Option<i64>,
 }

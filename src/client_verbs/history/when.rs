@@ -1,4 +1,4 @@
-//! Points in time on the command line.
+//! Parser for the points in time of `portico history --at`.
 
 use jiff::Timestamp;
 use portico_proto::history::list_request::At;

@@ -1,4 +1,4 @@
-//! Flags of a location of stored data, and which of them apply to it.
+//! Flags that select a location of stored data, and checks that each flag applies to the selected location.
 
 use std::path::PathBuf;
 
@@ -16,12 +16,12 @@ pub(super) const ETCD_SERVERS: &str = "--etcd-servers";
 pub(super) const KUBECONFIG: &str = "--kubeconfig";
 const ENCRYPTION: &str = "--encryption-provider-config";
 
-/// Flags of the certificates for etcd.
+/// Flags that name the TLS files for etcd.
 pub(crate) const ETCD_FILES: [&str; 3] = ["--etcd-cafile", "--etcd-certfile", "--etcd-keyfile"];
-/// Flags that select a server.
+/// Flags that select a running control service.
 pub(crate) const SERVER: [&str; 3] = [KUBECONFIG, "--context", "--server"];
 
-/// All flags of a location, with the one that names the location to which they apply.
+/// All location flags, each with the flag that selects the kind of location to which it applies.
 const FLAGS: [(&str, &str); 13] = [
     (DATA_DIR, DATA_DIR),
     (DATABASE_URL, DATABASE_URL),
@@ -50,7 +50,7 @@ pub(super) struct Flags {
     /// File with the password for --database-url
     #[arg(long, value_name = "FILE", env = "PORTICO_DATABASE_PASSWORD_FILE")]
     pub(super) database_password_file: Option<PathBuf>,
-    /// A connection pooler in transaction mode is in front of PostgreSQL
+    /// Support a connection pooler in transaction mode in front of PostgreSQL
     #[arg(long, env = "PORTICO_DATABASE_TRANSACTION_POOLER")]
     pub(super) database_transaction_pooler: bool,
     #[command(flatten)]
@@ -61,15 +61,16 @@ pub(super) struct Flags {
     /// Context of --kubeconfig
     #[arg(long, default_value = crate::control_service::CONTROL_CONTEXT)]
     pub(super) context: String,
-    /// Address to connect to instead of the one in --kubeconfig
+    /// Address to connect to instead of the address in --kubeconfig
     #[arg(long, value_name = "HOST:PORT")]
     pub(super) server: Option<String>,
-    /// Encryption configuration of the server, where values must be decrypted: in etcd and for past revisions
+    /// Encryption configuration of the server, needed to decrypt values in etcd and of past revisions
     #[arg(long, value_name = "FILE", env = "PORTICO_ENCRYPTION_PROVIDER_CONFIG")]
     pub(super) encryption_provider_config: Option<PathBuf>,
 }
 
-/// Flags that the command line contains. Variables are not among them: a flag that names another location overrides them.
+/// Location flags on the command line. Flags set by environment variables are not included: a flag that selects another location
+/// overrides them.
 #[derive(Debug)]
 pub(super) struct GivenFlags(Vec<&'static str>);
 
@@ -84,13 +85,13 @@ impl GivenFlags {
         self.0.first().copied()
     }
 
-    /// Given flags that name a location.
+    /// Returns the flags on the command line that select a location.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         let names = [DATA_DIR, DATABASE_URL, ETCD_SERVERS, KUBECONFIG];
         self.0.iter().copied().filter(move |flag| names.contains(flag))
     }
 
-    /// Refuses flags that do not apply to the location that `name` names and are not among `also_used`.
+    /// Refuses flags that neither apply to the location selected by the flag `name` nor are in `also_used`.
     pub(super) fn refuse_unused(&self, name: &str, also_used: &[&str]) -> Result<(), Failure> {
         let applies = |flag: &str, owner: &str| match flag {
             ENCRYPTION => name != KUBECONFIG,
@@ -104,7 +105,7 @@ impl GivenFlags {
     }
 }
 
-/// Error for a flag that does not apply to the location.
+/// Returns the error for a flag that does not apply to the location.
 fn unused(flag: &str, owner: &'static str) -> Failure {
     match owner {
         ENCRYPTION => Failure::Hinted(

@@ -1,4 +1,4 @@
-//! The databases that `portico migrate` moves from and to.
+//! Addresses of the databases that `portico migrate` moves data from and to.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::data::failure::Failure;
 use crate::data::location::{ETCD_FILES, Location, Place, SERVER, two_places, with_password};
 use crate::{etcd_flags, postgres_flags};
 
-/// A database in a URL.
+/// Database that a URL names.
 #[derive(Clone, Debug)]
 pub(super) enum Address {
     Sqlite(PathBuf),
@@ -30,7 +30,8 @@ pub(super) fn parse(url: &str) -> Result<Address, String> {
     }
 }
 
-/// The database to move: `from` with the password in a file, or the location. Flags for etcd may be those of `to`.
+/// Returns the database to move: `from`, with the password in a file, or else the location. Accepts the TLS flags for etcd if `to` is
+/// an etcd.
 pub(super) fn source_of(
     from: Option<&Address>,
     password_file: Option<&Path>,

@@ -1,4 +1,4 @@
-//! Unix: SIGTERM, SIGINT and SIGHUP.
+//! Signals on Unix: SIGTERM, SIGINT and SIGHUP.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::run::request::{Request, Stop};
 
-/// Registered signals.
+/// Registered signal handlers.
 pub(super) struct Listened {
     term: Signal,
     interrupt: Signal,
@@ -25,7 +25,7 @@ impl Listened {
         })
     }
 
-    /// The next one. Cancel safe.
+    /// Waits for the next signal and returns its request. Cancel safe.
     pub(super) async fn next(&mut self) -> Request {
         tokio::select! {
             _ = self.hangup.recv() => Request::Reload,
@@ -35,13 +35,13 @@ impl Listened {
     }
 }
 
-/// Standard input as a separate file.
+/// Returns standard input as a separate file.
 pub(super) fn input() -> io::Result<std::fs::File> {
     io::stdin().as_fd().try_clone_to_owned().map(Into::into)
 }
 
-/// Forwards a signal to a process. A terminal sends its signals to all processes in the foreground: they are not sent twice, because many
-/// programs abort at a second one.
+/// Forwards a signal to a process. SIGINT is not forwarded in the foreground of a terminal, which sends SIGINT to all of its foreground
+/// processes itself: many programs abort on a second SIGINT.
 pub(crate) fn send(process: u32, stop: Stop) -> io::Result<()> {
     if stop == Stop::Interrupt && is_in_foreground() {
         return Ok(());
@@ -54,7 +54,7 @@ pub(crate) fn send(process: u32, stop: Stop) -> io::Result<()> {
     kill_process(process, signal).map_err(io::Error::from)
 }
 
-/// True if the process is in the foreground of its terminal.
+/// Returns true if this process is in the foreground of its terminal.
 fn is_in_foreground() -> bool {
     tcgetpgrp(io::stdin()).is_ok_and(|foreground| foreground == getpgrp())
 }

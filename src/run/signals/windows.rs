@@ -1,4 +1,4 @@
-//! Windows: Ctrl-C is SIGINT, Ctrl-Break is SIGHUP; a closed console and the system's shutdown are SIGTERM.
+//! Signals on Windows: Ctrl-C acts as SIGINT, Ctrl-Break as SIGHUP; closing the console and shutting down the system act as SIGTERM.
 
 use std::io;
 use std::os::windows::io::AsHandle;
@@ -9,7 +9,7 @@ use tokio::signal::windows::{
 
 use crate::run::request::{Request, Stop};
 
-/// Registered signals.
+/// Registered event handlers.
 pub(super) struct Listened {
     interrupt: CtrlC,
     r#break: CtrlBreak,
@@ -23,7 +23,7 @@ impl Listened {
         Ok(Self { interrupt: ctrl_c()?, r#break: ctrl_break()?, close, shutdown })
     }
 
-    /// The next one. Cancel safe.
+    /// Waits for the next event and returns its request. Cancel safe.
     pub(super) async fn next(&mut self) -> Request {
         tokio::select! {
             _ = self.interrupt.recv() => Request::Stop(Stop::Interrupt),
@@ -34,12 +34,12 @@ impl Listened {
     }
 }
 
-/// Standard input as a separate file.
+/// Returns standard input as a separate file.
 pub(super) fn input() -> io::Result<std::fs::File> {
     io::stdin().as_handle().try_clone_to_owned().map(Into::into)
 }
 
-/// Does nothing: a console sends its events to all of its processes.
+/// Does nothing, because a console sends its events to all of its processes.
 pub(crate) fn send(_: u32, _: Stop) -> io::Result<()> {
     Ok(())
 }

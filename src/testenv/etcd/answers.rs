@@ -1,4 +1,4 @@
-//! HTTP for health checks: one request per connection, answered by its path.
+//! HTTP server for health checks: reads one request per connection, and selects the response by the request's path.
 
 use std::io;
 use std::time::Duration;
@@ -9,27 +9,27 @@ use tokio::time::timeout;
 
 use crate::testenv::state_location::{PATH, StateLocation};
 
-/// Timeout of a request.
+/// Timeout of a request and its response.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum size of the header of a request.
+/// Maximum size of a request's header, in bytes.
 const MAX_HEADER: u64 = 16 * 1024;
 
-/// Response of a healthy etcd.
+/// Response of a healthy etcd to `/health`.
 const HEALTHY: &str = r#"{"health":"true","reason":""}"#;
 
-/// Responses that do not change.
+/// Responses to all requests.
 pub(super) struct Answers {
     location: String,
 }
 
 impl Answers {
-    /// Responses that report this location.
+    /// Creates responses that report `location`.
     pub(super) fn new(location: &StateLocation) -> Self {
         // Encoding cannot fail: the flags refuse paths that are not UTF-8.
         Self { location: serde_json::to_string(location).unwrap_or_default() }
     }
 
-    /// Reads a request, answers it, and closes the connection.
+    /// Reads a request, sends the response, and closes the connection.
     pub(super) async fn answer(&self, mut stream: TcpStream) -> io::Result<()> {
         timeout(TIMEOUT, self.exchange(&mut stream)).await?
     }
@@ -66,5 +66,5 @@ impl Answers {
     }
 }
 
-/// Version of the etcd that this program replaces.
+/// Response to `/version`: the version of the etcd that this program replaces.
 const VERSION: &str = r#"{"etcdserver":"3.6.8","etcdcluster":"3.6.0"}"#;

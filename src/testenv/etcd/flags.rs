@@ -1,66 +1,66 @@
-//! The command line of etcd: the address, the data folder, and whether to wait for the disk; other flags have no effect.
+//! Command line of the program `etcd`. Only the flags for addresses, data folder, name and fsync have an effect.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use http::Uri;
 
-/// The flags of etcd 3.6, one per line; a question mark marks those whose value is optional.
+/// Flags of etcd 3.6, one per line. A question mark follows flags whose value is optional.
 const OF_ETCD: &str = include_str!("flags.txt");
 
-/// Flags that ask for TLS.
+/// Flags that enable TLS, which is refused.
 const TLS: [&str; 4] = ["cert-file", "client-cert-auth", "auto-tls", "trusted-ca-file"];
 
-/// Default address.
+/// Default of `--listen-client-urls`.
 const LISTEN: &str = "http://localhost:2379";
 
-/// envtest searches it for `--unsafe-no-fsync`.
+/// Help text, which envtest searches for `--unsafe-no-fsync`.
 const HELP: &str = "\
 Usage:
 
   etcd [flags]
 
-This is not etcd: `portico testenv install` created it. It answers health checks and reports to the kube-apiserver of the same
-folder where to store its state. Set TEST_ASSET_ETCD to the path of a real etcd to use that.
+This is not etcd: `portico testenv install` created this program. It answers health checks, and reports to the kube-apiserver
+in the same folder where to store state. To use a real etcd, set TEST_ASSET_ETCD to its path.
 
   --listen-client-urls 'http://localhost:2379'
     URLs to listen on, comma-separated; http only.
   --data-dir 'default.etcd'
-    Folder of the state.
+    Folder for the state of kube-apiserver.
   --unsafe-no-fsync 'true'
-    Do not wait for the disk.
+    Acknowledge writes without waiting for the disk.
   --name 'default'
-    Default name of the folder.
+    Name of the default data folder, without the suffix .etcd.
   --version
     Print the version and exit.
 
 Other flags of etcd have no effect; those for TLS are refused.
 ";
 
-/// Request of the command line.
+/// Action that the command line requests.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Request {
     /// Print this text.
     Print(String),
-    /// Serve.
+    /// Serve with these flags.
     Serve(Flags),
 }
 
 /// Flags that have an effect.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Flags {
-    /// `HOST:PORT` of each URL.
+    /// `HOST:PORT` of each URL in `--listen-client-urls`.
     pub(super) listen: Vec<String>,
-    /// Folder of the state.
+    /// Folder for the state of kube-apiserver.
     pub(super) data_dir: PathBuf,
     /// True if writes do not wait for the disk.
     pub(super) unsafe_no_fsync: bool,
 }
 
-/// Reads the command line; the first argument is the name of the program.
+/// Parses the command line. The first argument is the name of the program.
 ///
 /// # Errors
-/// One line.
+/// Returns a message of one line if the command line is invalid.
 pub(super) fn parse(arguments: &[OsString]) -> Result<Request, String> {
     let mut arguments = arguments.iter().skip(1).map(|argument| {
         argument.to_str().ok_or_else(|| format!("{} is not UTF-8", argument.to_string_lossy()))
@@ -101,7 +101,7 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Request, String> {
     Ok(Request::Serve(Flags { listen, data_dir, unsafe_no_fsync }))
 }
 
-/// True if the value of this flag is optional; `None` if etcd has no such flag.
+/// Returns true if the value of the flag is optional, or `None` if etcd has no such flag.
 fn is_switch(flag: &str) -> Option<bool> {
     OF_ETCD.lines().find_map(|line| match line.strip_suffix('?') {
         Some(switch) => (switch == flag).then_some(true),

@@ -1,4 +1,4 @@
-//! Attempts to begin again after something was missed.
+//! Attempts to restart a watch of the store after it failed.
 
 use portico_kit::backoff::{Backoff, Policy};
 use portico_store::{Store, StoreError, WatchError};
@@ -18,7 +18,7 @@ impl Failure {
     }
 }
 
-/// Growing pauses between attempts.
+/// Attempts to restart a watch, with increasing intervals.
 pub(super) struct Attempts {
     backoff: Backoff,
 }
@@ -36,7 +36,7 @@ impl Attempts {
         tracing::warn!(error = %failure, "cannot restart a watch of the store, retrying");
         tokio::select! {
             () = tokio::time::sleep(self.backoff.next_wait()) => Some(()),
-            // Ends with the store alone: no revision is that high.
+            // No revision is that high, so this ends only when the store is closed.
             _ = store.wait_for(i64::MAX) => None,
         }
     }
