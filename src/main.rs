@@ -1,43 +1,11 @@
-//! The `portico` command: servers, client commands, and tools for stored data and for tests.
+//! The program is a library, so that it compiles while the crates that it links are still being optimized.
 
-#![allow(missing_docs, reason = "the items of a program are not an API")]
-
-mod client_verbs;
-mod command_line;
-mod completion;
-mod config;
-mod connection_flags;
-mod control_service;
-mod data;
-mod documents;
-mod etcd_flags;
-mod exit;
-mod exit_codes;
-mod postgres_flags;
-mod reference;
-mod run;
-mod settings;
-mod shell;
-mod testenv;
-mod usage_error;
-
-use std::ffi::OsString;
 use std::process::ExitCode;
-use std::time::Instant;
 
 /// Allocator of the process; docs/internals/adr/0005 explains the choice.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let started = Instant::now();
-    let mut arguments: Vec<OsString> = std::env::args_os().collect();
-    match arguments.first().and_then(|program| testenv::Name::of(program)) {
-        Some(testenv::Name::SetupEnvtest) => {
-            drop(arguments.splice(..1, ["portico".into(), testenv::VERB.into()]))
-        }
-        Some(name) => return testenv::main_as(name, arguments),
-        None => {}
-    }
-    command_line::run(&arguments, started)
+    portico::main()
 }
