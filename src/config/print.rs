@@ -18,7 +18,7 @@ pub(super) fn text(report: &ManifestsReport) -> io::Result<()> {
     let (files, documents, warnings) = (report.files, report.documents, report.findings.len() - errors);
     let unchecked = match report.unchecked {
         0 => String::new(),
-        unchecked => format!("; {unchecked} not checked, which other API servers keep"),
+        unchecked => format!("; {unchecked} not checked (stored by other API servers)"),
     };
     writeln!(out, "{documents} documents in {files} files: {errors} errors, {warnings} warnings{unchecked}")
 }

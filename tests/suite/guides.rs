@@ -30,7 +30,7 @@ documentation::pages! {
     a_changed_definition_is_checked_before_it_is_applied {
         file: "docs/guides/crd-changes.md",
         needs: ["kubectl"],
-        prints: ["4 found, 1 of 1 stored objects hit", "has a lower maximum, 10", r#"unknown field "spec.color""#, "\n4\n"],
+        prints: ["4 found, 1 of 1 stored objects affected", "has a lower maximum, 10", r#"unknown field "spec.color""#, "\n4\n"],
     }
     a_site_is_served_without_its_control_service {
         file: "docs/guides/edge.md",

@@ -12,7 +12,7 @@ pub(super) fn text(checked: &CheckResponse) -> io::Result<()> {
     let known = if checked.installed { "installed" } else { "new" };
     let hit = match checked.objects {
         0 => String::new(),
-        objects => format!(", {} of {objects} stored objects hit", checked.hit),
+        objects => format!(", {} of {objects} stored objects affected", checked.hit),
     };
     writeln!(out, "{} ({known}): {} found{hit}", checked.name, checked.findings.len())?;
     for finding in &checked.findings {

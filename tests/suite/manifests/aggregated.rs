@@ -270,7 +270,7 @@ async fn the_check_without_a_server_passes_over_what_others_keep() {
     assert!(text.starts_with("30-gadget.yaml:1: error: "), "{text}");
     assert!(
         text.ends_with(
-            "3 documents in 3 files: 1 errors, 0 warnings; 1 not checked, which other API servers keep\n"
+            "3 documents in 3 files: 1 errors, 0 warnings; 1 not checked (stored by other API servers)\n"
         ),
         "{text}"
     );

@@ -53,7 +53,7 @@ impl Walk {
             return;
         }
         if !fits(old, new) {
-            let text = format!("changes from {} to {}: stored values no longer fit", kind(old), kind(new));
+            let text = format!("type changes from {} to {}: stored values become invalid", kind(old), kind(new));
             // Nothing below can be compared any more.
             return self.report(path, text);
         }
@@ -74,10 +74,10 @@ impl Walk {
 
     fn own(&mut self, path: &Path, old: &Node, new: &Node) {
         if old.nullable && !new.nullable {
-            self.report(path, "is no longer nullable: a stored null goes or becomes the default");
+            self.report(path, "is no longer nullable: a stored null is removed or replaced by the default");
         }
         if old.preserve_unknown && !new.preserve_unknown {
-            self.report(path, "no longer keeps unknown fields: they are pruned");
+            self.report(path, "no longer preserves unknown fields: they are pruned");
         }
         if new.embedded && !old.embedded {
             self.report(path, "becomes an embedded resource: apiVersion and kind are required");
@@ -85,11 +85,11 @@ impl Walk {
         if (old.list_type, &old.list_keys) != (new.list_type, &new.list_keys) {
             self.report(
                 path,
-                "is another type of list: apply merges it otherwise, and its elements may have to be unique",
+                "list type changes: server-side apply merges it differently, and its elements may have to be unique",
             );
         }
         if old.map_type != new.map_type {
-            self.report(path, "is another type of map: apply merges it otherwise");
+            self.report(path, "map type changes: server-side apply merges it differently");
         }
         if old.default != new.default {
             let text =
@@ -98,7 +98,7 @@ impl Walk {
             self.report(
                 path,
                 format!(
-                    "changes its default from {before} to {after}: what says nothing means something else"
+                    "default changes from {before} to {after}: objects without the field get another value"
                 ),
             );
         }
@@ -117,7 +117,7 @@ impl Walk {
             match new.field(name) {
                 Some(after) => self.node(&path.child(name), before, after),
                 None if new.preserve_unknown || matches!(new.additional, Additional::Any) => {}
-                None => self.report(&path.child(name), "is gone: its values are pruned"),
+                None => self.report(&path.child(name), "is removed: its values are pruned"),
             }
         }
         match (&old.additional, &new.additional) {
@@ -127,7 +127,7 @@ impl Walk {
             (Additional::Schema(_) | Additional::Any, Additional::Absent | Additional::No)
                 if !new.preserve_unknown =>
             {
-                self.report(path, "no longer takes fields of any name");
+                self.report(path, "no longer accepts fields of any name");
             }
             _ => {}
         }

@@ -39,13 +39,13 @@ fn a_narrowing_change_is_reported_with_its_path() {
         (
             json!({"type": "string"}),
             json!({"type": "integer"}),
-            "f: changes from string to integer: stored values no longer fit",
+            "f: type changes from string to integer: stored values become invalid",
         ),
         (json!({"type": "string"}), json!({"type": "string", "maxLength": 3}), "f: has a lower maxLength, 3"),
         (
             json!({"type": "string", "enum": ["a", "b"]}),
             json!({"type": "string", "enum": ["a"]}),
-            "f: no longer takes \"b\"",
+            "f: no longer allows \"b\"",
         ),
         (
             json!({"type": "string"}),
@@ -61,12 +61,12 @@ fn a_narrowing_change_is_reported_with_its_path() {
         (
             json!({"type": "string", "nullable": true}),
             json!({"type": "string"}),
-            "f: is no longer nullable: a stored null goes or becomes the default",
+            "f: is no longer nullable: a stored null is removed or replaced by the default",
         ),
         (
             json!({"type": "object", "properties": {"a": {"type": "string"}}}),
             json!({"type": "object", "properties": {"b": {"type": "string"}}}),
-            "f.a: is gone: its values are pruned",
+            "f.a: is removed: its values are pruned",
         ),
         (
             json!({"type": "object", "properties": {"a": {"type": "string"}}}),
@@ -81,17 +81,17 @@ fn a_narrowing_change_is_reported_with_its_path() {
         (
             json!({"type": "object", "additionalProperties": {"type": "string"}}),
             json!({"type": "object", "additionalProperties": {"type": "boolean"}}),
-            "f[*]: changes from string to boolean: stored values no longer fit",
+            "f[*]: type changes from string to boolean: stored values become invalid",
         ),
         (
             json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
             json!({"type": "object"}),
-            "f: no longer keeps unknown fields: they are pruned",
+            "f: no longer preserves unknown fields: they are pruned",
         ),
         (
             json!({"type": "string", "default": "a"}),
             json!({"type": "string", "default": "b"}),
-            "f: changes its default from \"a\" to \"b\": what says nothing means something else",
+            "f: default changes from \"a\" to \"b\": objects without the field get another value",
         ),
         (
             json!({"type": "string"}),
@@ -101,7 +101,7 @@ fn a_narrowing_change_is_reported_with_its_path() {
         (
             json!({"type": "array", "items": {"type": "string"}}),
             json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}),
-            "f: is another type of list: apply merges it otherwise, and its elements may have to be unique",
+            "f: list type changes: server-side apply merges it differently, and its elements may have to be unique",
         ),
     ];
     for (old, new, want) in rows {

@@ -144,7 +144,7 @@ async fn a_check_reports_what_a_definition_would_do_to_clients_and_to_what_is_st
         [
             " spec.cronSpec: has a lower maxLength, 0",
             " spec.cronSpec: has a new rule: true",
-            " spec.replicas: is gone: its values are pruned"
+            " spec.replicas: is removed: its values are pruned"
         ]
     );
     assert_eq!(findings(FindingKind::Lost), [r#"default/t : unknown field "spec.replicas""#]);

@@ -14,7 +14,7 @@ pub(super) fn compare(old: &Checks, new: &Checks, node: &Node, report: &mut impl
     texts(old, new, report);
     if (&old.all_of, &old.any_of, &old.one_of, &old.not) != (&new.all_of, &new.any_of, &new.one_of, &new.not)
     {
-        report("has other allOf, anyOf, oneOf or not: values may no longer fit".to_owned());
+        report("allOf, anyOf, oneOf or not changes: stored values may become invalid".to_owned());
     }
 }
 
@@ -34,7 +34,7 @@ fn enumeration(old: &[Value], new: &[Value], report: &mut impl FnMut(String)) {
         return report("is restricted to listed values".to_owned());
     }
     for gone in old.iter().filter(|value| !new.contains(value)) {
-        report(format!("no longer takes {}", printed::value(gone)));
+        report(format!("no longer allows {}", printed::value(gone)));
     }
 }
 
@@ -81,6 +81,6 @@ fn texts(old: &Checks, new: &Checks, report: &mut impl FnMut(String)) {
         report(format!("must match another pattern, {}", now.text()));
     }
     if new.format.is_some() && new.format != old.format {
-        report("has another format: values may no longer fit".to_owned());
+        report("format changes: stored values may become invalid".to_owned());
     }
 }
