@@ -1,4 +1,4 @@
-//! The program is a library, so that it compiles while the crates that it links are still being optimized.
+//! Calls the library `portico`: as a library, most of the program compiles before the machine code of its dependencies is ready.
 
 use std::process::ExitCode;
 

@@ -129,9 +129,10 @@ function showBackend(seen) {
 function showEjection(ejection) {
   if (!ejection) return h('span.quiet', null, 'off');
   const { out, failures, since, triedAt } = ejection;
-  const [state, detail] = out ? [`ejected after ${failures} failures`, `next attempt at ${moment(triedAt)}`]
-    : failures ? ['in', `${failures} failures in a row`] : since ? ['returned', `at ${moment(since)}`] : ['in'];
-  return [mark(!out, state), detail && h('span.quiet', { title: moment(since) }, ` ${detail}`)];
+  const at = (text) => h('span.quiet', { title: moment(since) }, text);
+  if (out) return [mark(false, `ejected after ${failures} failures`), at(` next attempt at ${moment(triedAt)}`)];
+  if (failures) return [mark(true, 'in'), at(` ${failures} failures in a row`)];
+  return [mark(true, since ? 'returned' : 'in'), since && at(` at ${moment(since)}`)];
 }
 
 function routeTable(route) {

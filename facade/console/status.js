@@ -135,6 +135,7 @@ function certificatesTable(own, all) {
   return table('Certificates', ['Owner', 'Use', 'Subject', 'Expires', 'In'], rows.map((one) => [one.whose, one.usage, one.subject, moment(one.notAfter), end(new Date(one.notAfter), soon(one))]));
 }
 
+// Samples have null or no value for what was not measured.
 const isKnown = (value) => (value ?? null) !== null;
 
 // The next larger of 1, 2, 5, 10, …; for bytes, the next power of two.

@@ -50,11 +50,11 @@ impl FailStatic {
     /// Puts the state on disk in force, when there is one and it can be used.
     pub fn load(&self, configuration: &Configuration, documents: &Documents, freshness: &Freshness) {
         match self.read() {
-            Ok(None) => tracing::debug!("no state on disk"),
+            Ok(None) => tracing::debug!("no configuration is saved"),
             Ok(Some((state, at))) => self.restore(state, at, configuration, documents, freshness),
             Err(error) => {
                 let path = self.path.display();
-                tracing::error!(%path, %error, "cannot read the state on disk, ignoring the file");
+                tracing::error!(%path, %error, "cannot use the saved configuration, ignoring the file");
             }
         }
     }

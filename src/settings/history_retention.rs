@@ -9,13 +9,13 @@ use portico_server::ArchiveRules;
 
 use super::values::duration;
 
-/// Default retention for watches and exact reads.
+/// Default retention for watches and reads at an exact resourceVersion.
 const DEFAULT: Duration = Duration::from_secs(300);
 
 /// Value of `--history-retention`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HistoryRetention {
-    /// Retention for watches and exact reads of all resources.
+    /// Retention for watches and reads at an exact resourceVersion, of all resources.
     pub(crate) of_all: Duration,
     /// Retention for `portico history`.
     pub(crate) archive: ArchiveRules,

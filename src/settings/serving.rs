@@ -44,7 +44,7 @@ pub(crate) struct Serving {
     /// PEM file with the private key of --tls-cert-file.
     #[arg(long, help_heading = TLS, value_name = "FILE")]
     pub(crate) tls_private_key_file: Option<PathBuf>,
-    /// Additional certificate and key, selected by server name: CERTFILE,KEYFILE (repeatable).
+    /// Additional certificate and key, selected by server name (repeatable).
     ///
     /// The certificate applies to the names that it contains.
     #[arg(long, help_heading = TLS, value_name = "CERT,KEY")]

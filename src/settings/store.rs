@@ -21,7 +21,7 @@ const DATABASE: &str = "PostgreSQL";
 pub(crate) struct StoreSettings {
     /// Retention of past states, and longer retention for named resources (for example 5m,configmaps=720h).
     ///
-    /// A plain duration applies to watches and exact reads of all resources. RESOURCE=DURATION keeps past states of one
+    /// A plain duration applies to watches and reads at an exact resourceVersion, of all resources. RESOURCE=DURATION keeps past states of one
     /// resource for `portico history`; *=DURATION keeps past states of all other resources. With --etcd-servers only a
     /// plain duration is allowed.
     #[arg(long, value_name = "DURATION,RESOURCE=DURATION", default_value = "5m")]
@@ -29,7 +29,7 @@ pub(crate) struct StoreSettings {
     /// Maximum bytes of past states kept for `portico history`; if exceeded, the oldest states are removed.
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 30)]
     pub(crate) history_archive_max_bytes: u64,
-    /// Maximum bytes of past states kept for watches and exact reads.
+    /// Maximum bytes of past states kept for watches and for reads at an exact resourceVersion.
     #[arg(long, value_name = "BYTES", default_value_t = 256 << 20)]
     pub(crate) history_max_bytes: u64,
     /// Maximum bytes of current objects cached in memory; 0 = no limit.

@@ -53,7 +53,8 @@ impl Walk {
             return;
         }
         if !fits(old, new) {
-            let text = format!("type changes from {} to {}: stored values become invalid", kind(old), kind(new));
+            let text =
+                format!("type changes from {} to {}: stored values become invalid", kind(old), kind(new));
             // Nothing below can be compared any more.
             return self.report(path, text);
         }

@@ -11,7 +11,7 @@ use crate::served::ServedResource;
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Only for this manager; who wants another behavior takes another name.
+/// The only manager for which this applies: other managers do not maintain the annotation.
 pub(super) const MANAGER: &str = "kubectl";
 
 /// Upstream's limit for all annotations together, in bytes.

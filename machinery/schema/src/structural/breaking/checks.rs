@@ -14,7 +14,7 @@ pub(super) fn compare(old: &Checks, new: &Checks, node: &Node, report: &mut impl
     texts(old, new, report);
     if (&old.all_of, &old.any_of, &old.one_of, &old.not) != (&new.all_of, &new.any_of, &new.one_of, &new.not)
     {
-        report("allOf, anyOf, oneOf or not changes: stored values may become invalid".to_owned());
+        report("one of allOf, anyOf, oneOf and not changes: stored values may become invalid".to_owned());
     }
 }
 
