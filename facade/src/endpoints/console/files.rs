@@ -201,14 +201,15 @@ mod tests {
             let source = std::fs::read_to_string(folder.join(name)).unwrap();
             assert!(source.starts_with("// "), "{name}");
             for (number, line) in source.lines().enumerate() {
-                // The build removes comments and indentation line by line, which would change a template of several lines.
+                // The build removes comments, blank lines and indentation line by line, which would change a template of several lines.
                 assert!(
                     line.matches('`').count() % 2 == 0,
                     "{name}:{}: a template of several lines",
                     number + 1
                 );
             }
-            let code = source.lines().map(str::trim_start).filter(|line| !line.starts_with("//"));
+            let lines = source.lines().map(str::trim_start);
+            let code = lines.filter(|line| !line.is_empty() && !line.starts_with("//"));
             let code: String = code.flat_map(|line| [line, "\n"]).collect();
             assert_eq!(code.as_bytes(), file.plain, "{name}");
         }
