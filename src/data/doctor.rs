@@ -1,4 +1,4 @@
-//! `portico doctor`: examines a database, exports readable objects, and removes unreadable objects.
+//! `portico doctor`: examines a SQLite database. Flags let it also export readable objects and remove unreadable objects.
 
 use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};

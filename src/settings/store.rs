@@ -72,9 +72,9 @@ pub(crate) struct StoreSettings {
     /// Maximum bytes of events queued for one watch; if exceeded, the watch is closed.
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     pub(crate) watch_queue_bytes: usize,
-    /// Maximum bytes of cached representations that are derived from objects.
+    /// Maximum bytes of cached forms of objects, such as table rows, protobuf messages and watch events.
     ///
-    /// Derived representations are tables, metadata and results of conversion webhooks.
+    /// Other cached forms are metadata, JSON in versions other than the storage version, and results of conversion webhooks.
     #[arg(long, value_name = "BYTES", default_value_t = 4 << 20)]
     pub(crate) form_cache_bytes: usize,
     /// Maximum bytes of cached OpenAPI documents for built-in kinds and custom resources.

@@ -163,6 +163,9 @@ async fn without_a_program_it_serves_until_it_is_interrupted() {
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.status.signal()), (Some(0), None));
     let out = String::from_utf8(output.stdout).unwrap();
-    assert!(out.starts_with("portico is ready in") && out.contains("kubeconfig"), "{out}");
+    assert!(
+        out.starts_with("portico is ready in") && out.contains("kubeconfig") && out.contains("/console/"),
+        "{out}"
+    );
     assert!(shell.left().is_empty() && !addresses.exists());
 }

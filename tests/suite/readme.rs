@@ -6,7 +6,6 @@ crate::documentation::pages! {
         needs: ["kubectl"],
         prints: [
             "portico is ready in",
-            "/console/",
             "color: blue",
             "customresourcedefinition.apiextensions.k8s.io/tunnels.product.example.com condition met",
             "uplink   1500",

@@ -91,7 +91,7 @@ pub const KNOWN: [KnownController; 52] = [
     runs(
         "endpointslice-mirroring-controller",
         "endpointslicemirroring",
-        "Mirrors custom Endpoints to EndpointSlices.",
+        "Mirrors the Endpoints of Services without a selector to EndpointSlices.",
     ),
     absent(
         "ephemeral-volume-controller",

@@ -159,17 +159,20 @@ async fn each_of_them_needs_a_permission_of_its_own() {
         assert_eq!(anyone.post(path, &json!({})).await.status, 403, "{path}");
         alice.post(path, &json!({})).await.status_body(403, "Forbidden");
     }
-    // As docs/guides/console.md has it.
-    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "console-viewer"},
-        "rules": [{"verbs": ["get"], "nonResourceURLs": ["/console/data/backends", "/console/data/last-hour"]},
-            {"verbs": ["post"], "nonResourceURLs": [WATCH_FACADES, EXPLAIN, ROUTES]}]});
+    let blocks = include_str!("../../../docs/guides/console.md").split("```yaml\n").skip(1);
+    let role =
+        blocks.filter_map(|block| block.split("```").next()).find(|role| role.contains("console-viewer"));
     let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
         "metadata": {"name": "viewers"}, "subjects": [{"kind": "User", "name": "alice"}],
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "console-viewer"}});
     let roles = "/apis/rbac.authorization.k8s.io/v1";
-    assert_eq!(admin.post(&format!("{roles}/clusterroles"), &role).await.status, 201);
+    let created = admin
+        .request(Method::POST, &format!("{roles}/clusterroles"), "application/yaml", role.unwrap())
+        .await;
+    assert_eq!(created.status, 201, "{}", created.text());
     assert_eq!(admin.post(&format!("{roles}/clusterrolebindings"), &binding).await.status, 201);
     assert_eq!(alice.get("/console/data/last-hour").await.status, 200);
+    assert_eq!(alice.get("/apis/apiregistration.k8s.io/v1/apiservices").await.status, 200);
     let answer = alice.post(ROUTES, &json!({})).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert!(watch_facades(&alice).await.next().await.is_some());
