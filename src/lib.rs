@@ -1,7 +1,5 @@
 //! The `portico` command: servers, client commands, and tools for stored data and for tests.
 
-#![allow(missing_docs, reason = "the items of a program are not an API")]
-
 mod client_verbs;
 mod command_line;
 mod completion;

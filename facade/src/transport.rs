@@ -215,7 +215,7 @@ impl ControlTransport {
         Self { config, calls, streams, trust: Some(trust), local: true, channels: None }
     }
 
-    /// A control service elsewhere, called from so many runtimes. Nothing is dialed before the first call.
+    /// Creates the transport to a control service in another process, for calls from `runtimes` runtimes. Dials at the first call.
     ///
     /// # Errors
     /// [`ConnectError`] when address or certificates cannot be used.

@@ -435,7 +435,7 @@ pub const OPENAPI_DOCUMENTS: &[&str] = &[
     "[]",
 ];
 
-/// What was dialed, a line end, and what it answers.
+/// The dialed address, a line end, and the response.
 pub const PAGES: &[&str] = &[
     r#"10.0.0.1:80
 <!DOCTYPE html><html><!-- <a href="/no"> --><head><link rel=x href=/css/a.css><script src="/a.js">var x = '<a href="/no">';</script></head>"#,

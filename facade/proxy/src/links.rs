@@ -20,7 +20,7 @@ pub(crate) struct Links {
     prefix: String,
     /// What the client calls us.
     host: String,
-    /// What was dialed, `host:port`.
+    /// Dialed address, `host:port`.
     authority: String,
 }
 

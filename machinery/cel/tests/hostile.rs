@@ -8,7 +8,7 @@ use portico_cel::{Environment, EvalError, Language, Meter, Type, Value};
 
 /// What one evaluation may cost.
 const BUDGET: u64 = 1_000_000;
-/// What is soon: a tenth of a second of the processor, and what builds without optimization take.
+/// Limit of processor time: 100 ms, or 3 s in builds without optimization.
 const SOON: Duration = Duration::from_millis(if cfg!(debug_assertions) { 3_000 } else { 100 });
 
 fn environment() -> Environment {

@@ -211,7 +211,7 @@ impl Generation {
         matches!(self, Self::Changes { counts_empty: true, .. }).then(|| new.clone())
     }
 
-    /// Whether an object lost empty collections that count when it was normalized.
+    /// Returns true if normalization removed empty collections that are significant.
     #[must_use]
     pub fn lost_empty(&self, before: &Object, after: &Object) -> bool {
         let Self::Changes { paths, counts_empty: true } = self else { return false };

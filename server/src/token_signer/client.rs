@@ -29,7 +29,7 @@ const METADATA_WITHIN: Duration = Duration::from_secs(10);
 ///
 /// Limit (Authentication and authorization): the token request fails.
 const SIGN_WITHIN: Duration = Duration::from_secs(10);
-/// How soon a socket is dialed again that nobody listens on.
+/// Backoff for redialing a socket on which no process listens.
 const REDIAL: Policy = Policy::new(Duration::from_millis(50), Duration::from_secs(1), 2.0, 0.2);
 
 /// See the module.
@@ -41,7 +41,7 @@ pub(super) struct SignerClient {
 }
 
 impl SignerClient {
-    /// Of the signer at this path; `@name` is no file. It is dialed when it is asked.
+    /// Creates a client of the signer at a socket path; `@name` is an abstract socket, not a file. Connects at the first call.
     pub(super) fn new(path: &str, metrics: SignerMetrics) -> Self {
         let client = ExternalJwtSignerClient::new(unix_socket::channel(unix_socket::socket(path)));
         Self { path: path.to_owned(), client, metrics, fetch_within: FETCH_WITHIN }

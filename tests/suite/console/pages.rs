@@ -160,6 +160,7 @@ async fn audit_leaves_out_requests_of_browsers_until_they_are_wanted() {
         .await;
     browser.open(&address(&portico, "audit")).await;
     browser.has("/apis/apiregistration.k8s.io/v1/apiservices").await;
+    assert!(!browser.text().await.contains("selfsubjectaccessreviews"));
     // Without the filter, newer requests push these out of sight.
     browser.open(&address(&portico, "audit?filter=selfsubjectaccessreviews")).await;
     browser.shown("no matching row", "return document.getElementById('count')?.textContent === '0'").await;

@@ -103,7 +103,7 @@ pub struct Transport {
     /// Requests that are being sent again.
     pub(super) repeating: AtomicUsize,
     pub(super) key: TransportKey,
-    /// Of whose backend it is; nobody's when it was dialed for one request.
+    /// Counters of the backend; `None` for a connection that was dialed for one request.
     counts: Option<Arc<BackendCounts>>,
     ca: Option<Bytes>,
     tls: ArcSwapOption<Tls>,

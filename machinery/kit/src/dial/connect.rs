@@ -46,7 +46,7 @@ pub struct Connector {
     inner: Arc<Inner>,
 }
 
-/// What was dialed, which address that is, and how long it took.
+/// The connection, its remote address if known, and the durations of dialing.
 type Dialled = (Raw, Option<SocketAddr>, DialTimes);
 
 struct Inner {

@@ -91,7 +91,7 @@ impl Connection {
         Self { io: Io::Tls(Box::new(stream)), remote, alpn, times }
     }
 
-    /// What was dialed; none through an egress proxy.
+    /// Returns the dialed address; `None` through an egress proxy.
     pub fn remote_addr(&self) -> Option<SocketAddr> {
         self.remote
     }

@@ -13,7 +13,7 @@ pub struct ClientConfig {
     pub service: Option<WebhookService>,
     /// PEM in base64; the system's roots when empty.
     pub ca_bundle: String,
-    /// What is dialed instead of the Service's addresses; there need not be a Service then.
+    /// Backends that are dialed instead of the Service's addresses; the Service need not exist then.
     #[serde(skip)]
     pub backends: Option<Backends>,
     /// The name that its certificate must have, where that is neither the URL's host nor the Service.
