@@ -144,10 +144,7 @@ impl Controllers {
         let mut named = self.controllers.iter().filter(|name| !name.is_empty() && *name != "*");
         let bare = |name: &'_ String| name.strip_prefix('-').unwrap_or(name).to_owned();
         match named.find(|name| controllers::known(&bare(name)).is_none()) {
-            Some(name) => {
-                let text = format!("{:?} is not in the list of known controllers", bare(name));
-                Err(SettingError::new("--controllers", text))
-            }
+            Some(name) => Err(SettingError::new("--controllers", controllers::unknown(&bare(name)))),
             None => Ok(()),
         }
     }

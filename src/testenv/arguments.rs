@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use portico_server::controllers::known;
+use portico_server::controllers::{known, unknown};
 
 use crate::settings::SettingError;
 
@@ -44,11 +44,7 @@ fn named(names: &str) -> Result<String, SettingError> {
         match (bare, known(bare), known(&longer)) {
             ("*", ..) | (_, Some(_), _) => Ok(name.to_owned()),
             (_, None, Some(_)) => Ok(format!("{minus}{longer}")),
-            (_, None, None) => {
-                let why =
-                    format!("{bare:?} is not a known controller; docs/reference/controllers.md lists them");
-                Err(SettingError::new(CONTROLLERS, why))
-            }
+            (_, None, None) => Err(SettingError::new(CONTROLLERS, unknown(bare))),
         }
     };
     let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
@@ -71,7 +67,9 @@ mod tests {
             assert_eq!(named(said).unwrap(), names);
         }
         let error = named("no-such").unwrap_err().to_string();
-        assert!(error.contains(CONTROLLERS) && error.contains("no-such"), "{error}");
+        for part in [CONTROLLERS, "\"no-such\" is not", "namespace-controller, "] {
+            assert!(error.contains(part), "{part} is missing: {error}");
+        }
     }
 
     #[test]

@@ -211,6 +211,14 @@ pub fn known(name: &str) -> Option<&'static KnownController> {
     KNOWN.iter().find(|known| !name.is_empty() && [known.name, known.alias].contains(&name))
 }
 
+/// Message for a name that [`known`] does not know. Lists the controllers that can run.
+#[must_use]
+pub fn unknown(name: &str) -> String {
+    let can_run = KNOWN.iter().filter(|controller| controller.availability != Availability::Absent);
+    let names: Vec<_> = can_run.map(|controller| controller.name).collect();
+    format!("{name:?} is not in the list of known controllers: {}", names.join(", "))
+}
+
 /// Names of the controllers that a value of `--controllers` starts. The first mention of a controller decides; `*` covers
 /// controllers that are not mentioned (upstream's `IsControllerEnabled`).
 #[must_use]
