@@ -17,7 +17,7 @@ use portico_kit::pki::{
 };
 use portico_kit::tls::{CertPair, TlsError};
 
-use crate::control::sign::{Purpose, sign};
+use crate::control::sign::{Purpose, SignError, sign};
 use crate::control_services::ControlServices;
 
 /// How often it is looked at whether a certificate is due.
@@ -35,12 +35,25 @@ pub enum CertificateError {
     /// The control service cannot be called with it.
     #[error(transparent)]
     Connect(#[from] portico_proto::client::ConnectError),
-    /// The control service refuses, or is away.
+    /// No control service answers.
+    #[error("cannot reach the control service to have the certificate signed: {0}")]
+    Unreachable(String),
+    /// The control service refuses the request.
     #[error("the control service refuses to sign the certificate: {0}")]
     Refused(String),
     /// The control service has no CA for it.
     #[error("the control service refuses to sign the certificate: {0}")]
     NoAuthority(String),
+}
+
+impl From<SignError> for CertificateError {
+    fn from(error: SignError) -> Self {
+        match error {
+            SignError::Unreachable(reason) => Self::Unreachable(reason),
+            SignError::Refused(reason) => Self::Refused(reason),
+            SignError::NoAuthority(reason) => Self::NoAuthority(reason),
+        }
+    }
 }
 
 /// Two thirds of its life have passed.
@@ -96,17 +109,28 @@ impl Files {
         purpose: Purpose,
     ) -> Result<(PemPair, CertPair), CertificateError> {
         let request = SigningRequest::create(profile)?;
-        let cert_pem = sign(control, &request.request_pem, purpose).await.map_err(|refusal| match refusal
-            .has_no_ca
-        {
-            true => CertificateError::NoAuthority(refusal.message),
-            false => CertificateError::Refused(refusal.message),
-        })?;
+        let cert_pem = sign(control, &request.request_pem, purpose).await?;
         let pem = PemPair { cert_pem, key_pem: request.key_pem };
         let pair = pem.cert_pair(self.name)?;
         if let Err(error) = self.pair().write(&pem) {
             tracing::warn!(%error, "cannot store the signed certificate, a restart requests another one");
         }
         Ok((pem, pair))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_control_service_that_answers_refuses() {
+        let text = |error: SignError| CertificateError::from(error).to_string();
+        let why = || "why".to_owned();
+        let unreachable = "cannot reach the control service to have the certificate signed: why";
+        assert_eq!(text(SignError::Unreachable(why())), unreachable);
+        let refused = "the control service refuses to sign the certificate: why";
+        assert_eq!(text(SignError::Refused(why())), refused);
+        assert_eq!(text(SignError::NoAuthority(why())), refused);
     }
 }

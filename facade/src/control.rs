@@ -343,7 +343,7 @@ impl Control {
 /// What the control service says, or that the document is larger than 64 MiB.
 pub async fn document(services: &ControlServices, hash: String) -> Result<Bytes, String> {
     let fetched = services.call(Repeat::Always, None, |member| fetch(member, hash.clone())).await;
-    fetched.map(|(_, document)| document).map_err(|status| status.message().to_owned())
+    fetched.map(|(_, document)| document).map_err(|status| CallReason(&status).to_string())
 }
 
 async fn fetch(member: Arc<Member>, hash: String) -> Result<Bytes, tonic::Status> {

@@ -1,9 +1,13 @@
 //! gRPC over Unix sockets, with those whom the control service asks: key services and signers of tokens.
 
+use std::error::Error;
+use std::io;
+
 use hyper_util::rt::TokioIo;
+use portico_gostd::os::error_text;
 use portico_kit::platform;
-use tonic::Code;
 use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status};
 
 /// The name of a socket as the system has it: one that begins with `@` is no file.
 pub(crate) fn socket(path: &str) -> String {
@@ -17,6 +21,19 @@ pub(crate) fn channel(socket: String) -> Channel {
         async move { platform::connect(socket).await.map(TokioIo::new) }
     });
     Endpoint::from_static("http://localhost").connect_with_connector_lazy(connector)
+}
+
+/// Returns the reason why the server at a socket was not reached, as Go prints it. `None` if the server has answered.
+pub(crate) fn unreached(status: &Status, path: &str) -> Option<String> {
+    let mut causes = std::iter::successors(status.source(), |error| (*error).source());
+    let first = causes.next()?;
+    let os = std::iter::once(first).chain(causes).find_map(|error| error.downcast_ref::<io::Error>());
+    Some(match os {
+        Some(error) => {
+            format!("transport: Error while dialing: dial unix {path}: connect: {}", error_text(error))
+        }
+        None => format!("transport: {first}"),
+    })
 }
 
 /// A code as Go prints it.

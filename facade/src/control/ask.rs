@@ -13,7 +13,7 @@ use portico_proto::objects::{Call, DoRequest, DoResponse, Target};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::control_services::{ControlServices, Member, Repeat, is_answer};
+use crate::control_services::{CallReason, ControlServices, Member, Repeat, is_answer};
 pub use access::AccessAsker;
 pub use token::TokenAsker;
 
@@ -50,7 +50,7 @@ enum NoReview {
 
 impl NoReview {
     fn of(status: &tonic::Status) -> Self {
-        let text = status.message().to_owned();
+        let text = CallReason(status).to_string();
         if is_answer(status) { Self::Failed(text) } else { Self::Unreachable(text) }
     }
 }
@@ -161,7 +161,8 @@ mod tests {
             assert!(matches!(NoReview::of(&status), NoReview::Failed(_)), "{code}");
             // Made here, by the transport.
             status.set_source(Arc::new(std::io::Error::from(std::io::ErrorKind::BrokenPipe)));
-            assert!(matches!(NoReview::of(&status), NoReview::Unreachable(_)), "{code}");
+            let NoReview::Unreachable(text) = NoReview::of(&status) else { panic!("{code}") };
+            assert_eq!(text, "the connection was closed", "{code}");
         }
     }
 

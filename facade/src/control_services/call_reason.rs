@@ -6,6 +6,8 @@ use std::fmt;
 use portico_kit::dial::source_reason;
 use tonic::Status;
 
+use super::failures::GivenUp;
+
 /// The control service's message, or what broke on the way to it.
 pub(crate) struct CallReason<'a>(pub(crate) &'a Status);
 
@@ -14,6 +16,7 @@ impl fmt::Display for CallReason<'_> {
         // What carries a source was made here, by the transport, in words for its authors.
         match self.0.source() {
             None => f.write_str(self.0.message()),
+            Some(source) if source.is::<GivenUp>() => f.write_str(self.0.message()),
             Some(source) => f.write_str(source_reason(source).as_deref().unwrap_or("the call was canceled")),
         }
     }
@@ -27,6 +30,7 @@ mod tests {
     use tonic::transport::Endpoint;
 
     use super::*;
+    use crate::control_services::failures::lost;
 
     async fn reason(of: &Endpoint) -> String {
         let mut client = ConfigClient::new(of.connect_lazy());
@@ -48,8 +52,10 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_the_control_service_are_passed_on() {
+    fn messages_of_the_control_service_and_of_the_facade_are_passed_on() {
         let refused = Status::permission_denied("a facade of another store");
         assert_eq!(CallReason(&refused).to_string(), "a facade of another store");
+        let lost = lost("the control service was lost");
+        assert_eq!(CallReason(&lost).to_string(), "the control service was lost");
     }
 }

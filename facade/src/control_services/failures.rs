@@ -8,7 +8,7 @@ use tonic::{Code, ConnectError, Status, TimeoutExpired};
 /// Source of the failures of calls that were given up here.
 #[derive(Debug, thiserror::Error)]
 #[error("canceled")]
-struct GivenUp;
+pub(super) struct GivenUp;
 
 /// Failure of a call whose control service was lost before it answered.
 pub(crate) fn lost(message: impl Into<String>) -> Status {

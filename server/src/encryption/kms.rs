@@ -1,5 +1,6 @@
 //! A key service over its Unix socket: the client of KMS v2.
 
+use std::error::Error;
 use std::future::Future;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use portico_proto::kms as pb;
 use portico_proto::kms::key_management_service_client::KeyManagementServiceClient;
 use portico_store::{KeyService, KeyServiceError, KeyStatus, WrappedKey};
 use tonic::transport::Channel;
-use tonic::{Code, Response, Status};
+use tonic::{Code, ConnectError, Response, Status};
 use zeroize::Zeroizing;
 
 use crate::unix_socket::{self, code_name};
@@ -82,10 +83,21 @@ impl KmsClient {
         ];
         self.seconds.get_or_create(&labels).observe(began.elapsed().as_secs_f64());
         answer.map(Response::into_inner).map_err(|status| KeyServiceError {
-            text: format!("rpc error: code = {code} desc = {}", status.message()),
+            text: format!("rpc error: code = {code} desc = {}", self.description(&status)),
             code,
             passing: !is_refusal(status.code()),
         })
+    }
+
+    /// Returns the message of the service, or the reason why there is no connection to it, as Go prints it.
+    fn description(&self, status: &Status) -> String {
+        let mut causes = std::iter::successors(status.source(), |error| (*error).source());
+        if !causes.any(|cause| cause.is::<ConnectError>()) {
+            return status.message().to_owned();
+        }
+        // Go prints the zero byte of an abstract socket as `@`.
+        let unreached = unix_socket::unreached(status, &self.socket.replace('\0', "@"));
+        format!("connection error: desc = {:?}", unreached.unwrap_or_default())
     }
 }
 
@@ -132,4 +144,20 @@ impl KeyService for KmsClient {
 fn is_refusal(code: Code) -> bool {
     use Code::{DataLoss, FailedPrecondition, InvalidArgument, NotFound, OutOfRange};
     matches!(code, DataLoss | FailedPrecondition | InvalidArgument | NotFound | OutOfRange)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_service_that_is_not_there_is_named() {
+        let (within, registry) = (Duration::from_secs(5), Registry::new());
+        let client = KmsClient::new("k", "unix:///no/kms.sock", within, &registry).unwrap();
+        let error = client.status().await.err().unwrap();
+        assert_eq!(
+            error.text,
+            r#"rpc error: code = Unavailable desc = connection error: desc = "transport: Error while dialing: dial unix /no/kms.sock: connect: no such file or directory""#
+        );
+    }
 }

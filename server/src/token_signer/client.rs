@@ -1,11 +1,8 @@
 //! The client of a signer: every call has a deadline, within which a signer that is away is dialed again.
 
-use std::error::Error;
 use std::future::Future;
-use std::io;
 use std::time::Duration;
 
-use portico_gostd::os::error_text;
 use portico_kit::backoff::{Backoff, Policy};
 use portico_proto::externaljwt as pb;
 use portico_proto::externaljwt::external_jwt_signer_client::ExternalJwtSignerClient;
@@ -101,7 +98,7 @@ impl SignerClient {
         loop {
             match tokio::time::timeout_at(until, ask(self.client.clone())).await {
                 Ok(Ok(response)) => return Ok(response.into_inner()),
-                Ok(Err(status)) => match self.unreached(&status) {
+                Ok(Err(status)) => match unix_socket::unreached(&status, &self.path) {
                     Some(why) => unreached = Some(why),
                     None => return Err(SignerError::of(&status)),
                 },
@@ -113,20 +110,6 @@ impl SignerClient {
             }
             tokio::time::sleep_until(next).await;
         }
-    }
-
-    /// Why the signer was not reached; nothing where it has answered.
-    fn unreached(&self, status: &Status) -> Option<String> {
-        let mut causes = std::iter::successors(status.source(), |error| (*error).source());
-        let first = causes.next()?;
-        let os = std::iter::once(first).chain(causes).find_map(|error| error.downcast_ref::<io::Error>());
-        let path = &self.path;
-        Some(match os {
-            Some(error) => {
-                format!("transport: Error while dialing: dial unix {path}: connect: {}", error_text(error))
-            }
-            None => format!("transport: {first}"),
-        })
     }
 }
 

@@ -31,6 +31,7 @@ mod latest;
 mod load;
 mod metrics;
 mod new_file;
+mod outage_log;
 mod owners;
 mod postgres;
 mod publish;

@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::io;
 
-use rustls::AlertDescription;
+use rustls::{AlertDescription, CertificateError};
 
 use crate::tls::CertFault;
 
@@ -14,6 +14,9 @@ use crate::tls::CertFault;
 pub fn io_reason(error: &io::Error) -> &'static str {
     if let Some(tls) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         return tls_reason(tls);
+    }
+    if let Some(reason) = text_reason(error) {
+        return reason;
     }
     match error.kind() {
         io::ErrorKind::ConnectionRefused => "connection refused",
@@ -34,7 +37,20 @@ pub fn io_reason(error: &io::Error) -> &'static str {
     }
 }
 
-/// What a failure of TLS other than a refused certificate means.
+/// Meaning of an error whose type is lost: of the resolver, and of an alert in an error that h2 keeps as a text.
+fn text_reason(error: &io::Error) -> Option<&'static str> {
+    let text = error.get_ref()?.to_string();
+    if text.starts_with("failed to lookup address information") {
+        return Some("the host name cannot be resolved");
+    }
+    if error.kind() != io::ErrorKind::InvalidData {
+        return None;
+    }
+    let mut alerts = (0..=u8::MAX).map(AlertDescription::from);
+    alerts.find(|alert| text == rustls::Error::AlertReceived(*alert).to_string()).map(alert_reason)
+}
+
+/// What a failure of TLS means.
 fn tls_reason(error: &rustls::Error) -> &'static str {
     match error {
         rustls::Error::InvalidMessage(_) => "the server does not speak TLS",
@@ -43,7 +59,7 @@ fn tls_reason(error: &rustls::Error) -> &'static str {
             "the server offers no TLS version, cipher suite or key that is accepted"
         }
         rustls::Error::NoCertificatesPresented => "the server shows no certificate",
-        rustls::Error::InvalidCertificate(_) => "the server's certificate is refused",
+        rustls::Error::InvalidCertificate(error) => certificate_reason(error),
         rustls::Error::NoApplicationProtocol => "the server speaks none of the offered protocols",
         rustls::Error::DecryptError => "the server's TLS records cannot be decrypted",
         rustls::Error::PeerSentOversizedRecord => "the server sent a TLS record that is too large",
@@ -51,6 +67,24 @@ fn tls_reason(error: &rustls::Error) -> &'static str {
         | rustls::Error::InappropriateHandshakeMessage { .. }
         | rustls::Error::PeerMisbehaved(_) => "the server violated the TLS protocol",
         _ => "TLS failed",
+    }
+}
+
+/// Reason why a verifier that is not ours refused a certificate.
+fn certificate_reason(error: &CertificateError) -> &'static str {
+    match error {
+        CertificateError::UnknownIssuer => "the server's certificate is signed by an unknown authority",
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "the server's certificate is not valid for the host name"
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "the server's certificate has expired"
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "the server's certificate is not yet valid"
+        }
+        CertificateError::Revoked => "the server's certificate is revoked",
+        _ => "the server's certificate is refused",
     }
 }
 
@@ -242,6 +276,31 @@ mod tests {
         }
         for code in (0..20).chain([u32::MAX]) {
             assert_plain(&http2_reason(&h2::Reason::from(code).into()));
+        }
+    }
+
+    #[test]
+    fn the_reason_of_an_error_whose_type_is_lost_is_kept() {
+        let text = "failed to lookup address information: Name or service not known";
+        assert_eq!(io_reason(&io::Error::other(text)), "the host name cannot be resolved");
+        for alert in (0..=u8::MAX).map(AlertDescription::from) {
+            let text = rustls::Error::AlertReceived(alert).to_string();
+            let error = io::Error::new(io::ErrorKind::InvalidData, text);
+            assert_eq!(io_reason(&error), alert_reason(alert));
+        }
+    }
+
+    #[test]
+    fn the_reason_why_a_certificate_is_refused_is_named() {
+        for (error, reason) in [
+            (CertificateError::UnknownIssuer, "the server's certificate is signed by an unknown authority"),
+            (CertificateError::NotValidForName, "the server's certificate is not valid for the host name"),
+            (CertificateError::Expired, "the server's certificate has expired"),
+            (CertificateError::NotValidYet, "the server's certificate is not yet valid"),
+            (CertificateError::BadEncoding, "the server's certificate is refused"),
+        ] {
+            let error = rustls::Error::InvalidCertificate(error);
+            assert_eq!(io_reason(&io::Error::new(io::ErrorKind::InvalidData, error)), reason);
         }
     }
 

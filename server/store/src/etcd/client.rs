@@ -81,7 +81,7 @@ impl Client {
         A: prost::Message + Default + Send + Sync + 'static,
     {
         let mut grpc = self.members.grpc(member);
-        grpc.ready().await.map_err(|error| Failure::Unsent(error.to_string()))?;
+        grpc.ready().await.map_err(|error| Failure::unsent(&error))?;
         let codec = ProstCodec::<Q, A>::default();
         let answer = grpc.unary(leading(Request::new(request)), PathAndQuery::from_static(path), codec).await;
         Ok(answer?.into_inner())
@@ -239,7 +239,7 @@ impl Client {
         let member = self.members.in_use();
         let mut grpc = self.members.grpc(member);
         let asked = async {
-            grpc.ready().await.map_err(|error| Failure::Unsent(error.to_string()))?;
+            grpc.ready().await.map_err(|error| Failure::unsent(&error))?;
             let codec = ProstCodec::<WatchRequest, WatchResponse>::default();
             let path = PathAndQuery::from_static("/etcdserverpb.Watch/Watch");
             Ok::<_, Failure>(grpc.streaming(leading(Request::new(queue)), path, codec).await?.into_inner())

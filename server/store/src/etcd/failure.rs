@@ -1,6 +1,9 @@
 //! What an error of etcd is to whoever asked: a sentence of ours, by its code and its words.
 
-use tonic::{Code, Status};
+use std::error::Error;
+
+use portico_kit::dial::source_reason;
+use tonic::{Code, ConnectError, Status};
 
 use super::settings::EtcdSettings;
 use crate::error::StoreError;
@@ -50,6 +53,11 @@ impl From<Status> for Failure {
 }
 
 impl Failure {
+    /// The failure of a request for which there was no connection.
+    pub(super) fn unsent(error: &(dyn Error + 'static)) -> Self {
+        Self::Unsent(cause(error))
+    }
+
     /// For messages.
     pub(super) fn reason(&self) -> String {
         match self {
@@ -65,9 +73,7 @@ impl Failure {
     pub(super) fn logged(&self) -> String {
         match self {
             Self::Etcd(status) => {
-                let cause = causes(status)
-                    .last()
-                    .map_or_else(|| status.message().to_owned(), |cause| cause.to_string());
+                let cause = status.source().map_or_else(|| status.message().to_owned(), cause);
                 format!("{}: {cause}", reason(status))
             }
             Self::Unsent(error) => format!("{}: {error}", self.reason()),
@@ -187,17 +193,28 @@ fn lacks_space(status: &Status) -> bool {
 }
 
 /// What is behind it, the deepest last.
-fn causes(status: &Status) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
-    std::iter::successors(std::error::Error::source(status), |cause| cause.source())
+fn causes(status: &Status) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    std::iter::successors(status.source(), |cause| (*cause).source())
+}
+
+/// What failed below gRPC: HTTP or the socket, or else the deepest cause in its own words.
+fn cause(error: &(dyn Error + 'static)) -> String {
+    let deepest = || std::iter::successors(Some(error), |error| (*error).source()).last();
+    source_reason(error).or_else(|| deepest().map(ToString::to_string)).unwrap_or_default()
 }
 
 /// Whether there was no connection to send on.
 fn is_unconnected(status: &Status) -> bool {
-    let refused = |cause: &(dyn std::error::Error + 'static)| {
+    let refused = |cause: &(dyn Error + 'static)| {
         let error = cause.downcast_ref::<std::io::Error>();
         error.is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
     };
     mentions(status, "connect error") || causes(status).any(refused)
+}
+
+/// True if a connection could not be made: among others, the TLS handshake failed.
+fn is_of_connecting(status: &Status) -> bool {
+    causes(status).any(|cause| cause.is::<ConnectError>())
 }
 
 /// A sentence.
@@ -215,10 +232,31 @@ fn reason(status: &Status) -> String {
             format!("access denied: {message}")
         }
         Code::Unavailable if mentions(status, "no leader") => "no leader".to_owned(),
-        Code::Unavailable if is_unconnected(status) => "unreachable".to_owned(),
+        Code::Unavailable if is_unconnected(status) || is_of_connecting(status) => "unreachable".to_owned(),
         Code::Unavailable | Code::Cancelled => "connection lost".to_owned(),
         Code::Unknown if causes(status).next().is_some() => "connection lost".to_owned(),
         Code::Unknown if mentions(status, "timed out") => "request timed out".to_owned(),
         _ => format!("request rejected: {message}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn what_is_logged_has_no_words_of_a_library() {
+        let of =
+            |error: io::Error| Failure::from(Status::from_error(Box::new(ConnectError(Box::new(error)))));
+        let refused = io::Error::from_raw_os_error(111);
+        assert_eq!(of(refused).logged(), "unreachable: connection refused");
+        let unresolved = io::Error::other("failed to lookup address information: Name or service not known");
+        assert_eq!(of(unresolved).logged(), "unreachable: the host name cannot be resolved");
+        let unsent = Failure::unsent(&io::Error::from_raw_os_error(104));
+        assert_eq!(unsent.logged(), "unreachable: the connection was reset");
+        let reported = Failure::from(Status::unavailable("etcdserver: no leader"));
+        assert_eq!(reported.logged(), "no leader: etcdserver: no leader");
     }
 }

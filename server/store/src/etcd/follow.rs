@@ -14,6 +14,7 @@ use super::open::{self, RETRY};
 use super::read::Reader;
 use super::wire::{RangeRequest, WatchEvent, WatchResponse};
 use crate::identity::Identity;
+use crate::outage_log::OutageLog;
 use crate::publish::Publisher;
 use crate::read_only;
 use crate::subscription::selection::Batch;
@@ -108,9 +109,9 @@ impl Follower {
 
     async fn serve(&mut self) -> Result<(), Fatal> {
         // How many members have failed since something was followed.
-        let mut failed = 0;
+        let (mut failed, mut outage) = (0, OutageLog::default());
         loop {
-            let failure = match self.follow(&mut failed).await {
+            let failure = match self.follow(&mut failed, &mut outage).await {
                 Ok(never) => match never {},
                 Err(Failure::Fatal(fatal)) => return Err(fatal),
                 Err(failure) => failure,
@@ -122,19 +123,28 @@ impl Follower {
             }
             // What cannot be opened now stops this alone: etcd answers.
             self.reader.client.set_reached(matches!(failure, Failure::Sealed { .. }));
-            tracing::warn!(error = failure.logged(), "cannot follow etcd, retrying");
+            if let Some(outage_seconds) = outage.failed(Instant::now().into_std()) {
+                tracing::warn!(error = failure.logged(), outage_seconds, "cannot follow etcd, retrying");
+            }
             sleep(RETRY).await;
         }
     }
 
     /// Follows until the connection is lost.
-    async fn follow(&mut self, failed: &mut usize) -> Result<std::convert::Infallible, Failure> {
+    async fn follow(
+        &mut self,
+        failed: &mut usize,
+        outage: &mut OutageLog,
+    ) -> Result<std::convert::Infallible, Failure> {
         self.check().await?;
         let (all, from) = (self.reader.keys.all(), self.progress.revision + 1);
         self.progress.parts.clear();
         let mut stream = self.reader.client.watch(all, from).await?;
         self.reader.client.set_reached(true);
         *failed = 0;
+        if let Some(outage_seconds) = outage.answered(Instant::now().into_std()) {
+            tracing::info!(outage_seconds, "etcd available again");
+        }
         let followed = self.follow_stream(&mut stream).await;
         stream.leave();
         followed

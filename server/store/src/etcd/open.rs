@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use portico_gostd::time::format_duration;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep_until};
 
@@ -12,6 +13,7 @@ use super::keys::Keys;
 use super::settings::EtcdSettings;
 use super::wire::{Compare, Header, KeyValue, RangeRequest, RequestOp, TxnRequest};
 use crate::identity::Identity;
+use crate::outage_log::OutageLog;
 
 /// How long after a failed try to reach etcd the next one comes.
 pub(super) const RETRY: Duration = Duration::from_millis(250);
@@ -89,9 +91,15 @@ pub(super) async fn open(
 ) -> Result<(Meta, i64), EtcdError> {
     let until = Instant::now() + settings.connect_timeout;
     let place = settings.place();
+    let mut outage = OutageLog::default();
     loop {
         let failure = match open_now(client, &settings.root(), keys).await {
-            Ok(opened) => break Ok(opened),
+            Ok(opened) => {
+                if let Some(outage_seconds) = outage.answered(Instant::now().into_std()) {
+                    tracing::info!(outage_seconds, "etcd available");
+                }
+                break Ok(opened);
+            }
             Err(OpenFailure::TooOld(found)) => break Err(EtcdError::TooOld { place, found }),
             Err(OpenFailure::HalfRestored) => break Err(EtcdError::HalfRestored { place }),
             Err(OpenFailure::Failed(failure)) => failure,
@@ -99,7 +107,11 @@ pub(super) async fn open(
         if failure.is_lasting() || Instant::now() + RETRY >= until {
             break Err(EtcdError::Unreachable { place, reason: failure.of_first(settings) });
         }
-        tracing::info!(error = failure.logged(), "cannot open etcd, retrying");
+        if let Some(outage_seconds) = outage.failed(Instant::now().into_std()) {
+            let timeout = format_duration(settings.connect_timeout);
+            let error = failure.logged();
+            tracing::warn!(%place, error, outage_seconds, timeout, "cannot open etcd, retrying");
+        }
         sleep_until(Instant::now() + RETRY).await;
     }
 }

@@ -14,6 +14,7 @@ use super::open::{self, Meta, RETRY};
 use super::pending::Pending;
 use super::session::{self, BEGIN, Purpose, in_time, run};
 use super::writer::{Writer, refuse};
+use crate::outage_log::OutageLog;
 use crate::submit::{CommitRequest, Results, answer};
 use crate::txn::TxnError;
 
@@ -142,8 +143,11 @@ impl Writer {
     /// Makes what the database has the beginning of a new epoch, past every revision that was shown: whoever holds one begins anew.
     pub(super) async fn begin_epoch(&mut self) {
         let until = Instant::now() + SETTLE;
+        let mut outage = OutageLog::default();
         while let Err(error) = self.try_begin_epoch().await {
-            tracing::error!(error = logged(&error), "cannot record the new epoch, retrying");
+            if outage.failed(Instant::now().into_std()).is_some() {
+                tracing::error!(error = logged(&error), "cannot record the new epoch, retrying");
+            }
             if Instant::now() >= until {
                 return;
             }

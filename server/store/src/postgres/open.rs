@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use portico_gostd::os::error_text;
+use portico_gostd::time::format_duration;
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{PgConnection, SqlSafeStr};
 use tokio::time::{Instant, sleep_until};
@@ -14,6 +15,7 @@ pub(super) use super::meta::{Meta, lock_meta, meta};
 use super::session::{self, BEGIN, Purpose, in_time, run};
 use super::settings::PostgresSettings;
 use crate::key::Resource;
+use crate::outage_log::OutageLog;
 
 /// Every migration, in order. Their text never changes once released: sqlx keeps a checksum. One that programs of the release
 /// before cannot work with has a description that begins with [`INCOMPATIBLE`]; every other one only adds.
@@ -105,13 +107,20 @@ pub(super) struct Opened {
 /// [`PostgresSettings::connect_timeout`].
 pub(super) async fn open(settings: &PostgresSettings, recorded: &Recorded) -> Result<Opened, PostgresError> {
     let until = Instant::now() + settings.connect_timeout;
+    let mut outage = OutageLog::default();
     loop {
         match open_now(settings, recorded).await {
             Err(error) if passes(&error) && Instant::now() + RETRY < until => {
-                tracing::info!(%error, "cannot open the database, retrying");
+                if let Some(outage_seconds) = outage.failed(Instant::now().into_std()) {
+                    let timeout = format_duration(settings.connect_timeout);
+                    tracing::warn!(%error, outage_seconds, timeout, "cannot open the database, retrying");
+                }
                 sleep_until(Instant::now() + RETRY).await;
             }
             Ok(mut opened) => {
+                if let Some(outage_seconds) = outage.answered(Instant::now().into_std()) {
+                    tracing::info!(outage_seconds, "database available");
+                }
                 session::warn_if_readable(&mut opened.writer, settings).await;
                 return Ok(opened);
             }
