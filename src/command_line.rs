@@ -146,11 +146,11 @@ fn check_program(program: &[OsString], arguments: &[OsString]) -> Result<(), &'s
 fn serve(role: Role, flags: Vec<OsString>, program: Vec<OsString>, started: Instant) -> ExitCode {
     let settings = match settings::parse(role, flags, program) {
         Ok(settings) => settings,
-        Err(error) => return fail_with(&error.to_string(), exit_codes::USAGE),
+        Err(error) => return fail_with_hint(&error.to_string(), error.hint(), exit_codes::USAGE),
     };
     match run::run(role, settings, started) {
         Ok(code) => ExitCode::from(code),
-        Err(failure) => fail_with(&failure.to_string(), failure.exit_code()),
+        Err(failure) => fail_with_hint(&failure.to_string(), failure.hint(), failure.exit_code()),
     }
 }
 
@@ -161,7 +161,7 @@ fn run_client(command: Command, server_flag: Option<&OsString>) -> ExitCode {
         let flag = flag.split_once('=').map_or(&*flag, |(flag, _)| flag);
         let hint = "flags of a command go behind the command; `portico help COMMAND` lists them";
         return fail_with_hint(
-            &format!("{flag}: only servers have this flag"),
+            &format!("{flag}: before the command, only servers have this flag"),
             Some(hint),
             exit_codes::USAGE,
         );

@@ -41,10 +41,13 @@ impl NoClient {
     /// Returns the hint to print below the message, if the error has one.
     pub(crate) fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Kubeconfig(_) => Some(
+            Self::Kubeconfig(KubeconfigError::Read { .. }) => Some(
                 "a running server writes admin.kubeconfig into its data folder: name it with --kubeconfig FILE or --data-dir DIR",
             ),
-            Self::Connect(_) => None,
+            Self::Kubeconfig(KubeconfigError::Missing { kind: "context", .. }) => {
+                Some("`kubectl config get-contexts --kubeconfig FILE` lists the contexts of a file")
+            }
+            Self::Kubeconfig(_) | Self::Connect(_) => None,
         }
     }
 }

@@ -34,7 +34,11 @@ impl UsageError {
         Self {
             message: message(error, &name),
             hint: suggestion(error).map(|similar| format!("did you mean {similar}?")),
-            usage: usage.filter(|_| !is_flag && error.kind() != ErrorKind::InvalidSubcommand),
+            usage: usage.filter(|_| match error.kind() {
+                ErrorKind::MissingRequiredArgument => true,
+                ErrorKind::InvalidSubcommand => false,
+                _ => !is_flag,
+            }),
             command: error
                 .get(ContextKind::Usage)
                 .map(|usage| command(&usage.to_string()))

@@ -11,7 +11,7 @@ use portico_machinery::effective_version::KUBERNETES;
 use portico_machinery::expiration::Evaluator;
 use portico_server::data::{DataError, DataFolder, Exported};
 
-use super::failure::Failure as LocationFailure;
+use super::failure::{Failure as LocationFailure, NAME_DATA};
 use super::location::{Location, Place, two_places};
 use crate::exit::{fail_with_hint, is_closed_pipe};
 use crate::exit_codes;
@@ -50,6 +50,7 @@ impl Failure {
     fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Location(failure) => failure.hint(),
+            Self::Data(DataError::Missing(_)) => Some(NAME_DATA),
             _ => None,
         }
     }

@@ -5,6 +5,10 @@ use portico_server::data::{BackupError, CopyError, DataError};
 use crate::control_service::NoClient;
 use crate::exit_codes;
 
+/// Hint of an error about a folder without a database.
+pub(super) const NAME_DATA: &str =
+    "name the data folder of a server with --data-dir, or its database with --database-url";
+
 /// Error of a data command. The message is one line.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
@@ -33,6 +37,7 @@ impl Failure {
         match self {
             Self::NoClient(error) => error.hint(),
             Self::Hinted(_, hint) => Some(hint),
+            Self::Data(DataError::Missing(_)) | Self::Copy(CopyError::Missing(_)) => Some(NAME_DATA),
             _ => None,
         }
     }

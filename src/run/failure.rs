@@ -48,6 +48,23 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// Returns the hint to print below the message, if the error has one.
+    pub(crate) fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Setting(error) => error.hint(),
+            Self::Server(error) if error.is_locked() => {
+                Some("stop that process, or choose another folder with --data-dir")
+            }
+            Self::Server(error) if error.is_address_in_use() => Some(
+                "stop that process, or choose another address with --control-address (port 0: any free port)",
+            ),
+            Self::Facade(error) if error.is_address_in_use() => {
+                Some("stop that process, or choose another port with --secure-port (0: any free port)")
+            }
+            _ => None,
+        }
+    }
+
     /// Returns the exit code of the process.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {

@@ -72,15 +72,23 @@ impl Admission {
                 let flags = "admission-control and enable-admission-plugins/disable-admission-plugins flags";
                 return Err(SettingError::new(ONLY, format!("{flags} are mutually exclusive")));
             }
-            return EnabledPlugins::only(&self.admission_control).map_err(|e| SettingError::new(ONLY, e));
+            return EnabledPlugins::only(&self.admission_control).map_err(|error| unusable(ONLY, error));
         }
         EnabledPlugins::from_flags(enable, disable).map_err(|error| {
             let of_disable = matches!(&error, PluginNameError::Unknown(name) if !enable.contains(name));
-            SettingError::new(if of_disable { DISABLE } else { ENABLE }, error)
+            unusable(if of_disable { DISABLE } else { ENABLE }, error)
         })
     }
 
     pub(super) fn check(&self, features: FeatureGates) -> Result<(), SettingError> {
         self.settings(features).map(drop)
     }
+}
+
+/// Returns the error of a flag that lists plugins. Its hint lists the plugins that exist.
+fn unusable(flag: &str, error: PluginNameError) -> SettingError {
+    let plugins = || portico_server::plugin_reference().map(|plugin| plugin.name).collect::<Vec<_>>();
+    let hint = matches!(error, PluginNameError::Unknown(_))
+        .then(|| format!("the plugins are {}", plugins().join(", ")));
+    SettingError::new(flag, error).with_hint(hint)
 }

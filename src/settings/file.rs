@@ -13,6 +13,7 @@ use portico_kit::config_file;
 
 use super::error::SettingError;
 use super::given::source;
+use crate::usage_error::UsageError;
 
 /// Value in the file.
 #[derive(Deserialize)]
@@ -54,7 +55,8 @@ pub(super) fn arguments(
     for (key, value) in &values {
         let argument = command.get_arguments().find(|a| a.get_long() == Some(key));
         let Some(argument) = argument.filter(|_| !matches!(key.as_str(), "config" | "help")) else {
-            return Err(wrong(format!("unknown key {key:?}; keys are flag names without dashes")));
+            let error = wrong(format!("unknown key {key:?}; keys are flag names without dashes"));
+            return Err(error.with_hint(similar_key(command, key)));
         };
         let is_overridden = matches!(
             source(given, argument.get_id().as_str()),
@@ -65,6 +67,12 @@ pub(super) fn arguments(
         }
     }
     Ok(arguments)
+}
+
+/// Returns the question whether the most similar key was meant, if there is one.
+fn similar_key(command: &clap::Command, key: &str) -> Option<String> {
+    let error = command.clone().try_get_matches_from(["portico", &format!("--{key}")]).err()?;
+    UsageError::of(&error).hint.map(|hint| hint.replace("--", ""))
 }
 
 fn parse(text: &str) -> Result<BTreeMap<String, Value>, String> {

@@ -469,7 +469,12 @@ async fn connection_flags_may_precede_a_command_and_errors_name_the_place_of_oth
     }
     let behind = "hint: flags of a command go behind the command";
     for (args, error, hint) in [
-        (&["--secure-port", "0", "get", "pods"][..], "--secure-port: only servers have this flag", behind),
+        (
+            &["--secure-port", "0", "get", "pods"][..],
+            "--secure-port: before the command, only servers have this flag",
+            behind,
+        ),
+        (&["--data-dir", "x", "get", "pods"], "before the command, only servers have this flag", behind),
         (&["--selector", "a=b", "get", "pods"], "--selector: unknown flag", "these have it: get"),
         (&["--no-such", "get", "pods"], "--no-such: unknown flag", "`portico help flags` lists"),
         (&["--secure-prot=0"], "--secure-prot: unknown flag", "did you mean --secure-port?"),
@@ -503,6 +508,57 @@ async fn connection_flags_may_precede_a_command_and_errors_name_the_place_of_oth
     assert!(code == Some(2) && text.contains("abc") && !text.contains("hint"), "{text}");
     let (code, text) = without(&["server", "--kubeconfig", kubeconfig]);
     assert!(code == Some(2) && text.contains("hint: a facade finds its control service with"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_of_a_start_and_of_missing_data_have_a_hint() {
+    let portico = Portico::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config.yaml");
+    std::fs::write(&config, "secure-prot: 0\n").unwrap();
+    let (config, data) = (config.to_str().unwrap(), portico.data());
+    let (https, grpc) = (portico.https(), portico.grpc());
+    let port = format!("--secure-port={}", https.port());
+    let address = format!("--control-address={grpc}");
+    let kubeconfig = data.join("admin.kubeconfig");
+    for (args, error, hint) in [
+        (&["--config", config][..], "unknown key \"secure-prot\"", "hint: did you mean secure-port?"),
+        (&["--enable-admission-plugins=No"], "plugin \"No\" is unknown", "hint: the plugins are "),
+        (&["--controllers=no"], "\"no\" is not in the list of known controllers: ", "namespace-controller, "),
+        (
+            &["--data-dir", data.to_str().unwrap(), "--secure-port=0", "--control-address=127.0.0.1:0"],
+            "portico.db is in use by process ",
+            "hint: stop that process, or choose another folder",
+        ),
+        (
+            &["--ephemeral", "--bind-address=127.0.0.1", &port],
+            "cannot listen on 127.0.0.1:",
+            "hint: stop that process, or choose another port",
+        ),
+        (
+            &["--ephemeral", &address],
+            "address already in use",
+            "choose another address with --control-address",
+        ),
+        (&["doctor", "--data-dir", "missing"], "portico.db does not exist", "hint: name the data folder"),
+        (
+            &["backup", "--to", "copy", "--data-dir", "missing"],
+            "portico.db: no database found",
+            "hint: name the data folder",
+        ),
+        (&["backup"], "--to: required, and not given", "Usage: portico backup"),
+        (
+            &["get", "cm", "--kubeconfig", kubeconfig.to_str().unwrap(), "--context", "no"],
+            "no context named \"no\"",
+            "hint: `kubectl config get-contexts",
+        ),
+    ] {
+        let mut command = Command::new(binary());
+        command.args(args).current_dir(folder.path()).env_remove("KUBECONFIG").stdin(Stdio::null());
+        let done = command.output().unwrap();
+        let text = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(!done.status.success() && text.contains(error) && text.contains(hint), "{args:?}: {text}");
+    }
 }
 
 #[test]

@@ -49,6 +49,12 @@ pub enum StartError {
 }
 
 impl StartError {
+    /// Returns true if another process listens on the address.
+    #[must_use]
+    pub fn is_address_in_use(&self) -> bool {
+        matches!(self, Self::Bind { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
+    }
+
     /// Whether a setting is wrong, rather than the machine or the data.
     #[must_use]
     pub fn is_setting(&self) -> bool {

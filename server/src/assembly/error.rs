@@ -124,6 +124,18 @@ impl StartError {
         matches!(self, Self::Store(portico_store::OpenError::Replaced { .. }))
     }
 
+    /// Returns true if another process uses the database.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        matches!(self, Self::Store(portico_store::OpenError::InUse { .. }))
+    }
+
+    /// Returns true if another process listens on the address.
+    #[must_use]
+    pub fn is_address_in_use(&self) -> bool {
+        matches!(self, Self::Bind { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse)
+    }
+
     /// Whether a setting is wrong, rather than the machine or the data.
     #[must_use]
     pub fn is_setting(&self) -> bool {

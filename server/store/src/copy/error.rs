@@ -12,6 +12,9 @@ use crate::key::Key;
 /// Why a copy was not made, or not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
+    /// The SQLite database does not exist.
+    #[error("{}: no database found", .0.display())]
+    Missing(PathBuf),
     /// A database, or whoever answers for it, failed.
     #[error("{place}: {reason}")]
     Store {

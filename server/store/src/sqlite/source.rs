@@ -50,8 +50,7 @@ impl SqliteSource {
             .map_err(|error| CopyError::File { path: database.to_owned(), error })?;
         let path = files::resolve(&path);
         if !path.exists() {
-            let reason = "no database found".to_owned();
-            return Err(CopyError::Store { place: path.display().to_string(), reason });
+            return Err(CopyError::Missing(path));
         }
         let at_rest = !beside(&path, "-wal").exists();
         let pool = SqlitePoolOptions::new().max_connections(1).min_connections(0);
