@@ -23,16 +23,6 @@ pub fn sizes(tree: &Tree) -> Vec<String> {
         .collect()
 }
 
-pub fn function_limit(tree: &Tree) -> Vec<String> {
-    let wanted =
-        [("clippy.toml", "too-many-lines-threshold = 100"), ("Cargo.toml", "too_many_lines = \"deny\"")];
-    wanted
-        .iter()
-        .filter(|(path, line)| !tree.files.get(*path).is_some_and(|text| text.contains(line)))
-        .map(|(path, line)| format!("{path} does not say: {line}"))
-        .collect()
-}
-
 pub fn silenced(tree: &Tree) -> Vec<String> {
     let mut broken = Vec::new();
     for (path, text) in tree.rust() {
@@ -89,7 +79,6 @@ fn what_a_file_must_not_look_like_is_found() {
     assert_eq!(sizes(&tree), ["a/src/contests.rs: 801 lines", "a/src/long.rs: 801 lines"]);
     assert_eq!(bad_names(&tree), ["a/src/utils.rs", "a/src/x/mod.rs"]);
     assert_eq!(machine(&tree).len(), 1);
-    assert_eq!(function_limit(&tree).len(), 2);
 }
 
 #[test]

@@ -222,6 +222,8 @@ pub fn axum(tree: &Tree) -> Vec<String> {
 }
 
 /// Dependencies that no file of their package names; normal ones must be named outside of its tests.
+///
+/// cargo-machete (`.ci/run unused`) checks neither this rule about tests nor `[dev-dependencies]` nor tables of one platform.
 pub fn unused(tree: &Tree) -> Vec<String> {
     let manifests: Vec<(&str, &str)> = tree.manifests().collect();
     let tests = tree.test_files();
@@ -254,7 +256,7 @@ pub fn unused(tree: &Tree) -> Vec<String> {
     broken
 }
 
-/// Versions in the workspace's table that no package takes.
+/// Versions in the workspace's table that no package takes. cargo-machete does not read this table.
 pub fn untaken(tree: &Tree) -> Vec<String> {
     let taken: Vec<&str> = tree.manifests().flat_map(|(_, manifest)| listed(manifest, |_| true)).collect();
     let root = tree.files.get("Cargo.toml").map_or("", String::as_str);

@@ -53,7 +53,6 @@ invariants! {
     no_lint_is_silenced_without_a_reason: "Lints are expected with a reason, never just allowed", files::silenced;
     every_file_says_what_it_is_for: "Every .rs file begins with its description (//! or the README)", files::openings;
     files_stay_readable: "No file beyond 800 lines but data and tests", files::sizes;
-    functions_stay_below_a_hundred_lines: "clippy holds functions below 100 lines", files::function_limit;
     names_say_something: "No utils, helpers, common, manager, mod.rs", files::bad_names;
     nothing_knows_this_machine: "No path of a developer's machine in the tree", files::machine;
     messages_follow_the_convention: "Log lines and error messages follow the writing style of CONTRIBUTING.md", messages::violations;

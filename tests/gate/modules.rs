@@ -1,7 +1,7 @@
 //! Circles between the files of a crate: files that import each other, directly or by way of others.
 //!
 //! Reads `use` lines and paths in the code, follows re-exports to the file that has the item, and takes a parent's
-//! re-export of its child for no import.
+//! re-export of its child for no import. No library does this: `syn` parses single files and resolves neither paths nor re-exports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
