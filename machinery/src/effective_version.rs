@@ -24,6 +24,7 @@ pub struct EffectiveVersion {
 
 /// What cannot be asked for, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum VersionError {
     /// No number.
     #[error("could not parse {} as version", portico_gostd::strconv::quote(.0))]

@@ -68,6 +68,7 @@ pub struct FeatureGates {
 
 /// Why gates cannot be set, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum FeatureError {
     /// No such gate.
     #[error("unrecognized feature gate: {0}")]

@@ -48,6 +48,7 @@ pub struct Object(Map<String, Value>);
 
 /// Bytes that are no JSON object.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum NotAnObject {
     /// Not JSON at all.
     #[error("{0}")]

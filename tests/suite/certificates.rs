@@ -39,7 +39,7 @@ async fn a_facade_gets_a_successor_of_its_own_certificate_and_calls_with_it() {
         cert_pem: signed.certificate.into_bytes(),
         key_pem: request.key_pem.clone().into_bytes(),
     };
-    let successor = Client::connect(&Connection { credentials, ..connection }).unwrap();
+    let successor = Client::connect(&connection.with_credentials(credentials)).unwrap();
     successor.config().sign(ask(&request, CertificateUsage::Serving)).await.unwrap();
 }
 

@@ -87,5 +87,5 @@ fn with(connection: &Connection, pem: &PemPair) -> Connection {
         return connection.clone();
     }
     let (cert_pem, key_pem) = (pem.cert_pem.clone().into_bytes(), pem.key_pem.clone().into_bytes());
-    Connection { credentials: Credentials::Certificate { cert_pem, key_pem }, ..connection.clone() }
+    connection.clone().with_credentials(Credentials::Certificate { cert_pem, key_pem })
 }

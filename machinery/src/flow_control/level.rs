@@ -44,6 +44,7 @@ pub struct Queuing {
 
 /// A level that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BrokenLevel {
     /// What it is and what it says do not fit.
     #[error("broken union structure at the top")]

@@ -19,6 +19,7 @@ pub struct Envelope<'a> {
 
 /// Why bytes are no enveloped document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum EnvelopeError {
     /// Nothing at all.
     #[error("empty data")]

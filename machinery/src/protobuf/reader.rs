@@ -2,6 +2,7 @@
 
 /// Why bytes are no message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WireError {
     /// A length or number that goes beyond the end.
     #[error("unexpected EOF")]

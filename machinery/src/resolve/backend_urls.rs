@@ -21,6 +21,7 @@ const MAX: usize = 16;
 
 /// What is wrong with the annotation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InvalidBackendUrls {
     /// None, or too many.
     #[error("must list 1 to {MAX} URLs, separated by commas")]

@@ -45,6 +45,7 @@ impl FieldTest {
 
 /// A selector that cannot be read, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InvalidFieldSelector {
     /// A term without an operator.
     #[error("invalid selector: '{selector}'; can't understand '{term}'")]

@@ -48,6 +48,7 @@ pub enum Credentials {
 
 /// Settings of a connection: address, trusted roots and credentials.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Connection {
     /// Address: `https://host:port`.
     pub server: String,
@@ -92,6 +93,13 @@ impl Connection {
             store_id: None,
             deadline: DEFAULT_DEADLINE,
         }
+    }
+
+    /// Sets the client credentials.
+    #[must_use]
+    pub fn with_credentials(mut self, credentials: Credentials) -> Self {
+        self.credentials = credentials;
+        self
     }
 
     /// Sets the deadline of calls.

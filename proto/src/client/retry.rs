@@ -8,6 +8,7 @@ use tonic_types::StatusExt;
 
 /// Retry policy of idempotent calls. Retries `UNAVAILABLE` and statuses with a `google.rpc.RetryInfo`.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Retry {
     /// Maximum number of calls, including the first one.
     pub attempts: u32,

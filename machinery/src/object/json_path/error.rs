@@ -16,6 +16,7 @@ pub const MAX_VISITED: usize = 100_000;
 
 /// Why a text is no path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InvalidJsonPath {
     /// It goes on for more than [`MAX_PATH_LENGTH`].
     #[error("the path is longer than {MAX_PATH_LENGTH} bytes")]

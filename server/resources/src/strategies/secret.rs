@@ -101,7 +101,7 @@ fn parser_words(error: &portico_machinery::object::NotAnObject) -> String {
     match error {
         // The parser reports a place, never the content.
         NotAnObject::Json(error) => format!("not JSON at line {} column {}", error.line(), error.column()),
-        NotAnObject::Type(_) => "not a JSON object".to_owned(),
+        _ => "not a JSON object".to_owned(),
     }
 }
 
