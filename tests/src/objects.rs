@@ -4,8 +4,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// Where APIServices live.
+/// Path of the APIServices.
 pub const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
+/// Path of the ConfigMaps of the namespace `default`.
+pub const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+/// Path of the Pods of the namespace `default`.
+pub const PODS: &str = "/api/v1/namespaces/default/pods";
+/// Path of the CustomResourceDefinitions.
+pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// An APIService of version v1 of this group that nothing serves: local, so Available at once.
 pub fn local(group: &str) -> Value {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{Backend, Launch, Mood, eventually};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -9,7 +10,6 @@ use serde_json::{Value, json};
 use crate::proxying::register;
 
 pub(crate) const METADATA: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n";
-const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// With this policy, and a log.
 pub(crate) fn recording(launch: Launch, policy: &str) -> (Launch, PathBuf) {

@@ -1,6 +1,7 @@
 //! Audit of connections: what admission notes of them reaches the event, whether they are made or refused.
 
 use portico_tests::http::Http;
+use portico_tests::objects::PODS;
 use portico_tests::{Launch, eventually};
 use serde_json::{Value, json};
 
@@ -10,7 +11,6 @@ const METADATA: &str =
     "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n";
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
-const PODS: &str = "/api/v1/namespaces/default/pods";
 
 async fn created(admin: &Http, path: &str, object: &Value) {
     // The namespace's service account may be a moment late.

@@ -6,13 +6,13 @@ use std::path::Path;
 
 use portico_kit::tasks::TaskSet;
 use portico_proto::objects::{Call, DoRequest, Target};
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{Backend, Launch, Mood, eventually, until};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use crate::audit::{lines, recording};
 
-const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 /// Nothing else is recorded: the process begins and is looked at whatever its log does.
 const ONLY_CONFIG_MAPS: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n\
     - {level: Metadata, resources: [{group: '', resources: [configmaps]}], verbs: [create]}\n- {level: None}\n";

@@ -3,12 +3,11 @@
 use http::Request;
 use http_body_util::Full;
 use portico_tests::http::{Answer, Http};
-use portico_tests::objects::API_SERVICES;
+use portico_tests::objects::{API_SERVICES, CONFIG_MAPS};
 use portico_tests::{Backend, Launch, Mood, Portico, eventually};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 
 /// A backend that decides, and the kubeconfig that leads to it.

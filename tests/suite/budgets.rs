@@ -1,10 +1,10 @@
 //! Disruption budgets without kube-controller-manager: evictions go by the status that is kept here.
 
 use portico_tests::http::Http;
+use portico_tests::objects::PODS;
 use portico_tests::{Portico, until};
 use serde_json::{Value, json};
 
-const PODS: &str = "/api/v1/namespaces/default/pods";
 const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
 
 async fn ready_pod(admin: &Http, name: &str) {

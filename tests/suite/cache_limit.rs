@@ -1,12 +1,12 @@
 //! `--cache-max-bytes`: what memory has no room for is read from the database, and is served as everything else.
 
 use portico_tests::http::{Http, Lines};
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{Launch, Portico};
 use serde_json::{Value, json};
 
 use crate::engines::watch;
 
-const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 /// What may be in memory.
 const BUDGET: &str = "65536";
 /// Each with 4 KiB, of which some are red.
@@ -27,7 +27,7 @@ async fn with_objects() -> (Portico, Http) {
     let portico = Launch::new().args(&["--cache-max-bytes", BUDGET]).start().await;
     let admin = portico.admin();
     for n in 0..OBJECTS {
-        assert_eq!(admin.post(MAPS, &map(n)).await.status, 201);
+        assert_eq!(admin.post(CONFIG_MAPS, &map(n)).await.status, 201);
     }
     (portico, admin)
 }
@@ -41,7 +41,7 @@ fn names(list: &Value) -> Vec<String> {
 async fn pages(admin: &Http, query: &str) -> (Vec<String>, Vec<Option<u64>>) {
     let (mut all, mut remaining, mut token) = (Vec::new(), Vec::new(), String::new());
     loop {
-        let answer = admin.get(&format!("{MAPS}?{query}&continue={token}")).await;
+        let answer = admin.get(&format!("{CONFIG_MAPS}?{query}&continue={token}")).await;
         assert_eq!(answer.status, 200, "{}", answer.text());
         let list = answer.json();
         all.extend(names(&list));
@@ -72,12 +72,13 @@ async fn what_has_no_room_in_memory_is_listed_and_read_all_the_same() {
         assert_eq!(pages(&admin, query).await.0, red, "{query}");
     }
     assert_eq!(pages(&admin, "fieldSelector=metadata.name%3Dm007").await.0, [name(7)]);
-    assert_eq!(admin.get(&format!("{MAPS}/m007")).await.json()["metadata"]["name"], "m007");
-    assert_eq!(admin.get(&format!("{MAPS}/none")).await.status, 404);
+    assert_eq!(admin.get(&format!("{CONFIG_MAPS}/m007")).await.json()["metadata"]["name"], "m007");
+    assert_eq!(admin.get(&format!("{CONFIG_MAPS}/none")).await.status, 404);
     // A past state is not what is there now, and the newest is.
-    let before = admin.get(&format!("{MAPS}/m000")).await.json()["metadata"]["resourceVersion"].clone();
+    let before =
+        admin.get(&format!("{CONFIG_MAPS}/m000")).await.json()["metadata"]["resourceVersion"].clone();
     let before = before.as_str().unwrap().to_owned();
-    admin.delete(&format!("{MAPS}/m001")).await;
+    admin.delete(&format!("{CONFIG_MAPS}/m001")).await;
     let exact = format!("resourceVersionMatch=Exact&resourceVersion={before}");
     assert!(!pages(&admin, &exact).await.0.contains(&name(1)), "only the first had been made then");
     let (newest, _) = pages(&admin, "limit=500").await;
@@ -89,7 +90,7 @@ async fn what_has_no_room_in_memory_is_listed_and_read_all_the_same() {
 #[tokio::test(flavor = "multi_thread")]
 async fn writes_are_checked_by_what_is_in_the_database() {
     let (_portico, admin) = with_objects().await;
-    let url = format!("{MAPS}/m003");
+    let url = format!("{CONFIG_MAPS}/m003");
     let first = admin.get(&url).await.json();
     let mut second = first.clone();
     second["data"]["k"] = "second".into();
@@ -98,12 +99,12 @@ async fn writes_are_checked_by_what_is_in_the_database() {
     let stale = admin.put(&url, &first).await;
     assert_eq!((stale.status.as_u16(), stale.json()["reason"].as_str()), (409, Some("Conflict")));
     assert_eq!(admin.get(&url).await.json()["data"]["k"], "second");
-    assert_eq!(admin.post(MAPS, &map(3)).await.status, 409);
+    assert_eq!(admin.post(CONFIG_MAPS, &map(3)).await.status, 409);
     let merged = admin.merge(&url, &json!({"data": {"more": "y"}})).await.json();
     assert_eq!((&merged["data"]["k"], &merged["data"]["more"]), (&json!("second"), &json!("y")));
     assert_eq!(admin.delete(&url).await.status, 200);
     assert_eq!(admin.delete(&url).await.status, 404);
-    assert_eq!(admin.post(MAPS, &map(3)).await.status, 201);
+    assert_eq!(admin.post(CONFIG_MAPS, &map(3)).await.status, 201);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -127,13 +128,13 @@ async fn watches_report_what_enters_and_leaves_a_selector() {
     assert_eq!(added, (0..OBJECTS).filter(|n| n.is_multiple_of(3)).map(name).collect::<Vec<_>>());
     let paint = async |n, colour: &str| {
         let patch = json!({"metadata": {"labels": {"colour": colour}}});
-        assert_eq!(admin.merge(&format!("{MAPS}/{}", name(n)), &patch).await.status, 200);
+        assert_eq!(admin.merge(&format!("{CONFIG_MAPS}/{}", name(n)), &patch).await.status, 200);
     };
     // None of them is in memory: what they were before comes from the database.
     for (n, colour, expected) in [(3, "blue", "DELETED"), (4, "red", "ADDED"), (6, "red", "MODIFIED")] {
         if expected == "MODIFIED" {
             let patch = json!({"data": {"more": "y"}});
-            assert_eq!(admin.merge(&format!("{MAPS}/{}", name(n)), &patch).await.status, 200);
+            assert_eq!(admin.merge(&format!("{CONFIG_MAPS}/{}", name(n)), &patch).await.status, 200);
         } else {
             paint(n, colour).await;
         }
@@ -143,7 +144,7 @@ async fn watches_report_what_enters_and_leaves_a_selector() {
             (Some(expected), &json!(name(n)))
         );
     }
-    admin.delete(&format!("{MAPS}/{}", name(9))).await;
+    admin.delete(&format!("{CONFIG_MAPS}/{}", name(9))).await;
     let gone = next_change(&mut events).await;
     assert_eq!((&gone["type"], &gone["object"]["metadata"]["name"]), (&json!("DELETED"), &json!(name(9))));
 }
@@ -166,7 +167,7 @@ async fn what_is_held_stays_within_the_budget_however_much_is_written() {
     for n in 0..LARGE {
         let large = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name(n)},
             "data": {"k": "x".repeat(BYTES)}});
-        assert_eq!(admin.post(MAPS, &large).await.status, 201);
+        assert_eq!(admin.post(CONFIG_MAPS, &large).await.status, 201);
         assert!(metric(&admin, "portico_store_cache_bytes").await <= 4_194_304);
     }
     assert_eq!(pages(&admin, "limit=2").await.0.iter().filter(|name| name.starts_with('m')).count(), LARGE);
@@ -185,12 +186,12 @@ async fn memory_stays_bounded_however_much_is_stored() {
             "data": {"k": "x".repeat(BYTES)}})
     };
     for n in 0..8 {
-        assert_eq!(admin.post(MAPS, &large(n)).await.status, 201);
+        assert_eq!(admin.post(CONFIG_MAPS, &large(n)).await.status, 201);
     }
     pages(&admin, "limit=2").await;
     let before = portico.resident_kib();
     for n in 8..LARGE {
-        assert_eq!(admin.post(MAPS, &large(n)).await.status, 201);
+        assert_eq!(admin.post(CONFIG_MAPS, &large(n)).await.status, 201);
     }
     assert_eq!(pages(&admin, "limit=2").await.0.iter().filter(|name| name.starts_with('m')).count(), LARGE);
     let grown = portico.resident_kib().saturating_sub(before) as usize * 1_024;

@@ -8,6 +8,7 @@ use portico_tests::http::{Answer, Http};
 use portico_tests::http2::{
     self, DATA, END_HEADERS, END_STREAM, HEADERS, PING, RST_STREAM, frame, head, literal,
 };
+use portico_tests::objects::PODS;
 use portico_tests::pki::Authority;
 use portico_tests::{Backend, Launch, Mood, PATIENCE, eventually, own_address};
 use serde_json::{Value, json};
@@ -18,7 +19,6 @@ use tokio_rustls::client::TlsStream;
 use crate::proxying::register;
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-const PODS: &str = "/api/v1/namespaces/default/pods";
 
 /// A kubelet, and what a facade needs to speak with it.
 struct Node {

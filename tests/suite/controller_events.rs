@@ -1,11 +1,11 @@
 //! Events that the controllers of Services and budgets record, as kube-controller-manager's do.
 
 use portico_tests::http::Http;
+use portico_tests::objects::PODS;
 use portico_tests::{Portico, until};
 use serde_json::{Value, json};
 
 const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
-const PODS: &str = "/api/v1/namespaces/default/pods";
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 

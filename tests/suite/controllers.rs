@@ -2,12 +2,11 @@
 
 use portico_tests::backend::Seen;
 use portico_tests::http::Http;
-use portico_tests::objects::API_SERVICES;
+use portico_tests::objects::{API_SERVICES, CONFIG_MAPS};
 use portico_tests::{Backend, Launch, Mood, Portico, until};
 use serde_json::{Value, json};
 
 const NAMESPACES: &str = "/api/v1/namespaces";
-const DEFAULT: &str = "/api/v1/namespaces/default/configmaps";
 
 fn config_map(name: &str, owner: Option<(&str, &str)>) -> Value {
     let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
@@ -24,7 +23,7 @@ async fn code(http: &Http, path: &str) -> u16 {
 }
 
 async fn made(http: &Http, name: &str, owner: Option<(&str, &str)>) -> String {
-    let created = http.post(DEFAULT, &config_map(name, owner)).await.json();
+    let created = http.post(CONFIG_MAPS, &config_map(name, owner)).await.json();
     created["metadata"]["uid"].as_str().unwrap().to_owned()
 }
 
@@ -99,10 +98,10 @@ async fn dependents_follow_their_owner_in_the_background_or_go_first() {
     let admin = portico.admin();
     for policy in ["Background", "Foreground"] {
         family(&admin).await;
-        let answer = admin.delete(&format!("{DEFAULT}/owner?propagationPolicy={policy}")).await;
+        let answer = admin.delete(&format!("{CONFIG_MAPS}/owner?propagationPolicy={policy}")).await;
         assert_eq!(answer.status, 200, "{}", answer.text());
         for name in ["owner", "a", "b", "below-a"] {
-            let path = format!("{DEFAULT}/{name}");
+            let path = format!("{CONFIG_MAPS}/{name}");
             until(&format!("{policy}: {name} is gone"), async || code(&admin, &path).await == 404).await;
         }
     }
@@ -113,25 +112,25 @@ async fn orphans_stay_and_lose_their_owner() {
     let portico = Portico::start().await;
     let admin = portico.admin();
     family(&admin).await;
-    admin.delete(&format!("{DEFAULT}/owner?propagationPolicy=Orphan")).await;
-    until("the owner is gone", async || code(&admin, &format!("{DEFAULT}/owner")).await == 404).await;
+    admin.delete(&format!("{CONFIG_MAPS}/owner?propagationPolicy=Orphan")).await;
+    until("the owner is gone", async || code(&admin, &format!("{CONFIG_MAPS}/owner")).await == 404).await;
     for name in ["a", "b"] {
-        let orphan = admin.get(&format!("{DEFAULT}/{name}")).await.json();
+        let orphan = admin.get(&format!("{CONFIG_MAPS}/{name}")).await.json();
         assert_eq!(orphan["metadata"].get("ownerReferences"), None, "{orphan}");
     }
-    assert_eq!(code(&admin, &format!("{DEFAULT}/below-a")).await, 200);
+    assert_eq!(code(&admin, &format!("{CONFIG_MAPS}/below-a")).await, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_left_while_nobody_collected_is_collected_after_a_restart() {
     let mut portico = Launch::new().arg("--controllers=").start().await;
     family(&portico.admin()).await;
-    assert_eq!(portico.admin().delete(&format!("{DEFAULT}/owner")).await.status, 200);
-    assert_eq!(code(&portico.admin(), &format!("{DEFAULT}/a")).await, 200);
+    assert_eq!(portico.admin().delete(&format!("{CONFIG_MAPS}/owner")).await.status, 200);
+    assert_eq!(code(&portico.admin(), &format!("{CONFIG_MAPS}/a")).await, 200);
     portico.stop().await;
     let portico = Launch::new().on_data_of(&portico).start().await;
     for name in ["a", "b", "below-a"] {
-        let path = format!("{DEFAULT}/{name}");
+        let path = format!("{CONFIG_MAPS}/{name}");
         until("it is collected", async || code(&portico.admin(), &path).await == 404).await;
     }
 }
@@ -146,9 +145,9 @@ async fn events_go_some_time_after_their_last_write() {
     });
     let events = format!("{NAMESPACES}/default/events");
     assert_eq!(admin.post(&events, &event).await.status, 201);
-    admin.post(DEFAULT, &config_map("stays", None)).await;
+    admin.post(CONFIG_MAPS, &config_map("stays", None)).await;
     until("the event is gone", async || code(&admin, &format!("{events}/e.1")).await == 404).await;
-    assert_eq!(code(&admin, &format!("{DEFAULT}/stays")).await, 200);
+    assert_eq!(code(&admin, &format!("{CONFIG_MAPS}/stays")).await, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,10 +6,10 @@ use http::Request;
 use http_body_util::Full;
 use portico_proto::apiregistration::ExplainRequest;
 use portico_tests::http::{Answer, Http, Lines};
+use portico_tests::objects::DEFINITIONS;
 use portico_tests::{Backend, Mood, Portico, SERVER_NAME, Seen, pki, until};
 use serde_json::{Value, json};
 
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const GROUP: &str = "swaps.example.com";
 const NAME: &str = "swaps.swaps.example.com";
 

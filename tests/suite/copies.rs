@@ -10,10 +10,10 @@ use http::Request;
 use http_body_util::Full;
 use portico_tests::binary::binary;
 use portico_tests::http::{Http, Lines};
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{EtcdServer, KubeApiserver, Launch, Portico, PostgresServer, until};
 use serde_json::{Value, json};
 
-pub(crate) const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 /// Clients that write at the same time.
 const WRITERS: usize = 4;
 /// How long writes are refused at most: far beyond what it takes, for machines that do much else.

@@ -3,11 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::pki::Authority;
 use portico_tests::{EtcdServer, KeyServicePlugin, Launch, Portico, PostgresServer, until};
 use serde_json::{Value, json};
 
-use crate::copies::{CONFIG_MAPS, config_map, done, made, make, refused, things_are_served};
+use crate::copies::{config_map, done, made, make, refused, things_are_served};
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 

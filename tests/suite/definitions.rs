@@ -2,13 +2,13 @@
 
 use http::Method;
 use portico_tests::http::Http;
+use portico_tests::objects::DEFINITIONS;
 use portico_tests::tools::there_is;
 use portico_tests::{Portico, until};
 use serde_json::{Value, json};
 
 use crate::kubectl::prints;
 
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const GROUP: &str = "told.example.com";
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 

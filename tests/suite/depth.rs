@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use portico_tests::http::{Answer, Http};
+use portico_tests::objects::DEFINITIONS;
 use portico_tests::{Backend, Launch, Portico, until};
 use serde_json::{Value, json};
 
@@ -15,7 +16,6 @@ use crate::history::{prints, verb};
 const GREATEST: usize = 500;
 /// The most levels of a field of the greatest object: managed fields repeat it below five levels of their own, and its leaf is one more.
 const FIELD: usize = GREATEST - 6;
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const JSON: &str = "application/json";
 
 /// A value that nests so deep.

@@ -6,10 +6,9 @@ use futures::future::join_all;
 use http::Request;
 use http_body_util::Full;
 use portico_tests::http::{Http, Lines};
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::until;
 use serde_json::{Value, json};
-
-pub const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 pub fn config_map(name: &str, text: &str) -> Value {
     json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}, "data": {"text": text}})

@@ -1,12 +1,11 @@
 //! A control service that keeps everything in etcd, alone and beside others, as users of HTTP meet it.
 
 use portico_tests::http::Lines;
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{EtcdServer, Launch, Portico, until};
 use serde_json::{Value, json};
 
-use crate::engines::{
-    CONFIG_MAPS, addresses_are_distinct, config_map, quotas_are_exact, version, watch, writes_survive,
-};
+use crate::engines::{addresses_are_distinct, config_map, quotas_are_exact, version, watch, writes_survive};
 
 fn on(etcd: &EtcdServer) -> Launch {
     Launch::new().arg("--etcd-servers").arg(&etcd.url())

@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use portico_proto::client::{Client, Credentials};
 use portico_tests::http::Http;
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::token_issuer::TokenIssuer;
 use portico_tests::{Backend, Launch, Portico, eventually};
 use serde_json::{Value, json};
@@ -14,7 +15,6 @@ use crate::oidc;
 
 const REGISTRATION: &str = "/apis/admissionregistration.k8s.io/v1";
 const ACCOUNT: &str = "/api/v1/namespaces/default/serviceaccounts/robot";
-const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 const REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
 const ACCESS_REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
@@ -66,7 +66,7 @@ impl Setup {
         let setup = Self { admin: facade.admin(), facade, server, issuer };
         let token = setup.issuer.token(&oidc::claims(json!({"sub": "first"})));
         for (what, http, path) in [
-            ("the facade serves objects", setup.admin.clone(), MAPS),
+            ("the facade serves objects", setup.admin.clone(), CONFIG_MAPS),
             ("the issuer's keys are fetched", setup.facade.anyone().with_token(&token), "/api"),
         ] {
             eventually(what, || async {
@@ -122,7 +122,7 @@ impl Setup {
             let answer = self.facade.anyone().with_token(token).get("/api").await;
             assert_eq!(answer.status, 200, "{when}: {token}: {}", answer.text());
         }
-        let asked = self.admin.as_user("alice").get(&format!("{MAPS}/{}", fresh.map)).await;
+        let asked = self.admin.as_user("alice").get(&format!("{CONFIG_MAPS}/{}", fresh.map)).await;
         assert_eq!(asked.status, 404, "{when}: {}", asked.text());
         let server = self.server.as_ref().unwrap_or(&self.facade);
         let connection = server.control_with(Credentials::Token(fresh.for_grpc.clone()));
@@ -181,7 +181,7 @@ impl Setup {
     }
 
     async fn creates_nothing(&self, code: u16) {
-        let refused = self.admin.post(MAPS, &named("ConfigMap", "new")).await;
+        let refused = self.admin.post(CONFIG_MAPS, &named("ConfigMap", "new")).await;
         assert_eq!(refused.status, code, "{}", refused.text());
     }
 }

@@ -4,6 +4,7 @@ use std::process::{Command, Stdio};
 
 use portico_proto::admin::CompactRequest;
 use portico_proto::history::{ListRequest, RestoreRequest, StatesRequest, Target, list_request::At};
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{EtcdServer, Launch, Portico, PostgresServer, binary, until};
 use serde_json::{Value, json};
 use tonic::Code;
@@ -28,14 +29,13 @@ pub(crate) fn prints(portico: &Portico, line: &str) -> String {
 }
 
 const ONE: &str = "/api/v1/namespaces/default/configmaps/one";
-const ALL: &str = "/api/v1/namespaces/default/configmaps";
 
 /// Creates a ConfigMap `one`, then replaces its data by another manager; both revisions.
 async fn created_and_changed(portico: &Portico, metadata: Value) -> (i64, i64) {
     let mut object =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "1"}});
     object["metadata"]["name"] = json!("one");
-    let made = portico.admin().post(&format!("{ALL}?fieldManager=maker"), &object).await;
+    let made = portico.admin().post(&format!("{CONFIG_MAPS}?fieldManager=maker"), &object).await;
     assert_eq!(made.status, 201, "{}", made.text());
     let patch = json!({"data": {"a": "2", "b": "3"}});
     let changed = portico.admin().merge(&format!("{ONE}?fieldManager=changer"), &patch).await;
@@ -62,8 +62,10 @@ async fn past_states_are_listed_compared_and_restored_after_watches_have_forgott
     let portico = Launch::new().arg(RETENTION).start().await;
     let (first, second) = created_and_changed(&portico, json!({})).await;
     portico.control().admin().compact(CompactRequest { revision: 0 }).await.unwrap();
-    let expired =
-        portico.admin().get(&format!("{ALL}?resourceVersion={first}&resourceVersionMatch=Exact")).await;
+    let expired = portico
+        .admin()
+        .get(&format!("{CONFIG_MAPS}?resourceVersion={first}&resourceVersionMatch=Exact"))
+        .await;
     assert_eq!(expired.status, 410, "{}", expired.text());
 
     let shown: Value = serde_json::from_str(&prints(&portico, "history cm one -o json")).unwrap();
@@ -126,7 +128,7 @@ async fn what_belongs_to_the_present_stays_and_owners_that_are_gone_are_left_out
     let portico =
         Launch::new().arg(RETENTION).arg("--controllers=-garbage-collector-controller").start().await;
     let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owner"}});
-    let owner = portico.admin().post(ALL, &owner).await.json();
+    let owner = portico.admin().post(CONFIG_MAPS, &owner).await.json();
     let there =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]});
     let gone = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "another"});
@@ -308,7 +310,7 @@ async fn history_goes_with_backups_and_moves_of_the_store() {
     refused(folder, 1, &["backup", "--check", "cut"], "truncated at byte").await;
     let lost = portico
         .admin()
-        .post(ALL, &json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "lost"}}))
+        .post(CONFIG_MAPS, &json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "lost"}}))
         .await;
     let lost = revision(&lost.json());
 

@@ -2,10 +2,10 @@
 
 use portico_proto::objects::{Call, DoRequest, DoResponse, Target};
 use portico_tests::http::{Answer, Http};
+use portico_tests::objects::PODS;
 use portico_tests::{Backend, Launch, Mood, Portico, until};
 use serde_json::{Value, json};
 
-const PODS: &str = "/api/v1/namespaces/default/pods";
 const DRY: &str = "/api/v1/namespaces/default/pods?dryRun=All";
 
 /// A process, and the backend that decides about images.

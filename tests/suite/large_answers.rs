@@ -5,13 +5,12 @@ use http::{Method, Request};
 use http_body_util::Full;
 use portico_proto::objects::{Call, DoRequest, ListRequest, Target};
 use portico_tests::http::{Answer, Http, Lines};
+use portico_tests::objects::{CONFIG_MAPS, DEFINITIONS};
 use portico_tests::{Portico, until};
 use serde_json::{Value, json};
 
 /// The limit of gRPC messages.
 const MESSAGE: usize = 4 << 20;
-const MAPS: &str = "/api/v1/namespaces/default/configmaps";
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const NOTES: &str = "/apis/large.example.com/v1/namespaces/default/notes";
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
@@ -35,12 +34,12 @@ async fn create_maps(client: &Http) {
     for n in 0..20 {
         let metadata = json!({"name": format!("large-{n}"), "labels": {"large": "1"}, "annotations": {"a": "x".repeat(250_000)}});
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
-        assert_eq!(client.post(MAPS, &map).await.status, 201);
+        assert_eq!(client.post(CONFIG_MAPS, &map).await.status, 201);
     }
 }
 
 async fn maps_left(client: &Http) -> usize {
-    client.get(&format!("{MAPS}?labelSelector=large")).await.json()["items"].as_array().unwrap().len()
+    client.get(&format!("{CONFIG_MAPS}?labelSelector=large")).await.json()["items"].as_array().unwrap().len()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -50,7 +49,7 @@ async fn a_deleted_collection_is_answered_whole_in_every_form() {
     for (accept, items) in [(JSON, "items"), (METADATA, "items"), (TABLE, "rows"), (YAML, ""), (PROTOBUF, "")]
     {
         create_maps(&admin).await;
-        let path = format!("{MAPS}?labelSelector=large");
+        let path = format!("{CONFIG_MAPS}?labelSelector=large");
         let answer = send(&admin, Method::DELETE, &path, accept, ("", Vec::new())).await;
         let shown = String::from_utf8_lossy(&answer.body[..answer.body.len().min(300)]).into_owned();
         assert_eq!((answer.status.as_u16(), maps_left(&admin).await), (200, 0), "{accept}: {shown}");
@@ -68,7 +67,7 @@ async fn a_watch_shows_more_objects_than_may_wait_for_its_client() {
     create_maps(&admin).await;
     let query = "watch=true&labelSelector=large&sendInitialEvents=true&allowWatchBookmarks=true\
         &resourceVersionMatch=NotOlderThan";
-    let request = Request::get(format!("{MAPS}?{query}")).body(Full::default()).unwrap();
+    let request = Request::get(format!("{CONFIG_MAPS}?{query}")).body(Full::default()).unwrap();
     let mut events = Lines::new(admin.send(request).await.unwrap().into_body());
     for n in 0..20 {
         assert_eq!(events.next().await.unwrap()["type"], "ADDED", "{n}");
@@ -145,8 +144,8 @@ async fn an_object_that_the_store_does_not_take_is_refused_and_not_written() {
     let data: Value = (0..14_000).map(|n| (key(n), json!("x"))).collect::<serde_json::Map<_, _>>().into();
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "fat"}, "data": data});
     assert!(map.to_string().len() < 3 << 20);
-    admin.post(MAPS, &map).await.status_body(413, "RequestEntityTooLarge");
-    assert_eq!(admin.get(&format!("{MAPS}/fat")).await.status, 404);
+    admin.post(CONFIG_MAPS, &map).await.status_body(413, "RequestEntityTooLarge");
+    assert_eq!(admin.get(&format!("{CONFIG_MAPS}/fat")).await.status, 404);
 }
 
 fn maps(verb: &str) -> Call {

@@ -5,12 +5,12 @@ mod explained;
 use http::StatusCode;
 use portico_tests::Portico;
 use portico_tests::http::{Answer, Http};
+use portico_tests::objects::CONFIG_MAPS;
 use serde_json::{Value, json};
 
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
 const POLICIES: &str = "validatingadmissionpolicies";
 const BINDINGS: &str = "validatingadmissionpolicybindings";
-const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// A process and its administrator.
 struct Setup {
@@ -59,7 +59,7 @@ impl Setup {
 
     /// What creating a ConfigMap comes to, without keeping it.
     async fn create(&self) -> Answer {
-        self.admin.post(&format!("{MAPS}?dryRun=All"), &map()).await
+        self.admin.post(&format!("{CONFIG_MAPS}?dryRun=All"), &map()).await
     }
 }
 
@@ -193,7 +193,7 @@ async fn variables_are_evaluated_when_they_are_needed_and_build_on_each_other() 
 async fn parameters_are_found_by_name_and_by_label_and_followed_at_once() {
     let setup = Setup::start().await;
     let parameter = |name: &str, most: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": {"role": "limit"}}, "data": {"most": most}});
-    assert_eq!(setup.admin.post(MAPS, &parameter("limit", "5")).await.status, 201);
+    assert_eq!(setup.admin.post(CONFIG_MAPS, &parameter("limit", "5")).await.status, 201);
     let policy = laid_over(
         must("object.data.size() <= int(params.data.most)"),
         json!({"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}}),
@@ -205,16 +205,16 @@ async fn parameters_are_found_by_name_and_by_label_and_followed_at_once() {
     for reference in &references {
         setup.enforce(policy.clone(), json!({"paramRef": reference})).await;
         assert_eq!(setup.create().await.status, 201);
-        setup.admin.merge(&format!("{MAPS}/limit"), &json!({"data": {"most": "0"}})).await;
+        setup.admin.merge(&format!("{CONFIG_MAPS}/limit"), &json!({"data": {"most": "0"}})).await;
         assert_eq!(setup.create().await.status, 422, "{reference}");
         setup.admin.delete(&format!("{GROUP}/{BINDINGS}/p")).await;
-        setup.admin.merge(&format!("{MAPS}/limit"), &json!({"data": {"most": "5"}})).await;
+        setup.admin.merge(&format!("{CONFIG_MAPS}/limit"), &json!({"data": {"most": "5"}})).await;
     }
     let several = json!({"paramRef": references[1]});
-    assert_eq!(setup.admin.post(MAPS, &parameter("other", "5")).await.status, 201);
+    assert_eq!(setup.admin.post(CONFIG_MAPS, &parameter("other", "5")).await.status, 201);
     setup.enforce(policy.clone(), several).await;
     for (most, code) in [("5", 201), ("0", 422)] {
-        setup.admin.merge(&format!("{MAPS}/other"), &json!({"data": {"most": most}})).await;
+        setup.admin.merge(&format!("{CONFIG_MAPS}/other"), &json!({"data": {"most": most}})).await;
         for _ in 0..2 {
             assert_eq!(setup.create().await.status, code, "one of two parameters: {most}");
         }
@@ -257,9 +257,13 @@ async fn failure_policies_conditions_and_constraints_decide_who_is_concerned() {
         assert_eq!(created.status, code, "{policy} {binding}: {}", created.text());
     }
     setup.admin.delete(&format!("{GROUP}/{BINDINGS}/p")).await;
-    assert_eq!(setup.admin.post(MAPS, &map()).await.status, 201);
+    assert_eq!(setup.admin.post(CONFIG_MAPS, &map()).await.status, 201);
     setup.enforce(must("request.operation != 'DELETE' || oldObject.data.k != 'v'"), json!({})).await;
-    assert_eq!(setup.admin.delete(&format!("{MAPS}/m")).await.status, 422, "a delete has an old object");
+    assert_eq!(
+        setup.admin.delete(&format!("{CONFIG_MAPS}/m")).await.status,
+        422,
+        "a delete has an old object"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,14 +4,13 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::pki::Authority;
 use portico_tests::{Launch, Portico, PostgresServer, own_address, until};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::engines::{
-    CONFIG_MAPS, addresses_are_distinct, config_map, quotas_are_exact, version, watch, writes_survive,
-};
+use crate::engines::{addresses_are_distinct, config_map, quotas_are_exact, version, watch, writes_survive};
 
 fn on(url: &str) -> Launch {
     Launch::new().arg("--database-url").arg(url)

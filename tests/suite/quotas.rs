@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use portico_tests::http::{Answer, Http};
-use portico_tests::objects::API_SERVICES;
+use portico_tests::objects::{API_SERVICES, DEFINITIONS};
 use portico_tests::{Backend, Launch, Mood, Portico, eventually, within};
 use serde_json::{Value, json};
 
 const NAMESPACE: &str = "/api/v1/namespaces/default";
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /// Time limit for expected changes, with a margin for a busy machine.
 const PROMPT: Duration = Duration::from_secs(5);
 

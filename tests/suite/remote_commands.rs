@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use futures::{SinkExt, StreamExt};
 use http::{Method, Request};
 use portico_tests::http::Http;
+use portico_tests::objects::PODS;
 use portico_tests::pki::Authority;
 use portico_tests::tools::{line_with, output, there_is};
 use portico_tests::{Launch, PATIENCE, Portico, SpdyKubelet, eventually, skipped, until};
@@ -21,7 +22,6 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 
 use crate::audit::{METADATA, lines};
 
-const PODS: &str = "/api/v1/namespaces/default/pods";
 const V5: &str = "v5.channel.k8s.io";
 
 type Socket = WebSocketStream<TlsStream<TcpStream>>;

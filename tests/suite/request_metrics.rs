@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{Launch, Mood, Portico, until};
 use serde_json::{Value, json};
 
 use crate::audit::{METADATA, events, recording};
 use crate::webhooks::setup::{Setup, VALIDATING};
-
-const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 async fn metrics(portico: &Portico) -> String {
     portico.admin().get("/metrics").await.text()

@@ -1,12 +1,11 @@
 //! Services whose pods are found by selector, without kube-controller-manager.
 
 use portico_tests::http::Http;
-use portico_tests::objects::{API_SERVICES, available, remote};
+use portico_tests::objects::{API_SERVICES, PODS, available, remote};
 use portico_tests::{Backend, Launch, Portico, until};
 use serde_json::{Value, json};
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
-const PODS: &str = "/api/v1/namespaces/default/pods";
 const ENDPOINTS: &str = "/api/v1/namespaces/default/endpoints";
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
 

@@ -10,12 +10,12 @@ use http::Request;
 use http_body_util::Full;
 use portico_kit::lifecycle::Signal;
 use portico_tests::http::{Lines, collect};
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{EtcdServer, Launch, Portico, eventually, measured, until};
 use serde_json::{Value, json};
 
 use crate::rolling_restarts::{knows_both, servers};
 
-const OBJECTS: &str = "/api/v1/namespaces/default/configmaps";
 /// Half of the time that a request has: no read waited for its deadline.
 const BOUND: Duration = Duration::from_secs(30);
 
@@ -32,7 +32,7 @@ async fn read(facade: &Portico, stop: &Signal) -> Reads {
     let (admin, mut reads) = (facade.admin(), Reads::default());
     while !stop.is_signaled() {
         let begin = Instant::now();
-        let answer = admin.get(&format!("{OBJECTS}?limit=5")).await;
+        let answer = admin.get(&format!("{CONFIG_MAPS}?limit=5")).await;
         reads.count += 1;
         reads.slowest = reads.slowest.max(begin.elapsed());
         if answer.status != 200 {
@@ -54,7 +54,7 @@ async fn used(facade: &Portico, servers: &[Portico; 2]) -> usize {
 
 async fn write(facade: &Portico, name: &str) -> u16 {
     let object = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}});
-    facade.admin().post(OBJECTS, &object).await.status.as_u16()
+    facade.admin().post(CONFIG_MAPS, &object).await.status.as_u16()
 }
 
 /// Reads and watches while something happens to the first control service, which is in use, until the second one is; then what
@@ -69,7 +69,7 @@ async fn moves(
     knows_both(&facade).await;
     // The other one may have seemed nearer at first.
     until("the first one is preferred", async || used(&facade, &servers).await == 0).await;
-    let path = format!("{OBJECTS}?watch=1&resourceVersion=1");
+    let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion=1");
     let watch = facade.admin().send(Request::get(path).body(Full::default()).unwrap()).await.unwrap();
     let mut events = Lines::new(watch.into_body());
     assert_eq!(write(&facade, "before").await, 201);

@@ -6,10 +6,10 @@ use std::process::Command;
 use http::{Method, Request};
 use portico_tests::binary::binary;
 use portico_tests::http::{Http, Lines};
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{Launch, Portico, until};
 use serde_json::{Value, json};
 
-const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const ALL: &str = "/api/v1/configmaps";
 const GATE: &str = "AllowUnsafeMalformedObjectDeletion=true";
 const UNSAFE: &str = r#"{"ignoreStoreReadErrorWithClusterBreakingPotential":true}"#;

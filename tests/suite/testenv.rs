@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use http::Request;
 use http_body_util::Full;
 use portico_tests::http::{Http, Lines};
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::pki::{Authority, self_signed};
 use portico_tests::{binary, until};
 use rustix::process::{Pid, Signal, kill_process};
@@ -15,7 +16,6 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 const NAMESPACES: &str = "/api/v1/namespaces";
-const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// A port that nobody has, chosen as envtest does.
 fn free() -> SocketAddr {

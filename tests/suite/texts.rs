@@ -6,12 +6,12 @@ use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::Full;
 use portico_tests::backend::Backend;
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{Launch, Portico, until};
 use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 
 const SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
-const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// What only a library or Rust's own printing writes.
 const MARKS: [&str; 24] = [

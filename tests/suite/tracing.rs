@@ -15,6 +15,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 use opentelemetry_proto::tonic::trace::v1::Span;
 use portico_kit::tasks::TaskSet;
 use portico_tests::http::{Answer, Http};
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{Backend, Launch, eventually};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -25,7 +26,6 @@ use crate::webhooks::setup::{Setup, VALIDATING};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
-const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// All spans that have come.
 #[derive(Clone, Default)]
@@ -105,7 +105,7 @@ async fn one_write_is_one_trace_from_the_caller_through_the_facade_to_the_transa
     let mut server = tracing(Launch::server(), address, 0).start().await;
     let mut facade = tracing(Launch::facade(&server), address, 0).start().await;
     let map = json!({"metadata": {"name": "m"}}).to_string();
-    let created = send(&facade.admin(), Method::POST, MAPS, &map).await;
+    let created = send(&facade.admin(), Method::POST, CONFIG_MAPS, &map).await;
     assert_eq!(created.status, 201, "{}", created.text());
     // What is queued is sent before the processes end.
     assert!(facade.stop().await.success());
@@ -133,7 +133,7 @@ async fn one_write_is_one_trace_from_the_caller_through_the_facade_to_the_transa
 async fn a_callers_trace_is_linked_to_and_not_gone_on_with_unless_they_are_privileged() {
     let (collector, address) = Collector::start().await;
     let mut portico = tracing(Launch::new(), address, 1_000_000).start().await;
-    let refused = send(&portico.anyone().as_user("alice"), Method::GET, MAPS, "").await;
+    let refused = send(&portico.anyone().as_user("alice"), Method::GET, CONFIG_MAPS, "").await;
     assert_eq!(refused.status, 403, "{}", refused.text());
     assert!(portico.stop().await.success());
     assert!(collector.of(TRACE).is_empty());
@@ -167,7 +167,7 @@ async fn a_collector_that_is_away_costs_spans_and_nothing_else() {
     let address = nobody.local_addr().unwrap();
     drop(nobody);
     let mut portico = tracing(Launch::new(), address, 1_000_000).start().await;
-    let created = send(&portico.admin(), Method::POST, MAPS, r#"{"metadata":{"name":"m"}}"#).await;
+    let created = send(&portico.admin(), Method::POST, CONFIG_MAPS, r#"{"metadata":{"name":"m"}}"#).await;
     assert_eq!(created.status, 201, "{}", created.text());
     let dropped = "portico_tracing_spans_dropped_total";
     eventually("lost spans are counted", || async {
@@ -185,7 +185,7 @@ async fn webhooks_receive_the_span_that_calls_them() {
     let mut setup = Setup::launch(tracing(Launch::new(), address, 0)).await;
     setup.one(VALIDATING, "allow", json!({})).await;
     let map = json!({"metadata": {"name": "m"}}).to_string();
-    assert_eq!(send(&setup.admin, Method::POST, MAPS, &map).await.status, 201);
+    assert_eq!(send(&setup.admin, Method::POST, CONFIG_MAPS, &map).await.status, 201);
     let parents: Vec<_> = setup.hooks.seen().iter().flat_map(|seen| seen.all("traceparent")).collect();
     assert!(setup.portico.stop().await.success());
     let spans = collector.of(TRACE);

@@ -6,6 +6,7 @@ use std::process::Command;
 use http::Method;
 use portico_tests::binary::binary;
 use portico_tests::http::{Answer, Http};
+use portico_tests::objects::PODS;
 use portico_tests::{Launch, Portico, PostgresServer, skipped, until};
 use serde_json::{Value, json};
 
@@ -344,7 +345,6 @@ async fn a_budget_whose_namespace_is_damaged_may_protect_any_pod() {
 
 /// A pod that a budget protects, and how the budget is damaged.
 async fn evicts_nothing_after(damage: impl Fn(&Portico)) {
-    const PODS: &str = "/api/v1/namespaces/default/pods";
     let mut portico = Portico::start().await;
     let http = portico.admin();
     let account = json!({"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "own"}});

@@ -11,10 +11,11 @@ pub mod setup;
 
 use http::Request;
 use http_body_util::Full;
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{Mood, until};
 use serde_json::{Value, json};
 
-use setup::{CONFIGURATIONS, MAPS, MUTATING, Setup, VALIDATING, map};
+use setup::{CONFIGURATIONS, MUTATING, Setup, VALIDATING, map};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_are_changed_by_one_webhook_after_another() {
@@ -26,7 +27,7 @@ async fn objects_are_changed_by_one_webhook_after_another() {
     let labels = json!({"first": "after", "second": "after-first", "third": "after-first-second"});
     let created = setup.create("m").await;
     assert_eq!(created.json()["metadata"]["labels"], labels, "{}", created.text());
-    let stored = setup.admin.get(&format!("{MAPS}/m")).await.json();
+    let stored = setup.admin.get(&format!("{CONFIG_MAPS}/m")).await.json();
     assert_eq!(stored["metadata"]["labels"], labels);
     assert!(stored["metadata"]["uid"].is_string());
 }
@@ -86,7 +87,7 @@ async fn a_denial_is_the_webhooks_own_status() {
     let metadata = json!({"selfLink": "/pot", "resourceVersion": "7", "continue": "on", "remainingItemCount": 3,
         "shardInfo": {"selector": "s"}});
     assert_eq!(status["metadata"], metadata);
-    assert_eq!(setup.admin.get(&format!("{MAPS}/m")).await.status, 404, "nothing is stored");
+    assert_eq!(setup.admin.get(&format!("{CONFIG_MAPS}/m")).await.status, 404, "nothing is stored");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -98,7 +99,7 @@ async fn warnings_and_metrics_report_a_webhook() {
     setup.configure(MUTATING, "m", vec![setup.webhook("mutates", "warn", &labelled)]).await;
     let mut own = map("m");
     own["metadata"]["labels"] = json!({"of": "test"});
-    let created = setup.admin.post(MAPS, &own).await;
+    let created = setup.admin.post(CONFIG_MAPS, &own).await;
     assert_eq!(created.status, 201);
     let warnings: Vec<_> = created.headers.get_all("warning").iter().collect();
     assert_eq!(warnings.len(), 1, "the same text comes once: {warnings:?}");
@@ -152,11 +153,11 @@ async fn while_a_webhook_is_asked_it_and_others_may_use_the_api() {
     let meanwhile = async {
         until("the webhook is asked", || async { setup.reviews().len() == 1 }).await;
         assert_eq!(setup.create("other").await.status, 201);
-        assert_eq!(setup.admin.get(&format!("{MAPS}/other")).await.status, 200);
-        assert_eq!(setup.admin.get(&format!("{MAPS}/asked")).await.status, 404);
+        assert_eq!(setup.admin.get(&format!("{CONFIG_MAPS}/other")).await.status, 200);
+        assert_eq!(setup.admin.get(&format!("{CONFIG_MAPS}/asked")).await.status, 404);
         setup.hooks.behave(Mood::Well);
     };
-    let (held, ()) = tokio::join!(admin.post(MAPS, &asked), meanwhile);
+    let (held, ()) = tokio::join!(admin.post(CONFIG_MAPS, &asked), meanwhile);
     assert_eq!(held.status, 201, "{}", held.text());
 }
 
@@ -166,7 +167,7 @@ async fn what_is_killed_while_a_webhook_is_asked_is_not_there() {
     setup.one(MUTATING, "label/x", json!({"timeoutSeconds": 30})).await;
     setup.hooks.behave(Mood::Held);
     let admin = setup.portico.admin();
-    let request = Request::post(MAPS).header("content-type", "application/json");
+    let request = Request::post(CONFIG_MAPS).header("content-type", "application/json");
     let request = request.body(Full::from(map("m").to_string())).unwrap();
     let hooks = &setup.hooks;
     let asked = || async { !hooks.seen().is_empty() };
@@ -179,8 +180,8 @@ async fn what_is_killed_while_a_webhook_is_asked_is_not_there() {
     setup.hooks.behave(Mood::Well);
     setup.portico.restart().await;
     let admin = setup.portico.admin();
-    assert_eq!(admin.get(&format!("{MAPS}/m")).await.status, 404);
-    let created = admin.post(MAPS, &map("m")).await;
+    assert_eq!(admin.get(&format!("{CONFIG_MAPS}/m")).await.status, 404);
+    let created = admin.post(CONFIG_MAPS, &map("m")).await;
     assert_eq!(created.json()["metadata"]["labels"]["x"], "after", "the configuration is as it was");
 }
 
@@ -214,7 +215,7 @@ async fn match_conditions_choose_what_a_webhook_is_asked_about() {
             continue;
         }
         assert_eq!(created.status, 201, "{expression}: {}", created.text());
-        let answer = setup.admin.post(&format!("{MAPS}?dryRun=All"), &map("m")).await;
+        let answer = setup.admin.post(&format!("{CONFIG_MAPS}?dryRun=All"), &map("m")).await;
         assert_eq!(answer.status, code, "{expression}: {}", answer.text());
         setup.admin.delete(&format!("{configurations}/hooks")).await;
     }
@@ -228,7 +229,7 @@ async fn deletes_connections_scales_and_other_versions_are_asked_about() {
     setup.create("m").await;
     let more = json!({"rules": everything, "failurePolicy": "Ignore"});
     setup.one(VALIDATING, "allow", more).await;
-    assert_eq!(setup.admin.delete(&format!("{MAPS}/m")).await.status, 200);
+    assert_eq!(setup.admin.delete(&format!("{CONFIG_MAPS}/m")).await.status, 200);
     let of_map = |request: &Value| request["name"] == "m" && request["resource"]["resource"] == "configmaps";
     let deleted = setup.reviews().into_iter().find(of_map).unwrap();
     assert_eq!((&deleted["operation"], &deleted["object"]), (&json!("DELETE"), &Value::Null));

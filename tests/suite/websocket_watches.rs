@@ -2,6 +2,7 @@
 
 use futures::{SinkExt, StreamExt};
 use http::Request;
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{Launch, PATIENCE, Portico, until};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -12,8 +13,6 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
 use crate::audit::{METADATA, events, lines, recording};
-
-const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 type Socket = WebSocketStream<TlsStream<TcpStream>>;
 type Headers = &'static [(&'static str, &'static str)];

@@ -5,8 +5,6 @@ use serde_json::{Value, json};
 use super::corpus::Base;
 use super::side::NAMESPACE;
 
-/// Where definitions are created.
-pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /// What objects say they are.
 pub const VERSION: &str = "campaign.example.com/v1";
 pub const KIND: &str = "Campaign";

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use http::HeaderMap;
 use portico_tests::http::{Answer, Broken, Connection, collect};
+use portico_tests::objects::DEFINITIONS;
 use serde_json::{Value, json};
 
 use super::custom;
@@ -36,7 +37,7 @@ impl<'a> Side<'a> {
         for (target, body) in [
             ("/api/v1/namespaces".to_owned(), core("Namespace", NAMESPACE)),
             (format!("/api/v1/namespaces/{NAMESPACE}/serviceaccounts"), core("ServiceAccount", "default")),
-            (custom::DEFINITIONS.to_owned(), custom::definition()),
+            (DEFINITIONS.to_owned(), custom::definition()),
         ] {
             let step = Step { method: "POST".to_owned(), target, body: Some(body), ..Step::default() };
             let answer = self.answer(&step, "").await;

@@ -1,10 +1,11 @@
 //! Actions on objects: create, scale, suspend, delete.
 
 use portico_tests::browser::key;
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{Portico, until};
 use serde_json::{Value, json};
 
-use super::browsing::{MAPS, address, at, complaints, map, picture};
+use super::browsing::{address, at, complaints, map, picture};
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 const CRON_JOBS: &str = "/apis/batch/v1/namespaces/default/cronjobs";
@@ -69,7 +70,7 @@ async fn chosen_rows_are_deleted_together_after_a_confirmation() {
     let portico = Portico::start().await;
     let admin = portico.admin();
     for name in ["aa", "bb", "cc"] {
-        assert_eq!(admin.post(MAPS, &map(name, json!({}))).await.status, 201);
+        assert_eq!(admin.post(CONFIG_MAPS, &map(name, json!({}))).await.status, 201);
     }
     let page = "objects/core/v1/configmaps?namespace=default&labels=app%3Dshop";
     let Some(browser) = at(&portico, page).await else { return };
@@ -84,13 +85,13 @@ async fn chosen_rows_are_deleted_together_after_a_confirmation() {
     picture(&browser, "delete").await;
     browser.press(&[key::ESCAPE]).await;
     browser.shown("no dialog", "return document.querySelector('dialog') === null").await;
-    assert_eq!(admin.get(&format!("{MAPS}/aa")).await.status, 200);
+    assert_eq!(admin.get(&format!("{CONFIG_MAPS}/aa")).await.status, 200);
     browser.click("#delete-chosen").await;
     browser.click("#confirm").await;
     browser.has("2 configmaps deleted.").await;
     browser.shown("one row", "return document.querySelectorAll('.grid-row').length === 1").await;
     for (name, code) in [("aa", 404), ("bb", 200), ("cc", 404)] {
-        assert_eq!(admin.get(&format!("{MAPS}/{name}")).await.status, code, "{name}");
+        assert_eq!(admin.get(&format!("{CONFIG_MAPS}/{name}")).await.status, code, "{name}");
     }
     browser.click(".grid-head [type=checkbox]").await;
     browser.has("Delete 1 …").await;
@@ -112,7 +113,7 @@ async fn a_new_object_is_tried_and_created_and_its_dialog_closes_on_another_page
     picture(&browser, "new").await;
     browser.click("#create").await;
     browser.shown("its page", "return document.querySelector('h1')?.textContent === 'made-here'").await;
-    let path = format!("{MAPS}/made-here");
+    let path = format!("{CONFIG_MAPS}/made-here");
     until("the object exists", || async { portico.admin().get(&path).await.status == 200 }).await;
     // An existing object is not overwritten.
     browser.open(&address(&portico, "objects/core/v1/configmaps")).await;

@@ -8,13 +8,12 @@ use portico_testing::{Fault, TestServer};
 use portico_tests::backend::Mood;
 use portico_tests::browser::key;
 use portico_tests::http::Http;
-use portico_tests::objects::API_SERVICES;
+use portico_tests::objects::{API_SERVICES, CONFIG_MAPS};
 use portico_tests::{Backend, Browser, Portico, binary, measured, until};
 use serde_json::{Value, json};
 
 /// Limit for the longest frame while scrolling, in milliseconds: enough on a busy machine, and too little for drawing all rows.
 const LONGEST_FRAME: f64 = 5_000.0;
-pub(super) const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// A browser, logged in as the administrator, at a page of the console.
 pub(super) async fn at(portico: &Portico, page: &str) -> Option<Browser> {
@@ -44,7 +43,8 @@ pub(super) fn map(name: &str, data: Value) -> Value {
 }
 
 async fn apply(client: &Http, manager: &str, object: &Value) {
-    let path = format!("{MAPS}/{}?fieldManager={manager}", object["metadata"]["name"].as_str().unwrap());
+    let path =
+        format!("{CONFIG_MAPS}/{}?fieldManager={manager}", object["metadata"]["name"].as_str().unwrap());
     let answer =
         client.request(Method::PATCH, &path, "application/apply-patch+yaml", object.to_string()).await;
     assert!(answer.status.is_success(), "{}", answer.text());
@@ -84,14 +84,14 @@ async fn objects_appear_change_and_go_as_the_api_says() {
     let Some(browser) = at(&portico, page).await else { return };
     browser.has("● Live").await;
     assert!(!browser.text().await.contains("by-watch"));
-    admin.post(MAPS, &map("by-watch", json!({"a": "1"}))).await;
-    admin.post(MAPS, &json!({"metadata": {"name": "other-labels"}})).await;
+    admin.post(CONFIG_MAPS, &map("by-watch", json!({"a": "1"}))).await;
+    admin.post(CONFIG_MAPS, &json!({"metadata": {"name": "other-labels"}})).await;
     browser.has("by-watch").await;
-    admin.merge(&format!("{MAPS}/by-watch"), &json!({"data": {"b": "2"}})).await;
+    admin.merge(&format!("{CONFIG_MAPS}/by-watch"), &json!({"data": {"b": "2"}})).await;
     let cells = "return [...document.querySelectorAll('.grid-row')].map((row) => row.children[2].textContent).join() === '2'";
     browser.shown("the new number of entries", cells).await;
     assert!(!browser.text().await.contains("other-labels"));
-    admin.delete(&format!("{MAPS}/by-watch")).await;
+    admin.delete(&format!("{CONFIG_MAPS}/by-watch")).await;
     browser.shown("no row", "return document.querySelectorAll('.grid-row').length === 0").await;
     assert_eq!(complaints(&browser).await, Vec::<String>::new());
     assert_eq!(
@@ -139,7 +139,7 @@ async fn ten_thousand_rows_scroll_without_freezing() {
             let mut connection = client.connect().await.unwrap();
             for n in (writer..ROWS).step_by(8) {
                 let body = map(&format!("map-{n:05}"), json!({"n": n.to_string()})).to_string();
-                let request = http::Request::post(MAPS).header("content-type", "application/json");
+                let request = http::Request::post(CONFIG_MAPS).header("content-type", "application/json");
                 let request = request.body(http_body_util::Full::new(body.into())).unwrap();
                 let answer =
                     portico_tests::http::collect(connection.send(request).await.unwrap()).await.unwrap();
@@ -168,7 +168,7 @@ async fn ten_thousand_rows_scroll_without_freezing() {
     let longest = browser.run("return window.longest", json!([])).await.as_f64().unwrap();
     measured(&format!("console: scrolling 10,000 rows, the longest frame took {longest:.0} ms"));
     assert!(longest < LONGEST_FRAME, "{longest} ms");
-    admin.post(MAPS, &map("zz-the-newest", json!({}))).await;
+    admin.post(CONFIG_MAPS, &map("zz-the-newest", json!({}))).await;
     browser.has("zz-the-newest").await;
     browser.fill("input[type=search]", "map-04242").await;
     browser.has("1 of 10002").await;
@@ -214,11 +214,11 @@ async fn an_edit_of_a_managed_field_is_explained_and_confirmed_once() {
         assert!(page.contains(text), "{text:?} is not in {page}");
     }
     picture(&browser, "edit").await;
-    let stored = admin.get(&format!("{MAPS}/settings")).await.json();
+    let stored = admin.get(&format!("{CONFIG_MAPS}/settings")).await.json();
     assert_eq!(stored["data"]["color"], "blue");
     browser.click("#force").await;
     browser.has("Saved: revision").await;
-    let stored = admin.get(&format!("{MAPS}/settings")).await.json();
+    let stored = admin.get(&format!("{CONFIG_MAPS}/settings")).await.json();
     assert_eq!((&stored["data"]["color"], &stored["data"]["note"]), (&json!("green"), &json!(note)));
     let manager = stored["metadata"]["managedFields"]
         .as_array()
@@ -367,7 +367,7 @@ async fn texts_of_objects_are_never_markup() {
     let portico = Portico::start().await;
     let attack = "<img src=x onerror=\"window.attacked=1\"><script>window.attacked=1</script>";
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "attack", "annotations": {"a": attack}}, "data": {"b": attack}});
-    assert_eq!(portico.admin().post(MAPS, &object).await.status, 201);
+    assert_eq!(portico.admin().post(CONFIG_MAPS, &object).await.status, 201);
     let Some(browser) = at(&portico, "object/core/v1/configmaps/default/attack").await else { return };
     browser.has("<script>window.attacked=1</script>").await;
     let found = "return window.attacked === undefined && document.querySelectorAll('main img, main script').length === 0";

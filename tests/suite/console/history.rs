@@ -4,12 +4,13 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use portico_tests::browser::key;
 use portico_tests::http::Http;
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{Browser, Launch, Portico, until};
 use serde_json::{Value, json};
 
 use crate::audit::{METADATA, lines, recording};
 
-use super::browsing::{MAPS, address, at, complaints, map, picture};
+use super::browsing::{address, at, complaints, map, picture};
 
 const STATES: &str = "/grpc/portico.history.v1.History/States";
 const LIST: &str = "/grpc/portico.history.v1.History/List";
@@ -27,8 +28,9 @@ fn revision(object: &Value) -> String {
 /// Creates a ConfigMap `settings` whose color is blue, and makes it green; both revisions.
 async fn blue_then_green(portico: &Portico) -> (String, String) {
     let admin = portico.admin();
-    let made =
-        admin.post(&format!("{MAPS}?fieldManager=maker"), &map("settings", json!({"color": "blue"}))).await;
+    let made = admin
+        .post(&format!("{CONFIG_MAPS}?fieldManager=maker"), &map("settings", json!({"color": "blue"})))
+        .await;
     assert_eq!(made.status, 201, "{}", made.text());
     let changed =
         admin.merge(&format!("{ONE}?fieldManager=painter"), &json!({"data": {"color": "green"}})).await;
@@ -108,7 +110,7 @@ async fn who_may_all_in_a_namespace_sees_nothing_where_there_are_no_namespaces()
         "subjects": [{"kind": "User", "name": "bob", "apiGroup": "rbac.authorization.k8s.io"}]});
     let bound = admin.post(&format!("{rbac}/namespaces/default/rolebindings"), &binding).await;
     assert_eq!(bound.status, 201, "{}", bound.text());
-    let made = admin.post(MAPS, &map("settings", json!({"color": "blue"}))).await;
+    let made = admin.post(CONFIG_MAPS, &map("settings", json!({"color": "blue"}))).await;
     let first = revision(&made.json());
     assert_eq!(bob.post(STATES, &json!({"target": target("settings")})).await.status, 200);
     assert_eq!(bob.post(LIST, &json!({"target": target("")})).await.status, 200);
@@ -316,11 +318,11 @@ async fn a_list_of_a_time_shows_what_became_of_its_objects() {
     let portico = Portico::start().await;
     let admin = portico.admin();
     for name in ["stays", "changes", "goes"] {
-        admin.post(MAPS, &map(name, json!({}))).await;
+        admin.post(CONFIG_MAPS, &map(name, json!({}))).await;
     }
-    let then = revision(&admin.get(&format!("{MAPS}/goes")).await.json());
-    admin.merge(&format!("{MAPS}/changes"), &json!({"data": {"a": "1"}})).await;
-    admin.delete(&format!("{MAPS}/goes")).await;
+    let then = revision(&admin.get(&format!("{CONFIG_MAPS}/goes")).await.json());
+    admin.merge(&format!("{CONFIG_MAPS}/changes"), &json!({"data": {"a": "1"}})).await;
+    admin.delete(&format!("{CONFIG_MAPS}/goes")).await;
     let Some(browser) = at(&portico, "objects/core/v1/configmaps?namespace=default").await else { return };
     browser.has("● Live").await;
     browser.press(&["t"]).await;
@@ -338,7 +340,7 @@ async fn a_list_of_a_time_shows_what_became_of_its_objects() {
     picture(&browser, "past").await;
     browser.click("#deleted").await;
     browser.shown("one row", "return document.querySelectorAll('.grid-row').length === 1").await;
-    admin.delete(&format!("{MAPS}/stays")).await;
+    admin.delete(&format!("{CONFIG_MAPS}/stays")).await;
     browser.shown("what is deleted meanwhile", &row("stays", "deleted")).await;
     browser.run("document.querySelector('.grid-body').focus()", json!([])).await;
     browser.press(&["j", key::ENTER]).await;

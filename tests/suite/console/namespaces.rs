@@ -1,10 +1,11 @@
 //! The namespace that all pages share, the start page, search, and users without cluster-wide permissions.
 
 use portico_tests::browser::key;
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{Browser, Portico};
 use serde_json::{Value, json};
 
-use super::browsing::{MAPS, address, at, complaints, log_in, map, picture};
+use super::browsing::{address, at, complaints, log_in, map, picture};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
@@ -36,7 +37,7 @@ async fn type_text(browser: &Browser, text: &str) {
 async fn the_chosen_namespace_stays_on_all_pages_and_after_a_reload() {
     let portico = Portico::start().await;
     team(&portico).await;
-    portico.admin().post(MAPS, &map("of-default", json!({}))).await;
+    portico.admin().post(CONFIG_MAPS, &map("of-default", json!({}))).await;
     let Some(browser) = at(&portico, "objects/core/v1/configmaps").await else { return };
     browser.has("of-default").await;
     browser.has("of-team-a").await;
@@ -97,7 +98,7 @@ async fn a_user_of_one_namespace_chooses_it_and_sees_what_they_may() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_start_page_counts_at_once_and_remembers_favorites() {
     let portico = Portico::start().await;
-    portico.admin().post(MAPS, &map("one-more", json!({}))).await;
+    portico.admin().post(CONFIG_MAPS, &map("one-more", json!({}))).await;
     let Some(browser) = at(&portico, "objects").await else { return };
     browser.shown("all counts", COUNTED).await;
     let list = portico.admin().get("/api/v1/configmaps").await.json();
@@ -121,7 +122,7 @@ async fn the_start_page_counts_at_once_and_remembers_favorites() {
 async fn search_finds_kinds_by_short_name_and_objects_by_part_of_their_name() {
     let portico = Portico::start().await;
     team(&portico).await;
-    portico.admin().post(MAPS, &map("team-settings", json!({}))).await;
+    portico.admin().post(CONFIG_MAPS, &map("team-settings", json!({}))).await;
     let Some(browser) = at(&portico, "objects").await else { return };
     browser.press(&[":"]).await;
     type_text(&browser, "cm").await;
@@ -166,7 +167,7 @@ async fn a_count_changes_the_text_of_its_row_and_keeps_the_link() {
     let before = "window.row = document.querySelector('[data-kind=configmaps]');
         window.before = window.row.lastChild.textContent";
     browser.run(before, json!([])).await;
-    assert_eq!(portico.admin().post(MAPS, &map("one-more", json!({}))).await.status, 201);
+    assert_eq!(portico.admin().post(CONFIG_MAPS, &map("one-more", json!({}))).await.status, 201);
     browser.press(&["r"]).await;
     let is_new =
         "return document.querySelector('[data-kind=configmaps]').lastChild.textContent !== window.before";

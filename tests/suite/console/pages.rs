@@ -1,10 +1,11 @@
 //! Every page of the console: its content, narrow windows, and pictures for the documentation.
 
 use http::Method;
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{Browser, Launch, Portico};
 use serde_json::{Value, json};
 
-use super::browsing::{MAPS, address, at, complaints, map, picture};
+use super::browsing::{address, at, complaints, map, picture};
 
 /// A page, texts on it, and the name of its picture.
 type Page = (&'static str, &'static [&'static str], &'static str);
@@ -66,7 +67,7 @@ async fn prepared() -> Portico {
         "metadata": {"name": "v1.nowhere.example.com"}, "spec": spec});
     assert_eq!(admin.post("/apis/apiregistration.k8s.io/v1/apiservices", &service).await.status, 201);
     let data = json!({"color": "blue", "shop.conf": "currency=EUR\nlanguage=en\n"});
-    assert_eq!(admin.post(MAPS, &map("settings", data)).await.status, 201);
+    assert_eq!(admin.post(CONFIG_MAPS, &map("settings", data)).await.status, 201);
     portico
 }
 

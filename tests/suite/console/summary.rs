@@ -1,9 +1,10 @@
 //! The page of an object: its summary, its YAML, and values of Secrets.
 
 use portico_tests::Portico;
+use portico_tests::objects::CONFIG_MAPS;
 use serde_json::json;
 
-use super::browsing::{MAPS, address, at, complaints, map, picture};
+use super::browsing::{address, at, complaints, map, picture};
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 /// `hunter2` in base64.
@@ -13,12 +14,12 @@ const ENCODED: &str = "aHVudGVyMg==";
 async fn a_summary_shows_conditions_labels_status_owners_and_dependents() {
     let portico = Portico::start().await;
     let admin = portico.admin();
-    let owner = admin.post(MAPS, &map("owner", json!({"color": "blue"}))).await.json();
+    let owner = admin.post(CONFIG_MAPS, &map("owner", json!({"color": "blue"}))).await.json();
     let uid = &owner["metadata"]["uid"];
     let mut child = map("child", json!({}));
     child["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}]);
-    assert_eq!(admin.post(MAPS, &child).await.status, 201);
+    assert_eq!(admin.post(CONFIG_MAPS, &child).await.status, 201);
     let event = json!({"metadata": {"name": "owner.1"}, "reason": "Painted", "message": "It is blue now.", "type": "Warning",
         "involvedObject": {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "owner", "uid": uid}});
     assert_eq!(admin.post("/api/v1/namespaces/default/events", &event).await.status, 201);
@@ -27,7 +28,7 @@ async fn a_summary_shows_conditions_labels_status_owners_and_dependents() {
         browser.has(text).await;
     }
     // Changes arrive by themselves.
-    admin.merge(&format!("{MAPS}/owner"), &json!({"data": {"color": "green"}})).await;
+    admin.merge(&format!("{CONFIG_MAPS}/owner"), &json!({"data": {"color": "green"}})).await;
     browser
         .shown("the new value", "return document.getElementById('data').innerText.includes('green')")
         .await;
@@ -50,7 +51,7 @@ async fn a_summary_shows_conditions_labels_status_owners_and_dependents() {
 async fn yaml_is_highlighted_wrapped_copied_and_downloaded() {
     let portico = Portico::start().await;
     let data = json!({"long": "word ".repeat(100).trim_end(), "number": "1", "text": "a: b\n- c\n"});
-    portico.admin().post(MAPS, &map("settings", data)).await;
+    portico.admin().post(CONFIG_MAPS, &map("settings", data)).await;
     let Some(browser) = at(&portico, "object/core/v1/configmaps/default/settings?tab=yaml").await else {
         return;
     };

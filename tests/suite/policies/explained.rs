@@ -1,9 +1,10 @@
 //! Explain names the policies that a write would meet, with their bindings, and what is wrong with them.
 
 use portico_proto::routes::{AdmissionPolicy, ExplainRequest};
+use portico_tests::objects::CONFIG_MAPS;
 use serde_json::{Value, json};
 
-use super::{BINDINGS, GROUP, MAPS, POLICIES, Setup, must};
+use super::{BINDINGS, GROUP, POLICIES, Setup, must};
 
 async fn met(setup: &Setup, subject: &str) -> Vec<AdmissionPolicy> {
     let request = ExplainRequest { subject: subject.to_owned() };
@@ -62,7 +63,7 @@ async fn explain_names_the_policies_of_a_path_with_their_bindings_and_what_is_wr
     let bound = json!({"policyName": "zz"});
     write(&setup, "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", "m", bound).await;
 
-    let all = met(&setup, MAPS).await;
+    let all = met(&setup, CONFIG_MAPS).await;
     let names: Vec<_> = all.iter().map(|policy| (policy.kind.as_str(), policy.name.as_str())).collect();
     let validating = "ValidatingAdmissionPolicy";
     assert_eq!(

@@ -9,11 +9,11 @@ use http_body_util::Full;
 use parking_lot::Mutex;
 use portico_kit::lifecycle::Signal;
 use portico_tests::http::{Answer, Http, Lines};
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{Balanced, until};
 use serde_json::{Value, json};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-const OBJECTS: &str = "/api/v1/namespaces/default/configmaps";
 const SELECTOR: &str = "labelSelector=load";
 /// The last object: watches that have seen it are done.
 const LAST: &str = "last";
@@ -140,7 +140,7 @@ impl Load {
     async fn write_one(&self, name: &str) -> bool {
         let object = json!({"kind": "ConfigMap", "apiVersion": "v1",
             "metadata": {"name": name, "labels": {"load": ""}}});
-        match self.balanced.write(Method::POST, OBJECTS, &object).await {
+        match self.balanced.write(Method::POST, CONFIG_MAPS, &object).await {
             Ok(answer) if answer.status == 201 => {
                 let revision = version(&answer.json());
                 self.written.lock().insert(revision, name.to_owned());
@@ -176,7 +176,7 @@ impl Load {
         while self.turn(&mut pace).await {
             let newest = self.written.lock().last_key_value().map(|(_, name)| name.clone());
             if let Some(name) = newest {
-                self.read("get", self.balanced.get(&format!("{OBJECTS}/{name}")).await);
+                self.read("get", self.balanced.get(&format!("{CONFIG_MAPS}/{name}")).await);
             }
         }
     }
@@ -186,7 +186,7 @@ impl Load {
         let mut pace = pace();
         while self.turn(&mut pace).await {
             let least = self.acknowledged.load(Ordering::Acquire);
-            let answer = self.balanced.get(&format!("{OBJECTS}?{SELECTOR}")).await;
+            let answer = self.balanced.get(&format!("{CONFIG_MAPS}?{SELECTOR}")).await;
             let Some(list) = self.read("list", answer) else { continue };
             if version(&list) < least {
                 self.fail(format!("a list shows {}, {least} was acknowledged before", version(&list)));
@@ -203,7 +203,7 @@ impl Load {
                 last = 0;
                 continue;
             }
-            let path = format!("{OBJECTS}?resourceVersion=0&{SELECTOR}");
+            let path = format!("{CONFIG_MAPS}?resourceVersion=0&{SELECTOR}");
             let request = Request::get(path).body(Full::default()).unwrap();
             let answer = client.fetch(request).await;
             let Some(list) = self.read("list at any revision", answer) else { continue };
@@ -227,7 +227,7 @@ impl Load {
     async fn watch(&self) {
         let (mut last, mut seen, mut done) = (1, BTreeMap::new(), false);
         while !done {
-            let path = format!("{OBJECTS}?watch=1&resourceVersion={last}&{SELECTOR}");
+            let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion={last}&{SELECTOR}");
             let request = Request::get(path).body(Full::default()).unwrap();
             let answer = match self.balanced.send(request).await {
                 Ok(answer) if answer.status() == 200 => answer,

@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::process::Stdio;
 
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{Launch, Portico};
 use serde_json::json;
 
 use super::Builds;
 use super::quiet::assert_quiet;
-use super::used::{CONFIG_MAPS, Watch, config_map, created, end, made, make};
+use super::used::{Watch, config_map, created, end, made, make};
 
 /// Secrets are encrypted in it.
 fn encrypted(program: &Path) -> Launch {

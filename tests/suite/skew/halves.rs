@@ -8,14 +8,13 @@ use portico_proto::apiregistration::{
 };
 use portico_proto::config::{FacadesRequest, Refusal};
 use portico_tests::http::Http;
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{Backend, Launch, Portico, eventually, until};
 use serde_json::{Value, json};
 
 use super::Builds;
 use super::quiet::assert_quiet;
-use super::used::{
-    CONFIG_MAPS, Watch, config_map, created, define, thing, things, things_are_served, version,
-};
+use super::used::{Watch, config_map, created, define, thing, things, things_are_served, version};
 use crate::audit::{METADATA, lines, recording};
 
 const GROUP: &str = "halves.example.com";

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use portico_kit::lifecycle::Signal;
 use portico_tests::http::Http;
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{EtcdServer, Launch, Portico, PostgresServer, measured, until};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -14,8 +15,7 @@ use crate::engines;
 use super::Builds;
 use super::quiet::assert_quiet;
 use super::used::{
-    CONFIG_MAPS, Watch, config_map, created, define, end, made, make, thing, things, things_are_served,
-    version,
+    Watch, config_map, created, define, end, made, make, thing, things, things_are_served, version,
 };
 
 /// What several control services may share.

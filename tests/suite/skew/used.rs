@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use http::Request;
 use http_body_util::Full;
 use portico_tests::http::{Http, Lines};
+use portico_tests::objects::{CONFIG_MAPS, DEFINITIONS};
 use portico_tests::{eventually, until};
 use serde_json::{Value, json};
 
-pub(super) const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 pub(super) const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 pub(super) const SERVICES: &str = "/api/v1/namespaces/default/services";
-pub(super) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 pub(super) async fn created(http: &Http, path: &str, object: &Value) -> Value {
     let answer = http.post(path, object).await;

@@ -2,10 +2,10 @@
 
 use http::Method;
 use portico_tests::http::Http;
+use portico_tests::objects::DEFINITIONS;
 use portico_tests::{Launch, Portico, eventually};
 use serde_json::{Value, json};
 
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1";
 
 async fn define(admin: &Http, group: &str, plural: &str, scope: &str) {

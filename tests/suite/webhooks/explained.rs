@@ -1,10 +1,11 @@
 //! Explain names the webhooks that a write would meet, and how they are.
 
 use portico_proto::routes::{AdmissionWebhook, ExplainRequest};
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{Mood, until};
 use serde_json::json;
 
-use super::setup::{MAPS, MUTATING, Setup, VALIDATING, map};
+use super::setup::{MUTATING, Setup, VALIDATING, map};
 
 async fn met(setup: &Setup, subject: &str) -> Vec<AdmissionWebhook> {
     let request = ExplainRequest { subject: subject.to_owned() };
@@ -30,7 +31,7 @@ async fn explain_names_the_webhooks_of_a_path_in_order_with_their_health() {
             ],
         )
         .await;
-    let all = met(&setup, MAPS).await;
+    let all = met(&setup, CONFIG_MAPS).await;
     let names: Vec<_> = all.iter().map(|webhook| webhook.name.trim_end_matches(".example.com")).collect();
     assert_eq!(names, ["first", "second", "third", "last"]);
     let last = all.last().unwrap();
@@ -47,7 +48,7 @@ async fn explain_names_the_webhooks_of_a_path_in_order_with_their_health() {
     assert!(met(&setup, "/api/v1/namespaces/default/configmaps/m/status").await.is_empty());
 
     assert_eq!(setup.create("m").await.status, 201);
-    let all = met(&setup, MAPS).await;
+    let all = met(&setup, CONFIG_MAPS).await;
     let health: Vec<_> = all.iter().map(|webhook| webhook.health.as_str()).collect();
     assert_eq!(health, ["Answering", "NeverAsked", "Answering", "Answering"]);
     assert!(all[0].last_answer.ends_with('Z') && all[0].last_failure.is_empty());
@@ -55,25 +56,25 @@ async fn explain_names_the_webhooks_of_a_path_in_order_with_their_health() {
     assert!(ca_ends > jiff::Timestamp::now(), "{ca_ends}");
 
     setup.hooks.behave(Mood::Code(500));
-    assert_eq!(setup.admin.post(MAPS, &map("n")).await.status, 500);
-    let first = met(&setup, MAPS).await.remove(0);
+    assert_eq!(setup.admin.post(CONFIG_MAPS, &map("n")).await.status, 500);
+    let first = met(&setup, CONFIG_MAPS).await.remove(0);
     assert_eq!(first.health, "Failing");
     assert!(first.reason.contains("an error on the server"), "{first:?}");
 
     setup.hooks.behave(Mood::Held);
     let admin = setup.portico.admin();
     let held = map("held");
-    let (answer, ()) = tokio::join!(admin.post(MAPS, &held), async {
-        until("a call is under way", || async { met(&setup, MAPS).await[0].under_way == 1 }).await;
+    let (answer, ()) = tokio::join!(admin.post(CONFIG_MAPS, &held), async {
+        until("a call is under way", || async { met(&setup, CONFIG_MAPS).await[0].under_way == 1 }).await;
         setup.hooks.behave(Mood::Well);
     });
     assert_eq!(answer.status, 201);
 
     setup.hooks.stop().await;
     for _ in 0..4 {
-        assert_eq!(setup.admin.post(MAPS, &map("o")).await.status, 500);
+        assert_eq!(setup.admin.post(CONFIG_MAPS, &map("o")).await.status, 500);
     }
-    let first = met(&setup, MAPS).await.remove(0);
+    let first = met(&setup, CONFIG_MAPS).await.remove(0);
     assert_eq!(first.health, "CircuitOpen");
     assert_eq!(first.open_circuits[0].target, setup.hooks.address.to_string());
     assert!(first.reason.contains("connection refused") && first.since.ends_with('Z'), "{first:?}");

@@ -6,10 +6,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::join_all;
 use portico_tests::faults::{Fault, Faulty};
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{Mood, until};
 use serde_json::{Value, json};
 
-use super::setup::{CONFIGURATIONS, MAPS, MUTATING, Setup, VALIDATING, map};
+use super::setup::{CONFIGURATIONS, MUTATING, Setup, VALIDATING, map};
 
 /// Faults of connections, and what kube-apiserver 1.36.3 says of each behind `failed calling webhook "NAME": failed to call
 /// webhook: `. URL stands for `Post "https://ADDRESS/x?timeout=1s"`; of what is different each time only the beginning counts.
@@ -93,7 +94,7 @@ async fn check(setup: &Setup, faulty: &Faulty, (fault, words): (Fault, &str), (p
     let mut map = map("m");
     map["metadata"]["labels"] = json!({"fault": format!("{fault:?}"), "policy": policy});
     let begun = Instant::now();
-    let answer = setup.portico.admin().post(&format!("{MAPS}?dryRun=All"), &map).await;
+    let answer = setup.portico.admin().post(&format!("{CONFIG_MAPS}?dryRun=All"), &map).await;
     assert_eq!(answer.status, code, "{fault:?} {policy}: {}", answer.text());
     assert!(begun.elapsed() < Duration::from_secs(60), "{fault:?} {policy}: {:?}", begun.elapsed());
     if code == 500 {
@@ -117,7 +118,7 @@ async fn a_gibibyte_and_an_endless_answer_cost_no_more_memory_than_the_limit() {
         let before = setup.portico.resident_kib();
         let mut labelled = map("m");
         labelled["metadata"]["labels"] = json!({"fault": format!("{fault:?}"), "policy": "Ignore"});
-        let path = format!("{MAPS}?dryRun=All");
+        let path = format!("{CONFIG_MAPS}?dryRun=All");
         let admin = setup.portico.admin();
         let answers = join_all((0..8).map(|_| admin.post(&path, &labelled))).await;
         assert!(answers.iter().all(|answer| answer.status == 201), "{}", answers[0].text());
@@ -135,7 +136,7 @@ async fn what_cannot_be_dialled_is_not_dialled_for_each_request() {
     setup.configure(VALIDATING, "reset", vec![webhook]).await;
     let mut labelled = map("m");
     labelled["metadata"]["labels"] = json!({"fault": "Reset", "policy": "Ignore"});
-    let (path, begun) = (format!("{MAPS}?dryRun=All"), Instant::now());
+    let (path, begun) = (format!("{CONFIG_MAPS}?dryRun=All"), Instant::now());
     for _ in 0..60 {
         assert_eq!(setup.admin.post(&path, &labelled).await.status, 201);
     }
@@ -149,7 +150,7 @@ async fn what_cannot_be_dialled_is_not_dialled_for_each_request() {
 async fn a_webhook_that_comes_back_is_asked_again() {
     let mut setup = Setup::start().await;
     setup.one(VALIDATING, "deny", json!({"failurePolicy": "Ignore"})).await;
-    let path = format!("{MAPS}?dryRun=All");
+    let path = format!("{CONFIG_MAPS}?dryRun=All");
     setup.hooks.stop().await;
     for _ in 0..5 {
         assert_eq!(setup.admin.post(&path, &map("m")).await.status, 201, "it is ignored while it is gone");
@@ -180,7 +181,7 @@ async fn a_wrong_answer_comes_to_the_failure_policy() {
                 setup
                     .one((kind, resource), path, json!({"failurePolicy": policy, "timeoutSeconds": 10}))
                     .await;
-                let dry = setup.admin.post(&format!("{MAPS}?dryRun=All"), &map("m")).await;
+                let dry = setup.admin.post(&format!("{CONFIG_MAPS}?dryRun=All"), &map("m")).await;
                 assert_eq!(dry.status, code, "{kind} {path} {mood:?} {policy}: {}", dry.text());
                 if code == 500 {
                     let message = dry.json()["message"].as_str().unwrap_or_default().to_owned();

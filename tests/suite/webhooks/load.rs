@@ -2,10 +2,11 @@
 
 use futures::future::join_all;
 use portico_tests::http::Answer;
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{Backend, Launch, Mood, until};
 use serde_json::json;
 
-use super::setup::{MAPS, Setup, VALIDATING, map};
+use super::setup::{Setup, VALIDATING, map};
 
 /// Many more than may be under way at a time.
 const CALLS: usize = 200;
@@ -34,11 +35,16 @@ async fn while_hundreds_wait_for_a_webhook_others_do_not() {
         for at in 0..50 {
             assert_eq!(setup.create(&format!("free-{at}")).await.status, 201);
         }
-        assert_eq!(setup.admin.post(MAPS, &labelled("quick", "quick")).await.status, 418, "another webhook");
+        assert_eq!(
+            setup.admin.post(CONFIG_MAPS, &labelled("quick", "quick")).await.status,
+            418,
+            "another webhook"
+        );
         assert_eq!(setup.hooks.seen().len(), 64, "none of them has ended in the meantime");
         setup.hooks.behave(Mood::Well);
     };
-    let (answers, ()) = tokio::join!(join_all(slow.iter().map(|map| admin.post(MAPS, map))), meanwhile);
+    let (answers, ()) =
+        tokio::join!(join_all(slow.iter().map(|map| admin.post(CONFIG_MAPS, map))), meanwhile);
     assert!(answers.iter().all(|answer| answer.status == 201), "{}", answers[0].text());
 }
 
@@ -55,7 +61,7 @@ async fn what_finds_no_place_in_the_pool_fails_at_once_or_at_its_deadline() {
     setup.hooks.behave(Mood::Hang);
     let admin = setup.portico.admin();
     let maps: Vec<_> = (0..30).map(|at| map(&format!("m-{at}"))).collect();
-    let answers = join_all(maps.iter().map(|map| admin.post(MAPS, map))).await;
+    let answers = join_all(maps.iter().map(|map| admin.post(CONFIG_MAPS, map))).await;
     let count_ending_with = |words: &str| {
         let matches_end =
             |answer: &&Answer| answer.json()["message"].as_str().unwrap_or_default().ends_with(words);

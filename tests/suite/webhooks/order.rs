@@ -1,8 +1,9 @@
 //! What is checked before a webhook may change an object, and what is checked of that which it made.
 
+use portico_tests::objects::CONFIG_MAPS;
 use serde_json::{Value, json};
 
-use super::setup::{MAPS, MUTATING, Setup, VALIDATING};
+use super::setup::{MUTATING, Setup, VALIDATING};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
@@ -49,7 +50,7 @@ async fn a_webhook_grants_nobody_what_they_do_not_hold() {
 async fn a_webhook_is_asked_before_a_stale_revision_is_refused() {
     let setup = Setup::start().await;
     let stale = setup.create("m").await.json();
-    let path = format!("{MAPS}/m");
+    let path = format!("{CONFIG_MAPS}/m");
     assert_eq!(setup.admin.merge(&path, &json!({"data": {"a": "b"}})).await.status, 200);
     setup.one(VALIDATING, "deny", json!({})).await;
     setup.admin.put(&path, &stale).await.status_body(409, "Conflict");

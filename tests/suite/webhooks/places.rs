@@ -4,11 +4,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::pki::Authority;
 use portico_tests::{Backend, Launch};
 use serde_json::{Value, json};
 
-use super::setup::{CONFIGURATIONS, MAPS, MUTATING, Setup, VALIDATING};
+use super::setup::{CONFIGURATIONS, MUTATING, Setup, VALIDATING};
 
 const URLS: &str = "portico.dev/backend-urls";
 const SERVER_NAME: &str = "portico.dev/backend-server-name";
@@ -91,7 +92,7 @@ async fn a_service_is_where_its_api_service_says() {
     assert_eq!(created.status, 201, "{}", created.text());
     portico_tests::until("the route is known", || async { setup.create("m").await.status == 418 }).await;
     setup.admin.delete(&format!("{}/hooks", configurations())).await;
-    assert_eq!(setup.admin.get(&format!("{MAPS}/m")).await.status, 404);
+    assert_eq!(setup.admin.get(&format!("{CONFIG_MAPS}/m")).await.status, 404);
 }
 
 /// A Service `default/backend` without selector, and an EndpointSlice with this address.

@@ -1,8 +1,9 @@
 //! What a review says of requests that keep no object of their own kind, and of an object on its way into the store.
 
+use portico_tests::objects::CONFIG_MAPS;
 use serde_json::{Value, json};
 
-use super::setup::{MAPS, MUTATING, Setup, VALIDATING};
+use super::setup::{MUTATING, Setup, VALIDATING};
 
 const NAMESPACE: &str = "/api/v1/namespaces/default";
 
@@ -188,7 +189,7 @@ async fn validating_webhooks_and_policies_see_a_generated_name_as_that_of_the_re
         json!({"matchConditions": [{"name": "named", "expression": "request.name.startsWith('g-')"}]});
     setup.one(VALIDATING, "allow", named).await;
     let generated = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "g-"}});
-    let made = setup.admin.post(MAPS, &generated).await;
+    let made = setup.admin.post(CONFIG_MAPS, &generated).await;
     assert_eq!(made.status, 201, "{}", made.text());
     let reviews = setup.reviews();
     assert_eq!(reviews.len(), 2, "{reviews:?}");

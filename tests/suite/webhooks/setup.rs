@@ -3,11 +3,11 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use portico_tests::http::{Answer, Http};
+use portico_tests::objects::CONFIG_MAPS;
 use portico_tests::{Backend, Launch, Portico};
 use serde_json::{Value, json};
 
 pub const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1";
-pub const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// The kinds of configurations.
 pub const MUTATING: (&str, &str) = ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations");
@@ -59,7 +59,7 @@ impl Setup {
     }
 
     pub async fn create(&self, name: &str) -> Answer {
-        self.admin.post(MAPS, &map(name)).await
+        self.admin.post(CONFIG_MAPS, &map(name)).await
     }
 
     /// Requests of users in the reviews so far. The server's own ones, of its start, come at any time.
