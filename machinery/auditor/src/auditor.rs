@@ -25,13 +25,13 @@ use crate::settings::AuditSettings;
 /// Limit (Audit): the rest is lost and logged.
 const FLUSH: Duration = Duration::from_secs(30);
 
-/// Maximum number of events in each half of a [`Tail`].
+/// Maximum number of recent audit events kept for each of two groups of clients, programs and browsers.
 ///
-/// Limit (Console): the oldest ones are removed; a slow reader is told how many it missed.
+/// Limit (Console): the oldest events are removed; a slow reader learns how many it missed.
 const TAIL_EVENTS: usize = 500;
-/// Maximum size of each half of a [`Tail`] in bytes.
+/// Maximum size of the recent audit events of each group in bytes.
 ///
-/// Limit (Console, bytes): the oldest ones are removed.
+/// Limit (Console, bytes): the oldest events are removed.
 const TAIL_BYTES: usize = 1 << 20;
 /// Start of the user agent of all browsers.
 const BROWSER: &str = "Mozilla/";

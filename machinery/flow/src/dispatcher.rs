@@ -30,7 +30,7 @@ pub use waker::Waker;
 ///
 /// Limit (Priority and fairness): 429.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// Divisor of the timeout of a request that gives the time that it waits for a seat.
+/// A request waits for a seat for at most its timeout divided by this number.
 ///
 /// Limit (Priority and fairness): 429.
 const WAITING_PART: u32 = 4;
