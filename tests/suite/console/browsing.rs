@@ -62,6 +62,7 @@ async fn a_token_logs_in_a_wrong_one_does_not_and_logging_out_forgets_it() {
     let Some(browser) = Browser::start().await else { return };
     browser.open(&address(&portico, "objects")).await;
     browser.has("Bearer token").await;
+    picture(&browser, "login").await;
     browser.fill("#token", "not-a-token").await;
     browser.click(".login button").await;
     browser.has("The server does not know this token.").await;

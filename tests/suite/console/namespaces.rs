@@ -74,6 +74,7 @@ async fn a_user_of_one_namespace_chooses_it_and_sees_what_they_may() {
     browser.open(&address(&portico, "")).await;
     log_in(&browser, "alice-token").await;
     browser.has("Choose a namespace").await;
+    picture(&browser, "choose").await;
     assert_eq!(value(&browser, "return document.querySelectorAll('.failure').length").await, json!(0));
     let pages = "return [...document.querySelectorAll('#nav a')].map((one) => one.textContent)";
     assert_eq!(value(&browser, pages).await, json!(["Objects", "Access"]));
