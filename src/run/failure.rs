@@ -56,11 +56,11 @@ impl Failure {
                 Some("stop that process, or choose another folder with --data-dir")
             }
             Self::Server(error) if error.is_address_in_use() => Some(
-                "stop that process, or choose another address with --control-address (port 0: any free port)",
+                "stop the process that listens there, or choose another address with --control-address (port 0: any free port)",
             ),
-            Self::Facade(error) if error.is_address_in_use() => {
-                Some("stop that process, or choose another port with --secure-port (0: any free port)")
-            }
+            Self::Facade(error) if error.is_address_in_use() => Some(
+                "stop the process that listens there, or choose another port with --secure-port (0: any free port)",
+            ),
             _ => None,
         }
     }

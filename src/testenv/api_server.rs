@@ -14,7 +14,7 @@ use super::arguments::{controllers, normalised};
 use super::election::{self, Position};
 use super::format::version;
 use super::state_location::{self, StateLocation};
-use crate::exit::{fail_with, print_text};
+use crate::exit::{fail_with_hint, print_text};
 use crate::exit_codes;
 use crate::run::{self, Failure};
 use crate::settings::{self, OtherDefault, Role, SettingError, Settings, Unread};
@@ -33,16 +33,19 @@ pub(super) fn main(arguments: Vec<OsString>) -> ExitCode {
         Err(Unread::CommandLine(error)) if error.kind() == ErrorKind::DisplayVersion => {
             return print_text(&format!("Kubernetes v{}", version()), exit_codes::FAILED);
         }
-        Err(unread) => return fail(&SettingError::from(unread), exit_codes::USAGE),
+        Err(unread) => {
+            let error = SettingError::from(unread);
+            return fail(&error, error.hint(), exit_codes::USAGE);
+        }
     };
     match serve(settings, started) {
         Ok(code) => ExitCode::from(code),
-        Err(failure) => fail(&failure, failure.exit_code()),
+        Err(failure) => fail(&failure, failure.hint(), failure.exit_code()),
     }
 }
 
-fn fail(error: &dyn std::fmt::Display, code: u8) -> ExitCode {
-    fail_with(&format!("kube-apiserver: {error}"), code)
+fn fail(error: &dyn std::fmt::Display, hint: Option<&str>, code: u8) -> ExitCode {
+    fail_with_hint(&format!("kube-apiserver: {error}"), hint, code)
 }
 
 fn parse(arguments: Vec<OsString>) -> Result<Settings, Unread> {

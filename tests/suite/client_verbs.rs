@@ -4,7 +4,7 @@ use std::io::Read;
 use std::process::{Command, Output, Stdio};
 
 use portico_tests::objects::API_SERVICES;
-use portico_tests::{Backend, Portico, binary};
+use portico_tests::{Backend, PATIENCE, Portico, binary};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 
@@ -533,7 +533,7 @@ async fn errors_of_a_start_and_of_missing_data_have_a_hint() {
         (
             &["--ephemeral", "--bind-address=127.0.0.1", &port],
             "cannot listen on 127.0.0.1:",
-            "hint: stop that process, or choose another port",
+            "hint: stop the process that listens there, or choose another port",
         ),
         (
             &["--ephemeral", &address],
@@ -553,9 +553,10 @@ async fn errors_of_a_start_and_of_missing_data_have_a_hint() {
             "hint: `kubectl config get-contexts",
         ),
     ] {
-        let mut command = Command::new(binary());
+        let mut command = tokio::process::Command::new(binary());
         command.args(args).current_dir(folder.path()).env_remove("KUBECONFIG").stdin(Stdio::null());
-        let done = command.output().unwrap();
+        let done = tokio::time::timeout(PATIENCE, command.kill_on_drop(true).output());
+        let done = done.await.unwrap_or_else(|_| panic!("{args:?} still runs")).unwrap();
         let text = String::from_utf8_lossy(&done.stderr).into_owned();
         assert!(!done.status.success() && text.contains(error) && text.contains(hint), "{args:?}: {text}");
     }

@@ -1,4 +1,4 @@
-//! Why a call to a control service failed, in words of ours.
+//! Reasons of failed calls to a control service, in plain words.
 
 use std::error::Error;
 use std::fmt;
@@ -6,17 +6,24 @@ use std::fmt;
 use portico_kit::dial::source_reason;
 use tonic::Status;
 
-use super::failures::GivenUp;
+use super::failures::{GivenUp, is_answer, is_late};
 
-/// The control service's message, or what broke on the way to it.
+/// Reason of a failed call: the control service's message, or the failure of the connection.
 pub(crate) struct CallReason<'a>(pub(crate) &'a Status);
 
 impl fmt::Display for CallReason<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What carries a source was made here, by the transport, in words for its authors.
-        match self.0.source() {
-            None => f.write_str(self.0.message()),
-            Some(source) if source.is::<GivenUp>() => f.write_str(self.0.message()),
+        let status = self.0;
+        match status.source() {
+            None if is_answer(status) => f.write_str(status.message()),
+            // tonic's message ends with the HTTP status.
+            None => {
+                let code = status.message().rsplit(' ').next().unwrap_or_default();
+                write!(f, "a proxy in front of the control service answered with HTTP status {code}")
+            }
+            Some(source) if source.is::<GivenUp>() => f.write_str(status.message()),
+            Some(_) if is_late(status) => f.write_str("the control service did not answer in time"),
+            // Texts of the transport are for its authors.
             Some(source) => f.write_str(source_reason(source).as_deref().unwrap_or("the call was canceled")),
         }
     }
@@ -57,5 +64,7 @@ mod tests {
         assert_eq!(CallReason(&refused).to_string(), "a facade of another store");
         let lost = lost("the control service was lost");
         assert_eq!(CallReason(&lost).to_string(), "the control service was lost");
+        let late = Status::from_error(Box::new(tonic::TimeoutExpired(())));
+        assert_eq!(CallReason(&late).to_string(), "the control service did not answer in time");
     }
 }

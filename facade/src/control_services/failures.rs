@@ -32,9 +32,14 @@ pub(crate) fn was_lost(failure: &Status) -> bool {
     match failure.code() {
         Code::Unavailable => true,
         // A deadline is the caller's own.
-        _ if !is_answer(failure) => !any(failure, |cause| cause.is::<TimeoutExpired>()),
+        _ if !is_answer(failure) => !is_late(failure),
         _ => false,
     }
+}
+
+/// True if the deadline of the call has passed.
+pub(super) fn is_late(failure: &Status) -> bool {
+    any(failure, |cause| cause.is::<TimeoutExpired>())
 }
 
 /// Whether the call certainly never reached a control service: there was no connection, it had not been given to one, or the
@@ -67,6 +72,7 @@ mod tests {
     use portico_proto::objects::objects_client::ObjectsClient;
 
     use super::*;
+    use crate::control_services::CallReason;
 
     fn made_of(error: impl Error + Send + Sync + 'static) -> Status {
         Status::from_error(Box::new(error))
@@ -91,6 +97,8 @@ mod tests {
             });
             let failure = ObjectsClient::new(proxy).r#do(DoRequest::default()).await.unwrap_err();
             assert!(!is_answer(&failure) && was_lost(&failure), "{code}: {failure}");
+            let reason = format!("a proxy in front of the control service answered with HTTP status {code}");
+            assert_eq!(CallReason(&failure).to_string(), reason);
         }
     }
 

@@ -25,11 +25,11 @@ use crate::settings::AuditSettings;
 /// Limit (Audit): the rest is lost and logged.
 const FLUSH: Duration = Duration::from_secs(30);
 
-/// Maximum number of recent audit events kept for each of two groups of clients, programs and browsers.
+/// Maximum number of recent audit events of programs, and of browsers.
 ///
 /// Limit (Console): the oldest events are removed; a slow reader learns how many it missed.
 const TAIL_EVENTS: usize = 500;
-/// Maximum size of the recent audit events of each group in bytes.
+/// Maximum size of the recent audit events of programs, and of browsers, in bytes.
 ///
 /// Limit (Console, bytes): the oldest events are removed.
 const TAIL_BYTES: usize = 1 << 20;

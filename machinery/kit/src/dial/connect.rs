@@ -177,7 +177,7 @@ impl Connector {
         let failed = |reason: String| DialError::Resolve { host: target.host.clone(), reason };
         let lookup = tokio::net::lookup_host((target.host.as_str(), target.port));
         let found = match timeout_at(deadline, lookup).await {
-            Ok(found) => found.map_err(|error| failed(lookup_reason(&error)))?,
+            Ok(found) => found.map_err(|error| failed(io_reason(&error).to_owned()))?,
             Err(_) => return Err(failed("timed out".to_owned())),
         };
         let mut addrs: Vec<SocketAddr> = Vec::new();
@@ -188,15 +188,4 @@ impl Connector {
         }
         if addrs.is_empty() { Err(failed("the name has no address".to_owned())) } else { Ok(addrs) }
     }
-}
-
-/// The resolver's errors have a text and no kind.
-fn lookup_reason(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    let reason = match text.as_str() {
-        text if text.contains("not known") || text.contains("No address associated") => "no such host",
-        text if text.contains("Temporary failure") => "temporary failure in name resolution",
-        _ => io_reason(error),
-    };
-    reason.to_owned()
 }

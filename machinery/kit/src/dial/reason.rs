@@ -41,7 +41,11 @@ pub fn io_reason(error: &io::Error) -> &'static str {
 fn text_reason(error: &io::Error) -> Option<&'static str> {
     let text = error.get_ref()?.to_string();
     if text.starts_with("failed to lookup address information") {
-        return Some("the host name cannot be resolved");
+        return Some(match text.as_str() {
+            text if text.contains("not known") || text.contains("No address associated") => "no such host",
+            text if text.contains("Temporary failure") => "temporary failure in name resolution",
+            _ => "the host name cannot be resolved",
+        });
     }
     if error.kind() != io::ErrorKind::InvalidData {
         return None;
@@ -282,7 +286,7 @@ mod tests {
     #[test]
     fn the_reason_of_an_error_whose_type_is_lost_is_kept() {
         let text = "failed to lookup address information: Name or service not known";
-        assert_eq!(io_reason(&io::Error::other(text)), "the host name cannot be resolved");
+        assert_eq!(io_reason(&io::Error::other(text)), "no such host");
         for alert in (0..=u8::MAX).map(AlertDescription::from) {
             let text = rustls::Error::AlertReceived(alert).to_string();
             let error = io::Error::new(io::ErrorKind::InvalidData, text);

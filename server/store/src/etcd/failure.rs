@@ -203,18 +203,14 @@ fn cause(error: &(dyn Error + 'static)) -> String {
     source_reason(error).or_else(|| deepest().map(ToString::to_string)).unwrap_or_default()
 }
 
-/// Whether there was no connection to send on.
+/// True if there was no connection to send on.
 fn is_unconnected(status: &Status) -> bool {
     let refused = |cause: &(dyn Error + 'static)| {
         let error = cause.downcast_ref::<std::io::Error>();
         error.is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
     };
-    mentions(status, "connect error") || causes(status).any(refused)
-}
-
-/// True if a connection could not be made: among others, the TLS handshake failed.
-fn is_of_connecting(status: &Status) -> bool {
-    causes(status).any(|cause| cause.is::<ConnectError>())
+    mentions(status, "connect error")
+        || causes(status).any(|cause| cause.is::<ConnectError>() || refused(cause))
 }
 
 /// A sentence.
@@ -232,7 +228,7 @@ fn reason(status: &Status) -> String {
             format!("access denied: {message}")
         }
         Code::Unavailable if mentions(status, "no leader") => "no leader".to_owned(),
-        Code::Unavailable if is_unconnected(status) || is_of_connecting(status) => "unreachable".to_owned(),
+        Code::Unavailable if is_unconnected(status) => "unreachable".to_owned(),
         Code::Unavailable | Code::Cancelled => "connection lost".to_owned(),
         Code::Unknown if causes(status).next().is_some() => "connection lost".to_owned(),
         Code::Unknown if mentions(status, "timed out") => "request timed out".to_owned(),
@@ -253,7 +249,7 @@ mod tests {
         let refused = io::Error::from_raw_os_error(111);
         assert_eq!(of(refused).logged(), "unreachable: connection refused");
         let unresolved = io::Error::other("failed to lookup address information: Name or service not known");
-        assert_eq!(of(unresolved).logged(), "unreachable: the host name cannot be resolved");
+        assert_eq!(of(unresolved).logged(), "unreachable: no such host");
         let unsent = Failure::unsent(&io::Error::from_raw_os_error(104));
         assert_eq!(unsent.logged(), "unreachable: the connection was reset");
         let reported = Failure::from(Status::unavailable("etcdserver: no leader"));

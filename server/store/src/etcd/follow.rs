@@ -123,7 +123,7 @@ impl Follower {
             }
             // What cannot be opened now stops this alone: etcd answers.
             self.reader.client.set_reached(matches!(failure, Failure::Sealed { .. }));
-            if let Some(outage_seconds) = outage.failed(Instant::now().into_std()) {
+            if let Some(outage_seconds) = outage.failed() {
                 tracing::warn!(error = failure.logged(), outage_seconds, "cannot follow etcd, retrying");
             }
             sleep(RETRY).await;
@@ -142,15 +142,16 @@ impl Follower {
         let mut stream = self.reader.client.watch(all, from).await?;
         self.reader.client.set_reached(true);
         *failed = 0;
-        if let Some(outage_seconds) = outage.answered(Instant::now().into_std()) {
-            tracing::info!(outage_seconds, "etcd available again");
-        }
-        let followed = self.follow_stream(&mut stream).await;
+        let followed = self.follow_stream(&mut stream, outage).await;
         stream.leave();
         followed
     }
 
-    async fn follow_stream(&mut self, stream: &mut WatchStream) -> Result<std::convert::Infallible, Failure> {
+    async fn follow_stream(
+        &mut self,
+        stream: &mut WatchStream,
+        outage: &mut OutageLog,
+    ) -> Result<std::convert::Infallible, Failure> {
         let mut rules = self.reader.values.seal.replaced();
         // Keys may have come while nothing was followed.
         let mut heals_at = self.heal().await?;
@@ -164,6 +165,9 @@ impl Follower {
             tokio::select! {
                 response = stream.next() => {
                     self.take(response?).await?;
+                    if let Some(outage_seconds) = outage.answered() {
+                        tracing::info!(outage_seconds, "etcd available again");
+                    }
                     pulse.received = Instant::now();
                     if std::mem::take(&mut self.progress.has_unopened) {
                         heals_at = heals_at.or(Some(Instant::now() + HEAL_RETRY));

@@ -95,7 +95,7 @@ pub(super) async fn open(
     loop {
         let failure = match open_now(client, &settings.root(), keys).await {
             Ok(opened) => {
-                if let Some(outage_seconds) = outage.answered(Instant::now().into_std()) {
+                if let Some(outage_seconds) = outage.answered() {
                     tracing::info!(outage_seconds, "etcd available");
                 }
                 break Ok(opened);
@@ -107,7 +107,7 @@ pub(super) async fn open(
         if failure.is_lasting() || Instant::now() + RETRY >= until {
             break Err(EtcdError::Unreachable { place, reason: failure.of_first(settings) });
         }
-        if let Some(outage_seconds) = outage.failed(Instant::now().into_std()) {
+        if let Some(outage_seconds) = outage.failed() {
             let timeout = format_duration(settings.connect_timeout);
             let error = failure.logged();
             tracing::warn!(%place, error, outage_seconds, timeout, "cannot open etcd, retrying");

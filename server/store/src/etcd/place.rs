@@ -67,7 +67,7 @@ impl Place {
         tracing::debug!(error = failure.logged(), "etcd request of a copy failed");
         match failure {
             Failure::Sealed { key, reason } => CopyError::Unopened { key, reason },
-            // Whoever copies stores gets all details: certificates that do not fit show only there.
+            // Commands that copy stores print the cause too, such as a certificate that does not match.
             failure => self.store(failure.logged()),
         }
     }

@@ -145,11 +145,12 @@ impl Writer {
         let until = Instant::now() + SETTLE;
         let mut outage = OutageLog::default();
         while let Err(error) = self.try_begin_epoch().await {
-            if outage.failed(Instant::now().into_std()).is_some() {
-                tracing::error!(error = logged(&error), "cannot record the new epoch, retrying");
-            }
             if Instant::now() >= until {
+                tracing::error!(error = logged(&error), "cannot record the new epoch");
                 return;
+            }
+            if outage.failed().is_some() {
+                tracing::error!(error = logged(&error), "cannot record the new epoch, retrying");
             }
             sleep(RETRY).await;
         }

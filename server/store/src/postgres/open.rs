@@ -111,14 +111,14 @@ pub(super) async fn open(settings: &PostgresSettings, recorded: &Recorded) -> Re
     loop {
         match open_now(settings, recorded).await {
             Err(error) if passes(&error) && Instant::now() + RETRY < until => {
-                if let Some(outage_seconds) = outage.failed(Instant::now().into_std()) {
+                if let Some(outage_seconds) = outage.failed() {
                     let timeout = format_duration(settings.connect_timeout);
                     tracing::warn!(%error, outage_seconds, timeout, "cannot open the database, retrying");
                 }
                 sleep_until(Instant::now() + RETRY).await;
             }
             Ok(mut opened) => {
-                if let Some(outage_seconds) = outage.answered(Instant::now().into_std()) {
+                if let Some(outage_seconds) = outage.answered() {
                     tracing::info!(outage_seconds, "database available");
                 }
                 session::warn_if_readable(&mut opened.writer, settings).await;

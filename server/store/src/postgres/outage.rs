@@ -1,7 +1,5 @@
 //! Logs that the database does not answer, and that it does again.
 
-use std::time::Instant;
-
 use parking_lot::Mutex;
 
 use super::failure::logged;
@@ -14,7 +12,7 @@ pub(super) struct Outage(Mutex<OutageLog>);
 impl Outage {
     /// The database did not answer.
     pub(super) fn failed(&self, error: &sqlx::Error) {
-        let outage_seconds = self.0.lock().failed(Instant::now());
+        let outage_seconds = self.0.lock().failed();
         if let Some(outage_seconds) = outage_seconds {
             tracing::error!(error = logged(error), outage_seconds, "database unavailable, retrying");
         }
@@ -22,7 +20,7 @@ impl Outage {
 
     /// The database has answered.
     pub(super) fn answered(&self) {
-        let outage_seconds = self.0.lock().answered(Instant::now());
+        let outage_seconds = self.0.lock().answered();
         if let Some(outage_seconds) = outage_seconds {
             tracing::info!(outage_seconds, "database available again");
         }
