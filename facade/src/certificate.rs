@@ -16,9 +16,10 @@ use portico_kit::pki::{
     CertInfo, FRONT_PROXY_CA, INTERNAL_CA, PairFiles, PemPair, PkiError, Profile, SigningRequest,
 };
 use portico_kit::tls::{CertPair, TlsError};
+use tonic::{Code, Status};
 
-use crate::control::sign::{Purpose, SignError, sign};
-use crate::control_services::ControlServices;
+use crate::control::sign::{Purpose, sign};
+use crate::control_services::{CallReason, ControlServices, is_answer};
 
 /// How often it is looked at whether a certificate is due.
 const PERIOD: Duration = Duration::from_secs(60);
@@ -46,12 +47,15 @@ pub enum CertificateError {
     NoAuthority(String),
 }
 
-impl From<SignError> for CertificateError {
-    fn from(error: SignError) -> Self {
-        match error {
-            SignError::Unreachable(reason) => Self::Unreachable(reason),
-            SignError::Refused(reason) => Self::Refused(reason),
-            SignError::NoAuthority(reason) => Self::NoAuthority(reason),
+impl CertificateError {
+    /// Error of a call that did not return a certificate.
+    fn unsigned(status: &Status) -> Self {
+        let reason = CallReason(status).to_string();
+        match status.code() {
+            _ if !is_answer(status) => Self::Unreachable(reason),
+            Code::Unavailable => Self::Unreachable(reason),
+            Code::FailedPrecondition => Self::NoAuthority(reason),
+            _ => Self::Refused(reason),
         }
     }
 }
@@ -109,7 +113,8 @@ impl Files {
         purpose: Purpose,
     ) -> Result<(PemPair, CertPair), CertificateError> {
         let request = SigningRequest::create(profile)?;
-        let cert_pem = sign(control, &request.request_pem, purpose).await?;
+        let signed = sign(control, &request.request_pem, purpose).await;
+        let cert_pem = signed.map_err(|status| CertificateError::unsigned(&status))?;
         let pem = PemPair { cert_pem, key_pem: request.key_pem };
         let pair = pem.cert_pair(self.name)?;
         if let Err(error) = self.pair().write(&pem) {
@@ -125,12 +130,17 @@ mod tests {
 
     #[test]
     fn only_a_control_service_that_answers_refuses() {
-        let text = |error: SignError| CertificateError::from(error).to_string();
-        let why = || "why".to_owned();
-        let unreachable = "cannot reach the control service to have the certificate signed: why";
-        assert_eq!(text(SignError::Unreachable(why())), unreachable);
-        let refused = "the control service refuses to sign the certificate: why";
-        assert_eq!(text(SignError::Refused(why())), refused);
-        assert_eq!(text(SignError::NoAuthority(why())), refused);
+        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let unreached = Status::from_error(Box::new(tonic::ConnectError(Box::new(refused))));
+        let text = |status: &Status| CertificateError::unsigned(status).to_string();
+        let unreachable = "cannot reach the control service to have the certificate signed";
+        assert_eq!(text(&unreached), format!("{unreachable}: connection refused"));
+        assert_eq!(text(&Status::unavailable("why")), format!("{unreachable}: why"));
+        for code in [Code::PermissionDenied, Code::InvalidArgument, Code::FailedPrecondition] {
+            let status = Status::new(code, "why");
+            assert_eq!(text(&status), "the control service refuses to sign the certificate: why", "{code}");
+            let has_no_ca = matches!(CertificateError::unsigned(&status), CertificateError::NoAuthority(_));
+            assert_eq!(has_no_ca, code == Code::FailedPrecondition, "{code}");
+        }
     }
 }

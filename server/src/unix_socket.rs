@@ -5,6 +5,7 @@ use std::io;
 
 use hyper_util::rt::TokioIo;
 use portico_gostd::os::error_text;
+use portico_kit::dial::find_cause;
 use portico_kit::platform;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
@@ -25,14 +26,12 @@ pub(crate) fn channel(socket: String) -> Channel {
 
 /// Returns the reason why the server at a socket was not reached, as Go prints it. `None` if the server has answered.
 pub(crate) fn unreached(status: &Status, path: &str) -> Option<String> {
-    let mut causes = std::iter::successors(status.source(), |error| (*error).source());
-    let first = causes.next()?;
-    let os = std::iter::once(first).chain(causes).find_map(|error| error.downcast_ref::<io::Error>());
-    Some(match os {
+    let source = status.source()?;
+    Some(match find_cause::<io::Error>(source) {
         Some(error) => {
             format!("transport: Error while dialing: dial unix {path}: connect: {}", error_text(error))
         }
-        None => format!("transport: {first}"),
+        None => format!("transport: {source}"),
     })
 }
 

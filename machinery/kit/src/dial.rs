@@ -17,7 +17,9 @@ pub use connection::{Connection, DialTimes, NegotiatedAlpn};
 pub use error::{DialError, Stage};
 pub use policy::{AddressPolicy, Refusal};
 pub(crate) use reason::{HandshakeFailure, handshake_failure};
-pub use reason::{client_handshake_reason, client_http_reason, http_reason, io_reason, source_reason};
+pub use reason::{
+    client_handshake_reason, client_http_reason, find_cause, http_reason, io_reason, source_reason,
+};
 pub use service::BackendConnector;
 
 use std::fmt;

@@ -1,12 +1,12 @@
 //! A key service over its Unix socket: the client of KMS v2.
 
-use std::error::Error;
 use std::future::Future;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use portico_gostd::url::Url;
+use portico_kit::dial::find_cause;
 use portico_kit::metrics::{Desc, HistogramVec, Registry};
 use portico_proto::kms as pb;
 use portico_proto::kms::key_management_service_client::KeyManagementServiceClient;
@@ -91,8 +91,7 @@ impl KmsClient {
 
     /// Returns the message of the service, or the reason why there is no connection to it, as Go prints it.
     fn description(&self, status: &Status) -> String {
-        let mut causes = std::iter::successors(status.source(), |error| (*error).source());
-        if !causes.any(|cause| cause.is::<ConnectError>()) {
+        if find_cause::<ConnectError>(status).is_none() {
             return status.message().to_owned();
         }
         // Go prints the zero byte of an abstract socket as `@`.

@@ -54,7 +54,7 @@ fn text_reason(error: &io::Error) -> Option<&'static str> {
     alerts.find(|alert| text == rustls::Error::AlertReceived(*alert).to_string()).map(alert_reason)
 }
 
-/// What a failure of TLS means.
+/// Meaning of a TLS error.
 fn tls_reason(error: &rustls::Error) -> &'static str {
     match error {
         rustls::Error::InvalidMessage(_) => "the server does not speak TLS",
@@ -155,16 +155,16 @@ fn of_client(reason: &str) -> String {
 
 /// What is behind the error of a library that speaks HTTP; nothing when neither HTTP nor the socket failed.
 pub fn source_reason(error: &(dyn Error + 'static)) -> Option<String> {
-    let of_socket = || find::<io::Error>(error).map(|io| io_reason(io).to_owned());
-    find::<hyper::Error>(error).map(http_reason).or_else(of_socket)
+    let of_socket = || find_cause::<io::Error>(error).map(|io| io_reason(io).to_owned());
+    find_cause::<hyper::Error>(error).map(http_reason).or_else(of_socket)
 }
 
 /// What a failed HTTP exchange means.
 pub fn http_reason(error: &hyper::Error) -> String {
-    if let Some(reset) = find::<h2::Error>(error) {
+    if let Some(reset) = find_cause::<h2::Error>(error) {
         return http2_reason(reset);
     }
-    if let Some(io) = find::<io::Error>(error) {
+    if let Some(io) = find_cause::<io::Error>(error) {
         return io_reason(io).to_owned();
     }
     let reason = match error {
@@ -215,7 +215,8 @@ fn code_name(code: h2::Reason) -> String {
     name.map_or_else(|| format!(": code {number}"), |name| format!(": {name}"))
 }
 
-fn find<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+/// Returns the first error of a type among an error and its causes.
+pub fn find_cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
     let mut cause = Some(error);
     while let Some(error) = cause {
         if let Some(found) = error.downcast_ref() {

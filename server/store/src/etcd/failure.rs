@@ -197,7 +197,7 @@ fn causes(status: &Status) -> impl Iterator<Item = &(dyn Error + 'static)> {
     std::iter::successors(status.source(), |cause| (*cause).source())
 }
 
-/// What failed below gRPC: HTTP or the socket, or else the deepest cause in its own words.
+/// Returns the reason of a failure of HTTP or of the socket, or else the text of the deepest cause.
 fn cause(error: &(dyn Error + 'static)) -> String {
     let deepest = || std::iter::successors(Some(error), |error| (*error).source()).last();
     source_reason(error).or_else(|| deepest().map(ToString::to_string)).unwrap_or_default()
