@@ -2,6 +2,7 @@
 //!
 //! The server is a child process that exits when its standard input closes, so it does not outlive a test that is killed.
 #![doc = include_str!("../README.md")]
+#![deny(missing_docs)]
 
 mod fault;
 mod requests;

@@ -86,7 +86,6 @@ pub struct FieldDescription {
 /// [`Emit`] as written.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the same words as Emit's")]
 pub enum EmitDescription {
     #[default]
     Absent,
@@ -100,7 +99,6 @@ pub enum EmitDescription {
 /// [`ListType`] as written.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the same words as ListType's")]
 pub enum ListDescription {
     Atomic,
     Set,
