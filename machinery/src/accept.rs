@@ -1,27 +1,28 @@
-//! Accept and Content-Type: which media type and which form of an object the caller wants.
+//! Content negotiation: the media type and the form of an object that a client accepts.
 //!
-//! As `goautoneg.ParseAccept`, `negotiation.NegotiateMediaTypeOptions` and go-restful's routes have it. Pure: header text in, choice out.
+//! Mirrors `goautoneg.ParseAccept`, `negotiation.NegotiateMediaTypeOptions` and go-restful's routes. Works on header text only.
 
 use std::collections::BTreeMap;
 
-/// So many clauses are put in order as Go's `sort.Sort` does it; of more, which no client sends, weight alone counts.
+/// Maximum number of clauses that are sorted like Go's `sort.Sort`, an insertion sort for short lists. Longer headers, which no
+/// client sends, are sorted by weight only.
 const MAX_ORDERED_CLAUSES: usize = 12;
 
-/// One clause of an Accept header.
+/// Clause of an Accept header.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MediaRange {
     /// `application` in `application/json`.
     pub kind: String,
     /// `json` in `application/json`.
     pub subtype: String,
-    /// Parameters but `q`. Of one that is there twice the last one counts.
+    /// Parameters except `q`. If a parameter is repeated, the last value wins.
     pub params: BTreeMap<String, String>,
-    /// The weight: any number, as upstream checks no range.
+    /// Weight. Any number: as upstream, the range is not checked.
     pub q: f32,
 }
 
 impl MediaRange {
-    /// Reads a clause, in which capitals count; nothing when it is none.
+    /// Parses a clause (case-sensitive). Returns `None` if it is not a media range.
     fn parse(clause: &str) -> Option<Self> {
         let (range, params) = clause.split_once(';').unwrap_or((clause, ""));
         let (kind, subtype) = match range.split_once('/') {
@@ -43,7 +44,7 @@ impl MediaRange {
         Some(media)
     }
 
-    /// A parameter without a value, or with a second `=`, does not count.
+    /// Parses a parameter. A parameter without a value, or with a second `=`, is ignored.
     fn read_param(&mut self, param: &str) {
         let Some((name, value)) = param.split_once('=').filter(|(_, value)| !value.is_empty()) else {
             return;
@@ -58,19 +59,19 @@ impl MediaRange {
         }
     }
 
-    /// `application/json`, without parameters.
+    /// Returns `application/json`, without parameters.
     #[must_use]
     pub fn essence(&self) -> String {
         format!("{}/{}", self.kind, self.subtype)
     }
 
-    /// The parameter of this name, empty when absent.
+    /// Returns the parameter of this name, or an empty string if it is absent.
     #[must_use]
     pub fn param(&self, name: &str) -> &str {
         self.params.get(name).map_or("", String::as_str)
     }
 
-    /// Whether the range covers this concrete media type.
+    /// True if the range covers this concrete media type.
     #[must_use]
     pub fn covers(&self, essence: &str) -> bool {
         let Some((kind, subtype)) = essence.split_once('/') else { return false };
@@ -81,8 +82,8 @@ impl MediaRange {
         }
     }
 
-    /// Whether it comes before another one (`acceptSlice.Less`): heavier, or more specific whatever it weighs. That is no
-    /// order: two may each come before the other.
+    /// True if the range precedes another one (`acceptSlice.Less`): it has a higher weight, or is more specific regardless of
+    /// weight. This is not an order: two ranges can each precede the other.
     fn precedes(&self, other: &Self) -> bool {
         self.q > other.q
             || (self.kind != "*" && other.kind == "*")
@@ -90,7 +91,7 @@ impl MediaRange {
     }
 }
 
-/// A number as `strconv.ParseFloat` reads it, but for hexadecimal ones; what is none weighs nothing.
+/// Parses a number like `strconv.ParseFloat`, except hexadecimal numbers. Invalid numbers are 0.
 fn weight(text: &str) -> f32 {
     let weight: f32 = text.parse().unwrap_or(0.0);
     if weight.is_nan() && text.starts_with(['+', '-']) { 0.0 } else { weight }
@@ -100,7 +101,7 @@ fn spaceless(text: &str) -> &str {
     text.trim_matches(' ')
 }
 
-/// Reads an Accept header, the clauses in the order in which they are tried.
+/// Parses an Accept header. The clauses are in the order in which they are tried.
 #[must_use]
 pub fn parse_accept(header: &str) -> Vec<MediaRange> {
     let clauses = header.split(',').map(spaceless);
@@ -109,7 +110,7 @@ pub fn parse_accept(header: &str) -> Vec<MediaRange> {
         clauses.sort_by(|a, b| b.q.total_cmp(&a.q));
         return clauses;
     }
-    // Where there is no order, the result is that of this algorithm only.
+    // The relation is not an order, so the result depends on this algorithm, an insertion sort.
     for end in 1..clauses.len() {
         let mut at = end;
         while at > 0 && clauses[at].precedes(&clauses[at - 1]) {
@@ -120,8 +121,8 @@ pub fn parse_accept(header: &str) -> Vec<MediaRange> {
     clauses
 }
 
-/// Whether a route that knows these media types takes a header: one of them stands there, or `*/*`. Neither ranges nor
-/// weights count.
+/// True if a route with these media types accepts a header, because it contains one of them or `*/*`. Ignores other ranges
+/// and weights.
 #[must_use]
 pub fn route_takes(header: &str, known: &[&str]) -> bool {
     header.split(',').any(|media| {
@@ -130,7 +131,7 @@ pub fn route_takes(header: &str, known: &[&str]) -> bool {
     })
 }
 
-/// How an object is encoded.
+/// Encoding of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
     /// `application/json`
@@ -142,10 +143,10 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// All, in upstream's order.
+    /// All encodings, in upstream's order.
     pub const ALL: [Self; 3] = [Self::Json, Self::Yaml, Self::Protobuf];
 
-    /// The media type.
+    /// Returns the media type.
     #[must_use]
     pub fn media_type(self) -> &'static str {
         match self {
@@ -156,7 +157,7 @@ impl Encoding {
     }
 }
 
-/// What shape of an object is wanted.
+/// Form of the requested object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Form {
     /// The object itself.
@@ -171,7 +172,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// Every shape besides the plain object.
+    /// All forms except the plain object.
     pub const SHAPES: [Self; 6] = [
         Self::Table(MetaVersion::V1),
         Self::Table(MetaVersion::V1Beta1),
@@ -181,7 +182,7 @@ impl Form {
         Self::MetadataList(MetaVersion::V1Beta1),
     ];
 
-    /// The `apiVersion` of this shape; nothing for the object itself.
+    /// Returns the `apiVersion` of this form, or `None` for the object itself.
     #[must_use]
     pub fn api_version(self) -> Option<&'static str> {
         match self {
@@ -193,7 +194,7 @@ impl Form {
     }
 }
 
-/// A version of `meta.k8s.io`; the content is the same in both.
+/// Version of `meta.k8s.io`; the content is the same in both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MetaVersion {
     /// `v1`
@@ -211,7 +212,7 @@ impl MetaVersion {
         }
     }
 
-    /// `meta.k8s.io/v1`
+    /// Returns `meta.k8s.io/v1` or `meta.k8s.io/v1beta1`.
     #[must_use]
     pub fn api_version(self) -> &'static str {
         match self {
@@ -221,29 +222,29 @@ impl MetaVersion {
     }
 }
 
-/// What a caller gets.
+/// Result of the negotiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// How it is encoded.
+    /// Encoding of the response.
     pub encoding: Encoding,
-    /// In which shape.
+    /// Form of the object.
     pub form: Form,
-    /// Whether the clause asked for `pretty=1`.
+    /// True if the clause contains `pretty=1`.
     pub pretty: bool,
 }
 
-/// What an endpoint can give.
+/// Encodings and forms that an endpoint supports.
 #[derive(Clone, Copy, Debug)]
 pub struct Offer<'a> {
     /// Encodings, preferred first.
     pub encodings: &'a [Encoding],
-    /// Shapes besides the plain object.
+    /// Forms other than the plain object.
     pub forms: &'a [Form],
-    /// Whether the plain object can be written as protobuf, which custom resources cannot.
+    /// True if the plain object can be encoded as protobuf, which custom resources cannot.
     pub sealed: bool,
 }
 
-/// Chooses for an Accept header; an empty one gets the first encoding. Nothing fits: 406.
+/// Negotiates an Accept header. An empty header selects the first encoding. Returns `None` (406) if nothing matches.
 #[must_use]
 pub fn negotiate(header: &str, offer: Offer<'_>) -> Option<Choice> {
     let first = offer.encodings.first().copied()?;
@@ -256,7 +257,7 @@ pub fn negotiate(header: &str, offer: Offer<'_>) -> Option<Choice> {
     })
 }
 
-/// What a clause gets in an encoding that it covers (`acceptMediaTypeOptions`).
+/// Returns the result of a clause for an encoding that it covers (`acceptMediaTypeOptions`).
 fn choice(clause: &MediaRange, encoding: Encoding, offer: Offer<'_>) -> Option<Choice> {
     let streams = encoding != Encoding::Yaml;
     match (clause.param("stream"), clause.param("sv")) {
@@ -269,7 +270,7 @@ fn choice(clause: &MediaRange, encoding: Encoding, offer: Offer<'_>) -> Option<C
     let written = encoding != Encoding::Protobuf
         || match form {
             Form::Object => offer.sealed,
-            // Tables hold any JSON: upstream has no protobuf for them.
+            // Tables contain arbitrary JSON: upstream has no protobuf for them.
             Form::Table(_) => false,
             Form::Metadata(_) | Form::MetadataList(_) => true,
         };

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt::Display;
 
-/// Errors as upstream's aggregates print them: one alone as it is, several in brackets, each once.
+/// Formats errors like upstream's aggregates: a single error as it is, several in brackets, each once.
 pub fn aggregate(errors: impl IntoIterator<Item: Display>) -> String {
     let mut seen = HashSet::new();
     let texts = errors.into_iter().map(|error| error.to_string());

@@ -20,7 +20,7 @@ const WEBHOOKS: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookC
 /// An annotation or a label.
 #[derive(Clone, Copy, Debug)]
 pub struct Annotation {
-    /// Key.
+    /// Key of the annotation or label.
     pub key: &'static str,
     /// True for a label.
     pub is_label: bool,

@@ -1,45 +1,45 @@
-//! Where a path leads among API groups, read once for whoever answers it: the director's delegates, discovery, OpenAPI.
+//! Position of a path in the API: parsed once for the director's delegates, discovery and OpenAPI.
 //!
-//! A slash at the end is of no account but where it says so. Whether what is named exists is for others to say.
+//! Trailing slashes are ignored unless noted. Parsing does not check if the named group or version exists.
 
-/// What a decoded path names.
+/// Meaning of a decoded path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApiPath<'p> {
     /// `/api`
     Core,
-    /// `/apis`, and whether a slash follows.
+    /// `/apis`, with or without a trailing slash.
     Groups {
-        /// `/apis/`
+        /// True for `/apis/`.
         slash: bool,
     },
     /// `/apis/GROUP`
     Group(&'p str),
     /// `/api/VERSION` or `/apis/GROUP/VERSION`
     Version {
-        /// Empty for core.
+        /// Group name, empty for core.
         group: &'p str,
-        /// Empty for none (`/api//`).
+        /// Version, empty if missing (`/api//`).
         version: &'p str,
     },
-    /// Something below a version, or below none (`/api//v1`).
+    /// A path below a version, or below a missing version (`/api//v1`).
     Below {
-        /// Empty for core.
+        /// Group name, empty for core.
         group: &'p str,
-        /// Empty for none.
+        /// Version, empty if missing.
         version: &'p str,
     },
-    /// `/openapi/v2`; with a slash at the end it is another path.
+    /// `/openapi/v2`; with a trailing slash, it is [`ApiPath::Other`].
     OpenApiV2,
-    /// `/openapi/v3`; with a slash at the end it is [`ApiPath::OpenApiV3Document`].
+    /// `/openapi/v3`; with a trailing slash, it is [`ApiPath::OpenApiV3Document`].
     OpenApiV3,
     /// `/openapi/v3/DOCUMENT`
     OpenApiV3Document(&'p str),
-    /// None of these. `/apis//...` names no group: the core group has no name there.
+    /// Any other path. `/apis//...` names no group, because the core group has no name there.
     Other,
 }
 
 impl<'p> ApiPath<'p> {
-    /// Reads a decoded path.
+    /// Parses a decoded path.
     #[must_use]
     pub fn parse(path: &'p str) -> Self {
         let Some(path) = path.strip_prefix('/') else { return Self::Other };

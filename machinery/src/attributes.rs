@@ -1,4 +1,4 @@
-//! What is being asked, as authorization sees it: no HTTP, no gRPC.
+//! Attributes of a request for authorization, independent of HTTP and gRPC.
 
 use std::sync::Arc;
 
@@ -6,23 +6,23 @@ use crate::gvk::GroupResource;
 use crate::request_info::RequestInfo;
 use crate::user::UserInfo;
 
-/// A question to an authorizer: may this user do this verb on this resource or path?
+/// Input of an authorizer: a user, and the verb and resource or path of the request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
-    /// Who asks.
+    /// User who sends the request.
     pub user: Arc<UserInfo>,
-    /// What is asked.
+    /// Parsed request.
     pub request: Arc<RequestInfo>,
 }
 
 impl Attributes {
-    /// A question from what the request line says.
+    /// Creates the attributes of a parsed request.
     #[must_use]
     pub fn new(user: impl Into<Arc<UserInfo>>, request: impl Into<Arc<RequestInfo>>) -> Self {
         Self { user: user.into(), request: request.into() }
     }
 
-    /// A question about a resource verb outside any HTTP request (impersonation, create on update, gRPC).
+    /// Creates the attributes of a verb on a resource without an HTTP request (impersonation, create on update, gRPC).
     #[must_use]
     pub fn resource(
         user: impl Into<Arc<UserInfo>>,
@@ -43,28 +43,28 @@ impl Attributes {
         Self::new(user, request)
     }
 
-    /// The same about a subresource.
+    /// Sets the subresource.
     #[must_use]
     pub fn with_subresource(mut self, subresource: &str) -> Self {
         subresource.clone_into(&mut Arc::make_mut(&mut self.request).subresource);
         self
     }
 
-    /// The same of one version of the group.
+    /// Sets the version of the group.
     #[must_use]
     pub fn with_version(mut self, version: &str) -> Self {
         version.clone_into(&mut Arc::make_mut(&mut self.request).api_version);
         self
     }
 
-    /// A question about a path that is no resource, such as `/metrics` or `/grpc/<service>/<method>`.
+    /// Creates the attributes of a non-resource path such as `/metrics` or `/grpc/<service>/<method>`.
     #[must_use]
     pub fn path(user: impl Into<Arc<UserInfo>>, verb: &str, path: &str) -> Self {
         let request = RequestInfo { verb: verb.to_owned(), path: path.to_owned(), ..RequestInfo::default() };
         Self::new(user, request)
     }
 
-    /// Upstream's words after `is forbidden: `.
+    /// Returns upstream's text after `is forbidden: `.
     #[must_use]
     pub fn describe(&self) -> String {
         let (user, r) = (&self.user.name, &self.request);

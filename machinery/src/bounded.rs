@@ -1,14 +1,14 @@
-//! Lists of errors that a hostile body cannot make large: bounded in number and in bytes, where they are made.
+//! Lists of errors that a hostile body cannot make large: limited in number and in bytes when they are built.
 //!
-//! A body of 3 MiB can be wrong in hundreds of thousands of places whose paths are a mebibyte long. An item is only built
-//! while there is room for it, so what is left out costs nothing.
+//! A body of 3 MiB can have hundreds of thousands of errors whose paths are a mebibyte long. An item is only built
+//! while there is room for it, so omitted items cost nothing.
 
 use crate::field;
 use crate::status::{MAX_CAUSES_BYTES, MAX_FIELD_ERRORS};
 
-/// What takes room in a [`Bounded`] list.
+/// Size of an item in a [`Bounded`] list.
 pub trait Weight {
-    /// How many bytes of text it holds.
+    /// Returns the number of bytes of text.
     fn bytes(&self) -> usize;
 }
 
@@ -24,7 +24,7 @@ impl Weight for field::Error {
     }
 }
 
-/// The first items of a list, up to a number and a sum of bytes; the last one may exceed the sum.
+/// List of the first items, limited by number and total bytes; the last item may exceed the byte limit.
 #[derive(Clone, Debug)]
 pub struct Bounded<T> {
     items: Vec<T>,
@@ -33,19 +33,19 @@ pub struct Bounded<T> {
 }
 
 impl<T: Weight> Bounded<T> {
-    /// A list of at most `most` items that together hold about `bytes` bytes.
+    /// Creates a list of at most `max_items` items with about `bytes` bytes in total.
     #[must_use]
     pub fn new(most: usize, bytes: usize) -> Self {
         Self { items: Vec::new(), most, bytes_left: bytes }
     }
 
-    /// Whether nothing more is taken.
+    /// True if no further items are accepted.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.items.len() >= self.most || self.bytes_left == 0
     }
 
-    /// Builds and keeps an item while there is room.
+    /// Builds and stores an item if there is room.
     pub fn push_with(&mut self, item: impl FnOnce() -> T) {
         if !self.is_full() {
             let item = item();
@@ -54,13 +54,13 @@ impl<T: Weight> Bounded<T> {
         }
     }
 
-    /// The items so far.
+    /// Returns the items.
     #[must_use]
     pub fn items(&self) -> &[T] {
         &self.items
     }
 
-    /// The items.
+    /// Converts the list to its items.
     #[must_use]
     pub fn into_items(self) -> Vec<T> {
         self.items
@@ -68,7 +68,7 @@ impl<T: Weight> Bounded<T> {
 }
 
 impl<T: Weight + PartialEq> Bounded<T> {
-    /// As [`Self::push_with`], for an item that is kept once.
+    /// Builds and stores an item if there is room and the list does not contain it yet.
     pub fn push_new_with(&mut self, item: impl FnOnce() -> T) {
         if !self.is_full() {
             let item = item();
@@ -80,7 +80,8 @@ impl<T: Weight + PartialEq> Bounded<T> {
 }
 
 impl Bounded<field::Error> {
-    /// A list of what is wrong with one object: what a Status reports of it, and one more, so that it says that there are.
+    /// Creates a list of the errors of one object, with the limits of a Status plus one, so that the Status can report that there
+    /// are more.
     #[must_use]
     pub fn field_errors() -> Self {
         Self::new(MAX_FIELD_ERRORS + 1, MAX_CAUSES_BYTES)

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cause {
-    /// Machine-readable, such as `FieldValueRequired`.
+    /// Machine-readable reason, such as `FieldValueRequired`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// For people.
+    /// Human-readable message.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The field, `spec.a[0].b`.
+    /// Path of the field: `spec.a[0].b`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub field: String,
 }

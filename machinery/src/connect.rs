@@ -1,6 +1,6 @@
-//! Where a connecting subresource (`log`, `exec`, `proxy`, ...) leads: what the control service decides and a facade dials.
+//! Targets of connect subresources (`log`, `exec`, `proxy`, ...): the control service selects them, and a facade dials them.
 //!
-//! Pure words. It must not know how a connection is made, nor why somebody may have it.
+//! Contains data types only, independent of how connections are made and of authorization.
 
 use std::fmt;
 
@@ -8,100 +8,100 @@ use bytes::Bytes;
 
 use crate::route::Target;
 
-/// Where to dial, and how.
+/// Addresses to dial, and the protocol to use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dial {
-    /// Any of them will do.
+    /// Equivalent addresses; any of them can be dialed.
     pub targets: Vec<Target>,
-    /// How the target is spoken to.
+    /// TLS settings of the connection.
     pub security: Security,
-    /// The path to ask for, not escaped; empty when the request names none below the subresource.
+    /// Request path, unescaped; empty if the request has no path below the subresource.
     pub path: String,
-    /// The query to ask with, as it stands in a URL.
+    /// Request query, escaped as in a URL.
     pub query: String,
-    /// What kind of exchange it is.
+    /// Type of the exchange.
     pub kind: ConnectKind,
-    /// Whether a target that is a name may only lead to addresses that [`portico_gostd::netip::is_global_unicast`] accepts.
+    /// True if a host name may only resolve to addresses that [`portico_gostd::netip::is_global_unicast`] accepts.
     pub global_unicast: bool,
-    /// What becomes of WebSockets.
+    /// Handling of WebSockets.
     pub web_sockets: WebSockets,
 }
 
-/// How a target is spoken to.
+/// TLS settings of a connection to a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Security {
-    /// Without TLS.
+    /// No TLS.
     #[default]
     Plain,
-    /// TLS as a kubelet wants it: with the kubelet client certificate. `verify` checks against the kubelets' CA, where
-    /// there is one; who asks for a log may renounce that.
+    /// TLS with the kubelet client certificate. `verify` checks the server certificate against the kubelets' CA, if there is
+    /// one; a log request can disable the check.
     Kubelet {
-        /// Whether the certificate is checked.
+        /// True if the server certificate is checked.
         verify: bool,
     },
-    /// TLS with whoever answers, and no client certificate: pods and Services are dialed by address.
+    /// TLS without checking the server certificate, and without a client certificate: pods and Services are dialed by address.
     Unverified,
-    /// TLS checked against these roots, and no client certificate.
+    /// TLS with a server certificate checked against these roots, and without a client certificate.
     Verified {
-        /// PEM; empty means the system's roots.
+        /// PEM; empty selects the system's roots.
         roots: Bytes,
-        /// The name that the certificate must carry.
+        /// Name that the server certificate must have.
         server_name: String,
     },
 }
 
-/// What kind of exchange follows.
+/// Type of the exchange after a connection is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ConnectKind {
-    /// Any request, handed on; links in the answer are led back through the proxy.
+    /// Any request, which is proxied; links in the response are rewritten to lead through the proxy.
     #[default]
     Proxy,
-    /// A GET of our own whose answer is text.
+    /// GET request of the facade with a text response.
     Log,
-    /// A request that changes the protocol, and nothing else.
+    /// Request that must upgrade the protocol.
     Upgrade,
 }
 
-/// What becomes of a WebSocket that a client asks for in a protocol that not every target speaks.
+/// Handling of WebSockets whose subprotocol not every target supports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum WebSockets {
-    /// It is handed on, like any upgrade.
+    /// Passed through like any upgrade.
     #[default]
     HandedOn,
-    /// It is handed on because the target has declared that it speaks these protocols.
+    /// Passed through, because the target has declared support for these subprotocols.
     SpokenByTarget,
-    /// Messages of numbered channels (`v5.channel.k8s.io`) become frames of these SPDY streams.
+    /// Messages of numbered channels (`v5.channel.k8s.io`) are translated to frames of these SPDY streams.
     ChannelsToStreams(Streams),
-    /// SPDY is taken out of messages (`SPDY/3.1+<protocol>.k8s.io`) and put into them.
+    /// SPDY is tunneled in WebSocket messages (`SPDY/3.1+<protocol>.k8s.io`).
     SpdyInMessages,
 }
 
-/// The streams of a command that a client wants.
+/// Streams of a command that a client requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Streams {
-    /// Whether the client sends input.
+    /// True if the client sends stdin.
     pub stdin: bool,
-    /// Whether the client wants output.
+    /// True if the client receives stdout.
     pub stdout: bool,
-    /// Whether the client wants errors.
+    /// True if the client receives stderr.
     pub stderr: bool,
-    /// Whether there is a terminal: it has sizes, and no errors apart from its output.
+    /// True if there is a terminal, which has a size and no separate stderr.
     pub tty: bool,
 }
 
-/// `name`, `name:port` or `scheme:name:port`: how the path of a proxy names what it leads to.
+/// Target in the path of a proxy request: `name`, `name:port` or `scheme:name:port`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProxyName<'a> {
     /// `http`, `https`, or empty.
     pub scheme: &'a str,
-    /// Never empty.
+    /// Name of the target; never empty.
     pub name: &'a str,
-    /// A number or a name; empty when none is given.
+    /// Port number or name; empty if absent.
     pub port: &'a str,
 }
 
 impl<'a> ProxyName<'a> {
-    /// Nothing for more parts, another scheme or no name.
+    /// Parses a target. Returns `None` for more parts, another scheme or an empty name.
     #[must_use]
     pub fn parse(text: &'a str) -> Option<Self> {
         let parts: Vec<&str> = text.split(':').collect();
@@ -115,13 +115,13 @@ impl<'a> ProxyName<'a> {
         known.then_some(Self { scheme, name, port })
     }
 
-    /// TLS without looking who answers, or none: what the scheme says; none says http.
+    /// Returns the TLS settings of the scheme: unverified TLS for `https`, otherwise no TLS.
     #[must_use]
     pub fn security(&self) -> Security {
         if self.scheme == "https" { Security::Unverified } else { Security::Plain }
     }
 
-    /// The scheme's usual port.
+    /// Returns the default port of the scheme.
     #[must_use]
     pub fn default_port(&self) -> u16 {
         if self.scheme == "https" { 443 } else { 80 }
@@ -129,7 +129,7 @@ impl<'a> ProxyName<'a> {
 }
 
 impl fmt::Display for ProxyName<'_> {
-    /// As it was written.
+    /// Formats the target as it was written.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { scheme, name, port } = self;
         match (scheme.is_empty(), port.is_empty()) {
@@ -140,7 +140,8 @@ impl fmt::Display for ProxyName<'_> {
     }
 }
 
-/// The path below a proxy, without `.`, `..` and doubled slashes; a slash at the end stays. It cannot climb out.
+/// Removes `.`, `..` and duplicate slashes from a path below a proxy, and keeps a trailing slash. The result cannot leave
+/// the proxy.
 #[must_use]
 pub fn clean_path(path: &str) -> String {
     if path.is_empty() {

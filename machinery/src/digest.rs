@@ -1,24 +1,24 @@
-//! The name of bytes by their content: documents and CA bundles go by it on both sides of the stream.
+//! Content hashes as identifiers: the configuration stream identifies documents and CA bundles by hash.
 
 use aws_lc_rs::digest::{Context, SHA256, digest};
 
-/// SHA-256, lower-case hex.
+/// Returns the SHA-256 in lower-case hex.
 #[must_use]
 pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(digest(&SHA256, bytes).as_ref())
 }
 
-/// SHA-256 as upstream's metrics name configurations: with the algorithm before it; empty for no bytes.
+/// Returns the SHA-256 in the form of upstream's metrics, with the algorithm as a prefix. Empty for empty input.
 #[must_use]
 pub fn sha256_label(bytes: &[u8]) -> String {
     if bytes.is_empty() { String::new() } else { format!("sha256:{}", sha256_hex(bytes)) }
 }
 
-/// How names begin that are not of the content but of all that it is made of: the same inputs give the same bytes, so
-/// such a document need not be made to be named.
+/// Prefix of identifiers that are hashes of a document's inputs instead of its content: equal inputs produce equal documents,
+/// so the document need not be built to compute its identifier.
 const MADE: &str = "made-";
 
-/// The name of a document that is made when somebody asks for it, by everything that goes into it.
+/// Returns the identifier of a document that is built on demand from these inputs.
 #[must_use]
 pub fn made_of(inputs: &[&[u8]]) -> String {
     let mut context = Context::new(&SHA256);
@@ -29,13 +29,13 @@ pub fn made_of(inputs: &[&[u8]]) -> String {
     format!("{MADE}{}", hex(context.finish().as_ref()))
 }
 
-/// Whether bytes may go by this name: those of its hash, and any where the name is of what they are made of.
+/// True if bytes can have this identifier: the hash matches, or the identifier is a hash of inputs and cannot be checked.
 #[must_use]
 pub fn may_be(name: &str, bytes: &[u8]) -> bool {
     name.starts_with(MADE) || sha256_hex(bytes) == name
 }
 
-/// The digits of a name.
+/// Returns the hexadecimal digits of an identifier.
 #[must_use]
 pub fn digits(name: &str) -> &str {
     name.strip_prefix(MADE).unwrap_or(name)

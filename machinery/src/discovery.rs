@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::gvk::GroupVersionKind;
 
-/// A group version and its short form, in `APIGroup`.
+/// Group version and its short form, in `APIGroup`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct GroupVersionForDiscovery {
@@ -16,25 +16,25 @@ pub struct GroupVersionForDiscovery {
     pub version: String,
 }
 
-/// `APIGroup`; `kind` and `apiVersion` are left out inside a list.
+/// `APIGroup`; `kind` and `apiVersion` are omitted inside a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ApiGroup {
-    /// `APIGroup`, or empty.
+    /// `APIGroup`, or empty inside a list.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// `v1`, or empty.
+    /// `v1`, or empty inside a list.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub api_version: String,
-    /// The group.
+    /// Name of the group.
     pub name: String,
     /// Versions, preferred first.
     pub versions: Vec<GroupVersionForDiscovery>,
-    /// The preferred version.
+    /// Preferred version.
     pub preferred_version: GroupVersionForDiscovery,
 }
 
-/// One resource or subresource of an `APIResourceList`.
+/// Resource or subresource of an `APIResourceList`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ApiResource {
@@ -42,53 +42,53 @@ pub struct ApiResource {
     pub name: String,
     /// `flunder`, empty for subresources.
     pub singular_name: String,
-    /// Whether it lives in namespaces.
+    /// True if the resource is namespaced.
     pub namespaced: bool,
-    /// The group of the kind where it differs.
+    /// Group of the kind, if it differs from that of the list.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub group: String,
-    /// The version of the kind where it differs.
+    /// Version of the kind, if it differs from that of the list.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub version: String,
-    /// The kind.
+    /// Kind of the objects.
     pub kind: String,
-    /// What can be done, sorted.
+    /// Supported verbs, sorted.
     pub verbs: Vec<String>,
-    /// Short names.
+    /// Short names of the resource.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub short_names: Vec<String>,
     /// Categories, such as `all`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub categories: Vec<String>,
-    /// A hash of the storage version.
+    /// Hash of the storage version.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub storage_version_hash: String,
 }
 
-/// `APIResourceList`, the answer of `/apis/G/V`.
+/// `APIResourceList`, the response of `/apis/G/V`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ApiResourceList {
     /// `APIResourceList`
     pub kind: String,
-    /// `v1`, absent in the core group's.
+    /// `v1`, empty for the core group.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub api_version: String,
     /// `group/version`
     pub group_version: String,
-    /// The resources.
+    /// Resources of the group version.
     pub resources: Vec<ApiResource>,
 }
 
-/// The kind that a resource answers with; an empty object when unknown.
+/// Kind of the responses of a resource; an empty object if unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResponseKind {
-    /// Group.
+    /// API group of the kind.
     pub group: String,
-    /// Version.
+    /// API version of the kind.
     pub version: String,
-    /// Kind.
+    /// Name of the kind.
     pub kind: String,
 }
 
@@ -98,128 +98,128 @@ impl From<&GroupVersionKind> for ResponseKind {
     }
 }
 
-/// One resource of an aggregated version.
+/// Resource of a version in the aggregated document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ResourceDiscovery {
-    /// The plural resource.
+    /// Plural name of the resource.
     pub resource: String,
-    /// Always an object, never absent (clients panic otherwise).
+    /// Kind of the responses. Always an object, because clients panic if it is absent.
     pub response_kind: ResponseKind,
     /// `Namespaced` or `Cluster`.
     pub scope: String,
-    /// The singular name.
+    /// Singular name of the resource.
     pub singular_resource: String,
-    /// What can be done.
+    /// Supported verbs.
     pub verbs: Vec<String>,
-    /// Short names.
+    /// Short names of the resource.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub short_names: Vec<String>,
-    /// Categories.
+    /// Categories of the resource.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub categories: Vec<String>,
-    /// Subresources.
+    /// Subresources of the resource.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subresources: Vec<SubresourceDiscovery>,
 }
 
-/// One subresource of an aggregated resource.
+/// Subresource of a resource in the aggregated document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct SubresourceDiscovery {
-    /// The subresource, such as `status`.
+    /// Name of the subresource, such as `status`.
     pub subresource: String,
-    /// The kind it answers with.
+    /// Kind of the responses.
     pub response_kind: ResponseKind,
-    /// What can be done.
+    /// Supported verbs.
     pub verbs: Vec<String>,
 }
 
-/// One version of a group in the aggregated document.
+/// Version of a group in the aggregated document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct VersionDiscovery {
-    /// The version.
+    /// Version name.
     pub version: String,
-    /// Its resources.
+    /// Resources of the version.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<ResourceDiscovery>,
     /// `Current` or `Stale`.
     pub freshness: String,
 }
 
-/// One group in the aggregated document (`APIGroupDiscovery`).
+/// Group in the aggregated document (`APIGroupDiscovery`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GroupDiscovery {
-    /// Its name.
+    /// Metadata with the group name.
     pub metadata: GroupMetadata,
-    /// Its versions, preferred first.
+    /// Versions, preferred first.
     pub versions: Vec<VersionDiscovery>,
 }
 
-/// The aggregated document as it is read (`APIGroupDiscoveryList`).
+/// Aggregated document in the form of a client (`APIGroupDiscoveryList`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct GroupDiscoveryList {
-    /// The groups.
+    /// Groups of the document.
     pub items: Vec<GroupDiscovery>,
 }
 
-/// The metadata of a group in the aggregated document.
+/// Metadata of a group in the aggregated document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GroupMetadata {
-    /// The group, left out for core.
+    /// Group name, omitted for core.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
 }
 
 impl GroupDiscovery {
-    /// A group of this name.
+    /// Creates a group with this name.
     #[must_use]
     pub fn new(name: &str, versions: Vec<VersionDiscovery>) -> Self {
         Self { metadata: GroupMetadata { name: name.to_owned() }, versions }
     }
 }
 
-/// Which server of the chain a group version's discovery comes from; the lower one wins per group version.
+/// Server in the delegation chain that provides the discovery of a group version; the lower one wins per group version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Source {
-    /// A backend behind an APIService (0).
+    /// Backend behind an APIService (0).
     Aggregator,
-    /// Built in (100).
+    /// Built-in API (100).
     #[default]
     Builtin,
-    /// A custom resource definition (200).
+    /// Custom resource definition (200).
     Crd,
 }
 
-/// What is known of one group version, as the stream carries it; documents travel by content hash.
+/// Discovery of one group version in the configuration stream; documents are referenced by content hash.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Served {
-    /// The group, empty for core.
+    /// Group, empty for core.
     pub group: String,
-    /// The version.
+    /// Version of the group.
     pub version: String,
-    /// Who serves it.
+    /// Server that provides the group version.
     pub source: Source,
-    /// Whether the last fetch failed and an older answer is shown.
+    /// True if the last fetch failed and an older document is served.
     pub stale: bool,
-    /// SHA-256 (hex) of the JSON of its [`VersionDiscovery`].
+    /// SHA-256 (hex) of the JSON of the [`VersionDiscovery`].
     pub discovery: String,
-    /// SHA-256 (hex) of the JSON of its [`ApiResourceList`]; empty for backends, which answer themselves.
+    /// SHA-256 (hex) of the JSON of the [`ApiResourceList`]; empty for backends, which serve it themselves.
     pub resource_list: String,
-    /// SHA-256 (hex) of its OpenAPI v3 document; empty when there is none.
+    /// SHA-256 (hex) of the OpenAPI v3 document; empty if there is none.
     pub openapi_v3: String,
-    /// SHA-256 (hex) of its part of OpenAPI v2; empty when there is none.
+    /// SHA-256 (hex) of the part of the OpenAPI v2 document; empty if there is none.
     pub openapi_v2: String,
-    /// The backend's own ETag or hash of its v3 document, used in `?hash=`; empty for local ones.
+    /// ETag or hash of the backend's v3 document, used in `?hash=`; empty for local group versions.
     pub openapi_v3_etag: String,
 }
 
 impl Source {
-    /// The word in keys and logs.
+    /// Returns the name in keys and logs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -231,13 +231,13 @@ impl Source {
 }
 
 impl Served {
-    /// The key of its stream entry: one group version may have an entry of each source.
+    /// Returns the key of the stream entry. One group version can have an entry for each source.
     #[must_use]
     pub fn key(&self) -> String {
         format!("{}/{}/{}", self.source.as_str(), self.group, self.version)
     }
 
-    /// The documents that the entry names, without those it does not have.
+    /// Returns the hashes of the referenced documents, without absent ones.
     pub fn documents(&self) -> impl Iterator<Item = &str> {
         let all = [&self.discovery, &self.resource_list, &self.openapi_v3, &self.openapi_v2];
         all.into_iter().map(String::as_str).filter(|hash| !hash.is_empty())

@@ -1,74 +1,74 @@
-//! Which release a server behaves as, and the oldest that it gets on with (upstream's `EffectiveVersion`).
+//! Emulated release of a server, and the oldest release with which it is compatible (upstream's `EffectiveVersion`).
 
 use std::fmt;
 
 use crate::expiration::Release;
 
-/// The Kubernetes release that this build follows.
+/// Kubernetes release that this build follows.
 pub const KUBERNETES: Release = Release { major: 1, minor: 36 };
-/// The same with its patch.
+/// Kubernetes release with its patch version.
 pub const KUBERNETES_PATCH: &str = "1.36.3";
-/// How many releases back a server can behave as (`kubeEffectiveVersionFloors`).
+/// Number of earlier releases that a server can emulate (`kubeEffectiveVersionFloors`).
 const RELEASES_BACK: u32 = 3;
-/// What upstream calls the versions of Kubernetes itself.
+/// Upstream's component name for versions of Kubernetes itself.
 const COMPONENT: &str = "kube";
 
-/// See the module.
+/// Emulated release and minimum compatible release of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EffectiveVersion {
-    /// Whose behavior is shown (`--emulated-version`).
+    /// Release whose behavior is emulated (`--emulated-version`).
     pub emulation: Release,
-    /// The oldest release of which other servers may be (`--min-compatibility-version`).
+    /// Oldest release that other servers may have (`--min-compatibility-version`).
     pub min_compatibility: Release,
 }
 
-/// What cannot be asked for, in upstream's words.
+/// Invalid version setting, with upstream's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VersionError {
-    /// No number.
+    /// Text that is not a number.
     #[error("could not parse {} as version", portico_gostd::strconv::quote(.0))]
     Unreadable(String),
-    /// No minor version.
+    /// Missing minor version.
     #[error("illegal version string {}", portico_gostd::strconv::quote(.0))]
     Illegal(String),
-    /// Releases have no patches.
+    /// Patch version, which a release does not have.
     #[error("patch version not allowed, got: {0}={1}")]
     Patch(String, String),
-    /// Two versions of a component.
+    /// Two versions of one component.
     #[error("duplicate version flag, {component}={first} and {component}={second}")]
     Twice {
-        /// The component.
+        /// Name of the component.
         component: String,
-        /// The first value.
+        /// First value of the flag.
         first: Release,
-        /// The second value.
+        /// Second value of the flag.
         second: Release,
     },
-    /// The version of another program.
+    /// Version of another component.
     #[error("component not registered: {0}")]
     Component(String),
-    /// Too old or too new to behave as.
+    /// Emulated release that is too old or too new.
     #[error("emulation version {asked} is not between [{floor}, {binary}.0]")]
     Emulation {
-        /// What was asked for.
+        /// Requested release.
         asked: Release,
-        /// The oldest.
+        /// Oldest release that can be emulated.
         floor: Release,
-        /// The newest.
+        /// Release of this build.
         binary: Release,
     },
-    /// Too old, or newer than what is shown.
+    /// Minimum compatible release that is too old, or newer than the emulated one.
     #[error("minCompatibilityVersion version {asked} is not between [{floor}, {emulation}]")]
     MinCompatibility {
-        /// What was asked for.
+        /// Requested release.
         asked: Release,
-        /// The oldest.
+        /// Oldest allowed release.
         floor: Release,
-        /// The newest.
+        /// Emulated release, which is the newest allowed one.
         emulation: Release,
     },
-    /// More than one of these.
+    /// Several errors.
     #[error("{}", crate::aggregate(_0))]
     Several(Vec<Self>),
 }
@@ -90,11 +90,11 @@ fn before(release: Release, releases: u32) -> Release {
 }
 
 impl EffectiveVersion {
-    /// Reads `--emulated-version` and `--min-compatibility-version`: `1.35` or `kube=1.35`. The range is checked by
-    /// [`EffectiveVersion::validate`], after gates have been read, as upstream does.
+    /// Parses `--emulated-version` and `--min-compatibility-version`: `1.35` or `kube=1.35`. The range is checked by
+    /// [`EffectiveVersion::validate`] after feature gates are parsed, as upstream does.
     ///
     /// # Errors
-    /// [`VersionError`] for the first that cannot be read.
+    /// [`VersionError`] for the first setting that cannot be parsed.
     pub fn parse(emulated: &[String], min_compatibility: &[String]) -> Result<Self, VersionError> {
         let emulation = release_in(emulated)?.unwrap_or(KUBERNETES);
         let usual = before(emulation, 1).max(floor());
@@ -102,10 +102,10 @@ impl EffectiveVersion {
         Ok(Self { emulation, min_compatibility })
     }
 
-    /// Checks that this build can behave so.
+    /// Checks that this build can emulate the release.
     ///
     /// # Errors
-    /// [`VersionError`] for all that is out of range.
+    /// [`VersionError`] with all releases out of range.
     pub fn validate(&self) -> Result<(), VersionError> {
         let (asked, floor, mut errors) = (self.emulation, floor(), Vec::new());
         if asked > KUBERNETES || asked < floor {
@@ -122,14 +122,14 @@ impl EffectiveVersion {
         }
     }
 
-    /// Whether an older release is shown than the build's own.
+    /// True if an older release than that of the build is emulated.
     #[must_use]
     pub fn emulates(&self) -> bool {
         self.emulation != KUBERNETES
     }
 }
 
-/// The oldest release to behave as.
+/// Returns the oldest release that can be emulated.
 fn floor() -> Release {
     before(KUBERNETES, RELEASES_BACK)
 }
@@ -150,7 +150,7 @@ fn release_in(settings: &[String]) -> Result<Option<Release>, VersionError> {
     foreign.map_or(Ok(found), |component| Err(VersionError::Component(component)))
 }
 
-/// Reads what upstream's `version.Parse` reads.
+/// Parses a version like upstream's `version.Parse`.
 fn release(component: &str, text: &str) -> Result<Release, VersionError> {
     let bare = text.strip_prefix('v').unwrap_or(text);
     let parts: Option<Vec<u32>> = bare.split('.').map(|part| part.parse().ok()).collect();
@@ -173,7 +173,7 @@ mod tests {
         Ok((version.emulation.to_string(), version.min_compatibility.to_string()))
     }
 
-    /// What is asked for, of both flags; what comes of it.
+    /// Values of both flags, and the resulting releases.
     type Row = (&'static [&'static str], &'static [&'static str], (&'static str, &'static str));
 
     #[test]

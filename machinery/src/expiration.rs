@@ -1,20 +1,20 @@
-//! Resource expiration: which versions of an API a release still serves, and which it serves yet (upstream's `resourceExpirationEvaluator`).
+//! Resource expiration: decides which API versions a release serves (upstream's `resourceExpirationEvaluator`).
 
 use std::str::FromStr;
 
 use serde::Deserialize;
 
-/// A release of Kubernetes: `1.36`.
+/// Release of Kubernetes, such as `1.36`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Release {
-    /// 1
+    /// Major version (1).
     pub major: u32,
-    /// 36
+    /// Minor version (36).
     pub minor: u32,
 }
 
-/// A text that is no `major.minor`.
+/// Text that is not `major.minor`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} is not a release such as 1.36", portico_gostd::strconv::quote(.0))]
 pub struct InvalidRelease(String);
@@ -38,34 +38,34 @@ impl TryFrom<String> for Release {
     }
 }
 
-/// When an API came and when it goes.
+/// Releases that introduce and remove an API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lifecycle {
-    /// The first release that has it; nothing: always.
+    /// First release with the API; `None` if all releases have it.
     pub introduced: Option<Release>,
-    /// The first release without it; nothing: never.
+    /// First release without the API; `None` if it is not removed.
     pub removed: Option<Release>,
 }
 
-/// Decides what a release serves.
+/// Decides which APIs a release serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Evaluator {
-    /// The release that this build is, or emulates.
+    /// Release of this build, or the emulated release.
     pub current: Release,
-    /// The number of the alpha, when the build is one: `1.37.0-alpha.2` has 2.
+    /// Number of the alpha if this build is one: `1.37.0-alpha.2` has 2.
     pub alpha: Option<u32>,
-    /// `KUBE_APISERVER_STRICT_REMOVED_API_HANDLING_IN_ALPHA`: alphas from 1 on no longer serve what their release drops.
+    /// `KUBE_APISERVER_STRICT_REMOVED_API_HANDLING_IN_ALPHA`: alphas from 1 on do not serve APIs that their release removes.
     pub strict_in_alpha: bool,
-    /// `KUBE_APISERVER_SERVE_REMOVED_APIS_FOR_ONE_RELEASE`: what this release drops is served once more.
+    /// `KUBE_APISERVER_SERVE_REMOVED_APIS_FOR_ONE_RELEASE`: APIs that this release removes are served for one more release.
     pub one_more_release: bool,
-    /// `--emulation-forward-compatible`: what is newer than the emulated release is served where an older version of it is.
+    /// `--emulation-forward-compatible`: APIs newer than the emulated release are served if an older version of them is.
     pub forward_compatible: bool,
-    /// `--runtime-config-emulation-forward-compatible`: what is newer is served where it is asked for by name.
+    /// `--runtime-config-emulation-forward-compatible`: newer APIs are served if `--runtime-config` names them.
     pub runtime_config_forward_compatible: bool,
 }
 
 impl Evaluator {
-    /// The rules of a release without any exception.
+    /// Creates the evaluator of a release without exceptions.
     #[must_use]
     pub fn new(current: Release) -> Self {
         Self {
@@ -78,13 +78,13 @@ impl Evaluator {
         }
     }
 
-    /// Whether an API has not gone.
+    /// True if an API has not been removed.
     #[must_use]
     pub fn keeps(&self, api: &Lifecycle) -> bool {
         api.removed.is_none_or(|at| self.still_serves(at))
     }
 
-    /// Whether an API has come.
+    /// True if an API has been introduced.
     #[must_use]
     pub fn has(&self, api: &Lifecycle) -> bool {
         api.introduced.is_none_or(|at| at <= self.current)

@@ -1,7 +1,7 @@
-//! Feature gates: upstream's names, what is on, and what a command line may say of them.
+//! Feature gates: upstream's names, their state, and the settings of a command line.
 //!
-//! Most gates are of parts that are not here (the kubelet, the scheduler): they are known, so that a command line of
-//! kube-apiserver is understood, and change nothing.
+//! Most gates belong to components that Portico does not have (kubelet, scheduler). They are known, so that command lines of
+//! kube-apiserver are accepted, and have no effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,36 +10,36 @@ use crate::expiration::Release;
 
 /// Upstream's gates.
 const TABLE: &str = include_str!("features/gates.txt");
-/// What earlier releases had otherwise, the newest first.
+/// Differences of earlier releases, newest first.
 const EARLIER: [(Release, &str); 3] = [
     (Release { major: 1, minor: 35 }, include_str!("features/gates-1.35.txt")),
     (Release { major: 1, minor: 34 }, include_str!("features/gates-1.34.txt")),
     (Release { major: 1, minor: 33 }, include_str!("features/gates-1.33.txt")),
 ];
-/// Which gates need which.
+/// Dependencies between gates.
 const DEPENDENCIES: &str = include_str!("features/dependencies.txt");
-/// What upstream calls the gates of Kubernetes itself.
+/// Upstream's component name for the gates of Kubernetes itself.
 const COMPONENT: &str = "kube";
-/// What tables call gates that a release does not have.
+/// Heading of gates that a release does not have.
 const ABSENT: &str = "absent";
 const ALL_ALPHA: &str = "AllAlpha";
 const ALL_BETA: &str = "AllBeta";
 
-/// How settled a feature is.
+/// Maturity of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Off unless asked for.
+    /// Disabled by default.
     Alpha,
-    /// Mostly on.
+    /// Mostly enabled by default.
     Beta,
-    /// On for good.
+    /// Always enabled.
     Ga,
-    /// Going away.
+    /// Will be removed.
     Deprecated,
 }
 
 impl Stage {
-    /// As the metric spells it.
+    /// Returns the label value of the metric.
     fn metric_word(self) -> &'static str {
         match self {
             Self::Alpha => "ALPHA",
@@ -57,7 +57,7 @@ struct Gate {
     locked: bool,
 }
 
-/// The gates of a process.
+/// Feature gates of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeatureGates {
     gates: BTreeMap<&'static str, Gate>,
@@ -66,63 +66,63 @@ pub struct FeatureGates {
     version: EffectiveVersion,
 }
 
-/// Why gates cannot be set, in upstream's words.
+/// Invalid feature gate setting, with upstream's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FeatureError {
-    /// No such gate.
+    /// Unknown gate.
     #[error("unrecognized feature gate: {0}")]
     Unknown(String),
-    /// No `Name=value`.
+    /// Setting that is not `Name=value`.
     #[error("missing bool value for {0}")]
     Missing(String),
-    /// Neither true nor false.
+    /// Value that is neither true nor false.
     #[error(
         "invalid value of {name}={value}, err: strconv.ParseBool: parsing {}: invalid syntax",
         portico_gostd::strconv::quote(value)
     )]
     NoBool {
-        /// The gate.
+        /// Name of the gate.
         name: String,
-        /// The value.
+        /// Value of the setting.
         value: String,
     },
-    /// A gate that has one value only.
+    /// Gate whose value is locked.
     #[error("cannot set feature gate {name} to {asked}, feature is locked to {locked}")]
     Locked {
-        /// The gate.
+        /// Name of the gate.
         name: String,
-        /// What was asked for.
+        /// Requested value.
         asked: bool,
-        /// What it is.
+        /// Locked value.
         locked: bool,
     },
-    /// A gate that comes with a later release than the one that is emulated.
+    /// Gate of a later release than the emulated one.
     #[error(
         "cannot set feature gate {name} to {asked}, feature is PreAlpha at emulated version {}, min compatibility version {}",
         version.emulation,
         version.min_compatibility
     )]
     PreAlpha {
-        /// The gate.
+        /// Name of the gate.
         name: String,
-        /// What was asked for.
+        /// Requested value.
         asked: bool,
-        /// What is emulated.
+        /// Emulated and minimum compatible release.
         version: EffectiveVersion,
     },
-    /// The gates of another program.
+    /// Gate of another component.
     #[error("component not registered: {0}")]
     Component(String),
-    /// A gate that is on without those that it needs.
+    /// Enabled gate with disabled dependencies.
     #[error("{name} is enabled, but depends on features that are disabled: [{}]", missing.join(" "))]
     Depends {
-        /// The gate.
+        /// Name of the gate.
         name: &'static str,
-        /// What it needs and is off.
+        /// Dependencies that are disabled.
         missing: Vec<&'static str>,
     },
-    /// More than one of these.
+    /// Several errors.
     #[error("{}", crate::aggregate(_0))]
     Several(Vec<Self>),
 }
@@ -144,12 +144,12 @@ impl Default for FeatureGates {
 }
 
 impl FeatureGates {
-    /// The gates of a release as they are by default.
+    /// Returns the default gates of a release.
     #[must_use]
     pub fn at(version: EffectiveVersion) -> Self {
         let (mut gates, _) = table(TABLE);
         let mut to_come = BTreeSet::new();
-        // A release that cannot be emulated is refused elsewhere; the oldest that can stands for older ones.
+        // Other code rejects releases that cannot be emulated; here the oldest supported release replaces older ones.
         let oldest = EARLIER.last().map_or(version.emulation, |(release, _)| *release);
         let emulated = version.emulation.max(oldest);
         if let Some((_, text)) = EARLIER.iter().find(|(release, _)| *release == emulated) {
@@ -161,20 +161,21 @@ impl FeatureGates {
         Self { gates, to_come, version }
     }
 
-    /// [`FeatureGates::parse_at`] the release of this build.
+    /// Parses the gates of this build's release, see [`FeatureGates::parse_for_version`].
     ///
     /// # Errors
-    /// As there.
+    /// [`FeatureError`], as in [`FeatureGates::parse_for_version`].
     pub fn parse<'a>(settings: impl IntoIterator<Item = &'a str>) -> Result<Self, FeatureError> {
         Self::parse_at(EffectiveVersion::default(), settings)
     }
 
-    /// The gates of a release after `Name=bool` of a command line, in order; `AllAlpha` and `AllBeta` go for those not named.
+    /// Applies the `Name=bool` settings of a command line, in order, to the gates of a release. `AllAlpha` and `AllBeta` apply to
+    /// gates that are not named.
     ///
-    /// A gate may be called `kube:Name`, as upstream distinguishes those of several programs.
+    /// A gate may be named `kube:Name`, because upstream supports the gates of several components.
     ///
     /// # Errors
-    /// [`FeatureError`] for the first that cannot be read, or for all that cannot be.
+    /// [`FeatureError`] for the first setting that cannot be parsed, or for all invalid settings.
     pub fn parse_at<'a>(
         version: EffectiveVersion,
         settings: impl IntoIterator<Item = &'a str>,
@@ -206,7 +207,7 @@ impl FeatureGates {
         Ok(gates)
     }
 
-    /// What is on has what it needs.
+    /// Checks that the dependencies of enabled gates are enabled.
     fn check(&self) -> Result<(), FeatureError> {
         let lines = DEPENDENCIES.lines().filter(|line| !line.starts_with('#'));
         let on = lines.filter_map(|line| line.split_once(": ")).filter(|(name, _)| self.enabled(name));
@@ -229,25 +230,25 @@ impl FeatureGates {
         Ok(())
     }
 
-    /// Whether a feature is on; one that upstream does not name never is.
+    /// True if a feature is enabled. False for unknown features.
     #[must_use]
     pub fn enabled(&self, name: &str) -> bool {
         self.gates.get(name).is_some_and(|gate| gate.on)
     }
 
-    /// All gates as rows of upstream's metric `kubernetes_feature_enabled`: name and stage, and 1 where it is on.
+    /// Returns all gates as rows of upstream's metric `kubernetes_feature_enabled`: name and stage, and 1 if enabled.
     #[must_use]
     pub fn rows(&self) -> Vec<([&'static str; 2], i64)> {
         self.iter().map(|(name, stage, on)| ([name, stage.metric_word()], i64::from(on))).collect()
     }
 
-    /// All gates by name: how settled each is, and whether it is on.
+    /// Returns all gates by name, with their stage and true if they are enabled.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, Stage, bool)> {
         self.gates.iter().map(|(name, gate)| (*name, gate.stage, gate.on))
     }
 }
 
-/// Go's reading of a truth value.
+/// Parses a Boolean like Go's `strconv.ParseBool`.
 pub fn parse_bool(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
@@ -256,7 +257,7 @@ pub fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// The gates of a table, and those that are absent.
+/// Parses a table. Returns its gates, and the names of absent gates.
 fn table(text: &'static str) -> (BTreeMap<&'static str, Gate>, BTreeSet<&'static str>) {
     let (mut gates, mut absent) = (BTreeMap::new(), BTreeSet::new());
     let (mut stage, mut on, mut is_there) = (Stage::Alpha, false, true);

@@ -1,4 +1,4 @@
-//! Field paths and field errors: what validation says and where.
+//! Field paths and field errors of validation.
 
 use std::fmt;
 
@@ -14,41 +14,41 @@ use crate::object::{MAX_PRINTED_BYTES, Printed, cut, cut_at, go_json};
 /// Limit (Requests, bytes): the rest is omitted.
 const MAX_BODY_BYTES: usize = 4 * MAX_PRINTED_BYTES;
 
-/// A path to a field, as upstream prints it: `spec.ports[0].name`, `metadata.labels[key]`.
+/// Path to a field, as upstream prints it: `spec.ports[0].name`, `metadata.labels[key]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Path(String);
 
 impl Path {
-    /// The path of the object itself, printed as nothing.
+    /// Returns the path of the object itself, which is printed as an empty string.
     #[must_use]
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// A path from its printed form.
+    /// Creates a path from its printed form.
     pub fn new(path: impl Into<String>) -> Self {
         Self(path.into())
     }
 
-    /// The child field of this name.
+    /// Returns the path of the child field with this name.
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
         if self.0.is_empty() { Self(name.to_owned()) } else { Self(format!("{}.{name}", self.0)) }
     }
 
-    /// The element at this index.
+    /// Returns the path of the element at this index.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
         Self(format!("{}[{index}]", self.0))
     }
 
-    /// The entry of a map under this key.
+    /// Returns the path of the map entry with this key.
     #[must_use]
     pub fn key(&self, key: &str) -> Self {
         Self(format!("{}[{key}]", self.0))
     }
 
-    /// The printed form.
+    /// Returns the printed form.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -67,7 +67,7 @@ impl From<&str> for Path {
     }
 }
 
-/// What is wrong with a field: upstream's cause reasons.
+/// Type of a field error, which determines the cause reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorType {
     /// `FieldValueRequired`
@@ -93,7 +93,7 @@ pub enum ErrorType {
 }
 
 impl ErrorType {
-    /// The reason of a cause in `details.causes`.
+    /// Returns the reason of a cause in `details.causes`.
     #[must_use]
     pub fn cause_reason(self) -> &'static str {
         match self {
@@ -111,52 +111,52 @@ impl ErrorType {
     }
 }
 
-/// One field error; `body` is what upstream prints after `field: `.
+/// Field error. `body` is the text that upstream prints after `field: `.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// What is wrong.
+    /// Type of the error.
     pub kind: ErrorType,
-    /// Where.
+    /// Path of the field.
     pub path: Path,
-    /// The words, such as `Required value: must not be empty`.
+    /// Error text, such as `Required value: must not be empty`.
     pub body: String,
 }
 
 impl Error {
-    /// An error with a text of its own. Long texts and paths are cut.
+    /// Creates an error with this text. Long texts and paths are truncated.
     #[must_use]
     pub fn new(kind: ErrorType, path: &Path, body: String) -> Self {
-        // A path may hold keys of any length.
+        // Map keys in paths can have any length.
         let path = if path.0.len() > MAX_PRINTED_BYTES { Path(cut(path.0.clone())) } else { path.clone() };
         Self { kind, path, body: cut_at(body, MAX_BODY_BYTES) }
     }
 
-    /// `Required value[: detail]`.
+    /// Creates the error `Required value[: detail]`.
     pub fn required(path: &Path, detail: &str) -> Self {
         Self::new(ErrorType::Required, path, with_detail("Required value", detail))
     }
 
-    /// `Invalid value: <value>: detail`, where the value prints as upstream prints it: strings quoted, numbers bare.
+    /// Creates the error `Invalid value: <value>: detail`, with the value printed as upstream does: strings quoted, numbers bare.
     pub fn invalid(path: &Path, value: impl Printed, detail: &str) -> Self {
         Self::invalid_printed(path, &value.printed(), detail)
     }
 
-    /// As [`Error::invalid`], for a value whose printed form is already made (JSON of an object, say).
+    /// Creates [`Error::invalid`] for a value that is already printed, such as the JSON of an object.
     pub fn invalid_printed(path: &Path, value: &str, detail: &str) -> Self {
         Self::new(ErrorType::Invalid, path, with_detail(&format!("Invalid value: {value}"), detail))
     }
 
-    /// `Invalid value: detail`, for values that are not worth printing.
+    /// Creates the error `Invalid value: detail`, without the value.
     pub fn invalid_unprinted(path: &Path, detail: &str) -> Self {
         Self::new(ErrorType::Invalid, path, with_detail("Invalid value", detail))
     }
 
-    /// `Unsupported value: "x": supported values: "a", "b"`. The value is that of a type which is a string: upstream prints it as JSON.
+    /// Creates the error `Unsupported value: "x": supported values: "a", "b"`. Upstream prints values of string types as JSON.
     pub fn not_supported(path: &Path, value: &str, supported: &[&str]) -> Self {
         Self::not_supported_printed(path, &go_json(&value), supported)
     }
 
-    /// As [`Error::not_supported`], for a value whose printed form is already made.
+    /// Creates [`Error::not_supported`] for a value that is already printed.
     pub fn not_supported_printed(path: &Path, value: &str, supported: &[&str]) -> Self {
         let list: Vec<_> = supported.iter().map(|s| quote(s)).collect();
         let body = if list.is_empty() {
@@ -167,41 +167,41 @@ impl Error {
         Self::new(ErrorType::NotSupported, path, body)
     }
 
-    /// `Forbidden: detail`.
+    /// Creates the error `Forbidden: detail`.
     pub fn forbidden(path: &Path, detail: &str) -> Self {
         Self::new(ErrorType::Forbidden, path, with_detail("Forbidden", detail))
     }
 
-    /// `Duplicate value: <value>`.
+    /// Creates the error `Duplicate value: <value>`.
     pub fn duplicate(path: &Path, value: impl Printed) -> Self {
         Self::new(ErrorType::Duplicate, path, format!("Duplicate value: {}", value.printed()))
     }
 
-    /// As [`Error::duplicate`], for a value whose printed form is already made; without one when it is not worth printing.
+    /// Creates [`Error::duplicate`] for a value that is already printed, or without the value.
     pub fn duplicate_printed(path: &Path, value: Option<&str>) -> Self {
         let body =
             value.map_or_else(|| "Duplicate value".to_owned(), |value| format!("Duplicate value: {value}"));
         Self::new(ErrorType::Duplicate, path, body)
     }
 
-    /// `Too long: may not be more than N bytes`.
+    /// Creates the error `Too long: may not be more than N bytes`.
     pub fn too_long(path: &Path, limit: usize) -> Self {
         let bytes = if limit == 1 { "byte" } else { "bytes" };
         Self::new(ErrorType::TooLong, path, format!("Too long: may not be more than {limit} {bytes}"))
     }
 
-    /// `Too many: N: must have at most M items`.
+    /// Creates the error `Too many: N: must have at most M items`.
     pub fn too_many(path: &Path, actual: usize, limit: usize) -> Self {
         let items = if limit == 1 { "item" } else { "items" };
         Self::new(ErrorType::TooMany, path, format!("Too many: {actual}: must have at most {limit} {items}"))
     }
 
-    /// `Not found: <value>`.
+    /// Creates the error `Not found: <value>`.
     pub fn not_found(path: &Path, value: impl Printed) -> Self {
         Self::new(ErrorType::NotFound, path, format!("Not found: {}", value.printed()))
     }
 
-    /// `Invalid value: "x": detail` under the reason `FieldValueTypeInvalid`.
+    /// Creates the error `Invalid value: "x": detail` with the reason `FieldValueTypeInvalid`.
     pub fn type_invalid(path: &Path, value: impl Printed, detail: &str) -> Self {
         Self::new(
             ErrorType::TypeInvalid,
@@ -210,12 +210,12 @@ impl Error {
         )
     }
 
-    /// `Internal error: detail`.
+    /// Creates the error `Internal error: detail`.
     pub fn internal(path: &Path, detail: &str) -> Self {
         Self::new(ErrorType::Internal, path, with_detail("Internal error", detail))
     }
 
-    /// The cause as it stands in a Status.
+    /// Returns the cause for a Status.
     #[must_use]
     pub fn cause(&self) -> Cause {
         Cause {

@@ -1,6 +1,6 @@
-//! Flow control (API priority and fairness), the vocabulary: what FlowSchemas and PriorityLevelConfigurations say.
+//! Flow control (API priority and fairness): the content of FlowSchemas and PriorityLevelConfigurations.
 //!
-//! Pure. Must not know who queues by it, nor where the objects come from.
+//! Does not depend on the implementation of queues or on the source of the objects.
 
 mod fact;
 mod level;
@@ -12,9 +12,9 @@ pub use level::{BrokenLevel, PriorityLevel, Queuing, Response};
 pub use schema::{Distinguisher, FlowSchema, NonResourceRule, PolicyRules, ResourceRule};
 pub use stored::StoredObjects;
 
-/// The group of both kinds.
+/// API group of both kinds.
 pub const GROUP: &str = "flowcontrol.apiserver.k8s.io";
-/// The names of the mandatory schema and level that nothing limits.
+/// Name of the mandatory schema and level without limits.
 pub const EXEMPT: &str = "exempt";
-/// The names of the mandatory schema and level for whatever matches nothing else.
+/// Name of the mandatory schema and level for requests that match no other schema.
 pub const CATCH_ALL: &str = "catch-all";

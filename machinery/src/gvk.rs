@@ -1,49 +1,49 @@
-//! Groups, versions, kinds and resources: how the API names things.
+//! Groups, versions, kinds and resources of the API.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// An API group and one of its versions. The legacy core group is the empty string.
+/// API group and one of its versions. The legacy core group is the empty string.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GroupVersion {
-    /// The group, empty for core.
+    /// Group, empty for core.
     pub group: String,
-    /// The version, such as `v1`.
+    /// Version, such as `v1`.
     pub version: String,
 }
 
 impl GroupVersion {
-    /// Joins a group and a version.
+    /// Creates a group version.
     pub fn new(group: impl Into<String>, version: impl Into<String>) -> Self {
         Self { group: group.into(), version: version.into() }
     }
 
-    /// Whether this is the legacy core group.
+    /// True for the legacy core group.
     #[must_use]
     pub fn is_core(&self) -> bool {
         self.group.is_empty()
     }
 
-    /// The root under which its resources are served: `/api/v1` or `/apis/G/V`.
+    /// Returns the root path of the resources: `/api/v1` or `/apis/G/V`.
     #[must_use]
     pub fn root(&self) -> String {
         if self.is_core() { format!("/api/{}", self.version) } else { format!("/apis/{self}") }
     }
 
-    /// The name of the APIService of this group version: `<version>.<group>`, `v1.` for core.
+    /// Returns the name of the APIService of this group version: `<version>.<group>`, `v1.` for core.
     #[must_use]
     pub fn api_service_name(&self) -> String {
         format!("{}.{}", self.version, self.group)
     }
 
-    /// The kind of this name in this group version.
+    /// Returns the kind of this name in this group version.
     pub fn kind(&self, kind: impl Into<String>) -> GroupVersionKind {
         GroupVersionKind { group: self.group.clone(), version: self.version.clone(), kind: kind.into() }
     }
 
-    /// The resource of this name in this group version.
+    /// Returns the resource of this name in this group version.
     pub fn resource(&self, resource: impl Into<String>) -> GroupVersionResource {
         GroupVersionResource {
             group: self.group.clone(),
@@ -59,7 +59,7 @@ impl fmt::Display for GroupVersion {
     }
 }
 
-/// An `apiVersion` with more than one slash, or with an empty half.
+/// Error for an `apiVersion` with more than one slash, or with an empty half.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unexpected GroupVersion string: {0}")]
 pub struct InvalidGroupVersion(pub String);
@@ -76,12 +76,12 @@ impl FromStr for GroupVersion {
     }
 }
 
-/// A kind in a group, whatever the version.
+/// Kind in a group, without a version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GroupKind {
-    /// The group, empty for core.
+    /// Group, empty for core.
     pub group: String,
-    /// The kind, such as `APIService`.
+    /// Kind, such as `APIService`.
     pub kind: String,
 }
 
@@ -91,42 +91,42 @@ impl fmt::Display for GroupKind {
     }
 }
 
-/// A kind in a group version.
+/// Kind in a group version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GroupVersionKind {
-    /// The group, empty for core.
+    /// Group, empty for core.
     pub group: String,
-    /// The version.
+    /// Version of the group.
     pub version: String,
-    /// The kind.
+    /// Name of the kind.
     pub kind: String,
 }
 
 impl GroupVersionKind {
-    /// Without the kind.
+    /// Returns the group version.
     #[must_use]
     pub fn group_version(&self) -> GroupVersion {
         GroupVersion::new(&self.group, &self.version)
     }
 
-    /// Without the version.
+    /// Returns the group and kind.
     #[must_use]
     pub fn group_kind(&self) -> GroupKind {
         GroupKind { group: self.group.clone(), kind: self.kind.clone() }
     }
 }
 
-/// A resource in a group, whatever the version: the unit of storage and of authorization.
+/// Resource in a group, without a version: the unit of storage and of authorization.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GroupResource {
-    /// The group, empty for core.
+    /// Group, empty for core.
     pub group: String,
-    /// The plural resource, such as `apiservices`.
+    /// Plural resource, such as `apiservices`.
     pub resource: String,
 }
 
 impl GroupResource {
-    /// Joins a group and a resource.
+    /// Creates a group resource.
     pub fn new(group: impl Into<String>, resource: impl Into<String>) -> Self {
         Self { group: group.into(), resource: resource.into() }
     }
@@ -138,37 +138,37 @@ impl fmt::Display for GroupResource {
     }
 }
 
-/// A resource in a group version.
+/// Resource in a group version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GroupVersionResource {
-    /// The group, empty for core.
+    /// Group, empty for core.
     pub group: String,
-    /// The version.
+    /// Version of the group.
     pub version: String,
-    /// The plural resource.
+    /// Plural resource name.
     pub resource: String,
 }
 
 impl GroupVersionResource {
-    /// Joins the three.
+    /// Creates a resource in a group version.
     pub fn new(group: impl Into<String>, version: impl Into<String>, resource: impl Into<String>) -> Self {
         Self { group: group.into(), version: version.into(), resource: resource.into() }
     }
 
-    /// Without the resource.
+    /// Returns the group version.
     #[must_use]
     pub fn group_version(&self) -> GroupVersion {
         GroupVersion::new(&self.group, &self.version)
     }
 
-    /// Without the version.
+    /// Returns the group and resource.
     #[must_use]
     pub fn group_resource(&self) -> GroupResource {
         GroupResource::new(&self.group, &self.resource)
     }
 }
 
-/// `name.group`, or `name` alone in the core group: upstream's short form in messages.
+/// Writes `name.group`, or `name` in the core group: upstream's short form in messages.
 fn dotted(f: &mut fmt::Formatter<'_>, name: &str, group: &str) -> fmt::Result {
     if group.is_empty() { f.write_str(name) } else { write!(f, "{name}.{group}") }
 }

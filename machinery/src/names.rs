@@ -1,4 +1,4 @@
-//! What names may look like (`validation` of gostd), as field errors; generated names.
+//! Validation of names (`validation` of gostd) as field errors, and generated names.
 
 use rand::RngExt;
 
@@ -10,16 +10,16 @@ pub use portico_gostd::apimachinery::validation::{
     group_and_resource, label_value, path_segment, qualified_name,
 };
 
-/// Messages turned into field errors on one path.
+/// Converts messages to field errors of one path.
 #[must_use]
 pub fn errors(path: &Path, value: &str, messages: Vec<String>) -> Vec<Error> {
     messages.iter().map(|m| Error::invalid(path, value, m)).collect()
 }
 
-/// Longest prefix that `generateName` keeps.
+/// Maximum bytes of a prefix that `generateName` keeps.
 pub const GENERATE_NAME_PREFIX_MAX: usize = 58;
 
-/// A name from a prefix: cut to 58 characters, then five from upstream's alphabet without vowels.
+/// Generates a name: the prefix, truncated to 58 characters, and five characters of upstream's alphabet without vowels.
 #[must_use]
 pub fn generate(prefix: &str) -> String {
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";

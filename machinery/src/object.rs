@@ -1,7 +1,7 @@
-//! An API object as JSON: decoded once for a write, read through a cursor that knows its field path.
+//! API object as JSON: decoded once for a write, and read through a cursor that knows its field path.
 //!
-//! The only place besides the schema engine that names `serde_json::Value`. Everybody else sees an [`Object`],
-//! a [`Cursor`] into it, or an opaque [`Node`] that is carried from one object to another.
+//! Only this module and the schema engine use `serde_json::Value`. All other code uses an [`Object`], a [`Cursor`] into it, or an
+//! opaque [`Node`] that is moved from one object to another.
 
 mod cursor;
 mod edit;
@@ -30,36 +30,36 @@ use serde_json::{Map, Value};
 
 use crate::gvk::{GroupVersion, GroupVersionKind};
 
-/// A JSON value that is passed on without being looked at.
+/// Opaque JSON value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Node(pub Value);
 
-/// A list of them.
+/// Collects values into a list.
 impl FromIterator<Node> for Node {
     fn from_iter<I: IntoIterator<Item = Node>>(nodes: I) -> Self {
         Self(nodes.into_iter().map(|node| node.0).collect())
     }
 }
 
-/// An API object: a JSON map, key order kept.
+/// API object: a JSON map with preserved key order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Object(Map<String, Value>);
 
-/// Bytes that are no JSON object.
+/// Error for bytes that are not a JSON object.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotAnObject {
-    /// Not JSON at all.
+    /// The bytes are not JSON.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
-    /// JSON, but a list or a scalar.
+    /// The JSON is a list or a scalar.
     #[error("json: cannot unmarshal {0} into an object")]
     Type(&'static str),
 }
 
 impl Object {
-    /// Decodes JSON; a duplicate key's last value wins (strict decoding is the schema engine's).
+    /// Parses JSON. If a key is duplicated, the last value wins (the schema engine implements strict decoding).
     ///
     /// # Errors
     /// [`NotAnObject`].
@@ -67,7 +67,7 @@ impl Object {
         Self::from_node(Node(value_from_json(bytes)?))
     }
 
-    /// An object from a value.
+    /// Converts a value to an object.
     ///
     /// # Errors
     /// [`NotAnObject::Type`].
@@ -82,7 +82,7 @@ impl Object {
         }
     }
 
-    /// An empty object of this kind.
+    /// Creates an empty object of this kind.
     #[must_use]
     pub fn new(kind: &GroupVersionKind) -> Self {
         let mut object = Self::default();
@@ -91,54 +91,54 @@ impl Object {
         object
     }
 
-    /// Compact JSON without a closing newline, and without escapes that JSON does not need.
+    /// Encodes the object as compact JSON, without a trailing newline and without optional escapes.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
         numbers::object_json(&self.0)
     }
 
-    /// The map itself, for the schema engine.
+    /// Returns the underlying map, for the schema engine.
     #[must_use]
     pub fn map(&self) -> &Map<String, Value> {
         &self.0
     }
 
-    /// The map itself, for the schema engine.
+    /// Returns the underlying map, for the schema engine.
     pub fn map_mut(&mut self) -> &mut Map<String, Value> {
         &mut self.0
     }
 
-    /// An object of a ready map, for the schema engine.
+    /// Creates an object from a map, for the schema engine.
     #[must_use]
     pub fn from_map(map: Map<String, Value>) -> Self {
         Self(map)
     }
 
-    /// A copy of the whole as a node.
+    /// Returns a copy of the object as a node.
     #[must_use]
     pub fn to_node(&self) -> Node {
         Node(Value::Object(self.0.clone()))
     }
 
-    /// The whole as a node.
+    /// Converts the object to a node.
     #[must_use]
     pub fn into_node(self) -> Node {
         Node(Value::Object(self.0))
     }
 
-    /// A cursor at the root.
+    /// Returns a cursor at the root.
     #[must_use]
     pub fn cursor(&self) -> Cursor<'_> {
         Cursor::root(&self.0)
     }
 
-    /// A cursor at these nested fields.
+    /// Returns a cursor at these nested fields.
     #[must_use]
     pub fn at<'a>(&'a self, path: &[&'a str]) -> Cursor<'a> {
         path.iter().fold(self.cursor(), |cursor, field| cursor.field(field))
     }
 
-    /// The string at a dotted path, empty when absent.
+    /// Returns the string at a dotted path, or an empty string if it is absent.
     #[must_use]
     pub fn str_at(&self, path: &str) -> &str {
         let mut names = path.split('.');
@@ -146,13 +146,13 @@ impl Object {
         names.fold(first, |value, name| value?.get(name)).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Sets a nested field, making the maps on the way.
+    /// Sets a nested field, and creates the maps on its path.
     pub fn set(&mut self, path: &[&str], value: impl Serialize) {
-        // Everything that our code sets (strings, numbers, plain structs) encodes.
+        // All values that Portico sets (strings, numbers, plain structs) can be encoded.
         self.put(path, Node(serde_json::to_value(value).unwrap_or_default()));
     }
 
-    /// Puts a node at a nested field, making the maps on the way; what stood in the way and is no map is replaced.
+    /// Sets a nested field to a node, and creates the maps on its path; parents that are not maps are replaced.
     pub fn put(&mut self, path: &[&str], node: Node) {
         let Some((last, parents)) = path.split_last() else { return };
         let mut map = &mut self.0;
@@ -167,18 +167,18 @@ impl Object {
         map.insert((*last).to_owned(), node.0);
     }
 
-    /// Puts all keys, here and below, in order.
+    /// Sorts all keys at all levels.
     pub fn sort_keys(&mut self) {
         order::sort_map(&mut self.0);
     }
 
-    /// A copy of what stands at a nested field.
+    /// Returns a copy of a nested field.
     #[must_use]
     pub fn get(&self, path: &[&str]) -> Option<Node> {
         self.at(path).node()
     }
 
-    /// Removes a nested field and returns what it held; key order of the rest is kept.
+    /// Removes a nested field and returns its value. Preserves the order of the other keys.
     pub fn remove(&mut self, path: &[&str]) -> Option<Node> {
         let (last, parents) = path.split_last()?;
         let mut map = &mut self.0;
@@ -188,13 +188,13 @@ impl Object {
         map.shift_remove(*last).map(Node)
     }
 
-    /// A copy of the object that stands in a top-level field; nothing when there is none.
+    /// Returns a copy of the object in a top-level field, or `None` if the field is not an object.
     #[must_use]
     pub fn object_at(&self, field: &str) -> Option<Self> {
         self.0.get(field).and_then(Value::as_object).cloned().map(Self)
     }
 
-    /// Copies a nested field from another object, or removes it when the other has none.
+    /// Copies a nested field from another object, or removes it if the other object does not have it.
     pub fn copy_from(&mut self, other: &Self, path: &[&str]) {
         match other.get(path) {
             Some(node) => self.put(path, node),
@@ -204,7 +204,7 @@ impl Object {
         }
     }
 
-    /// Changes the map at a nested field in place; nothing happens where no map stands.
+    /// Changes the map at a nested field in place, if the field is a map.
     pub fn edit(&mut self, path: &[&str], change: impl FnOnce(&mut Self)) {
         if let Some(slot) = self.slot(path) {
             edit_map(slot, change);
@@ -225,27 +225,27 @@ impl Object {
         rest.iter().try_fold(self.0.get_mut(*first)?, |value, field| value.get_mut(*field))
     }
 
-    /// Reads a nested field as a Rust type.
+    /// Decodes a nested field as a Rust type.
     ///
     /// # Errors
-    /// What serde says when the JSON has another shape; an absent field reads as JSON null.
+    /// Serde's error if the JSON does not match the type; an absent field is decoded as JSON null.
     pub fn decode<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, serde_json::Error> {
         serde_json::from_value(self.get(path).unwrap_or_default().0)
     }
 
-    /// `kind`, empty when absent.
+    /// Returns `kind`, or an empty string if it is absent.
     #[must_use]
     pub fn kind(&self) -> &str {
         self.at(&["kind"]).str()
     }
 
-    /// `apiVersion`, empty when absent.
+    /// Returns `apiVersion`, or an empty string if it is absent.
     #[must_use]
     pub fn api_version(&self) -> &str {
         self.at(&["apiVersion"]).str()
     }
 
-    /// Group, version and kind; nothing when `apiVersion` cannot be read.
+    /// Returns group, version and kind, or `None` if `apiVersion` is invalid.
     #[must_use]
     pub fn gvk(&self) -> Option<GroupVersionKind> {
         Some(self.api_version().parse::<GroupVersion>().ok()?.kind(self.kind()))

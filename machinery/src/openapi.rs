@@ -1,7 +1,7 @@
-//! OpenAPI version 2 as far as merging needs it: named parts of JSON text, and the references between them.
+//! OpenAPI version 2 as needed for merging: named parts of JSON text, and the references between them.
 //!
-//! Parts stay text: a merged document of many megabytes is put together without building it as a tree. The text is
-//! canonical (compact, as `serde_json` writes it); [`SpecV2::canonical`] makes it so for foreign documents.
+//! Parts stay text, so that documents of many megabytes are merged without building a tree. The text is canonical (compact,
+//! like the output of `serde_json`); [`SpecV2::canonical`] converts foreign documents to this form.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,22 +15,22 @@ use crate::object::{NotAnObject, Object, is_deeper};
 /// Levels of the OpenAPI v2 document of a backend.
 ///
 /// Facades encode the merged document as protobuf with `serde_json`'s limit, so a deeper part would make the whole document
-/// unavailable.
+/// unavailable to clients.
 ///
 /// Limit (Backends): the backend's part is omitted.
 const MAX_DEPTH: usize = 127;
 
-/// Named pieces of JSON, in order.
+/// Named parts of JSON text, in order.
 pub type Pieces = IndexMap<String, Box<RawValue>>;
 
-/// The parts of a version 2 document that are merged; everything else of a foreign document is left out.
+/// Parts of a version 2 document that are merged; other parts of a foreign document are dropped.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SpecV2 {
-    /// By path.
+    /// Path items by path.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub paths: Pieces,
-    /// By type name.
+    /// Schemas by type name.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub definitions: Pieces,
     /// Shared parameters by name.
@@ -38,7 +38,7 @@ pub struct SpecV2 {
     pub parameters: Pieces,
 }
 
-/// What a reference points to.
+/// Section to which a reference points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Section {
     /// `#/definitions/`
@@ -58,7 +58,7 @@ impl Section {
     }
 }
 
-/// The names that canonical JSON text refers to, with what they are, in order of appearance.
+/// Returns the references in canonical JSON text: section and name, in order of appearance.
 pub fn references(text: &str) -> impl Iterator<Item = (Section, &str)> {
     Section::ALL.into_iter().flat_map(move |section| {
         text.match_indices(section.prefix()).filter_map(move |(at, prefix)| {
@@ -68,7 +68,7 @@ pub fn references(text: &str) -> impl Iterator<Item = (Section, &str)> {
     })
 }
 
-/// The same text with references renamed; the text itself when nothing is.
+/// Renames references in a text. Returns `None` if there is nothing to rename.
 #[must_use]
 pub fn rename(text: &str, section: Section, names: &HashMap<String, String>) -> Option<String> {
     let mut renamed = String::new();
@@ -86,18 +86,18 @@ pub fn rename(text: &str, section: Section, names: &HashMap<String, String>) -> 
 }
 
 impl SpecV2 {
-    /// Reads a document as it comes.
+    /// Parses a document.
     ///
     /// # Errors
-    /// When it is no JSON object of this shape.
+    /// The text is not a JSON object of this structure.
     pub fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
         portico_gostd::json::from_slice(json)
     }
 
-    /// Reads a foreign document and brings its text into canonical form.
+    /// Parses a foreign document and converts its text to canonical form.
     ///
     /// # Errors
-    /// The text is not a JSON object of this shape, or has more than 127 levels.
+    /// The text is not a JSON object of this structure, or has more than 127 levels.
     pub fn canonical(json: &[u8]) -> Result<Self, NotAnObject> {
         if is_deeper(json, MAX_DEPTH) {
             return Err(serde_json::Error::custom(format!("more than {MAX_DEPTH} levels")).into());
@@ -106,14 +106,15 @@ impl SpecV2 {
         Ok(portico_gostd::json::from_slice(&object.to_json())?)
     }
 
-    /// Compact JSON.
+    /// Encodes the document as compact JSON.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
-        // Maps with string keys always encode.
+        // Maps with string keys can always be encoded.
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Keeps the paths that `keep` likes, and drops what only the others referred to. What nothing ever referred to stays.
+    /// Retains the paths for which `keep` returns true, and drops parts that only the removed paths referred to. Parts that no
+    /// path referred to are retained.
     pub fn retain_paths(&mut self, keep: impl Fn(&str) -> bool) {
         let before = self.reachable();
         self.paths.retain(|path, _| keep(path));
@@ -126,7 +127,7 @@ impl SpecV2 {
         self.parameters.retain(|name, _| kept(Section::Parameters, name));
     }
 
-    /// Everything that paths refer to, directly or through others.
+    /// Returns everything that paths refer to, directly or indirectly.
     fn reachable(&self) -> HashSet<(Section, String)> {
         let owned = |(section, name): (Section, &str)| (section, name.to_owned());
         let mut open: Vec<_> =

@@ -1,39 +1,39 @@
-//! Where servers behind one address reach each other, as the control service says it to facades.
+//! Addresses of the servers behind one address, in the form that the control service sends to facades.
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
-/// The gate behind which servers behind one address send requests to each other.
+/// Feature gate for requests between servers behind one address.
 pub const GATE: &str = "UnknownVersionInteroperabilityProxy";
 
-/// This server's name among its peers, and the peers; as text a line each.
+/// Name of this server among its peers, and the peers; one line each in text form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PeerAddresses {
-    /// The name of this server's identity Lease.
+    /// Name of this server's identity Lease.
     pub own_name: String,
-    /// The others, by name.
+    /// Other servers, by name.
     pub others: Vec<PeerAddress>,
 }
 
-/// Another server.
+/// Address of another server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerAddress {
-    /// The name of its identity Lease.
+    /// Name of the server's identity Lease.
     pub name: String,
-    /// Its holder, which another start of the server changes.
+    /// Holder of the Lease, which changes when the server restarts.
     pub holder: String,
-    /// Where its HTTPS is reached.
+    /// Address of the server's HTTPS endpoint.
     pub address: SocketAddr,
 }
 
-/// A text that says no such thing.
+/// Text that is not a peer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} is not a peer: expected name, holder and address", portico_gostd::strconv::quote(.0))]
 pub struct NoPeer(String);
 
 impl PeerAddress {
-    /// A server as its Lease says it; nothing where a word is missing or is more than one.
+    /// Creates a peer from the content of its Lease. Returns `None` if a field is missing or contains white space.
     #[must_use]
     pub fn new(name: &str, holder: &str, address: &str) -> Option<Self> {
         let is_word = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);

@@ -1,13 +1,13 @@
-//! Equal values, held once: what thousands of objects say alike costs the memory of one.
+//! Interning of equal values: data shared by thousands of objects is stored once.
 //!
-//! A pool keeps nothing alive: a value goes with the last who holds it.
+//! A pool does not keep values alive: a value is dropped with its last reference.
 
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::Arc;
 
 use crate::weak_map::WeakMap;
 
-/// See the module.
+/// Pool of interned values with weak references.
 #[derive(Debug)]
 pub struct Pool<T> {
     held: WeakMap<u64, T>,
@@ -15,13 +15,13 @@ pub struct Pool<T> {
 }
 
 impl<T: Eq + Hash> Pool<T> {
-    /// The value that others hold, if there is an equal one; this one, for others to hold, otherwise.
+    /// Returns an equal value that is already in use. If there is none, shares this value and returns it.
     pub fn share(&mut self, value: impl Into<Arc<T>>) -> Arc<T> {
         let value = value.into();
         let hash = self.hasher.hash_one(&value);
         match self.held.get(&hash) {
             Some(held) if held == value => held,
-            // Another value has the same hash: this one is not shared, which harms nobody.
+            // A different value has the same hash: this one is not shared, which only costs memory.
             Some(_) => value,
             None => {
                 self.held.insert(hash, &value);

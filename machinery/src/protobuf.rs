@@ -1,6 +1,6 @@
-//! Protobuf as the Kubernetes API writes it: the wire format, and the envelope that says what is inside.
+//! Protobuf in the format of the Kubernetes API: the wire format, and the envelope that contains the kind.
 //!
-//! Knows no message by its fields but the envelope; those of objects are the schema engine's.
+//! The only message defined here is the envelope; the schema engine encodes objects.
 
 mod envelope;
 mod reader;
@@ -10,8 +10,8 @@ pub use envelope::{Envelope, EnvelopeError, envelope_head, open, seal, seal_even
 pub use reader::{Reader, Scalar, WireError};
 pub use writer::{Writer, field_length};
 
-/// How a document begins that carries its kind.
+/// Prefix of an enveloped document.
 pub const PREFIX: [u8; 4] = *b"k8s\0";
 
-/// What follows the content of an envelope: empty content encoding and content type.
+/// Bytes after the content of an envelope: empty content encoding and content type.
 pub const ENVELOPE_TAIL: [u8; 4] = [0x1a, 0, 0x22, 0];

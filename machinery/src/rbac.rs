@@ -1,6 +1,6 @@
-//! RBAC, pure: rules and what they match, the index that decides, and the arithmetic of escalation.
+//! RBAC without IO: rules and matching, the index that decides requests, and escalation checks.
 //!
-//! Upstream rules: generic API server 11.3, access kinds 1. Must not know where roles and bindings come from.
+//! Does not depend on the source of roles and bindings.
 
 mod cover;
 mod fact;
@@ -12,7 +12,7 @@ pub use fact::{Binding, Fact, Key, KeyError, Resource, RoleRef, Subject};
 pub use policy::{Policy, Resolved, Ruling, aggregate};
 pub use rule::Rule;
 
-/// The group of the four kinds.
+/// API group of the four kinds.
 pub const GROUP: &str = "rbac.authorization.k8s.io";
-/// What matches everything.
+/// Wildcard that matches everything.
 pub const ALL: &str = "*";

@@ -1,55 +1,55 @@
-//! RequestInfo: what a method and a path ask for, before anybody knows whether it exists.
+//! RequestInfo: verb, resource or path of a request, parsed before it is known if the resource exists.
 //!
-//! Upstream rule: generic API server 2.1. Pure: takes the decoded path and the raw query.
+//! Pure function of the decoded path and the raw query.
 
 use portico_gostd::url::Query;
 
 use crate::api_path::ApiPath;
 use crate::selector::{FieldSelector, LabelSelector};
 
-/// A request as authorization, flow control, audit and metrics see it.
+/// Parsed request for authorization, flow control, audit and metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestInfo {
-    /// Whether the path names a resource.
+    /// True if the path names a resource.
     pub is_resource_request: bool,
-    /// The decoded URL path.
+    /// Decoded URL path.
     pub path: String,
     /// `get`, `list`, `watch`, `create`, ...; the lower-case method for non-resource requests; empty for OPTIONS.
     pub verb: String,
     /// `api` or `apis`.
     pub api_prefix: String,
-    /// The group, empty for core.
+    /// Group, empty for core.
     pub api_group: String,
-    /// The version.
+    /// Version of the API.
     pub api_version: String,
-    /// The namespace, empty at cluster scope.
+    /// Namespace, empty at cluster scope.
     pub namespace: String,
-    /// The plural resource.
+    /// Plural resource name.
     pub resource: String,
-    /// The subresource.
+    /// Subresource, empty if there is none.
     pub subresource: String,
-    /// The object's name.
+    /// Name of the object.
     pub name: String,
-    /// Segments from the resource on.
+    /// Path segments starting with the resource.
     pub parts: Vec<String>,
-    /// The raw label selector of list, watch and deletecollection.
+    /// Raw label selector of list, watch and deletecollection.
     pub label_selector: String,
-    /// The raw field selector of list, watch and deletecollection.
+    /// Raw field selector of list, watch and deletecollection.
     pub field_selector: String,
-    /// Whether the deprecated `/watch/` prefix was used.
+    /// True if the deprecated `/watch/` prefix was used.
     pub watch_prefix: bool,
 }
 
-/// A path that begins like a resource and then says nothing: answered with 500 text upstream.
+/// Error for a resource path that ends after a verb prefix; upstream responds with 500 and this text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unable to determine kind and namespace from url, {0}")]
 pub struct InvalidPath(pub String);
 
 impl RequestInfo {
-    /// Reads a request line. `path` is percent-decoded, `query` is raw.
+    /// Parses a request line. `path` is percent-decoded, `query` is raw.
     ///
     /// # Errors
-    /// [`InvalidPath`] when a verb prefix (`watch`, `proxy`) is followed by nothing.
+    /// [`InvalidPath`] if a verb prefix (`watch`, `proxy`) ends the path.
     pub fn parse(method: &str, path: &str, query: &str) -> Result<Self, InvalidPath> {
         let mut info = Self { path: path.to_owned(), ..Self::default() };
         let Some((prefix, group, version, rest)) = api_segments(path) else {
@@ -92,7 +92,7 @@ impl RequestInfo {
         }
     }
 
-    /// Collections: `get` becomes list or watch, `delete` becomes deletecollection, and selectors are looked at.
+    /// Refines the verb for collections: `get` becomes list or watch, `delete` becomes deletecollection; parses selectors.
     fn refine_verb(&mut self, query: &str) {
         if !self.name.is_empty() || !matches!(self.verb.as_str(), "get" | "delete") {
             return;
@@ -110,19 +110,19 @@ impl RequestInfo {
         }
     }
 
-    /// Where the path leads among API groups.
+    /// Returns the position of the path in the API.
     #[must_use]
     pub fn api_path(&self) -> ApiPath<'_> {
         ApiPath::parse(&self.path)
     }
 
-    /// Whether the request changes something: decides the in-flight class and the store path.
+    /// True if the request is read-only, which determines the in-flight class and the store path.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         matches!(self.verb.as_str(), "get" | "list" | "watch")
     }
 
-    /// `resource/subresource`, or the resource alone.
+    /// Returns `resource/subresource`, or the resource alone.
     #[must_use]
     pub fn resource_path(&self) -> String {
         if self.subresource.is_empty() {
@@ -132,7 +132,7 @@ impl RequestInfo {
         }
     }
 
-    /// What follows the subresource, beginning with a slash; a slash at the path's end stays. Empty for nothing.
+    /// Returns the path after the subresource, with a leading slash and any trailing slash. Empty if there is none.
     #[must_use]
     pub fn rest(&self) -> String {
         let mut rest = self.parts.get(3..).unwrap_or_default().join("/");
@@ -145,14 +145,14 @@ impl RequestInfo {
         rest
     }
 
-    /// Whether the subresource leads elsewhere: to a kubelet, a pod, a Service or a node.
+    /// True if the subresource connects to another server: a kubelet, a pod, a Service or a node.
     #[must_use]
     pub fn connects(&self) -> bool {
         self.is_resource_request
             && matches!(self.subresource.as_str(), "attach" | "exec" | "log" | "portforward" | "proxy")
     }
 
-    /// Upstream's metric label: `resource`, `namespace`, `cluster`, or nothing for other paths.
+    /// Returns upstream's metric label: `resource`, `namespace`, `cluster`, or an empty string for other paths.
     #[must_use]
     pub fn scope(&self) -> &'static str {
         let of_one = !self.name.is_empty() || self.verb == "create";
@@ -165,7 +165,7 @@ impl RequestInfo {
     }
 }
 
-/// Splits off `api/V` or `apis/G/V`; nothing when no resource follows.
+/// Splits off `api/V` or `apis/G/V`. Returns `None` if no resource follows.
 fn api_segments(path: &str) -> Option<(&'static str, &str, &str, Vec<&str>)> {
     let mut segments = path.trim_matches('/').split('/');
     let (prefix, group) = match segments.next()? {
@@ -189,15 +189,15 @@ fn verb_of(method: &str) -> &'static str {
     }
 }
 
-/// Upstream's query booleans: only `false` (any case) and `0` are false; the empty string is true.
+/// Parses a Boolean query parameter like upstream: only `false` (any case) and `0` are false; the empty string is true.
 #[must_use]
 pub fn truthy(value: &str) -> bool {
     !(value.eq_ignore_ascii_case("false") || value == "0")
 }
 
-/// The one object that the field selector of a list or watch names.
+/// Returns the object name that the field selector of a list or watch requires.
 ///
-/// As upstream's `RequestInfoFactory`: where any list option cannot be decoded, no name is taken.
+/// Mirrors upstream's `RequestInfoFactory`: returns `None` if any list option cannot be decoded.
 fn name_from_list_options(query: &Query<'_>) -> Option<String> {
     let selector = FieldSelector::parse(query.first("fieldSelector")?).ok()?;
     LabelSelector::parse(query.first("labelSelector").unwrap_or_default()).ok()?;
@@ -213,7 +213,7 @@ fn name_from_list_options(query: &Query<'_>) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// method, URL, is resource, verb, group, version, namespace, resource, subresource, name
+    /// Columns: method, URL, is resource, verb, group, version, namespace, resource, subresource, name
     type Row = (&'static str, &'static str, bool, [&'static str; 7]);
 
     const ROWS: &[Row] = &[

@@ -1,7 +1,7 @@
-//! From an APIService's Service, its EndpointSlices and a port to addresses to dial, or to the reason why there are none.
+//! Resolution of an APIService's Service and port to addresses, or to the reason why there are none.
 //!
-//! Pure: values in, values out. It must not look up a name, choose at random, or know who asks: the proxy rotates over
-//! the targets, the availability controller probes them, webhooks call them.
+//! Free of IO: does not look up host names, choose at random, or depend on the caller. The proxy rotates over the targets, the
+//! availability controller probes them, and webhooks call them.
 
 mod api_service;
 mod backend_policy;
@@ -28,35 +28,35 @@ pub use slice::{AddressFamily, EndpointFacts, SERVICE_NAME_LABEL, SliceFacts, Sl
 
 use crate::route::{ResolveError, ServiceReference, Target};
 
-/// The Service is not there.
+/// Reason: the Service does not exist.
 pub const SERVICE_NOT_FOUND: &str = "ServiceNotFound";
-/// The Service has no such port.
+/// Reason: the Service does not have the port.
 pub const SERVICE_PORT_ERROR: &str = "ServicePortError";
-/// The Service has no EndpointSlices.
+/// Reason: the Service has no EndpointSlices.
 pub const ENDPOINTS_NOT_FOUND: &str = "EndpointsNotFound";
-/// No EndpointSlice has a usable address under the Service port's name.
+/// Reason: no EndpointSlice has a ready address for the name of the Service port.
 pub const MISSING_ENDPOINTS: &str = "MissingEndpoints";
-/// Whatever else keeps a backend from answering.
+/// Reason: any other cause of an unavailable backend.
 pub const FAILED_DISCOVERY_CHECK: &str = "FailedDiscoveryCheck";
 
-/// The way to dial a Service: upstream's `ResolveCluster` or `ResolveEndpoint` of its util/proxy package.
+/// Resolution of a Service: upstream's `ResolveCluster` or `ResolveEndpoint` in package util/proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// At its cluster IP, which something like kube-proxy must route: `--enable-aggregator-routing=false`.
+    /// Cluster IP, which kube-proxy or similar software must route: `--enable-aggregator-routing=false`.
     ClusterIp,
-    /// At its endpoints.
+    /// Endpoints of the Service.
     #[default]
     Endpoints,
 }
 
-/// The addresses of a Service's port, in an order that depends on the values alone: slices of the Service's first IP
-/// family before others, then by name, endpoints as listed; the other families count only when the first has nothing.
+/// Returns the addresses of a Service's port in a deterministic order: slices of the Service's first IP family, then by name,
+/// endpoints in the order of the slice. Other families are used only if the first one has no address.
 ///
-/// A Service that has been given no cluster IP (which is not a headless one) resolves to its endpoints in both modes, and
-/// one of type ExternalName to its host (upstream's `ResolveEndpoint` refuses that type).
+/// A Service without a cluster IP (which is not headless) resolves to its endpoints in both modes, and a Service of type
+/// ExternalName to its host (upstream's `ResolveEndpoint` rejects that type).
 ///
 /// # Errors
-/// Why there is nowhere to dial, under the Available condition's reason.
+/// Reason and message of the Available condition if there is no address.
 pub fn resolve(
     mode: Mode,
     service: Option<&ServiceFacts>,
@@ -72,11 +72,11 @@ pub fn resolve(
     }
 }
 
-/// The first two tests of the availability controller that need no network: the port is there (R3), and slices offer
-/// a usable address under its name (R5, R6).
+/// Checks the two conditions of the availability controller that need no network: the port exists, and slices have a usable
+/// address for its name.
 ///
 /// # Errors
-/// The condition's reason and message.
+/// Reason and message of the condition.
 pub fn usable_endpoints(
     service: &ServiceFacts,
     slices: &[&SliceFacts],
@@ -143,7 +143,7 @@ fn endpoints(
     Err(refused(MISSING_ENDPOINTS, message))
 }
 
-/// The name under which slices know the wanted port.
+/// Returns the name that slices use for the port.
 fn port_name<'a>(service: &'a ServiceFacts, reference: &ServiceReference) -> Result<&'a str, ResolveError> {
     service.ports.iter().find(|p| p.port == reference.port).map(|p| p.name.as_str()).ok_or_else(|| {
         let message = format!("{} is not listening on port {}", printed(reference), reference.port);
@@ -151,13 +151,13 @@ fn port_name<'a>(service: &'a ServiceFacts, reference: &ServiceReference) -> Res
     })
 }
 
-/// R1.
+/// Returns the error for a Service that does not exist.
 #[must_use]
 pub fn not_found(reference: &ServiceReference) -> ResolveError {
     refused(SERVICE_NOT_FOUND, format!("{} is not present", printed(reference)))
 }
 
-/// A reference as messages print it.
+/// Formats a reference for messages.
 #[must_use]
 pub fn printed(reference: &ServiceReference) -> String {
     format!("service/{} in {:?}", reference.name, reference.namespace)

@@ -1,6 +1,6 @@
-//! A compiled route: everything that a facade must know to serve one group version.
+//! Compiled route: all data that a facade needs to serve one group version.
 //!
-//! Made by the control service's compiler, carried by the stream, held in the facade's route table.
+//! Created by the compiler of the control service, sent over the configuration stream, stored in the facade's route table.
 
 mod policy;
 
@@ -11,88 +11,88 @@ pub use policy::{BackendPolicy, Ejection, Mirror};
 use crate::gvk::GroupVersion;
 use crate::pool::Pool;
 
-/// One APIService, compiled.
+/// Route compiled from one APIService.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Route {
-    /// The APIService's name, `<version>.<group>`.
+    /// Name of the APIService, `<version>.<group>`.
     pub name: String,
-    /// What it serves.
+    /// Group version that the route serves.
     pub group_version: GroupVersion,
     /// `spec.groupPriorityMinimum`
     pub group_priority_minimum: i32,
     /// `spec.versionPriority`
     pub version_priority: i32,
-    /// Where requests go; absent means the local chain (core, then API extensions) serves them.
-    /// Shared by all routes to the same one.
+    /// Backend of the requests, shared by all routes to it; `None` if the local chain (core, then API extensions) serves the
+    /// group version.
     pub backend: Option<Arc<Backend>>,
-    /// The Available condition as it stands.
+    /// Available condition of the APIService.
     pub available: Availability,
-    /// The revision of the APIService, Service or endpoints that last changed this route.
+    /// Revision of the APIService, Service or endpoints that last changed this route.
     pub revision: i64,
 }
 
 impl Route {
-    /// Whether the local chain serves it.
+    /// True if the local chain serves the group version.
     #[must_use]
     pub fn is_local(&self) -> bool {
         self.backend.is_none()
     }
 
-    /// Takes the backend that other routes hold, if theirs is the same.
+    /// Shares the backend with other routes that have an equal one.
     pub fn share_backend(&mut self, pool: &mut Pool<Backend>) {
         self.backend = self.backend.take().map(|backend| pool.share(backend));
     }
 }
 
-/// Whether requests may be sent there, and if not, why.
+/// Availability of a backend, with the reason if requests must not be sent to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Availability {
-    /// The condition is `True`.
+    /// True if the condition is `True`.
     pub ok: bool,
-    /// The condition's reason, `""` before the first verdict.
+    /// Reason of the condition, `""` before the first check.
     pub reason: String,
-    /// The condition's message.
+    /// Message of the condition.
     pub message: String,
-    /// RFC 3339 time of the last transition.
+    /// Time of the last transition, RFC 3339.
     pub since: String,
 }
 
-/// A backend API server.
+/// Backend API server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Backend {
     /// `spec.service`
     pub service: ServiceReference,
-    /// Where to dial, in order of preference within a family; empty when `resolve_error` says why.
+    /// Addresses to dial, in order of preference within a family; empty if there is a `resolve_error`.
     pub targets: Vec<Target>,
-    /// Why there is nowhere to dial.
+    /// Reason why the Service does not resolve to an address.
     pub resolve_error: Option<ResolveError>,
-    /// The name that the backend's certificate must carry, and SNI.
+    /// Name that the backend's certificate must have; also used as SNI.
     pub server_name: String,
-    /// What its certificate is checked against.
+    /// Trust settings for the backend's certificate.
     pub trust: Trust,
-    /// Whether HTTP/2 is offered to it (annotation `portico.dev/backend-protocol: h2`); http/1.1 otherwise.
+    /// True if HTTP/2 is offered (annotation `portico.dev/backend-protocol: h2`); otherwise HTTP/1.1.
     pub http2: bool,
-    /// What becomes of requests that fail, and who gets them.
+    /// Load balancing and failure handling.
     pub policy: BackendPolicy,
 }
 
 /// `spec.service` of an APIService.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServiceReference {
-    /// The Service's namespace.
+    /// Namespace of the Service.
     pub namespace: String,
-    /// The Service's name.
+    /// Name of the Service.
     pub name: String,
-    /// The port, 443 by default.
+    /// Port, 443 by default.
     pub port: u16,
 }
 
-/// One address to dial; `host` may be a name (ExternalName, backend URLs) or an IP without brackets.
+/// Address to dial; `host` is a name (ExternalName, backend URLs) or an IP without brackets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Target {
-    /// Name or IP.
+    /// Host name or IP address.
     pub host: String,
-    /// TCP port.
+    /// TCP port of the target.
     pub port: u16,
 }
 
@@ -106,23 +106,23 @@ impl std::fmt::Display for Target {
     }
 }
 
-/// Why a Service does not resolve; `reason` is the Available condition's.
+/// Reason why a Service does not resolve; `reason` is that of the Available condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{message}")]
 pub struct ResolveError {
     /// `ServiceNotFound`, `ServicePortError`, `EndpointsNotFound`, `MissingEndpoints`, ...
     pub reason: String,
-    /// For people.
+    /// Human-readable message.
     pub message: String,
 }
 
-/// What a backend's certificate is checked against.
+/// Trust settings for a backend's certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Trust {
     /// The system's roots: `caBundle` is empty.
     #[default]
     System,
-    /// The bundle with this SHA-256 (lower-case hex), sent once as its own entry.
+    /// CA bundle with this SHA-256 (lower-case hex), sent once as a separate entry.
     Bundle(String),
     /// `insecureSkipTLSVerify`
     Insecure,

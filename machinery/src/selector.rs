@@ -1,6 +1,6 @@
 //! Label and field selectors: parse once, match often.
 //!
-//! Grammar and messages follow upstream's packages `labels` and `fields`; both are foreign input and never panic.
+//! Grammar and messages follow upstream's packages `labels` and `fields`; untrusted input never causes a panic.
 
 mod combined;
 mod field;

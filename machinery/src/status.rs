@@ -1,4 +1,4 @@
-//! `Status`: the one shape of every refusal, and upstream's constructors for it.
+//! `Status`: the response for every error, with upstream's constructors.
 
 mod protobuf;
 
@@ -12,23 +12,23 @@ pub use crate::cause::Cause;
 use crate::field;
 use crate::gvk::{GroupKind, GroupResource};
 
-/// Validation errors that a response lists.
+/// Maximum number of validation errors that a response lists.
 ///
 /// A body of 3 MiB can have hundreds of thousands of invalid fields. kube-apiserver has no limit.
 ///
 /// Limit (Requests): the rest is counted.
 pub const MAX_FIELD_ERRORS: usize = 1_000;
-/// Bytes of validation errors that a response lists, approximately.
+/// Approximate maximum bytes of validation errors that a response lists.
 ///
-/// A Status must fit into one gRPC message (4 MiB), which holds each text twice; JSON takes up to six bytes for one.
+/// A Status must fit into one gRPC message (4 MiB), which contains each text two times. JSON needs up to six bytes per byte.
 ///
 /// Limit (Requests, bytes): the rest is counted.
 pub const MAX_CAUSES_BYTES: usize = 320 * 1024;
 
-/// Machine-readable reasons, spelled as on the wire. Clients match on them.
+/// Machine-readable reasons with their spelling in the API. Clients match on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// No reason given.
+    /// Missing reason.
     Unknown,
     /// 400
     BadRequest,
@@ -60,9 +60,9 @@ pub enum Reason {
     TooManyRequests,
     /// 500
     InternalError,
-    /// 500, what is stored cannot be read
+    /// 500, stored data cannot be read
     StorageReadError,
-    /// 500, the operation may be tried again
+    /// 500, the operation may be retried
     ServerTimeout,
     /// 503
     ServiceUnavailable,
@@ -94,45 +94,45 @@ impl Reason {
         (Self::Timeout, "Timeout", 504),
     ];
 
-    /// The wire spelling; empty for [`Reason::Unknown`].
+    /// Returns the API spelling; empty for [`Reason::Unknown`].
     #[must_use]
     pub fn as_str(self) -> &'static str {
         Self::ALL[self as usize].1
     }
 
-    /// The HTTP code that goes with the reason.
+    /// Returns the HTTP status code of the reason.
     #[must_use]
     pub fn code(self) -> u16 {
         Self::ALL[self as usize].2
     }
 
-    /// The reason of this spelling; anything unknown is [`Reason::Unknown`].
+    /// Parses the API spelling. Returns [`Reason::Unknown`] if it is unknown.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         Self::ALL.iter().find(|(_, name, _)| *name == text).map_or(Self::Unknown, |(reason, ..)| *reason)
     }
 }
 
-/// `details` of a Status. `kind` is the plural resource in most errors, the Kind in Invalid and precondition conflicts.
+/// `details` of a Status. `kind` is the plural resource in most errors, and the kind in Invalid and precondition conflicts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Details {
-    /// The object's name.
+    /// Name of the object.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Its group.
+    /// Group of the object.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub group: String,
-    /// Its plural resource or its kind.
+    /// Plural resource or kind of the object.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// Its uid.
+    /// UID of the object.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// What exactly is wrong.
+    /// Individual causes of the error.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
-    /// Seconds after which to try again; also sent as `Retry-After`.
+    /// Seconds after which the client may retry; also sent as `Retry-After`.
     #[serde(skip_serializing_if = "is_zero")]
     pub retry_after_seconds: u32,
 }
@@ -142,41 +142,41 @@ fn is_zero(n: &u32) -> bool {
     *n == 0
 }
 
-/// `metadata` of a Status; of our own only `continue` is ever set (expired list continuations), the rest is a webhook's.
+/// `metadata` of a Status. Portico only sets `continue` (expired list continuations); webhooks can set the other fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ListMeta {
-    /// A path of old.
+    /// Deprecated `selfLink`.
     #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "or_zero")]
     pub self_link: String,
-    /// The revision of a list.
+    /// Revision of a list.
     #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "or_zero")]
     pub resource_version: String,
-    /// A continue token that resumes an expired list.
+    /// Continue token that resumes an expired list.
     #[serde(rename = "continue", skip_serializing_if = "String::is_empty", deserialize_with = "or_zero")]
     pub continue_token: String,
-    /// How many items a list has left out.
+    /// Number of items that the list omits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remaining_item_count: Option<i64>,
-    /// Which part of a list this is.
+    /// Shard of the list, if it is sharded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shard_info: Option<ShardInfo>,
 }
 
-/// A null counts as absent, as Go reads it.
+/// Decodes a string, where null counts as absent, as in Go.
 fn or_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Which part of a list is meant.
+/// Shard of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ShardInfo {
-    /// The selector of the part.
+    /// Selector of the shard.
     pub selector: String,
 }
 
-/// A `v1` Status, failure or success. Field order is the wire's.
+/// Kubernetes `v1` Status, failure or success. Fields are in wire order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     #[serde(default = "kind_status", skip_serializing_if = "String::is_empty")]
@@ -189,19 +189,19 @@ pub struct Status {
     /// `Failure` or `Success`.
     #[serde(default)]
     pub status: String,
-    /// For people; kubectl prints it.
+    /// Human-readable message, which kubectl prints.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The reason's spelling; kept as text so that a backend's own reasons survive.
+    /// Spelling of the reason; a string, so that unknown reasons of backends are preserved.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Particulars; `{}` is printed when present and empty.
+    /// Details of the error; printed as `{}` if present and empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Details>,
-    /// The HTTP code; absent in successes.
+    /// HTTP status code; absent in successes.
     #[serde(default, skip_serializing_if = "is_zero_code")]
     pub code: u16,
-    /// What its reader is warned of besides, in headers: no part of the document.
+    /// Warnings that are sent in headers and are not part of the document.
     #[serde(skip)]
     pub warnings: Vec<String>,
 }
@@ -220,7 +220,7 @@ fn version_v1() -> String {
 }
 
 impl Status {
-    /// A failure with this reason, its usual code, and no details.
+    /// Creates a failure with this reason and its default code, without details.
     pub fn failure(reason: Reason, message: impl Into<String>) -> Self {
         Self {
             kind: kind_status(),
@@ -235,7 +235,7 @@ impl Status {
         }
     }
 
-    /// A success, as DELETE answers it.
+    /// Creates a success, as DELETE returns it.
     #[must_use]
     pub fn success(details: Option<Details>) -> Self {
         let mut status = Self::failure(Reason::Unknown, "");
@@ -245,21 +245,21 @@ impl Status {
         status
     }
 
-    /// The same with these details.
+    /// Sets the details.
     #[must_use]
     pub fn with_details(mut self, details: Details) -> Self {
         self.details = Some(details);
         self
     }
 
-    /// The same with `retryAfterSeconds`.
+    /// Sets `retryAfterSeconds`.
     #[must_use]
     pub fn with_retry_after(mut self, seconds: u32) -> Self {
         self.details.get_or_insert_default().retry_after_seconds = seconds;
         self
     }
 
-    /// The same with these warnings before its own.
+    /// Prepends warnings.
     #[must_use]
     pub fn with_warnings(mut self: Box<Self>, mut first: Vec<String>) -> Box<Self> {
         first.append(&mut self.warnings);
@@ -267,25 +267,25 @@ impl Status {
         self
     }
 
-    /// The same with one more cause.
+    /// Adds a cause.
     #[must_use]
     pub fn with_cause(mut self, cause: Cause) -> Self {
         self.details.get_or_insert_default().causes.push(cause);
         self
     }
 
-    /// 400 with free text.
+    /// Creates a 400 response with this message.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::failure(Reason::BadRequest, message)
     }
 
-    /// 401, upstream's one word.
+    /// Creates a 401 response with upstream's message.
     #[must_use]
     pub fn unauthorized() -> Self {
         Self::failure(Reason::Unauthorized, "Unauthorized")
     }
 
-    /// 403 on an object or a collection (empty name).
+    /// Creates a 403 response for an object, or for a collection if the name is empty.
     #[must_use]
     pub fn forbidden(resource: &GroupResource, name: &str, why: &str) -> Self {
         let message = match (resource.resource.is_empty(), name.is_empty()) {
@@ -296,21 +296,21 @@ impl Status {
         Self::failure(Reason::Forbidden, message).with_details(details_of(resource, name))
     }
 
-    /// 404 of an object.
+    /// Creates a 404 response for an object.
     #[must_use]
     pub fn not_found(resource: &GroupResource, name: &str) -> Self {
         Self::failure(Reason::NotFound, format!("{resource} {} not found", quote(name)))
             .with_details(details_of(resource, name))
     }
 
-    /// 404 of a path inside an installed group version.
+    /// Creates a 404 response for a path in an installed group version.
     #[must_use]
     pub fn no_route() -> Self {
         Self::failure(Reason::NotFound, "the server could not find the requested resource")
             .with_details(Details::default())
     }
 
-    /// 405 of a route.
+    /// Creates a 405 response for a route.
     #[must_use]
     pub fn no_method() -> Self {
         Self::failure(
@@ -320,7 +320,7 @@ impl Status {
         .with_details(Details::default())
     }
 
-    /// 405 of a verb that the resource does not have.
+    /// Creates a 405 response for a verb that the resource does not support.
     #[must_use]
     pub fn method_not_supported(resource: &GroupResource, verb: &str) -> Self {
         Self::failure(
@@ -330,7 +330,7 @@ impl Status {
         .with_details(details_of(resource, ""))
     }
 
-    /// 406 naming what is served.
+    /// Creates a 406 response with the supported media types.
     #[must_use]
     pub fn not_acceptable(accepted: &[&str]) -> Self {
         Self::failure(
@@ -339,7 +339,7 @@ impl Status {
         )
     }
 
-    /// 406 of a route, before its handler negotiates.
+    /// Creates a 406 response of a route, before its handler negotiates.
     #[must_use]
     pub fn no_representation(available: &[&str]) -> Self {
         let available = available.join(", ");
@@ -347,14 +347,14 @@ impl Status {
         Self::failure(Reason::NotAcceptable, message).with_details(Details::default())
     }
 
-    /// 409, the name is taken.
+    /// Creates a 409 response: the name is in use.
     #[must_use]
     pub fn already_exists(resource: &GroupResource, name: &str) -> Self {
         Self::failure(Reason::AlreadyExists, format!("{resource} {} already exists", quote(name)))
             .with_details(details_of(resource, name))
     }
 
-    /// 409, somebody else was faster or a precondition does not hold.
+    /// Creates a 409 response: a concurrent update was committed first, or a precondition failed.
     #[must_use]
     pub fn conflict(resource: &GroupResource, name: &str, why: &str) -> Self {
         Self::failure(
@@ -364,18 +364,18 @@ impl Status {
         .with_details(details_of(resource, name))
     }
 
-    /// 410, a revision or token that history no longer holds.
+    /// Creates a 410 response: the history no longer contains a revision, or a token has expired.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::failure(Reason::Expired, message)
     }
 
-    /// 413.
+    /// Creates a 413 response with the limit.
     #[must_use]
     pub fn too_large(limit: usize) -> Self {
         Self::failure(Reason::RequestEntityTooLarge, format!("Request entity too large: limit is {limit}"))
     }
 
-    /// 415 of a body in an unknown form.
+    /// Creates a 415 response for a body of an unsupported media type.
     #[must_use]
     pub fn unsupported_media_type(accepted: &[&str]) -> Self {
         Self::failure(
@@ -387,8 +387,8 @@ impl Status {
         )
     }
 
-    /// 422 with one cause per field error; identical texts come once in the message. Of more errors than
-    /// [`MAX_FIELD_ERRORS`], or of very long ones, the first are listed, and how many follow.
+    /// Creates a 422 response with one cause per field error. Identical texts occur once in the message. If there are more errors
+    /// than [`MAX_FIELD_ERRORS`], or very long ones, lists the first ones and the number of the others.
     #[must_use]
     pub fn invalid(kind: &GroupKind, name: &str, errors: &[field::Error]) -> Self {
         let (errors, more) = errors.split_at(reported(errors));
@@ -412,56 +412,56 @@ impl Status {
         )
     }
 
-    /// 429 with a time to come back.
+    /// Creates a 429 response with the time after which the client may retry.
     pub fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Self {
         Self::failure(Reason::TooManyRequests, message).with_retry_after(retry_after_seconds)
     }
 
-    /// 500: something is broken here, not in the request.
+    /// Creates a 500 response: an error of the server, not of the request.
     pub fn internal(error: impl fmt::Display) -> Self {
         let error = error.to_string();
         Self::failure(Reason::InternalError, format!("Internal error occurred: {error}"))
             .with_cause(Cause { message: error, ..Cause::default() })
     }
 
-    /// 503 with free text.
+    /// Creates a 503 response with this message.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::failure(Reason::ServiceUnavailable, message)
     }
 
-    /// 504 with upstream's prefix.
+    /// Creates a 504 response with upstream's prefix.
     pub fn timeout(message: impl fmt::Display) -> Self {
         Self::failure(Reason::Timeout, format!("Timeout: {message}")).with_details(Details::default())
     }
 
-    /// Whether this is a failure.
+    /// True for a failure.
     #[must_use]
     pub fn is_failure(&self) -> bool {
         self.status != "Success"
     }
 
-    /// The reason, [`Reason::Unknown`] for words of others.
+    /// Returns the reason, or [`Reason::Unknown`] if it is not a known one.
     #[must_use]
     pub fn reason(&self) -> Reason {
         Reason::parse(&self.reason)
     }
 
-    /// `details.retryAfterSeconds`, 0 when absent.
+    /// Returns `details.retryAfterSeconds`, or 0 if it is absent.
     #[must_use]
     pub fn retry_after_seconds(&self) -> u32 {
         self.details.as_ref().map_or(0, |d| d.retry_after_seconds)
     }
 
-    /// Compact JSON with the closing newline of upstream's encoder.
+    /// Encodes the Status as compact JSON with the trailing newline of upstream's encoder.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
-        // A struct of strings and numbers always encodes; an empty body would be the visible sign if it ever did not.
+        // A struct of strings and numbers can always be encoded; otherwise, the empty body would show the bug.
         let mut bytes = serde_json::to_vec(self).unwrap_or_default();
         bytes.push(b'\n');
         bytes
     }
 
-    /// The same without kind, version and newline: how streams of commands say it.
+    /// Encodes the Status without kind, version and newline, as in the streams of commands.
     #[must_use]
     pub fn to_untyped_json(&self) -> Vec<u8> {
         let mut bytes = Self { kind: String::new(), api_version: String::new(), ..self.clone() }.to_json();
@@ -469,7 +469,7 @@ impl Status {
         bytes
     }
 
-    /// The Status in these bytes, if they are one.
+    /// Decodes a Status. Returns `None` if the bytes are not a Status.
     #[must_use]
     pub fn from_json(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice::<Self>(bytes).ok().filter(|s| s.kind == "Status")
@@ -493,7 +493,7 @@ impl fmt::Display for Status {
 
 impl std::error::Error for Status {}
 
-/// How many of these are listed.
+/// Returns the number of errors that are listed.
 fn reported(errors: &[field::Error]) -> usize {
     let mut bytes = 0;
     let fits = |error: &&field::Error| {

@@ -1,4 +1,4 @@
-//! Table: the columns and cells that kubectl prints. Cells stay typed; ages are rendered when asked for.
+//! Table: columns and cells that kubectl prints. Cells are typed; ages are rendered when the response is encoded.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -6,53 +6,53 @@ use serde::Serialize;
 use crate::object::to_go_json;
 use crate::time;
 
-/// A column as it stands in `columnDefinitions`.
+/// Column in `columnDefinitions`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Column {
-    /// The heading.
+    /// Heading of the column.
     pub name: String,
     /// `string`, `integer`, `date`, `boolean` or `number`.
     #[serde(rename = "type")]
     pub kind: String,
     /// `name`, `date`, or empty.
     pub format: String,
-    /// For people.
+    /// Human-readable description.
     pub description: String,
-    /// 0 is always shown, more is for wide output.
+    /// Priority: 0 is always printed, higher values only in wide output.
     pub priority: i32,
 }
 
-/// A cell before it is rendered.
+/// Cell before it is rendered.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// Nothing: JSON null.
+    /// Empty cell: JSON null.
     Null,
-    /// Text.
+    /// Text cell.
     Text(String),
-    /// A whole number.
+    /// Integer cell.
     Integer(i64),
-    /// A number that may have a fraction.
+    /// Number that may have a fraction.
     Number(f64),
-    /// A truth value.
+    /// Boolean cell.
     Bool(bool),
-    /// The age of something created then; rendered as a duration at the time of the request.
+    /// Age of an object with this creation time, rendered as a duration at the time of the request.
     Age(Option<String>),
-    /// Text and how long ago something happened: `3 (65m ago)`.
+    /// Text and the time since an event: `3 (65m ago)`.
     Ago {
-        /// The text in front.
+        /// Text before the age.
         text: String,
-        /// When it happened.
+        /// Time of the event.
         at: String,
     },
 }
 
 impl Cell {
-    /// Text from anything that is text.
+    /// Creates a text cell.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
-    /// Writes the cell as JSON, ages against `now`.
+    /// Writes the cell as JSON, with ages relative to `now`.
     pub fn render(&self, now: Timestamp, out: &mut Vec<u8>) {
         let json = match self {
             Self::Null => to_go_json(&()),

@@ -1,28 +1,28 @@
-//! Times as the API prints them: RFC 3339, whole seconds, UTC; and ages as kubectl prints them.
+//! Times in the format of the API (RFC 3339, whole seconds, UTC), and ages in the format of kubectl.
 
 use jiff::Timestamp;
 use portico_gostd::time::Time;
 
-/// `2026-01-02T03:04:05Z`.
+/// Formats a time as `2026-01-02T03:04:05Z`.
 #[must_use]
 pub fn rfc3339(at: Timestamp) -> String {
     Time::from(at).rfc3339().unwrap_or_default()
 }
 
-/// `2026-01-02T03:04:05.000006Z`, the form of MicroTime.
+/// Formats a time as `2026-01-02T03:04:05.000006Z`, the format of MicroTime.
 #[must_use]
 pub fn rfc3339_micro(at: Timestamp) -> String {
     Time::from(at).rfc3339_micro().unwrap_or_default()
 }
 
-/// Reads a time in either form.
+/// Parses a time in either format.
 #[must_use]
 pub fn parse(text: &str) -> Option<Timestamp> {
     text.parse().ok()
 }
 
-/// A duration as upstream's `HumanDuration` prints it (`5s`, `3m20s`, `4h`, `2d3h`, `1y20d`); what lies in the
-/// future by up to a second is `0s`, farther ahead `<invalid>`.
+/// Formats a duration like upstream's `HumanDuration` (`5s`, `3m20s`, `4h`, `2d3h`, `1y20d`). Up to a second in the future is
+/// printed as `0s`, later times as `<invalid>`.
 #[must_use]
 pub fn human_duration(seconds: i64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
@@ -45,7 +45,7 @@ fn pair(big: i64, big_unit: &str, small: i64, small_unit: &str) -> String {
     if small == 0 { format!("{big}{big_unit}") } else { format!("{big}{big_unit}{small}{small_unit}") }
 }
 
-/// The age of something created at this time, `<unknown>` when the time is absent or unreadable.
+/// Formats the age of an object with this creation time, or `<unknown>` if the time is absent or invalid.
 #[must_use]
 pub fn age(created: Option<&str>, now: Timestamp) -> String {
     created

@@ -1,76 +1,76 @@
-//! Who is calling.
+//! Users and well-known groups.
 
 use std::collections::BTreeMap;
 
-/// Everybody who proved who they are.
+/// Group of all authenticated users.
 pub const AUTHENTICATED: &str = "system:authenticated";
-/// Everybody who did not.
+/// Group of all unauthenticated users.
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// May do everything.
+/// Group whose members may do everything.
 pub const MASTERS: &str = "system:masters";
-/// Reads metrics and health.
+/// Group whose members may read metrics and health.
 const MONITORING: &str = "system:monitoring";
-/// The group of kubelets.
+/// Group of kubelets.
 pub const NODES: &str = "system:nodes";
-/// What the names of kubelets begin with.
+/// Prefix of the user names of kubelets.
 const NODE_PREFIX: &str = "system:node:";
-/// The name of a caller without credentials.
+/// User name of a caller without credentials.
 pub const ANONYMOUS: &str = "system:anonymous";
-/// The identity under which backends are probed and their discovery is fetched.
+/// User name under which backends are probed and their discovery is fetched.
 pub const AGGREGATOR: &str = "system:kube-aggregator";
 
-/// A caller as authentication found it, or as impersonation replaced it.
+/// User as authenticated, or as set by impersonation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserInfo {
-    /// The name.
+    /// User name.
     pub name: String,
-    /// A stable id, often empty.
+    /// Stable ID, often empty.
     pub uid: String,
-    /// Groups, in order.
+    /// Groups of the user, in order.
     pub groups: Vec<String>,
-    /// Extra facts, keys in lower case.
+    /// Additional attributes, with keys in lower case.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl UserInfo {
-    /// A user of this name and these groups.
+    /// Creates a user with this name and these groups.
     pub fn new<G: Into<String>>(name: impl Into<String>, groups: impl IntoIterator<Item = G>) -> Self {
         Self { name: name.into(), groups: groups.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 
-    /// The caller without credentials.
+    /// Returns the user of callers without credentials.
     #[must_use]
     pub fn anonymous() -> Self {
         Self::new(ANONYMOUS, [UNAUTHENTICATED])
     }
 
-    /// Whether the user is in this group.
+    /// True if the user is in this group.
     #[must_use]
     pub fn in_group(&self, group: &str) -> bool {
         self.groups.iter().any(|g| g == group)
     }
 
-    /// Whether traces that the user has begun are gone on with, sampling included (upstream's `notSystemPrivilegedGroup`).
+    /// True if traces that the user has started are continued, including sampling (upstream's `notSystemPrivilegedGroup`).
     #[must_use]
     pub fn begins_traces(&self) -> bool {
         self.in_group(MASTERS) || self.in_group(MONITORING)
     }
 
-    /// The node that a kubelet's user is (upstream's `NodeIdentity`); empty when the name says none, nothing for everybody
-    /// else.
+    /// Returns the node of a kubelet's user (upstream's `NodeIdentity`), empty if the user name has no node name. Returns `None`
+    /// for all other users.
     #[must_use]
     pub fn node(&self) -> Option<&str> {
         self.name.strip_prefix(NODE_PREFIX).filter(|_| self.in_group(NODES))
     }
 
-    /// True if the group `system:authenticated` has to be added: the user is in neither group of authentication, and not named as
-    /// anonymous users are (upstream's `AuthenticatedGroupAdder`).
+    /// True if the group `system:authenticated` has to be added: the user is in neither authentication group, and is not the
+    /// anonymous user (upstream's `AuthenticatedGroupAdder`).
     #[must_use]
     pub fn lacks_authenticated(&self) -> bool {
         self.name != ANONYMOUS && !self.in_group(AUTHENTICATED) && !self.in_group(UNAUTHENTICATED)
     }
 
-    /// Adds `system:authenticated`, unless the user is marked unauthenticated.
+    /// Adds `system:authenticated`, unless the user is in `system:unauthenticated`.
     #[must_use]
     pub fn authenticated(mut self) -> Self {
         if self.lacks_authenticated() {

@@ -1,4 +1,4 @@
-//! Kube-aware version order: GA before beta before alpha, larger numbers first, other words last.
+//! Kube-aware version order: GA before beta before alpha, larger numbers first, other names last.
 
 use std::cmp::Ordering;
 
@@ -26,15 +26,15 @@ fn parse(version: &str) -> Option<(Stability, u32, u32)> {
     }
 }
 
-/// Numbers have no leading zero and fit a machine int; anything else is "no version" to upstream.
+/// Parses a number without leading zeros that fits a machine int; upstream does not accept others in a version.
 fn number(text: &str) -> Option<u32> {
     let plain = !text.is_empty() && !text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit());
     plain.then(|| text.parse().ok()).flatten()
 }
 
-/// Orders versions for display, the preferred one first (`Less` means "comes first").
+/// Compares versions for display, the preferred one first (`Less` means "comes first").
 ///
-/// As upstream's `version.CompareKubeAwareVersionStrings`. Words that are no Kubernetes version come last, alphabetically.
+/// Mirrors upstream's `version.CompareKubeAwareVersionStrings`. Names that are not Kubernetes versions come last, alphabetically.
 #[must_use]
 pub fn preferred_first(a: &str, b: &str) -> Ordering {
     match (parse(a), parse(b)) {

@@ -1,20 +1,20 @@
-//! A map that keeps nothing alive: a value goes with the last who holds it, and its key a little later.
+//! Map with weak references to its values: a value is dropped with its last reference, and its key at the next sweep.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Weak};
 
-/// See the module.
+/// Map with weak references to its values.
 #[derive(Debug)]
 pub(crate) struct WeakMap<K, T> {
     held: HashMap<K, Weak<T>>,
-    /// Sweep when the map has grown to this.
+    /// Number of entries at which the map is swept.
     sweep_at: usize,
 }
 
 impl<K: Eq + Hash, T> WeakMap<K, T> {
-    /// The value of this key, if somebody holds it.
+    /// Returns the value of a key if it is still referenced.
     pub(crate) fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<Arc<T>>
     where
         K: Borrow<Q>,
@@ -22,7 +22,7 @@ impl<K: Eq + Hash, T> WeakMap<K, T> {
         self.held.get(key).and_then(Weak::upgrade)
     }
 
-    /// Remembers a value for as long as others hold it.
+    /// Adds a weak reference to a value.
     pub(crate) fn insert(&mut self, key: K, value: &Arc<T>) {
         if self.held.len() >= self.sweep_at {
             self.held.retain(|_, value| value.strong_count() > 0);

@@ -1,14 +1,14 @@
-//! What several servers behind one address serve, in one aggregated document.
+//! Merge of the discovery of several servers behind one address into one aggregated document.
 //!
-//! As upstream's `aggregated.peerAggregatedDiscoveryHandler` and `sort.MergePreservingRelativeOrder`. Pure.
+//! Mirrors upstream's `aggregated.peerAggregatedDiscoveryHandler` and `sort.MergePreservingRelativeOrder`. Free of IO.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 
 use super::{GroupDiscovery, ResourceDiscovery, VersionDiscovery};
 
-/// Groups of all servers, by server. Where two differ, the one whose name sorts first keeps what cannot be united (kinds, scope,
-/// freshness), and orders agree with every server's as far as those agree with each other.
+/// Merges the groups of all servers. If servers differ in properties that cannot be merged (kinds, scope, freshness), the server
+/// whose name sorts first wins. The order follows the order of each server as far as the orders agree with each other.
 #[must_use]
 pub fn merged(servers: &BTreeMap<&str, &[GroupDiscovery]>) -> Vec<GroupDiscovery> {
     let all: Vec<Vec<GroupDiscovery>> = servers.values().map(|groups| groups.to_vec()).collect();
@@ -25,7 +25,7 @@ fn merge_versions(known: &mut VersionDiscovery, other: VersionDiscovery) {
     known.resources = united(resources, |resource| &resource.resource, merge_resources);
 }
 
-/// Verbs and subresources of both, sorted once they differ.
+/// Merges verbs and subresources. The result is sorted if they differ.
 fn merge_resources(known: &mut ResourceDiscovery, other: ResourceDiscovery) {
     if *known == other {
         return;
@@ -37,7 +37,7 @@ fn merge_resources(known: &mut ResourceDiscovery, other: ResourceDiscovery) {
     known.subresources = by_name.into_values().collect();
 }
 
-/// The items of all lists, each once, in an order that keeps theirs.
+/// Merges lists. Each item occurs once, in an order that preserves the order of each list.
 fn united<T>(lists: Vec<Vec<T>>, name: impl Fn(&T) -> &String, merge: impl Fn(&mut T, T)) -> Vec<T> {
     let names: Vec<Vec<String>> =
         lists.iter().map(|list| list.iter().map(|item| name(item).clone()).collect()).collect();
@@ -52,8 +52,8 @@ fn united<T>(lists: Vec<Vec<T>>, name: impl Fn(&T) -> &String, merge: impl Fn(&m
     order.iter().filter_map(|name| items.remove(name)).collect()
 }
 
-/// Each item once, so that those of each list follow each other as they do there; where lists contradict each other, sorted.
-/// A list that holds all items decides alone; what lists leave open is decided by name.
+/// Returns each item once, in an order that preserves the relative order of each list; sorted if the lists contradict each other.
+/// A list that contains all items determines the order; pairs that no list orders are sorted.
 #[must_use]
 pub fn ordered<T: Clone + Ord + Hash>(lists: &[Vec<T>]) -> Vec<T> {
     let all: BTreeSet<&T> = lists.iter().flatten().collect();

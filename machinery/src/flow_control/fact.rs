@@ -1,4 +1,4 @@
-//! What one object says, under a key, as it also travels to facades.
+//! Parsed content of an object under a key, as sent to facades.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use super::{BrokenLevel, FlowSchema, GROUP, PriorityLevel};
 use crate::gvk::GroupResource;
 use crate::object::Object;
 
-/// One of the two kinds, by its resource.
+/// Resource of one of the two kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Resource {
     /// `flowschemas`
@@ -18,10 +18,10 @@ pub enum Resource {
 }
 
 impl Resource {
-    /// Both.
+    /// Both resources.
     pub const ALL: [Self; 2] = [Self::FlowSchemas, Self::PriorityLevels];
 
-    /// The plural resource.
+    /// Returns the plural resource name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -30,19 +30,19 @@ impl Resource {
         }
     }
 
-    /// Group and resource.
+    /// Returns group and resource.
     #[must_use]
     pub fn group_resource(self) -> GroupResource {
         GroupResource::new(GROUP, self.name())
     }
 }
 
-/// Which object a fact was read off; printed `resource/name`.
+/// Identity of the object of a fact; printed as `resource/name`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
-    /// Its resource.
+    /// Resource of the object.
     pub resource: Resource,
-    /// Its name.
+    /// Name of the object.
     pub name: String,
 }
 
@@ -52,7 +52,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// A text that is no key.
+/// Text that is not a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} is not the key of a FlowSchema or PriorityLevelConfiguration", portico_gostd::strconv::quote(.0))]
 pub struct KeyError(String);
@@ -69,20 +69,20 @@ impl FromStr for Key {
     }
 }
 
-/// What one object says.
+/// Parsed content of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
-    /// Of a FlowSchema.
+    /// Content of a FlowSchema.
     Schema(Arc<FlowSchema>),
-    /// Of a PriorityLevelConfiguration.
+    /// Content of a PriorityLevelConfiguration.
     Level(Arc<PriorityLevel>),
 }
 
 impl Fact {
-    /// What an object of this resource says.
+    /// Parses an object of this resource.
     ///
     /// # Errors
-    /// [`BrokenLevel`] for a level of which upstream, too, pretends that it does not exist.
+    /// [`InvalidPriorityLevel`] for a level that upstream ignores as well.
     pub fn read(resource: Resource, object: &Object) -> Result<Self, BrokenLevel> {
         Ok(match resource {
             Resource::FlowSchemas => Self::Schema(Arc::new(FlowSchema::read(object))),

@@ -1,67 +1,67 @@
-//! A priority level: its share of the server's seats, what it lends and borrows, and what it does when they are taken.
+//! Priority level: its share of the server's seats, lending and borrowing, and its behavior when all seats are taken.
 
 use super::EXEMPT;
 use crate::object::Object;
 
-/// What a PriorityLevelConfiguration says.
+/// Content of a PriorityLevelConfiguration object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PriorityLevel {
-    /// Its name.
+    /// Name of the priority level.
     pub name: String,
-    /// Its uid; empty for a mandatory one that has no object.
+    /// UID; empty for a mandatory level without an object.
     pub uid: String,
     /// `nominalConcurrencyShares`
     pub shares: u32,
     /// `lendablePercent`
     pub lendable_percent: u32,
-    /// `borrowingLimitPercent`; nothing for no limit.
+    /// `borrowingLimitPercent`; `None` for no limit.
     pub borrowing_limit_percent: Option<u32>,
-    /// What happens to requests for which there is no seat.
+    /// Handling of requests without a free seat.
     pub response: Response,
 }
 
-/// What happens to requests for which there is no seat.
+/// Handling of requests without a free seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Response {
-    /// They are served all the same.
+    /// Requests are executed without a limit.
     Exempt,
-    /// They are rejected at once.
+    /// Requests are rejected immediately.
     Reject,
-    /// They wait.
+    /// Requests wait in queues.
     Queue(Queuing),
 }
 
-/// How they wait.
+/// Queue settings of a priority level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queuing {
-    /// How many queues there are.
+    /// Number of queues.
     pub queues: u32,
-    /// How many of them a flow may use.
+    /// Number of queues that one flow can use.
     pub hand_size: u32,
-    /// How many requests wait in one queue, at most.
+    /// Maximum number of requests in one queue.
     pub queue_length_limit: u32,
 }
 
-/// A level that cannot be used.
+/// Error for a priority level that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BrokenLevel {
-    /// What it is and what it says do not fit.
+    /// Type and content do not match.
     #[error("broken union structure at the top")]
     Union,
-    /// What it does without seats and what it says of queues do not fit.
+    /// Limit response and queue settings do not match.
     #[error("broken union structure for limit response")]
     LimitResponse,
-    /// Only the level of this name is exempt.
+    /// Only the level named `exempt` may have the type Exempt, and vice versa.
     #[error("non-alignment between name and type")]
     Name,
 }
 
 impl PriorityLevel {
-    /// What an object says.
+    /// Parses an object.
     ///
     /// # Errors
-    /// [`BrokenLevel`]
+    /// [`InvalidPriorityLevel`] if the object is inconsistent.
     pub fn read(object: &Object) -> Result<Self, BrokenLevel> {
         let spec = object.at(&["spec"]);
         let (limited, exempt) = (spec.field("limited"), spec.field("exempt"));
@@ -98,7 +98,7 @@ impl PriorityLevel {
         })
     }
 
-    /// Whether nothing limits it.
+    /// True if the level has no limits.
     #[must_use]
     pub fn is_exempt(&self) -> bool {
         self.response == Response::Exempt

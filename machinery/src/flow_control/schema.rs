@@ -1,41 +1,41 @@
-//! A flow schema: which requests it is about, which level they belong to, and what distinguishes flows.
+//! Flow schema: requests that it matches, their priority level, and the attribute that distinguishes flows.
 
 use crate::object::{Cursor, Object};
 use crate::rbac::Subject;
 use crate::request_info::RequestInfo;
 use crate::user::UserInfo;
 
-/// What a FlowSchema says.
+/// Content of a FlowSchema object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowSchema {
-    /// Its name.
+    /// Name of the flow schema.
     pub name: String,
-    /// Its uid; empty for a mandatory one that has no object.
+    /// UID; empty for a mandatory schema without an object.
     pub uid: String,
-    /// `matchingPrecedence`: the lowest that matches counts.
+    /// `matchingPrecedence`: the matching schema with the lowest value applies.
     pub precedence: i32,
-    /// The name of its priority level.
+    /// Name of the priority level.
     pub level: String,
-    /// What distinguishes flows.
+    /// Attribute that distinguishes flows.
     pub distinguisher: Distinguisher,
-    /// Which requests it is about.
+    /// Rules for the requests that the schema matches.
     pub rules: Vec<PolicyRules>,
 }
 
-/// What distinguishes flows of one schema.
+/// Attribute that distinguishes the flows of one schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Distinguisher {
-    /// Nothing: all are one flow.
+    /// All requests belong to one flow.
     #[default]
     Nothing,
-    /// The user.
+    /// One flow per user.
     ByUser,
-    /// The namespace of the request.
+    /// One flow per namespace of the request.
     ByNamespace,
 }
 
 impl Distinguisher {
-    /// What a request's flow is called within its schema.
+    /// Returns the name of a request's flow within its schema.
     #[must_use]
     pub fn of<'a>(self, user: &'a UserInfo, request: &'a RequestInfo) -> &'a str {
         match self {
@@ -46,43 +46,43 @@ impl Distinguisher {
     }
 }
 
-/// Subjects, and what of theirs is meant (`PolicyRulesWithSubjects`).
+/// Subjects and their requests (`PolicyRulesWithSubjects`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyRules {
-    /// Who; a name `*` is everybody, of a service account every one of its namespace.
+    /// Matching subjects. The name `*` matches every user, or every service account of the namespace.
     pub subjects: Vec<Subject>,
-    /// Which requests for resources.
+    /// Matching requests for resources.
     pub resource_rules: Vec<ResourceRule>,
-    /// Which other requests.
+    /// Matching requests for other paths.
     pub non_resource_rules: Vec<NonResourceRule>,
 }
 
-/// Requests for resources.
+/// Rule for requests for resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceRule {
-    /// Verbs.
+    /// Verbs of the requests.
     pub verbs: Vec<String>,
-    /// API groups; the empty text is core.
+    /// API groups; the empty string is core.
     pub api_groups: Vec<String>,
     /// Resources and subresources.
     pub resources: Vec<String>,
-    /// Whether requests without a namespace are meant.
+    /// True if the rule matches cluster-scoped requests.
     pub cluster_scope: bool,
-    /// Namespaces; `*` is every one.
+    /// Namespaces; `*` matches every namespace.
     pub namespaces: Vec<String>,
 }
 
-/// Requests for other paths.
+/// Rule for requests for other paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NonResourceRule {
-    /// Verbs: methods in lower case.
+    /// Verbs: HTTP methods in lower case.
     pub verbs: Vec<String>,
-    /// Paths, whole or with what is below.
+    /// Paths, exact or as a prefix ending in `*`.
     pub urls: Vec<String>,
 }
 
 impl FlowSchema {
-    /// What an object says. Subjects of kinds that nobody knows match nobody and are left out.
+    /// Parses an object. Subjects of unknown kinds match no user and are dropped.
     #[must_use]
     pub fn read(object: &Object) -> Self {
         let spec = object.at(&["spec"]);

@@ -1,10 +1,10 @@
-//! How many objects of a resource are stored, and how large they are: what a list is estimated by.
+//! Number and size of the stored objects of a resource, from which the cost of a list is estimated.
 
-/// See the module.
+/// Number and size of the stored objects of a resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoredObjects {
-    /// How many there are.
+    /// Number of objects.
     pub count: u64,
-    /// How many bytes one takes, about; 0 where nobody knows.
+    /// Approximate average size of an object in bytes; 0 if unknown.
     pub average_bytes: u64,
 }

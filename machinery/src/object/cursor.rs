@@ -1,4 +1,4 @@
-//! A cursor: a place in an object and the field path that errors print.
+//! Cursor: a position in an object, with the field path that errors print.
 
 use std::hash::{Hash, Hasher};
 
@@ -9,12 +9,12 @@ use super::{Node, Printed, go_json, go_type};
 use crate::field::{Error, Path};
 use crate::quantity::Quantity;
 
-/// A place in an object, there or not. Reading what is absent gives the zero value; errors know where they are.
+/// Position in an object, which may not exist. Absent values read as the zero value; errors contain the path.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
     root: Option<&'a Map<String, Value>>,
     value: Option<&'a Value>,
-    /// The way here. A path is only printed when there is something to complain about.
+    /// Steps from the root. A path is only formatted for an error.
     steps: SmallVec<[Step<'a>; 6]>,
 }
 
@@ -25,10 +25,10 @@ enum Step<'a> {
     Index(usize),
 }
 
-/// Fields of a map up to which comparing names takes less time than hashing one.
+/// Number of fields up to which comparing names is faster than hashing one.
 const FEW_FIELDS: usize = 8;
 
-/// The value of a field. Faster than [`Map::get`] for small maps, as most of the maps of objects are.
+/// Returns the value of a field. Faster than [`Map::get`] for small maps, like most maps of objects.
 #[must_use]
 pub fn find_field<'a>(map: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     if map.len() > FEW_FIELDS {
@@ -51,7 +51,7 @@ impl<'a> Cursor<'a> {
         Cursor { root: None, value, steps }
     }
 
-    /// The field path.
+    /// Returns the field path.
     #[must_use]
     pub fn path(&self) -> Path {
         self.steps.iter().fold(Path::root(), |path, step| match step {
@@ -65,7 +65,7 @@ impl<'a> Cursor<'a> {
         self.root.or_else(|| self.value.and_then(Value::as_object))
     }
 
-    /// The child field of this name.
+    /// Returns a cursor at the child field with this name.
     #[must_use]
     pub fn field<'b>(&self, name: &'b str) -> Cursor<'b>
     where
@@ -74,7 +74,7 @@ impl<'a> Cursor<'a> {
         self.step(self.map().and_then(|map| find_field(map, name)), Step::Field(name))
     }
 
-    /// The map entry under this key, printed in brackets.
+    /// Returns a cursor at the map entry with this key, printed in brackets.
     #[must_use]
     pub fn key<'b>(&self, key: &'b str) -> Cursor<'b>
     where
@@ -83,110 +83,110 @@ impl<'a> Cursor<'a> {
         self.step(self.map().and_then(|m| m.get(key)), Step::Key(key))
     }
 
-    /// The string in the map here under this key, if there is one.
+    /// Returns the string under this key of a map, if there is one.
     #[must_use]
     pub fn entry_str(&self, key: &str) -> Option<&'a str> {
         self.map().and_then(|m| m.get(key)).and_then(Value::as_str)
     }
 
-    /// The entries that are strings.
+    /// Returns the entries of a map that are strings.
     pub fn string_entries(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         let entries = self.map().into_iter().flatten();
         entries.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
     }
 
-    /// This place with what stands at another: for what upstream holds elsewhere than where it is written.
+    /// Returns a cursor with this path and the value of another one, for values that upstream stores under another path.
     #[must_use]
     pub fn holding(&self, other: &Self) -> Self {
         Self { root: other.root, value: other.value, steps: self.steps.clone() }
     }
 
-    /// What stands here, for the schema engine.
+    /// Returns the JSON value, for the schema engine.
     #[must_use]
     pub fn value(&self) -> Option<&'a Value> {
         self.value
     }
 
-    /// The elements of a list, none when it is no list.
+    /// Returns the elements of a list; empty if the value is not a list.
     pub fn items(&self) -> impl Iterator<Item = Self> + use<'a> {
         let here = self.clone();
         let list = self.value.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         list.iter().enumerate().map(move |(i, v)| here.step(Some(v), Step::Index(i)))
     }
 
-    /// The entries of a map as key and cursor, none when it is no map.
+    /// Returns the entries of a map as keys and cursors; empty if the value is not a map.
     pub fn entries(&self) -> impl Iterator<Item = (&'a str, Self)> + use<'a> {
         let here = self.clone();
         self.map().into_iter().flatten().map(move |(k, v)| (k.as_str(), here.step(Some(v), Step::Key(k))))
     }
 
-    /// How many elements or entries.
+    /// Returns the number of elements or entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.map().map(Map::len).or_else(|| self.value.and_then(Value::as_array).map(Vec::len)).unwrap_or(0)
     }
 
-    /// Whether there are no elements, no entries, or nothing at all.
+    /// True if there are no elements or entries, or the value is absent.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether something other than null stands here.
+    /// True if the value is present and not null.
     #[must_use]
     pub fn is_present(&self) -> bool {
         self.root.is_some() || self.value.is_some_and(|v| !v.is_null())
     }
 
-    /// The string here, empty when absent.
+    /// Returns the string, or an empty string if it is absent.
     #[must_use]
     pub fn str(&self) -> &'a str {
         self.value.and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The string here, if there is one.
+    /// Returns the string, if there is one.
     #[must_use]
     pub fn opt_str(&self) -> Option<&'a str> {
         self.value.and_then(Value::as_str)
     }
 
-    /// The integer here, if there is one.
+    /// Returns the integer, if there is one.
     #[must_use]
     pub fn i64(&self) -> Option<i64> {
         self.value.and_then(Value::as_i64)
     }
 
-    /// The boolean here, false when absent.
+    /// Returns the Boolean, or false if it is absent.
     #[must_use]
     pub fn bool(&self) -> bool {
         self.opt_bool().unwrap_or_default()
     }
 
-    /// The boolean here, if there is one.
+    /// Returns the Boolean, if there is one.
     #[must_use]
     pub fn opt_bool(&self) -> Option<bool> {
         self.value.and_then(Value::as_bool)
     }
 
-    /// The quantity here, if there is one.
+    /// Returns the quantity, if there is one.
     #[must_use]
     pub fn quantity(&self) -> Option<Quantity> {
         self.opt_str()?.parse().ok()
     }
 
-    /// Whether a number stands here, where a name might.
+    /// True if the value is a number, for fields that contain a number or a name.
     #[must_use]
     pub fn is_number(&self) -> bool {
         self.value.is_some_and(Value::is_number)
     }
 
-    /// Whether a string, number or truth value stands here.
+    /// True if the value is a string, number or Boolean.
     #[must_use]
     pub fn is_scalar(&self) -> bool {
         self.value.is_some_and(|v| v.is_string() || v.is_number() || v.is_boolean())
     }
 
-    /// A copy of what stands here.
+    /// Returns a copy of the value.
     #[must_use]
     pub fn node(&self) -> Option<Node> {
         match self.root {
@@ -195,7 +195,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Whether the same stands at both places.
+    /// True if the values of both cursors are equal.
     #[must_use]
     pub fn same_as(&self, other: &Cursor<'_>) -> bool {
         match (self.root, other.root) {
@@ -204,13 +204,13 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Feeds what stands here to a hasher.
+    /// Feeds the value to a hasher.
     pub fn hash_into(&self, hasher: &mut impl Hasher) {
         (self.root, self.value).hash(hasher);
     }
 
-    /// The value as upstream prints it in an error: strings quoted, the rest as compact JSON. Of a long one the first
-    /// [`MAX_PRINTED_BYTES`](super::MAX_PRINTED_BYTES) and `...`.
+    /// Formats the value as upstream prints it in an error: strings quoted, the rest as compact JSON. Values longer than
+    /// [`MAX_PRINTED_BYTES`](super::MAX_PRINTED_BYTES) are truncated and end in `...`.
     #[must_use]
     pub fn printed(&self) -> String {
         match (self.root, self.value) {
@@ -220,7 +220,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// What Go calls its type: `map[string]interface {}`; `<nil>` where there is none.
+    /// Returns the Go type of the value, such as `map[string]interface {}`, or `<nil>` if it is absent.
     #[must_use]
     pub fn go_type(&self) -> &'static str {
         match (self.root, self.value) {
@@ -229,7 +229,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The value as compact JSON, whole; `null` where there is none.
+    /// Returns the value as compact JSON without truncation, or `null` if it is absent.
     #[must_use]
     pub fn json(&self) -> String {
         match (self.root, self.value) {
@@ -238,25 +238,25 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Whether a map stands here.
+    /// True if the value is a map.
     #[must_use]
     pub fn is_map(&self) -> bool {
         self.map().is_some()
     }
 
-    /// `Required value` here.
+    /// Returns the error `Required value` for this path.
     #[must_use]
     pub fn required(&self, detail: &str) -> Error {
         Error::required(&self.path(), detail)
     }
 
-    /// `Invalid value` here, printing what stands here.
+    /// Returns the error `Invalid value` with this path and value.
     #[must_use]
     pub fn invalid(&self, detail: &str) -> Error {
         Error::invalid_printed(&self.path(), &self.printed(), detail)
     }
 
-    /// `Duplicate value` here, printing what stands here.
+    /// Returns the error `Duplicate value` with this path and value.
     #[must_use]
     pub fn duplicate(&self) -> Error {
         let mut error = Error::duplicate(&self.path(), "");
@@ -264,43 +264,43 @@ impl<'a> Cursor<'a> {
         error
     }
 
-    /// `Not found` here.
+    /// Returns the error `Not found` with this path and value.
     #[must_use]
     pub fn not_found(&self) -> Error {
         Error::not_found(&self.path(), self.str())
     }
 
-    /// As [`Cursor::invalid`], where an absent value prints as empty text.
+    /// Returns [`Cursor::invalid`], where an absent value is printed as an empty string.
     #[must_use]
     pub fn invalid_text(&self, detail: &str) -> Error {
         Error::invalid(&self.path(), self.str(), detail)
     }
 
-    /// `Invalid value` here, for a value that upstream prints otherwise than it is written.
+    /// Returns the error `Invalid value` for a value that upstream prints in another form.
     #[must_use]
     pub fn invalid_as(&self, printed: &str, detail: &str) -> Error {
         Error::invalid_printed(&self.path(), printed, detail)
     }
 
-    /// `Forbidden` here.
+    /// Returns the error `Forbidden` for this path.
     #[must_use]
     pub fn forbidden(&self, detail: &str) -> Error {
         Error::forbidden(&self.path(), detail)
     }
 
-    /// `Unsupported value` here.
+    /// Returns the error `Unsupported value` with this path and value.
     #[must_use]
     pub fn not_supported(&self, supported: &[&str]) -> Error {
         Error::not_supported(&self.path(), self.str(), supported)
     }
 
-    /// `Unsupported value` of a struct that stands here.
+    /// Returns the error `Unsupported value` for a struct.
     #[must_use]
     pub fn struct_not_supported(&self, supported: &[&str]) -> Error {
         Error::not_supported_printed(&self.path(), &self.printed(), supported)
     }
 
-    /// `Invalid value` here without the value.
+    /// Returns the error `Invalid value` for this path, without the value.
     #[must_use]
     pub fn invalid_unprinted(&self, detail: &str) -> Error {
         Error::invalid_unprinted(&self.path(), detail)

@@ -1,4 +1,4 @@
-//! Editing inside an object: lists that grow and shrink, texts that are filled in.
+//! Edits of an object: appending to lists, filtering lists, setting empty fields.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -6,13 +6,13 @@ use serde_json::Value;
 use super::{Node, Object};
 
 impl Object {
-    /// Appends to the list at a nested field, which is made when it is not there.
+    /// Appends to the list at a nested field, and creates the list if it does not exist.
     pub fn push(&mut self, path: &[&str], value: impl Serialize) {
-        // What our code appends (strings, plain structs) encodes.
+        // All values that Portico appends (strings, plain structs) can be encoded.
         self.push_node(path, Node(serde_json::to_value(value).unwrap_or_default()));
     }
 
-    /// As [`Object::push`], for a node.
+    /// Appends a node to the list at a nested field, like [`Object::push`].
     pub fn push_node(&mut self, path: &[&str], node: Node) {
         match self.slot(path) {
             Some(Value::Array(list)) => list.push(node.0),
@@ -20,11 +20,11 @@ impl Object {
         }
     }
 
-    /// Keeps the maps of a list that the test likes; a list that loses all of them goes.
+    /// Retains the maps of a list for which the test returns true. Removes the list if it becomes empty.
     pub fn retain(&mut self, path: &[&str], mut test: impl FnMut(&Self) -> bool) {
         let Some(Value::Array(list)) = self.slot(path) else { return };
         list.retain_mut(|item| {
-            // What is no map is none of the test's business.
+            // Elements that are not maps are retained.
             let mut keep = true;
             super::edit_map(item, |object| keep = test(object));
             keep
@@ -34,14 +34,14 @@ impl Object {
         }
     }
 
-    /// Sets the string at a nested field when nothing or empty text stands there.
+    /// Sets the string at a nested field if it is absent or empty.
     pub fn set_empty(&mut self, path: &[&str], text: &str) {
         if self.at(path).str().is_empty() {
             self.set(path, text);
         }
     }
 
-    /// Changes every string in the map at a nested field.
+    /// Replaces the strings in the map at a nested field for which `edit` returns a new value.
     pub fn each_text(&mut self, path: &[&str], mut edit: impl FnMut(&str) -> Option<String>) {
         let Some(Value::Object(map)) = self.slot(path) else { return };
         for (_, value) in map {

@@ -1,11 +1,11 @@
-//! How Go prints: what upstream's messages and templates make of values.
+//! Formatting of values like Go, for upstream's messages and templates.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde_json::Value;
 
-/// A float as Go's `%v` prints it: shortest, with an exponent below 1e-4 and from 1e6 on.
+/// Float in the format of Go's `%v`: shortest, with an exponent below 1e-4 and from 1e6 on.
 #[derive(Clone, Copy, Debug)]
 pub struct Float(pub f64);
 
@@ -22,7 +22,7 @@ impl fmt::Display for Float {
     }
 }
 
-/// A value as Go's `%v` prints what it has read from JSON: `map[a:1 b:[x <nil>]]`.
+/// JSON value in the format of Go's `%v`: `map[a:1 b:[x <nil>]]`.
 #[derive(Clone, Copy, Debug)]
 pub struct Plain<'v>(pub &'v Value);
 
@@ -56,7 +56,7 @@ impl fmt::Display for Plain<'_> {
     }
 }
 
-/// JSON as Go writes it: what would mean something in HTML is escaped. Such characters stand in strings only.
+/// Escapes the HTML characters in JSON like Go. Such characters occur only in strings.
 #[must_use]
 pub fn escape_html(json: &str) -> Cow<'_, str> {
     const MEANINGFUL: [char; 5] = ['<', '>', '&', '\u{2028}', '\u{2029}'];

@@ -1,8 +1,8 @@
-//! kubectl's dialect of JSONPath: how a definition says where a column's cells come from.
+//! kubectl's dialect of JSONPath, which definitions use for printer columns.
 //!
-//! Pure: text in, a path out; a path and an object in, what it finds first out. Reading and finding follow upstream where
-//! it is odd, too: `['a.b']` are two fields and `['a\.b']` is one, `..` finds texts, maps and lists but no numbers, there
-//! is neither `&&` nor `||`, and values of different types cannot be compared.
+//! Parses a path from text, and finds the first matching value of an object. Reproduces upstream's peculiarities: `['a.b']` is
+//! two fields and `['a\.b']` is one, `..` finds strings, maps and lists but no numbers, `&&` and `||` do not exist, and values of
+//! different types cannot be compared.
 
 mod error;
 mod evaluate;
@@ -20,16 +20,16 @@ use std::sync::Arc;
 use super::Object;
 use parse::Steps;
 
-/// A path; cheap to clone.
+/// Parsed path; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct JsonPath {
     text: Arc<str>,
-    /// Of a template with several braces each; only what the first finds is ever shown.
+    /// Steps of each brace expression of a template; only the first result of the first one is used.
     lists: Arc<[Steps]>,
 }
 
 impl JsonPath {
-    /// Reads a path as columns have it: without the outer braces.
+    /// Parses a path in the form of printer columns, without the outer braces.
     ///
     /// # Errors
     /// [`InvalidJsonPath`].
@@ -40,15 +40,15 @@ impl JsonPath {
         Ok(Self { text: text.into(), lists: parse::braced(text)?.into() })
     }
 
-    /// The first that it finds; nothing when there is none, when it does not fit the object (an index beyond the end, a
-    /// filter of what is no list), or when it would look at more than [`MAX_VISITED`] values.
+    /// Returns the first match. Returns `None` if there is none, if the path does not apply to the object (an index out of range,
+    /// a filter on a value that is not a list), or if more than [`MAX_VISITED`] values would be visited.
     #[must_use]
     pub fn first<'a>(&'a self, object: &'a Object) -> Option<Found<'a>> {
         evaluate::first(&self.lists, object)
     }
 }
 
-/// Equal texts are equal paths.
+/// Paths are equal if their texts are equal.
 impl PartialEq for JsonPath {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text

@@ -1,4 +1,4 @@
-//! `metadata`: what every object has.
+//! Accessors of `metadata`.
 
 use std::collections::BTreeMap;
 
@@ -6,111 +6,111 @@ use serde::{Deserialize, Serialize};
 
 use super::{Cursor, Object};
 
-/// One entry of `metadata.ownerReferences`.
+/// Entry of `metadata.ownerReferences`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct OwnerReference {
-    /// The owner's `apiVersion`.
+    /// `apiVersion` of the owner.
     pub api_version: String,
-    /// The owner's kind.
+    /// Kind of the owner.
     pub kind: String,
-    /// The owner's name.
+    /// Name of the owner.
     pub name: String,
-    /// The owner's uid.
+    /// UID of the owner.
     pub uid: String,
-    /// Whether this owner manages the object.
+    /// True if this owner is the controller of the object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub controller: Option<bool>,
-    /// Whether foreground deletion of the owner waits for the object.
+    /// True if foreground deletion of the owner waits for the object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block_owner_deletion: Option<bool>,
 }
 
 impl Object {
-    /// A cursor at `metadata`.
+    /// Returns a cursor at `metadata`.
     #[must_use]
     pub fn metadata(&self) -> Cursor<'_> {
         self.at(&["metadata"])
     }
 
-    /// `metadata.name`, empty when absent.
+    /// Returns `metadata.name`, or an empty string if it is absent.
     #[must_use]
     pub fn name(&self) -> &str {
         self.at(&["metadata", "name"]).str()
     }
 
-    /// `metadata.generateName`, empty when absent.
+    /// Returns `metadata.generateName`, or an empty string if it is absent.
     #[must_use]
     pub fn generate_name(&self) -> &str {
         self.at(&["metadata", "generateName"]).str()
     }
 
-    /// `metadata.namespace`, empty at cluster scope.
+    /// Returns `metadata.namespace`, or an empty string at cluster scope.
     #[must_use]
     pub fn namespace(&self) -> &str {
         self.at(&["metadata", "namespace"]).str()
     }
 
-    /// `metadata.uid`, empty when absent.
+    /// Returns `metadata.uid`, or an empty string if it is absent.
     #[must_use]
     pub fn uid(&self) -> &str {
         self.at(&["metadata", "uid"]).str()
     }
 
-    /// `metadata.resourceVersion`, empty when absent.
+    /// Returns `metadata.resourceVersion`, or an empty string if it is absent.
     #[must_use]
     pub fn resource_version(&self) -> &str {
         self.at(&["metadata", "resourceVersion"]).str()
     }
 
-    /// `metadata.generation`, 0 when absent.
+    /// Returns `metadata.generation`, or 0 if it is absent.
     #[must_use]
     pub fn generation(&self) -> i64 {
         self.at(&["metadata", "generation"]).i64().unwrap_or(0)
     }
 
-    /// `metadata.deletionTimestamp`, when the object is being deleted.
+    /// Returns `metadata.deletionTimestamp` if the object is being deleted.
     #[must_use]
     pub fn deletion_timestamp(&self) -> Option<&str> {
         self.at(&["metadata", "deletionTimestamp"]).opt_str()
     }
 
-    /// `metadata.creationTimestamp`.
+    /// Returns `metadata.creationTimestamp`.
     #[must_use]
     pub fn creation_timestamp(&self) -> Option<&str> {
         self.at(&["metadata", "creationTimestamp"]).opt_str()
     }
 
-    /// `metadata.finalizers`, in order.
+    /// Returns `metadata.finalizers`, in order.
     #[must_use]
     pub fn finalizers(&self) -> Vec<&str> {
         self.at(&["metadata", "finalizers"]).items().map(|c| c.str()).collect()
     }
 
-    /// `metadata.labels` as a sorted map of owned strings.
+    /// Returns `metadata.labels` as a sorted map of owned strings.
     #[must_use]
     pub fn labels(&self) -> BTreeMap<String, String> {
         string_map(&self.at(&["metadata", "labels"]))
     }
 
-    /// The entries of `metadata.labels` that are strings.
+    /// Returns the entries of `metadata.labels` that are strings.
     pub fn label_entries(&self) -> impl Iterator<Item = (&str, &str)> {
         self.at(&["metadata", "labels"]).string_entries()
     }
 
-    /// One label.
+    /// Returns the value of a label.
     #[must_use]
     pub fn label(&self, key: &str) -> Option<&str> {
         self.at(&["metadata", "labels"]).entry_str(key)
     }
 
-    /// One annotation.
+    /// Returns the value of an annotation.
     #[must_use]
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.at(&["metadata", "annotations"]).entry_str(key)
     }
 
-    /// `metadata.ownerReferences`; entries of another shape read as empty.
+    /// Returns `metadata.ownerReferences`, or an empty list if they cannot be decoded.
     #[must_use]
     pub fn owner_references(&self) -> Vec<OwnerReference> {
         self.decode(&["metadata", "ownerReferences"]).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! JSON as package `encoding/json` of Go writes it, and as steps of `fieldsV1` have it.
+//! JSON in the format of Go's package `encoding/json`, and of path elements in `fieldsV1`.
 
 use std::io::{Result, Write};
 
@@ -8,23 +8,23 @@ use serde_json::ser::Formatter;
 
 use super::go::escape_html;
 
-/// The floats that are written in digits alone; smaller and larger ones have an exponent.
+/// Range of floats that are written without an exponent.
 const WRITTEN_OUT: std::ops::Range<f64> = 1e-6..1e21;
 
-/// Compact JSON with Go's numbers and escapes.
+/// Formatter of compact JSON with Go's numbers and escapes.
 struct GoJson {
-    /// Digits of the shortest exponent.
+    /// Minimum digits of an exponent.
     exponent_digits: usize,
-    /// Escapes what would mean something in HTML.
+    /// True if HTML characters are escaped.
     escape_html: bool,
 }
 
 impl GoJson {
-    /// Style of `json.Marshal`: `1e-7`, `"\u003c"`.
+    /// Format of `json.Marshal`: `1e-7`, `"\u003c"`.
     const JSON: Self = Self { exponent_digits: 1, escape_html: true };
-    /// Format of stored objects, which are sent as they are: `1e-7`, `"<"`. Escapes would take up to six times the space.
+    /// Format of stored objects, which are sent unchanged: `1e-7`, `"<"`. Escapes would take up to six times the space.
     const OBJECT: Self = Self { exponent_digits: 1, escape_html: false };
-    /// As `strconv.FormatFloat`, which the JSON library behind `fieldsV1` uses: `1e-07`.
+    /// Format of `strconv.FormatFloat`, which the JSON library behind `fieldsV1` uses: `1e-07`.
     const STEP: Self = Self { exponent_digits: 2, escape_html: false };
 }
 
@@ -47,13 +47,13 @@ impl Formatter for GoJson {
     }
 }
 
-/// A value as compact JSON, as Go writes it.
+/// Encodes a value as compact JSON like Go.
 #[must_use]
 pub fn to_go_json<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
     encode(value, GoJson::JSON)
 }
 
-/// A value as compact JSON with Go's numbers, as objects are stored and sent.
+/// Encodes a value as compact JSON with Go's numbers, as objects are stored and sent.
 pub(super) fn object_json<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
     encode(value, GoJson::OBJECT)
 }
@@ -61,14 +61,14 @@ pub(super) fn object_json<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
 fn encode<T: Serialize + ?Sized>(value: &T, format: GoJson) -> Vec<u8> {
     let mut json = Vec::new();
     let mut out = serde_json::Serializer::with_formatter(&mut json, format);
-    // Values of an object always encode, and a vector takes everything.
+    // Values of an object can always be encoded, and writing to a vector cannot fail.
     if value.serialize(&mut out).is_err() {
         json.clear();
     }
     json
 }
 
-/// A value as compact JSON, with numbers formatted as in path elements of `fieldsV1`.
+/// Encodes a value as compact JSON, with numbers formatted as in path elements of `fieldsV1`.
 #[must_use]
 pub fn step_json(value: &Value) -> String {
     String::from_utf8(encode(value, GoJson::STEP)).unwrap_or_default()

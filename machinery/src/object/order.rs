@@ -1,8 +1,8 @@
-//! The order of keys. Maps that are in order stay as they are: reordering one costs as much as making it.
+//! Sorting of keys. Maps that are already sorted are not rebuilt, because that costs as much as creating them.
 
 use serde_json::{Map, Value};
 
-/// Puts all keys of a value, here and below, in order.
+/// Sorts the keys of a value at all levels.
 pub fn sort_keys(value: &mut Value) {
     match value {
         Value::Object(map) => sort_map(map),

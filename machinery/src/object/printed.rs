@@ -1,5 +1,5 @@
-//! How a value stands in an error: a text quoted as Go's `%q` does it, a number bare, anything else as compact JSON; and no more of it
-//! than somebody would read.
+//! Formatting of values in errors: a string quoted like Go's `%q`, a number bare, anything else as compact JSON. Long values
+//! are truncated.
 
 use std::io::{Error, ErrorKind, Result, Write};
 
@@ -16,9 +16,9 @@ use super::go::escape_html;
 /// Limit (Requests, bytes): the rest is omitted.
 pub const MAX_PRINTED_BYTES: usize = 16 * 1024;
 
-/// A value that an error shows.
+/// Value that can be printed in an error.
 pub trait Printed {
-    /// As upstream prints it (`field.Error`).
+    /// Formats the value as upstream does (`field.Error`).
     fn printed(&self) -> String;
 }
 
@@ -67,7 +67,7 @@ macro_rules! printed_bare {
 
 printed_bare!(bool, i32, i64, u32, u64, usize);
 
-/// The value as Go writes it as compact JSON; of a long one the beginning and `...`.
+/// Encodes a value as compact JSON like Go. Long JSON is truncated and ends in `...`.
 pub(crate) fn go_json(value: &(impl Serialize + ?Sized)) -> String {
     escape_html(&json(value)).into_owned()
 }
@@ -82,13 +82,13 @@ fn json(value: &(impl Serialize + ?Sized)) -> String {
     text
 }
 
-/// A text, of a long one the beginning and `...`.
+/// Truncates a long text to [`MAX_PRINTED_BYTES`] and appends `...`.
 #[must_use]
 pub fn cut(text: String) -> String {
     cut_at(text, MAX_PRINTED_BYTES)
 }
 
-/// As [`cut`], at another length.
+/// Truncates a long text to this length and appends `...`.
 #[must_use]
 pub fn cut_at(mut text: String, most: usize) -> String {
     if text.len() > most {
@@ -98,7 +98,7 @@ pub fn cut_at(mut text: String, most: usize) -> String {
     text
 }
 
-/// Takes bytes until there are enough.
+/// Writer that stores a limited number of bytes.
 struct Kept(Vec<u8>);
 
 impl Write for Kept {

@@ -1,4 +1,4 @@
-//! JSON read with Go's numbers, as `sigs.k8s.io/json` reads them: integers of 64 bits with a sign, all others floats.
+//! JSON parser with Go's numbers, like `sigs.k8s.io/json`: signed 64-bit integers, all other numbers as floats.
 
 use std::fmt;
 
@@ -13,16 +13,16 @@ use serde_json::{Map, Number, Value};
 /// Limit (Requests): 400; a conversion fails.
 pub const MAX_DEPTH: usize = 500;
 
-/// The most levels that are read of a stored object, or of a document that contains one.
+/// Maximum levels that are read of a stored object, or of a document that contains one.
 pub const MAX_READ_DEPTH: usize = MAX_DEPTH + 28;
 
-/// Reads any value; integers beyond 64 bits with a sign become floats.
+/// Parses any value. Integers out of the range of `i64` become floats.
 ///
 /// # Errors
 /// Text that is not JSON, or has too many levels.
 pub fn value_from_json(bytes: &[u8]) -> serde_json::Result<Value> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    // The values count their levels themselves.
+    // The seed counts the levels.
     deserializer.disable_recursion_limit();
     let value = Values { left: MAX_READ_DEPTH }.deserialize(&mut deserializer)?;
     deserializer.end()?;
@@ -56,7 +56,7 @@ fn depth(json: &[u8]) -> usize {
     deepest
 }
 
-/// A value whose integers above `i64::MAX` become floats.
+/// Seed of a value whose integers above `i64::MAX` become floats.
 #[derive(Clone, Copy)]
 struct Values {
     /// Number of further levels that are accepted.
@@ -64,7 +64,7 @@ struct Values {
 }
 
 impl Values {
-    /// Reads the values inside of an array or object.
+    /// Returns the seed of the values inside an array or object.
     fn below<E: Error>(self) -> Result<Self, E> {
         let left = self.left.checked_sub(1).ok_or_else(|| E::custom("exceeded max depth"))?;
         Ok(Self { left })
@@ -104,7 +104,7 @@ impl<'de> Visitor<'de> for Values {
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Value, E> {
-        // `-0` is an integer, and how a negative zero is written.
+        // `-0` is an integer, and negative zero is written in this form.
         if number == 0.0 && number.is_sign_negative() {
             return Ok(0.into());
         }

@@ -1,4 +1,4 @@
-//! The envelope (`runtime.Unknown`) around a message, and the event of a watch around an envelope.
+//! Envelope (`runtime.Unknown`) around a message, and watch event around an envelope.
 
 use std::borrow::Cow;
 
@@ -6,36 +6,36 @@ use super::reader::{Reader, WireError};
 use super::writer::{Writer, delimiter};
 use super::{ENVELOPE_TAIL, PREFIX};
 
-/// A document whose kind is read and whose content is not.
+/// Decoded envelope with undecoded content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Envelope<'a> {
-    /// `apiVersion`, empty when the document does not say.
+    /// `apiVersion`, empty if the envelope does not contain it.
     pub api_version: Cow<'a, str>,
-    /// `kind`, empty when the document does not say.
+    /// `kind`, empty if the envelope does not contain it.
     pub kind: Cow<'a, str>,
-    /// The message inside.
+    /// Encoded message.
     pub raw: &'a [u8],
 }
 
-/// Why bytes are no enveloped document.
+/// Reason why bytes are not an enveloped document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EnvelopeError {
-    /// Nothing at all.
+    /// Empty input.
     #[error("empty data")]
     Empty,
-    /// Something else.
+    /// Input without the prefix.
     #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
     Prefix,
-    /// The prefix alone.
+    /// Input with only the prefix.
     #[error("empty body")]
     EmptyBody,
-    /// No message behind the prefix.
+    /// Malformed message after the prefix.
     #[error(transparent)]
     Wire(#[from] WireError),
 }
 
-/// Reads an envelope. What it says of content encoding and type is not looked at, as upstream does not.
+/// Decodes an envelope. Content encoding and content type are ignored, as in upstream.
 ///
 /// # Errors
 /// [`EnvelopeError`].
@@ -76,7 +76,7 @@ fn type_meta<'a>(bytes: &'a [u8], envelope: &mut Envelope<'a>) -> Result<(), Wir
     Ok(())
 }
 
-/// What stands before a message of so many bytes; [`ENVELOPE_TAIL`] stands behind it.
+/// Returns the bytes before a message of this length; [`ENVELOPE_TAIL`] follows the message.
 #[must_use]
 pub fn envelope_head(api_version: &str, kind: &str, length: u64) -> Vec<u8> {
     let mut writer = Writer::default();
@@ -89,7 +89,7 @@ pub fn envelope_head(api_version: &str, kind: &str, length: u64) -> Vec<u8> {
     writer.into_bytes()
 }
 
-/// A message in its envelope.
+/// Encodes a message in an envelope.
 #[must_use]
 pub fn seal(api_version: &str, kind: &str, message: &[u8]) -> Vec<u8> {
     let mut out = envelope_head(api_version, kind, message.len() as u64);
@@ -99,8 +99,8 @@ pub fn seal(api_version: &str, kind: &str, message: &[u8]) -> Vec<u8> {
     out
 }
 
-/// One event of a watch: four bytes of length, and a `WatchEvent` (without an envelope of its own) that holds a sealed
-/// document.
+/// Encodes a watch event: four bytes of length, and a `WatchEvent`, without a separate envelope, that contains an enveloped
+/// document of the object.
 #[must_use]
 pub fn seal_event(event: &str, sealed: &[u8]) -> Vec<u8> {
     let mut writer = Writer::default();

@@ -1,55 +1,55 @@
-//! Reading: a field at a time, nothing copied, with upstream's words for what is no protobuf.
+//! Reader of messages, field by field, without copying, and with upstream's errors.
 
-/// Why bytes are no message.
+/// Reason why bytes are not a protobuf message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {
-    /// A length or number that goes beyond the end.
+    /// Length or number that exceeds the input.
     #[error("unexpected EOF")]
     UnexpectedEof,
-    /// A number of more than 64 bits.
+    /// Number with more than 64 bits.
     #[error("proto: integer overflow")]
     Overflow,
-    /// A length that does not fit in a signed number.
+    /// Length that does not fit into a signed number.
     #[error("proto: negative length found during unmarshaling")]
     NegativeLength,
-    /// The end of a group that has not begun, in a message of this name.
+    /// End of a group that has not started, in a message with this name.
     #[error("proto: {}wiretype end group for non-group", prefix(.0))]
     EndOfGroup(String),
-    /// A field number out of range, in a message of this name.
+    /// Field number out of range, in a message with this name.
     #[error("proto: {}illegal tag {} (wire type {})", prefix(.0), .1, .2)]
     Tag(String, i32, u64),
-    /// A wire type that does not exist.
+    /// Unknown wire type.
     #[error("proto: illegal wireType {0}")]
     WireType(u8),
-    /// A field of another wire type than its own.
+    /// Field with an unexpected wire type.
     #[error("proto: wrong wireType = {0} for field {1}")]
     Wrong(u8, String),
 }
 
-/// The name of a message before what is wrong with it.
+/// Returns the prefix of an error: the name of the message.
 fn prefix(message: &str) -> String {
     if message.is_empty() { String::new() } else { format!("{message}: ") }
 }
 
-/// What a field holds on the wire.
+/// Value of a field on the wire.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar<'a> {
-    /// A number of any width, or a truth value.
+    /// Number of any width, or a Boolean.
     Varint(u64),
-    /// Eight bytes.
+    /// Eight bytes (`fixed64`, `double`).
     Fixed64(u64),
-    /// A string, bytes, a message, or packed numbers.
+    /// String, bytes, message, or packed numbers.
     Bytes(&'a [u8]),
-    /// Four bytes.
+    /// Four bytes (`fixed32`, `float`).
     Fixed32(u32),
 }
 
 impl<'a> Scalar<'a> {
-    /// The bytes of this field.
+    /// Returns the bytes of the field with this name.
     ///
     /// # Errors
-    /// [`WireError::Wrong`].
+    /// [`WireError::WrongType`].
     pub fn bytes(self, field: &str) -> Result<&'a [u8], WireError> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
@@ -57,10 +57,10 @@ impl<'a> Scalar<'a> {
         }
     }
 
-    /// The number of this field.
+    /// Returns the number of the field with this name.
     ///
     /// # Errors
-    /// [`WireError::Wrong`].
+    /// [`WireError::WrongType`].
     pub fn varint(self, field: &str) -> Result<u64, WireError> {
         match self {
             Self::Varint(number) => Ok(number),
@@ -68,7 +68,7 @@ impl<'a> Scalar<'a> {
         }
     }
 
-    /// That this is not what the field holds. Upstream names fields as Go does.
+    /// Returns the error for a field with a wrong wire type. Upstream uses the Go name of the field.
     #[must_use]
     pub fn wrong(self, field: &str) -> WireError {
         let wire = match self {
@@ -89,28 +89,28 @@ fn wrong(wire: u8, field: &str) -> WireError {
     WireError::Wrong(wire, name)
 }
 
-/// A message being read.
+/// Reader of one message.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
-    /// What Go calls the message; empty where nobody says.
+    /// Go name of the message; empty if unknown.
     message: &'a str,
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of a message's bytes.
+    /// Creates a reader of a message.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes, message: "" }
     }
 
-    /// A reader of a message that Go calls so.
+    /// Creates a reader of a message with this Go name.
     #[must_use]
     pub fn of(message: &'a str, bytes: &'a [u8]) -> Self {
         Self { rest: bytes, message }
     }
 
-    /// The next field, groups left out; nothing at the end.
+    /// Returns the next field, skipping groups, or `None` at the end.
     ///
     /// # Errors
     /// [`WireError`].
@@ -118,7 +118,8 @@ impl<'a> Reader<'a> {
         self.field_named(|_| None)
     }
 
-    /// The same, where fields with a name are known: those are no groups and of no wire type that does not exist.
+    /// Returns the next field. Fields for which `name` returns a name must not be groups and must have an existing wire type;
+    /// otherwise an error is returned.
     ///
     /// # Errors
     /// [`WireError`].
@@ -126,7 +127,7 @@ impl<'a> Reader<'a> {
         &mut self,
         name: impl Fn(u32) -> Option<&'n str>,
     ) -> Result<Option<(u32, Scalar<'a>)>, WireError> {
-        // How many groups are being skipped.
+        // Number of enclosing groups that are being skipped.
         let mut groups = 0_usize;
         while !self.rest.is_empty() {
             let (number, wire) = self.tag(groups)?;
@@ -162,7 +163,7 @@ impl<'a> Reader<'a> {
         if groups == 0 { Ok(None) } else { Err(WireError::UnexpectedEof) }
     }
 
-    /// The next of packed numbers; nothing at the end.
+    /// Returns the next of several packed numbers, or `None` at the end.
     ///
     /// # Errors
     /// [`WireError`].
@@ -170,15 +171,15 @@ impl<'a> Reader<'a> {
         if self.rest.is_empty() { Ok(None) } else { self.varint().map(Some) }
     }
 
-    /// A number and a wire type, outside of so many groups.
+    /// Reads a field number and a wire type, inside this number of groups.
     fn tag(&mut self, groups: usize) -> Result<(u32, u8), WireError> {
         let tag = self.varint()?;
         let wire = (tag & 7) as u8;
-        // Upstream reads the number as a signed one of 32 bits.
+        // Upstream reads the field number as a signed 32-bit number.
         let number = (tag >> 3) as i32;
         match u32::try_from(number) {
             Ok(number) if number > 0 => Ok((number, wire)),
-            // The end of a group is looked for first, and what is skipped is not looked at.
+            // The end of a group is checked before the number, and skipped fields are not checked.
             _ if wire == 4 || groups > 0 => Ok((0, wire)),
             _ => Err(WireError::Tag(self.message.to_owned(), number, tag)),
         }

@@ -1,6 +1,6 @@
-//! Writing: fields one after the other, messages closed with their length.
+//! Writer of messages: fields in order, and messages with their length.
 
-/// A message in the making.
+/// Partially written message.
 #[derive(Clone, Debug, Default)]
 pub struct Writer {
     out: Vec<u8>,
@@ -11,19 +11,19 @@ const FIXED64: u32 = 1;
 const LENGTH: u32 = 2;
 
 impl Writer {
-    /// How many bytes were written.
+    /// Returns the number of written bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.out.len()
     }
 
-    /// Whether nothing was written.
+    /// True if no bytes have been written.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.out.is_empty()
     }
 
-    /// What was written.
+    /// Returns the written bytes.
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
         self.out
@@ -35,52 +35,52 @@ impl Writer {
 
     fn varint(&mut self, mut value: u64) {
         while value > 0x7f {
-            // The low seven bits and the mark that more follow.
+            // The low seven bits, and a flag that more bits follow.
             self.out.push((value & 0x7f) as u8 | 0x80);
             value >>= 7;
         }
         self.out.push(value as u8);
     }
 
-    /// A whole number; negative ones take ten bytes, whatever their width.
+    /// Writes an integer field. Negative numbers take ten bytes, independent of their type.
     pub fn int(&mut self, number: u32, value: i64) {
         self.tag(number, VARINT);
         self.varint(value.cast_unsigned());
     }
 
-    /// A truth value.
+    /// Writes a Boolean field.
     pub fn bool(&mut self, number: u32, value: bool) {
         self.int(number, i64::from(value));
     }
 
-    /// A floating-point number.
+    /// Writes a double field.
     pub fn double(&mut self, number: u32, value: f64) {
         self.tag(number, FIXED64);
         self.out.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// Bytes.
+    /// Writes a bytes field.
     pub fn bytes(&mut self, number: u32, value: &[u8]) {
         self.tag(number, LENGTH);
         self.varint(value.len() as u64);
         self.out.extend_from_slice(value);
     }
 
-    /// A string.
+    /// Writes a string field.
     pub fn string(&mut self, number: u32, value: &str) {
         self.bytes(number, value.as_bytes());
     }
 
-    /// Bytes without a field around them: fields that are already written.
+    /// Appends encoded fields.
     pub fn raw(&mut self, fields: &[u8]) {
         self.out.extend_from_slice(fields);
     }
 
-    /// A message of what `write` writes.
+    /// Writes a message field with the fields that `write` adds.
     pub fn message(&mut self, number: u32, write: impl FnOnce(&mut Self)) {
         self.tag(number, LENGTH);
         let start = self.out.len();
-        // Room for the length of most messages; longer ones are moved.
+        // Space for the length of most messages; longer messages are moved.
         self.out.push(0);
         write(self);
         let length = self.out.len() - start - 1;
@@ -94,21 +94,21 @@ impl Writer {
     }
 }
 
-/// A writer that goes on behind these bytes.
+/// Creates a writer that appends to these bytes.
 impl From<Vec<u8>> for Writer {
     fn from(out: Vec<u8>) -> Self {
         Self { out }
     }
 }
 
-/// How many bytes a field of so many takes with its tag and length.
+/// Returns the number of bytes of a field with content of this length, including tag and length.
 #[must_use]
 pub fn field_length(number: u32, length: u64) -> u64 {
     let varint = |value: u64| u64::from(value.checked_ilog2().unwrap_or(0) / 7 + 1);
     varint(u64::from(number) << 3) + varint(length) + length
 }
 
-/// The field tag and length that stand before `length` bytes.
+/// Returns the field tag and length that precede `length` bytes.
 pub(super) fn delimiter(number: u32, length: u64) -> Vec<u8> {
     let mut writer = Writer::default();
     writer.tag(number, LENGTH);

@@ -1,4 +1,4 @@
-//! Escalation: which of the rights to be granted the one who grants does not hold.
+//! Escalation check: finds the rights that a user grants without having them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use super::rule::path_matches;
 use super::{ALL, Rule};
 use crate::user::UserInfo;
 
-/// What whoever writes an aggregation must hold: every verb on everything.
+/// Returns the rules that a user needs to write an aggregation rule: every verb on everything.
 #[must_use]
 pub fn cluster_admin() -> [Rule; 2] {
     let all = || vec![ALL.to_owned()];
@@ -16,15 +16,15 @@ pub fn cluster_admin() -> [Rule; 2] {
     ]
 }
 
-/// The rights of `wanted` that no rule of `held` covers, one verb on one thing each.
+/// Returns the rights of `wanted` that no rule of `held` covers, each with one verb on one resource or path.
 #[must_use]
 pub fn missing(held: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
     let rights = wanted.iter().flat_map(rights_of);
     rights.filter(|right| !held.iter().any(|rule| covers(rule, right))).collect()
 }
 
-/// Upstream's words for a caller who grants what they do not hold; nothing when they hold it all. `errors` are those
-/// met while their rules were gathered.
+/// Returns upstream's message if a user grants rights that the user does not have, otherwise `None`. `errors` are errors from
+/// resolving the rules of the user.
 #[must_use]
 pub fn escalation(user: &UserInfo, held: &[Rule], errors: &[String], wanted: &[Rule]) -> Option<String> {
     let missing = missing(held, wanted);
@@ -45,7 +45,7 @@ pub fn escalation(user: &UserInfo, held: &[Rule], errors: &[String], wanted: &[R
     Some(words)
 }
 
-/// A rule in its smallest parts: (group, resource, name, verb) or (URL, verb).
+/// Splits a rule into its smallest parts: (group, resource, name, verb) or (URL, verb).
 fn rights_of(rule: &Rule) -> Vec<Rule> {
     let mut rights = Vec::new();
     let one = |text: &String| vec![text.clone()];
@@ -78,7 +78,7 @@ fn rights_of(rule: &Rule) -> Vec<Rule> {
     rights
 }
 
-/// Whether a held rule covers a single right.
+/// True if a held rule covers a single right.
 fn covers(held: &Rule, right: &Rule) -> bool {
     let names = match (held.resource_names.is_empty(), right.resource_names.is_empty()) {
         (true, _) => true,
@@ -99,7 +99,7 @@ fn has_all(held: &[String], wanted: &[String]) -> bool {
     held.iter().any(|one| one == ALL) || wanted.iter().all(|one| held.contains(one))
 }
 
-/// `*`, the same, or `*/sub` for any `resource/sub`.
+/// True if a held pattern is `*`, is equal, or is `*/sub` and the wanted resource is `resource/sub`.
 fn resource_covered(held: &[String], wanted: &str) -> bool {
     let subresource = wanted.split_once('/').map(|(_, sub)| sub);
     held.iter().any(|one| {
@@ -107,9 +107,9 @@ fn resource_covered(held: &[String], wanted: &str) -> bool {
     })
 }
 
-/// Joins the verbs of rights to the same resource; those to paths stay as they are.
+/// Joins the verbs of rights to the same resource; rights to paths are not changed.
 fn compact(rights: Vec<Rule>) -> Vec<Rule> {
-    // By what a right is to: the right without its verbs.
+    // Keyed by the right without its verbs.
     let mut joined: BTreeMap<Rule, Vec<String>> = BTreeMap::new();
     let mut compacted = Vec::new();
     for mut right in rights {
@@ -124,7 +124,7 @@ fn compact(rights: Vec<Rule>) -> Vec<Rule> {
     compacted
 }
 
-/// `{APIGroups:["apps"], Resources:["deployments"], Verbs:["get" "list"]}`.
+/// Formats a rule: `{APIGroups:["apps"], Resources:["deployments"], Verbs:["get" "list"]}`.
 fn describe(rule: &Rule) -> String {
     let parts = [
         ("APIGroups", &rule.api_groups),
@@ -141,7 +141,7 @@ fn describe(rule: &Rule) -> String {
     format!("{{{}}}", parts.join(", "))
 }
 
-/// `["a" "b"]`
+/// Formats a list: `["a" "b"]`.
 fn quoted(list: &[String]) -> String {
     let words: Vec<String> = list.iter().map(|word| format!("{word:?}")).collect();
     format!("[{}]", words.join(" "))

@@ -1,4 +1,4 @@
-//! Escalation: the words, and that nothing uncovered slips through.
+//! Escalation: messages, and property tests that no uncovered right is missed.
 
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};

@@ -1,4 +1,4 @@
-//! What decisions need of the four kinds: facts under keys, as they also travel to facades.
+//! Parsed content of objects of the four kinds, by key, as sent to facades.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use super::{GROUP, Rule};
 use crate::gvk::GroupResource;
 use crate::object::{Cursor, Object};
 
-/// One of the four kinds, by its resource.
+/// Resource of one of the four kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Resource {
     /// `clusterroles`
@@ -21,11 +21,11 @@ pub enum Resource {
 }
 
 impl Resource {
-    /// All four.
+    /// All four resources.
     pub const ALL: [Self; 4] =
         [Self::ClusterRoles, Self::ClusterRoleBindings, Self::Roles, Self::RoleBindings];
 
-    /// The plural resource.
+    /// Returns the plural resource name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -36,7 +36,7 @@ impl Resource {
         }
     }
 
-    /// The kind.
+    /// Returns the kind.
     #[must_use]
     pub fn kind(self) -> &'static str {
         match self {
@@ -47,27 +47,27 @@ impl Resource {
         }
     }
 
-    /// Whether its objects are bindings.
+    /// True for resources of bindings.
     #[must_use]
     pub fn binds(self) -> bool {
         matches!(self, Self::ClusterRoleBindings | Self::RoleBindings)
     }
 
-    /// Group and resource.
+    /// Returns group and resource.
     #[must_use]
     pub fn group_resource(self) -> GroupResource {
         GroupResource::new(GROUP, self.name())
     }
 }
 
-/// Which object a fact was read off; printed `resource/[namespace/]name`.
+/// Identity of the object of a fact; printed as `resource/[namespace/]name`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
-    /// Its resource.
+    /// Resource of the object.
     pub resource: Resource,
-    /// Its namespace, empty at cluster scope.
+    /// Namespace of the object, empty at cluster scope.
     pub namespace: String,
-    /// Its name.
+    /// Name of the object.
     pub name: String,
 }
 
@@ -80,7 +80,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// A text that is no key.
+/// Text that is not a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} is not the key of a role or binding", portico_gostd::strconv::quote(.0))]
 pub struct KeyError(String);
@@ -91,7 +91,7 @@ impl FromStr for Key {
     fn from_str(text: &str) -> Result<Self, KeyError> {
         let (resource, rest) = text.split_once('/').ok_or_else(|| KeyError(text.to_owned()))?;
         let resource = Resource::ALL.into_iter().find(|r| r.name() == resource);
-        // Names may hold colons, never slashes.
+        // Names can contain colons, but no slashes.
         let (namespace, name) = rest.split_once('/').unwrap_or(("", rest));
         match resource {
             Some(resource) if !name.is_empty() => {
@@ -102,41 +102,41 @@ impl FromStr for Key {
     }
 }
 
-/// The role that a binding grants.
+/// Role that a binding grants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoleRef {
-    /// Whether it is a ClusterRole; otherwise a Role in the binding's namespace.
+    /// True for a ClusterRole; otherwise, a Role in the namespace of the binding.
     pub cluster: bool,
-    /// Its name.
+    /// Name of the role.
     pub name: String,
 }
 
 impl RoleRef {
-    /// The role's kind.
+    /// Returns the kind of the role.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         if self.cluster { "ClusterRole" } else { "Role" }
     }
 }
 
-/// Whom a binding concerns.
+/// Subject of a binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// A user of this name.
+    /// User with this name.
     User(String),
-    /// A group's members.
+    /// Members of the group with this name.
     Group(String),
-    /// A service account; its namespace is the binding's when it names none.
+    /// Service account; its namespace defaults to that of the binding.
     ServiceAccount {
-        /// Its namespace; never empty for a subject that can match.
+        /// Namespace of the account; never empty for a subject that can match.
         namespace: String,
-        /// Its name.
+        /// Name of the account.
         name: String,
     },
 }
 
 impl Subject {
-    /// The subject that stands at a place in a binding; nothing for kinds that nobody knows.
+    /// Parses a subject of a binding. Returns `None` for unknown kinds.
     fn read(at: &Cursor<'_>, binding_namespace: &str) -> Option<Self> {
         let name = at.field("name").str().to_owned();
         match at.field("kind").str() {
@@ -164,26 +164,26 @@ impl fmt::Display for Subject {
     }
 }
 
-/// What a binding says.
+/// Content of a RoleBinding or ClusterRoleBinding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Binding {
-    /// What is granted.
+    /// Role that is granted.
     pub role: RoleRef,
-    /// To whom.
+    /// Subjects to which the role is granted.
     pub subjects: Vec<Subject>,
 }
 
-/// What one object says.
+/// Parsed content of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
-    /// Of a role.
+    /// Rules of a role.
     Rules(Vec<Rule>),
-    /// Of a binding.
+    /// Content of a binding.
     Binding(Binding),
 }
 
 impl Fact {
-    /// What an object of this resource says.
+    /// Parses an object of this resource.
     #[must_use]
     pub fn read(resource: Resource, object: &Object) -> Self {
         if !resource.binds() {

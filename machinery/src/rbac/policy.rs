@@ -1,7 +1,7 @@
-//! The index that decides: by subject, so that a request costs what concerns its user, however many bindings there are.
+//! Index of roles and bindings by subject: the cost of a decision depends on the bindings of the user, not on their total number.
 //!
-//! Its maps are persistent: a clone shares everything, and a change copies the way to what it changes. So readers keep the
-//! policy that they began with, and a new one costs no more than the change.
+//! The maps are persistent: a clone shares all data, and a change copies only the path to the changed entry. Readers keep a
+//! consistent policy, and a new version costs no more than the change.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,25 +13,25 @@ use super::{Binding, Fact, Key, RoleRef, Rule, Subject};
 use crate::request_info::RequestInfo;
 use crate::user::UserInfo;
 
-/// What the policy says of a request.
+/// Decision of the policy on a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ruling {
-    /// Allowed, and by what.
+    /// Allowed, with the reason.
     Allowed(String),
-    /// Not allowed by anything; says which roles of the user's bindings do not exist.
+    /// No rule allows the request. Contains the missing roles of the user's bindings.
     Silent(String),
 }
 
-/// All rules of a user in a namespace.
+/// Rules of a user in a namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resolved {
-    /// Of cluster bindings first, then of the namespace's, each by the binding's name.
+    /// Rules of cluster bindings, then those of bindings in the namespace, each sorted by the name of the binding.
     pub rules: Vec<Rule>,
-    /// Roles that bindings name and that do not exist.
+    /// Errors for missing roles that bindings refer to.
     pub errors: Vec<String>,
 }
 
-/// A binding and what it is called.
+/// Binding with its namespace and name.
 #[derive(Debug)]
 struct Bound {
     namespace: String,
@@ -41,21 +41,21 @@ struct Bound {
 
 /// Bindings of one subject: by namespace (empty at cluster scope) and name.
 type Grants = HashTrieMapSync<String, RedBlackTreeMapSync<String, Arc<Bound>>>;
-/// By namespace and name.
+/// Map by namespace and name.
 type Named<T> = HashTrieMapSync<String, HashTrieMapSync<String, T>>;
 
-/// Roles and bindings, ready to decide. A clone costs nothing and does not see later changes.
+/// Roles and bindings, indexed for decisions. Cloning is cheap, and a clone does not see later changes.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     roles: Named<Arc<[Rule]>>,
     bindings: Named<Arc<Bound>>,
-    /// By user name; service accounts under the name that their tokens carry.
+    /// Bindings by user name; service accounts under the user name of their tokens.
     users: HashTrieMapSync<String, Grants>,
     groups: HashTrieMapSync<String, Grants>,
 }
 
 impl Policy {
-    /// Takes up what an object says, or that it is gone.
+    /// Sets the content of an object, or removes the object.
     pub fn set(&mut self, key: Key, fact: Option<Fact>) {
         let Key { resource, namespace, name } = key;
         if resource.binds() {
@@ -108,7 +108,7 @@ impl Policy {
         }
     }
 
-    /// May this user do this?
+    /// Decides if a user may send a request.
     #[must_use]
     pub fn decide(&self, user: &UserInfo, request: &RequestInfo) -> Ruling {
         let namespace = if request.is_resource_request { request.namespace.as_str() } else { "" };
@@ -128,10 +128,10 @@ impl Policy {
         Ruling::Silent(format!("RBAC: {}", aggregate(&self.resolve(user, namespace).errors)))
     }
 
-    /// All rules of a user: at cluster scope for an empty namespace.
+    /// Returns all rules of a user; for an empty namespace, those at cluster scope.
     #[must_use]
     pub fn resolve(&self, user: &UserInfo, namespace: &str) -> Resolved {
-        // A binding may name a user and one of its groups, and counts once.
+        // A binding that names both a user and one of the user's groups counts once.
         let bound: BTreeMap<(&str, &str), &Arc<Bound>> =
             self.grants(user, namespace).map(|b| ((b.namespace.as_str(), b.name.as_str()), b)).collect();
         let mut resolved = Resolved::default();
@@ -145,7 +145,7 @@ impl Policy {
         resolved
     }
 
-    /// The bindings of a user that count in a namespace, those at cluster scope first.
+    /// Returns the bindings of a user that apply in a namespace, those at cluster scope first.
     fn grants<'a>(
         &'a self,
         user: &'a UserInfo,
@@ -165,7 +165,7 @@ impl Policy {
     }
 }
 
-/// Upstream's list of errors in one line: one as it is, several in brackets, each once.
+/// Joins errors into one line like upstream: a single one as it is, several in brackets, each once.
 #[must_use]
 pub fn aggregate(errors: &[String]) -> String {
     let each: IndexSet<&str> = errors.iter().map(String::as_str).collect();
@@ -180,7 +180,7 @@ fn not_found(role: &RoleRef) -> String {
     format!("{}.{} {:?} not found", role.kind().to_lowercase(), super::GROUP, role.name)
 }
 
-/// Which binding, role and subject let a request pass.
+/// Returns the binding, role and subject that allow a request.
 fn grounds(bound: &Bound, user: &UserInfo) -> String {
     let Bound { namespace, name, binding } = bound;
     let subject = binding.subjects.iter().find(|subject| concerns(subject, user));

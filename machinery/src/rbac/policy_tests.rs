@@ -1,4 +1,4 @@
-//! The index against what upstream would find by looking at every binding.
+//! The index compared with a scan of all bindings.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -83,7 +83,7 @@ fn roles_that_do_not_exist_are_named_once_in_a_refusal() {
     assert_eq!(policy.resolve(&bob, "n").errors.len(), 2);
 }
 
-/// One step of a history: a key, and what it says from then on.
+/// Generates one step of a history: a key and its new content.
 fn step() -> impl Strategy<Value = (Key, Option<Fact>)> {
     let name = select(vec!["a", "b"]);
     let namespace = select(vec!["n", "m"]);
@@ -107,7 +107,7 @@ fn step() -> impl Strategy<Value = (Key, Option<Fact>)> {
     )
 }
 
-/// Looks at everything, as the rule reads.
+/// Scans all bindings.
 fn naive(facts: &BTreeMap<Key, Fact>, user: &UserInfo, request: &RequestInfo) -> bool {
     facts.iter().any(|(key, fact)| {
         let Fact::Binding(binding) = fact else { return false };

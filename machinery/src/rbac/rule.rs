@@ -1,4 +1,4 @@
-//! One rule and what it matches.
+//! RBAC rule and its matching.
 
 use serde::Serialize;
 
@@ -6,28 +6,28 @@ use super::ALL;
 use crate::object::Cursor;
 use crate::request_info::RequestInfo;
 
-/// A PolicyRule: verbs on resources, or on paths that are no resources.
+/// PolicyRule: verbs on resources, or on non-resource paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rule {
-    /// Verbs, `*` for all.
+    /// Verbs; `*` matches all.
     pub verbs: Vec<String>,
-    /// Groups, `*` for all, empty text for core.
+    /// Groups; `*` matches all, the empty string is core.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub api_groups: Vec<String>,
-    /// Resources, `resource/subresource`, `*/subresource`, or `*`.
+    /// Resources: `resource`, `resource/subresource`, `*/subresource`, or `*`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
-    /// Names; empty for any.
+    /// Names of objects; empty for any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resource_names: Vec<String>,
-    /// Paths, exact or a prefix before a closing `*`.
+    /// Paths, exact or as a prefix before a trailing `*`.
     #[serde(rename = "nonResourceURLs", skip_serializing_if = "Vec::is_empty")]
     pub non_resource_urls: Vec<String>,
 }
 
 impl Rule {
-    /// The rule that stands at a place in a role.
+    /// Parses a rule of a role.
     #[must_use]
     pub fn read(at: &Cursor<'_>) -> Self {
         Self {
@@ -39,13 +39,13 @@ impl Rule {
         }
     }
 
-    /// The rules of a list.
+    /// Parses a list of rules.
     #[must_use]
     pub fn read_all(list: &Cursor<'_>) -> Vec<Self> {
         list.items().map(|at| Self::read(&at)).collect()
     }
 
-    /// Whether the rule lets this request pass.
+    /// True if the rule allows a request.
     #[must_use]
     pub fn allows(&self, request: &RequestInfo) -> bool {
         if !has_or_all(&self.verbs, &request.verb) {
@@ -60,7 +60,7 @@ impl Rule {
     }
 }
 
-/// The strings of a list, none when there is no list.
+/// Returns the strings of a list; empty if there is no list.
 fn strings(list: &Cursor<'_>) -> Vec<String> {
     list.items().map(|item| item.str().to_owned()).collect()
 }
@@ -69,7 +69,7 @@ fn has_or_all(list: &[String], wanted: &str) -> bool {
     list.iter().any(|one| one == ALL || one == wanted)
 }
 
-/// `*`, `pods`, `pods/log`, `*/log`; a resource does not cover its subresources.
+/// Matches `*`, `pods`, `pods/log` and `*/log`; a resource does not cover its subresources.
 fn resource_matches(pattern: &str, resource: &str, subresource: &str) -> bool {
     if pattern == ALL {
         return true;
@@ -83,7 +83,7 @@ fn resource_matches(pattern: &str, resource: &str, subresource: &str) -> bool {
     }
 }
 
-/// Upstream's non-resource match: exact, or what stands before closing `*`s is a prefix.
+/// Matches a path as upstream does: exact, or the text before trailing `*`s is a prefix.
 pub(super) fn path_matches(pattern: &str, path: &str) -> bool {
     pattern == path || (pattern.ends_with('*') && path.starts_with(pattern.trim_end_matches('*')))
 }
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn rules_match_verbs_groups_resources_and_names() {
-        // Verbs, groups, resources, names of the rule; verb, group, resource, name asked; whether it passes.
+        // Verbs, groups, resources, names of the rule; verb, group, resource, name of the request; expected result.
         #[rustfmt::skip]
         let cases = [
             ("get list", "core", "pods", "", "get", "", "pods", "a", true),

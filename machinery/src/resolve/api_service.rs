@@ -1,4 +1,4 @@
-//! What routing and probing need to know of an APIService.
+//! Facts of an APIService for routing and probing.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -15,23 +15,23 @@ use crate::object::{Cursor, Object};
 use crate::pool::Pool;
 use crate::route::{Availability, BackendPolicy, ResolveError, ServiceReference, Target, Trust};
 
-/// Says that the auto-register controller manages an APIService: `onstart` or `true` (`AutoRegisterManagedLabel` upstream).
+/// Label of APIServices that the auto-register controller manages: `onstart` or `true` (`AutoRegisterManagedLabel` upstream).
 pub const AUTOMANAGED_LABEL: &str = "kube-aggregator.kubernetes.io/automanaged";
 
-/// A CA bundle under the hash of its content.
+/// CA bundle with the hash of its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bundle {
     /// SHA-256 of the bytes, lower-case hex.
     pub hash: Arc<str>,
-    /// The bytes as they stand in `spec.caBundle`: PEM, if their author was careful.
+    /// Bytes of `spec.caBundle`: usually PEM, but not validated.
     pub pem: Arc<[u8]>,
 }
 
-/// A bundle that is there, shared by everybody who names the same bytes.
+/// CA bundle, shared by all APIServices with the same bytes.
 pub type CaBundle = Arc<Bundle>;
 
 impl Bundle {
-    /// The bundle of these bytes.
+    /// Creates a bundle of these bytes.
     #[must_use]
     pub fn new(bytes: Vec<u8>) -> Self {
         Self { hash: sha256_hex(&bytes).into(), pem: bytes.into() }
@@ -44,59 +44,59 @@ impl Hash for Bundle {
     }
 }
 
-/// What APIServices say alike, held once: 5,000 of them with 50 CAs hold 50 bundles.
+/// Interned values of APIServices: 5,000 of them with 50 CAs store 50 bundles.
 #[derive(Debug, Default)]
 pub(super) struct Alike {
     bundles: Pool<Bundle>,
     backends: Pool<BackendFacts>,
 }
 
-/// An APIService, as far as routing and probing go.
+/// Facts of an APIService for routing and probing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiServiceFacts {
     /// `metadata.name`
     pub name: Arc<str>,
     /// `metadata.uid`
     pub uid: String,
-    /// `metadata.resourceVersion`; 0 of one that is not stored.
+    /// `metadata.resourceVersion`; 0 if the object is not stored.
     pub revision: i64,
-    /// A hash of all that people say (spec, labels, annotations): a status write does not change it, a touch does.
+    /// Hash of the user-defined parts (spec, labels, annotations): status updates do not change it, but other updates do.
     pub fingerprint: u64,
-    /// The label [`AUTOMANAGED_LABEL`].
+    /// Value of the label [`AUTOMANAGED_LABEL`].
     pub automanaged: Option<Box<str>>,
-    /// `spec.group`, `spec.version`
+    /// `spec.group` and `spec.version`.
     pub group_version: GroupVersion,
     /// `spec.groupPriorityMinimum`
     pub group_priority_minimum: i32,
     /// `spec.versionPriority`
     pub version_priority: i32,
-    /// Present when `spec.service` is.
+    /// Backend; `None` without `spec.service`.
     pub backend: Option<Arc<BackendFacts>>,
-    /// The Available condition; absent before the first verdict.
+    /// Available condition; `None` before the first check.
     pub available: Option<Availability>,
 }
 
-/// The part of an APIService that says where its backend is and how to trust it.
+/// Facts of a backend: address and TLS verification.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BackendFacts {
     /// `spec.service`
     pub service: ServiceReference,
-    /// `spec.caBundle`, when not empty.
+    /// `spec.caBundle`, if not empty.
     pub bundle: Option<CaBundle>,
     /// `spec.insecureSkipTLSVerify`
     pub insecure: bool,
-    /// The annotation [`BACKEND_URLS`], read.
+    /// Parsed annotation [`BACKEND_URLS`].
     pub urls: Option<Result<Vec<Target>, ResolveError>>,
-    /// What the certificate must be for: `<service>.<namespace>.svc`, or what [`BACKEND_SERVER_NAME`] says.
+    /// Expected name in the certificate: `<service>.<namespace>.svc`, or the value of [`BACKEND_SERVER_NAME`].
     pub server_name: String,
-    /// [`BACKEND_PROTOCOL`] says `h2`.
+    /// True if [`BACKEND_PROTOCOL`] is `h2`.
     pub http2: bool,
-    /// What [`super::BACKEND_POLICY`] says.
+    /// Policy from the annotations [`super::BACKEND_POLICY`].
     pub policy: BackendPolicy,
 }
 
 impl BackendFacts {
-    /// What its certificate is checked against.
+    /// Returns the trust settings for the certificate.
     #[must_use]
     pub fn trust(&self) -> Trust {
         match (&self.bundle, self.insecure) {
@@ -108,7 +108,7 @@ impl BackendFacts {
 }
 
 impl ApiServiceFacts {
-    /// Reads them off an APIService as it is stored (validated, defaulted).
+    /// Parses the facts of a stored (validated, defaulted) APIService.
     pub(super) fn of(object: &Object, alike: &mut Alike) -> Self {
         let spec = object.at(&["spec"]);
         let backend = spec.field("service").is_present().then(|| backend(object, &spec, &mut alike.bundles));
@@ -127,7 +127,7 @@ impl ApiServiceFacts {
         }
     }
 
-    /// Whether the condition is `True`.
+    /// True if the Available condition is `True`.
     #[must_use]
     pub fn is_available(&self) -> bool {
         self.available.as_ref().is_some_and(|a| a.ok)

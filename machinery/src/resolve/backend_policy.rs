@@ -1,4 +1,4 @@
-//! Portico's annotations on an APIService that say how requests are spread over its backend and what becomes of those that fail.
+//! Portico's annotations of an APIService for load balancing and failure handling of its backend.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -9,31 +9,31 @@ use super::backend_urls::{BACKEND_URLS, backend_urls};
 use crate::route::{BackendPolicy, Ejection, Mirror, ServiceReference};
 use crate::{Object, names};
 
-/// How often a request that changes nothing is sent again; 0 to 5.
+/// Number of retries of a read-only request; 0 to 5.
 pub const BACKEND_RETRIES: &str = "portico.dev/backend-retries";
-/// How long one address may take to begin its answer to such a request, a Go duration.
+/// Maximum time until an address starts its response to a read-only request, a Go duration.
 pub const BACKEND_PER_TRY_TIMEOUT: &str = "portico.dev/backend-per-try-timeout";
-/// When such a request that is not answered yet is sent to another address, too, a Go duration.
+/// Time after which an unanswered read-only request is also sent to another address, a Go duration.
 pub const BACKEND_HEDGE_AFTER: &str = "portico.dev/backend-hedge-after";
-/// Connections in use at a time.
+/// Maximum number of connections in use.
 pub const BACKEND_MAX_CONNECTIONS: &str = "portico.dev/backend-max-connections";
-/// `3,1`: the share of requests of each of the [`BACKEND_URLS`].
+/// Relative share of requests of each of the [`BACKEND_URLS`], such as `3,1`.
 pub const BACKEND_WEIGHTS: &str = "portico.dev/backend-weights";
-/// After how many failures in a row an address is left out for a while.
+/// Number of consecutive failures after which an address is ejected.
 pub const BACKEND_EJECTION_FAILURES: &str = "portico.dev/backend-ejection-failures";
-/// For how long, at first.
+/// Initial duration of an ejection.
 pub const BACKEND_EJECTION_TIME: &str = "portico.dev/backend-ejection-time";
 
-/// `https://host[:port]`: who gets copies of requests; `<service>.<namespace>.svc` is that Service.
+/// Mirror that receives copies of requests: `https://host[:port]`; `<service>.<namespace>.svc` is that Service.
 pub const BACKEND_MIRROR: &str = "portico.dev/backend-mirror";
-/// Of how many of a hundred requests; 1 to 100.
+/// Percentage of requests that are copied to the mirror; 1 to 100.
 pub const BACKEND_MIRROR_PERCENT: &str = "portico.dev/backend-mirror-percent";
-/// The longest body of a request that changes something and is copied, too; 0 to 1 MiB.
+/// Maximum body size of a modifying request that is copied to the mirror; 0 to 1 MiB.
 pub const BACKEND_MIRROR_MAX_BODY: &str = "portico.dev/backend-mirror-max-body-bytes";
-/// The name that the mirror's certificate must carry, instead of its host.
+/// Name that the mirror's certificate must have, instead of its host.
 pub const BACKEND_MIRROR_SERVER_NAME: &str = "portico.dev/backend-mirror-server-name";
 
-/// All of them.
+/// All annotations of the backend policy.
 pub const BACKEND_POLICY: [&str; 11] = [
     BACKEND_RETRIES,
     BACKEND_PER_TRY_TIMEOUT,
@@ -58,10 +58,10 @@ const MAX_FAILURES: u32 = 1000;
 const MAX_MIRROR_BODY: u32 = 1 << 20;
 const TRY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(60));
 const EJECTED: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(600));
-/// How long an address is left out unless the annotation sets something else.
+/// Default duration of an ejection.
 const EJECTION_TIME: Duration = Duration::from_secs(30);
 
-/// What the annotations of an APIService say; those that are not valid count as absent.
+/// Parses the annotations of an APIService; invalid annotations count as absent.
 #[must_use]
 pub fn backend_policy(object: &Object) -> BackendPolicy {
     let annotation = |key| object.annotation(key);
@@ -80,7 +80,7 @@ pub fn backend_policy(object: &Object) -> BackendPolicy {
     }
 }
 
-/// The mirror, without the addresses of a Service.
+/// Parses the mirror, without resolving the addresses of a Service.
 fn mirror(object: &Object) -> Option<Mirror> {
     let annotation = |key| object.annotation(key);
     let host = annotation(BACKEND_MIRROR).and_then(|text| backend_urls(text).ok())?;
@@ -97,14 +97,14 @@ fn mirror(object: &Object) -> Option<Mirror> {
     })
 }
 
-/// Namespace and name of the Service that `<service>.<namespace>.svc` is.
+/// Returns namespace and name of the Service that `<service>.<namespace>.svc` names.
 fn service_of(host: &str) -> Option<(&str, &str)> {
     let (name, namespace) = host.strip_suffix(".svc")?.split_once('.')?;
     (!namespace.contains('.')).then_some((namespace, name))
 }
 
 impl Mirror {
-    /// The Service that it is, where it is one.
+    /// Returns the Service, if the mirror is one.
     #[must_use]
     pub fn service(&self) -> Option<ServiceReference> {
         let (namespace, name) = service_of(&self.host.host)?;
@@ -113,10 +113,10 @@ impl Mirror {
     }
 }
 
-/// What is wrong with the value of one of [`BACKEND_POLICY`].
+/// Validates the value of one of the [`BACKEND_POLICY`] annotations.
 ///
 /// # Errors
-/// For people.
+/// Human-readable message.
 pub fn check_backend_policy(object: &Object, key: &str, value: &str) -> Result<(), String> {
     match key {
         BACKEND_RETRIES => number(value, 0, MAX_RETRIES).map(drop),

@@ -1,4 +1,4 @@
-//! Portico's annotations on an APIService with `spec.service`: dial these addresses, no Service object needed.
+//! Portico's annotations of an APIService with `spec.service`: addresses that are dialed without a Service object.
 
 use std::net::IpAddr;
 
@@ -7,11 +7,11 @@ use portico_gostd::netip::is_link_local_unicast;
 use crate::names;
 use crate::route::Target;
 
-/// `https://a:8443,https://b:8443`: what the proxy dials, round robin, instead of the Service's addresses.
+/// URLs that the proxy dials, round robin, instead of the Service's addresses: `https://a:8443,https://b:8443`.
 pub const BACKEND_URLS: &str = "portico.dev/backend-urls";
-/// The name that the backend's certificate must carry, instead of `<service>.<namespace>.svc`.
+/// Name that the backend's certificate must have, instead of `<service>.<namespace>.svc`.
 pub const BACKEND_SERVER_NAME: &str = "portico.dev/backend-server-name";
-/// `h2` offers HTTP/2 to the backend; http/1.1 otherwise.
+/// Protocol of the backend: `h2` offers HTTP/2; the default is HTTP/1.1.
 pub const BACKEND_PROTOCOL: &str = "portico.dev/backend-protocol";
 
 /// URLs in `portico.dev/backend-urls`.
@@ -19,28 +19,28 @@ pub const BACKEND_PROTOCOL: &str = "portico.dev/backend-protocol";
 /// Limit (Backends): 422.
 const MAX: usize = 16;
 
-/// What is wrong with the annotation.
+/// Error of the annotation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidBackendUrls {
-    /// None, or too many.
+    /// No URLs, or too many.
     #[error("must list 1 to {MAX} URLs, separated by commas")]
     Count,
-    /// Something other than `https://host[:port]`.
+    /// URL that is not `https://host[:port]`.
     #[error(
         "{} is not https://<host>[:<port>] without user, path, query or fragment",
         portico_gostd::strconv::quote(.0)
     )]
     Shape(String),
-    /// Addresses that no backend has.
+    /// Address that a backend cannot have.
     #[error("{} is a link-local, multicast or unspecified address", portico_gostd::strconv::quote(.0))]
     Address(String),
 }
 
-/// The annotation's targets, in order; the port is 443 by default.
+/// Parses the annotation to targets, in order; the default port is 443.
 ///
 /// # Errors
-/// [`InvalidBackendUrls`]; what a name resolves to is checked again by whoever dials.
+/// [`InvalidBackendUrls`]. The dialer also checks the addresses to which a name resolves.
 pub fn backend_urls(annotation: &str) -> Result<Vec<Target>, InvalidBackendUrls> {
     let urls: Vec<&str> = annotation.split(',').map(str::trim).collect();
     if annotation.trim().is_empty() || urls.len() > MAX {
@@ -73,7 +73,7 @@ fn target(url: &str) -> Result<Target, InvalidBackendUrls> {
     }
 }
 
-/// Host (without brackets) and port; nothing for a bare IPv6 address or a broken bracket.
+/// Splits host (without brackets) and port. Returns `None` for an IPv6 address without brackets or an unmatched bracket.
 fn split(authority: &str) -> Option<(&str, Option<&str>)> {
     if let Some(rest) = authority.strip_prefix('[') {
         let (host, tail) = rest.split_once(']')?;

@@ -1,6 +1,6 @@
-//! What is known of APIServices, Services and EndpointSlices, kept up to date object by object.
+//! Facts of APIServices, Services and EndpointSlices, updated object by object.
 //!
-//! The route compiler and the availability controller read the same one.
+//! Shared by the route compiler and the availability controller.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use crate::gvk::GroupResource;
 use crate::object::Object;
 use crate::route::Mirror;
 
-/// Names of APIServices that an event touches.
+/// Names of APIServices that an event affects.
 pub type Touched = BTreeSet<Arc<str>>;
 
-/// The resources that facts are read off.
+/// Resources from which facts are parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Watched {
     /// `services`
@@ -26,10 +26,10 @@ pub enum Watched {
 }
 
 impl Watched {
-    /// All, in the order in which they are best read first: an APIService is then validated with its Service known.
+    /// All resources in the preferred initial order: an APIService is then validated with its Service known.
     pub const ALL: [Self; 3] = [Self::Services, Self::EndpointSlices, Self::ApiServices];
 
-    /// The resource.
+    /// Returns the resource.
     #[must_use]
     pub fn resource(self) -> GroupResource {
         match self {
@@ -40,7 +40,7 @@ impl Watched {
     }
 }
 
-/// The facts. Every change adds the names of the APIServices that it touches to a set.
+/// Facts for routing. Every change adds the names of the affected APIServices to a set.
 #[derive(Debug, Default)]
 pub struct Facts {
     api_services: BTreeMap<Arc<str>, Arc<ApiServiceFacts>>,
@@ -49,7 +49,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// An object is there or changed.
+    /// Adds or updates an object.
     pub fn put(&mut self, watched: Watched, object: &Object, touched: &mut Touched) {
         let key = ServiceKey::new(object.namespace(), object.name());
         match watched {
@@ -62,7 +62,7 @@ impl Facts {
         }
     }
 
-    /// An object is gone.
+    /// Removes an object.
     pub fn remove(&mut self, watched: Watched, key: ServiceKey, touched: &mut Touched) {
         match watched {
             Watched::Services => self.set_service(key, None, touched),
@@ -71,7 +71,7 @@ impl Facts {
         }
     }
 
-    /// These are all objects of the resource: others are gone.
+    /// Replaces all objects of a resource: objects that are not in the list are removed.
     pub fn replace(
         &mut self,
         watched: Watched,
@@ -98,7 +98,7 @@ impl Facts {
         }
     }
 
-    /// An APIService as it now is, or that it is gone. It is touched even when nothing that is read changed.
+    /// Sets or removes an APIService. It counts as affected even if none of its facts changed.
     fn set_api_service(
         &mut self,
         name: Arc<str>,
@@ -120,34 +120,34 @@ impl Facts {
         touched.insert(name);
     }
 
-    /// A Service as it now is, or that it is gone.
+    /// Sets or removes a Service.
     pub fn set_service(&mut self, key: ServiceKey, facts: Option<ServiceFacts>, touched: &mut Touched) {
         touched.extend(self.services.set_service(key, facts));
     }
 
-    /// A slice as it now is with the name of its Service, or that it is gone or nobody's.
+    /// Sets a slice with the name of its Service, or removes it. A slice without a Service is removed.
     pub fn set_slice(&mut self, key: ServiceKey, facts: Option<(String, SliceFacts)>, touched: &mut Touched) {
         touched.extend(self.services.set_slice(key, facts));
     }
 
-    /// One APIService.
+    /// Returns the facts of an APIService.
     #[must_use]
     pub fn api_service(&self, name: &str) -> Option<&ApiServiceFacts> {
         self.api_services.get(name).map(|facts| &**facts)
     }
 
-    /// All APIServices, by name.
+    /// Returns all APIServices by name.
     pub fn api_services(&self) -> impl Iterator<Item = &ApiServiceFacts> {
         self.api_services.values().map(|facts| &**facts)
     }
 
-    /// All Services and their slices.
+    /// Returns all Services and their slices.
     #[must_use]
     pub fn services(&self) -> &ServiceIndex {
         &self.services
     }
 }
-/// The Services that an APIService refers to: its backend's, and that of the mirror.
+/// Returns the Services to which an APIService refers: those of its backend and of the mirror.
 fn services_of(facts: &ApiServiceFacts) -> BTreeSet<ServiceKey> {
     let Some(backend) = &facts.backend else { return BTreeSet::new() };
     let mirror = backend.policy.mirror.as_ref().and_then(Mirror::service);

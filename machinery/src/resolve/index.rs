@@ -1,4 +1,4 @@
-//! Services and their slices by name, and who refers to them: what an event touches is found without a scan.
+//! Index of Services, slices and referrers by name: the APIServices that an event affects are found without a scan.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -6,17 +6,17 @@ use std::sync::Arc;
 use super::{Mode, ServiceFacts, SliceFacts, resolve};
 use crate::route::{ResolveError, ServiceReference, Target};
 
-/// Namespace and name of a Service (or of a slice).
+/// Namespace and name of a Service or slice.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServiceKey {
-    /// The namespace.
+    /// Namespace of the object.
     pub namespace: String,
-    /// The name.
+    /// Name of the object.
     pub name: String,
 }
 
 impl ServiceKey {
-    /// Joins the two.
+    /// Creates a key.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
@@ -28,19 +28,19 @@ impl From<&ServiceReference> for ServiceKey {
     }
 }
 
-/// Everything that is known of Services. Setters answer whether anything changed, and touched names are those of the
-/// referrers (APIServices, later webhooks) of a Service.
+/// Index of Services. Setters return the names of affected referrers (APIServices and webhooks) of a Service, and none if the
+/// facts did not change.
 #[derive(Clone, Debug, Default)]
 pub struct ServiceIndex {
     services: HashMap<ServiceKey, ServiceFacts>,
     slices: HashMap<ServiceKey, BTreeMap<String, SliceFacts>>,
-    /// Which Service a slice belonged to when last seen: its label may change.
+    /// Service to which a slice last belonged: its label may change.
     slice_owners: HashMap<ServiceKey, String>,
     referrers: HashMap<ServiceKey, BTreeSet<Arc<str>>>,
 }
 
 impl ServiceIndex {
-    /// A Service as it now is, or that it is gone. Answers the touched referrers.
+    /// Sets or removes a Service. Returns the affected referrers.
     pub fn set_service(&mut self, key: ServiceKey, facts: Option<ServiceFacts>) -> Vec<Arc<str>> {
         let changed = match facts {
             Some(facts) => {
@@ -54,8 +54,8 @@ impl ServiceIndex {
         if changed { self.referrers_of(&key) } else { Vec::new() }
     }
 
-    /// A slice as it now is (with the name of its Service), or that it is gone or nobody's. Answers the touched
-    /// referrers: those of the Service that it belongs to, and of the one that it belonged to.
+    /// Sets a slice with the name of its Service, or removes it. Returns the affected referrers: those of the current and of the
+    /// previous Service.
     pub fn set_slice(&mut self, key: ServiceKey, facts: Option<(String, SliceFacts)>) -> Vec<Arc<str>> {
         let mut touched = Vec::new();
         let owner = facts.as_ref().map(|(owner, _)| owner.clone());
@@ -88,7 +88,7 @@ impl ServiceIndex {
         }
     }
 
-    /// Somebody's reference moved from one Service to another (or began, or ended).
+    /// Moves the reference of a referrer from one Service to another; `None` adds or removes the reference.
     pub fn set_reference(&mut self, who: &Arc<str>, before: Option<ServiceKey>, after: Option<ServiceKey>) {
         if before == after {
             return;
@@ -106,38 +106,38 @@ impl ServiceIndex {
         }
     }
 
-    /// Every Service that is known.
+    /// Returns the keys of all Services.
     pub fn service_keys(&self) -> impl Iterator<Item = &ServiceKey> {
         self.services.keys()
     }
 
-    /// Every slice that belongs to a Service, by its own name.
+    /// Returns the keys of all slices that belong to a Service.
     pub fn slice_keys(&self) -> impl Iterator<Item = &ServiceKey> {
         self.slice_owners.keys()
     }
 
-    /// Who refers to a Service, sorted.
+    /// Returns the referrers of a Service, sorted.
     #[must_use]
     pub fn referrers_of(&self, key: &ServiceKey) -> Vec<Arc<str>> {
         self.referrers.get(key).map(|set| set.iter().cloned().collect()).unwrap_or_default()
     }
 
-    /// One Service.
+    /// Returns the facts of a Service.
     #[must_use]
     pub fn service(&self, key: &ServiceKey) -> Option<&ServiceFacts> {
         self.services.get(key)
     }
 
-    /// The slices of one Service, by name.
+    /// Returns the slices of a Service, by name.
     #[must_use]
     pub fn slices(&self, key: &ServiceKey) -> Vec<&SliceFacts> {
         self.slices.get(key).map(|slices| slices.values().collect()).unwrap_or_default()
     }
 
-    /// Resolves a reference with what is known now.
+    /// Resolves a reference with the current facts.
     ///
     /// # Errors
-    /// As [`resolve`].
+    /// Same as [`resolve`].
     pub fn resolve(&self, mode: Mode, reference: &ServiceReference) -> Result<Vec<Target>, ResolveError> {
         let key = ServiceKey::from(reference);
         resolve(mode, self.service(&key), &self.slices(&key), reference)

@@ -1,36 +1,36 @@
-//! What resolving needs to know of a Service.
+//! Facts of a Service for resolution.
 
 use super::AddressFamily;
 use crate::object::{Cursor, Object};
 
-/// A Service, as far as resolving goes.
+/// Facts of a Service for resolution.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceFacts {
     /// `spec.type`
     pub kind: ServiceType,
-    /// `spec.clusterIP`: an IP, `None` for a headless one, empty when none was given.
+    /// `spec.clusterIP`: an IP, `None` for a headless Service, empty if not assigned.
     pub cluster_ip: String,
     /// `spec.externalName`
     pub external_name: String,
-    /// The first of `spec.ipFamilies`, or the cluster IP's; absent when neither says.
+    /// First of `spec.ipFamilies`, or the family of the cluster IP; `None` if neither is known.
     pub family: Option<AddressFamily>,
     /// `spec.ports`, in order.
     pub ports: Vec<ServicePort>,
 }
 
-/// One of `spec.ports`; ports out of range read as 0 and match nothing.
+/// Entry of `spec.ports`; ports out of range become 0 and match nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServicePort {
-    /// Its name, empty when there is none.
+    /// Name of the port, empty if unset.
     pub name: String,
-    /// Its number.
+    /// Port number.
     pub port: u16,
 }
 
 /// `spec.type`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ServiceType {
-    /// `ClusterIP`, or none.
+    /// `ClusterIP`, or unset.
     #[default]
     ClusterIp,
     /// `NodePort`
@@ -39,7 +39,7 @@ pub enum ServiceType {
     LoadBalancer,
     /// `ExternalName`
     ExternalName,
-    /// Any other word.
+    /// Any other value.
     Other(String),
 }
 
@@ -54,7 +54,7 @@ impl ServiceType {
         }
     }
 
-    /// The wire's word.
+    /// Returns the value of `spec.type`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -66,7 +66,7 @@ impl ServiceType {
         }
     }
 
-    /// Whether Services of this type have a cluster IP.
+    /// True if Services of this type have a cluster IP.
     #[must_use]
     pub fn has_cluster_ip(&self) -> bool {
         matches!(self, Self::ClusterIp | Self::NodePort | Self::LoadBalancer)
@@ -74,7 +74,7 @@ impl ServiceType {
 }
 
 impl ServiceFacts {
-    /// Reads them off a Service.
+    /// Parses the facts of a Service.
     #[must_use]
     pub fn of(service: &Object) -> Self {
         let spec = service.at(&["spec"]);

@@ -1,14 +1,14 @@
-//! What resolving needs to know of an EndpointSlice.
+//! Facts of an EndpointSlice for resolution.
 
 use std::net::IpAddr;
 
 use crate::object::{Cursor, Object};
 use crate::route::Target;
 
-/// The label that ties a slice to its Service; a slice without it is nobody's.
+/// Label with the name of a slice's Service; a slice without it belongs to no Service.
 pub const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
 
-/// `addressType` of a slice, and one of a Service's `ipFamilies`.
+/// `addressType` of a slice, or one of a Service's `ipFamilies`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AddressFamily {
     /// `IPv4`
@@ -20,7 +20,7 @@ pub enum AddressFamily {
 }
 
 impl AddressFamily {
-    /// The wire's word, if it is one.
+    /// Parses the API value. Returns `None` if it is unknown.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text {
@@ -35,16 +35,16 @@ impl AddressFamily {
         if ip.is_ipv6() { Self::Ipv6 } else { Self::Ipv4 }
     }
 
-    /// 0 for the preferred one, the rest in a fixed order.
+    /// Returns the sort key: 0 for the preferred family, the others in a fixed order.
     pub(super) fn rank(self, preferred: Option<Self>) -> usize {
         if Some(self) == preferred { 0 } else { 1 + self as usize }
     }
 }
 
-/// An EndpointSlice, as far as resolving goes.
+/// Facts of an EndpointSlice for resolution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SliceFacts {
-    /// Its name: the order among slices of one family.
+    /// Name of the slice, by which slices of one family are sorted.
     pub name: String,
     /// `addressType`
     pub family: AddressFamily,
@@ -54,26 +54,26 @@ pub struct SliceFacts {
     pub endpoints: Vec<EndpointFacts>,
 }
 
-/// One of a slice's `ports`. An unset name is not the name `""`.
+/// Entry of a slice's `ports`. An unset name differs from the name `""`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SlicePort {
-    /// Its name, if set.
+    /// Name of the port, if set.
     pub name: Option<String>,
-    /// Its number, if set.
+    /// Port number, if set.
     pub port: Option<u16>,
 }
 
-/// One endpoint: only its first address is ever used.
+/// Endpoint of a slice, of which only the first address is used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndpointFacts {
-    /// The first address.
+    /// First address of the endpoint.
     pub address: String,
-    /// Not explicitly unready; unset counts as ready.
+    /// True unless the endpoint is explicitly not ready.
     pub ready: bool,
 }
 
 impl SliceFacts {
-    /// Reads them off an EndpointSlice, with the name of its Service; nothing when it is nobody's.
+    /// Parses the facts of a slice, with the name of its Service. Returns `None` if it belongs to no Service.
     #[must_use]
     pub fn of(slice: &Object) -> Option<(String, Self)> {
         let service = slice.label(SERVICE_NAME_LABEL).filter(|name| !name.is_empty())?;
@@ -86,7 +86,7 @@ impl SliceFacts {
         Some((service.to_owned(), facts))
     }
 
-    /// The usable addresses of the port of this name.
+    /// Returns the ready addresses for the port with this name.
     pub(super) fn targets(&self, port_name: &str) -> impl Iterator<Item = Target> + '_ {
         let port = self.ports.iter().find_map(|p| p.port.filter(|_| p.name.as_deref() == Some(port_name)));
         port.into_iter().flat_map(|port| {

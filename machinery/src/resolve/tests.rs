@@ -1,4 +1,4 @@
-//! What `ResolveEndpoint`, `ResolveCluster` and the availability controller make of Services and endpoints, and what the index touches.
+//! Results of `ResolveEndpoint`, `ResolveCluster` and the availability controller, and the referrers that index updates affect.
 
 use std::sync::Arc;
 

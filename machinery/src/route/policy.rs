@@ -1,41 +1,41 @@
-//! How requests are spread over the addresses of a backend, and what becomes of those that fail.
+//! Load balancing and failure handling of a backend.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::Target;
 
-/// The default is what upstream does: every request is sent once, addresses take turns, nothing is left out.
+/// Policy of a backend. The default is upstream's behavior: no retries, round robin, no ejection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BackendPolicy {
-    /// How often a request that changes nothing is sent again.
+    /// Number of retries of a read-only request.
     pub retries: u32,
-    /// How long one address may take to begin its answer to such a request.
+    /// Maximum time until an address starts its response to a read-only request.
     pub per_try_timeout: Option<Duration>,
-    /// When such a request that is not answered yet is sent to another address, too.
+    /// Time after which an unanswered read-only request is also sent to another address.
     pub hedge_after: Option<Duration>,
-    /// Connections in use at a time, if fewer than the proxy allows.
+    /// Maximum number of connections in use, if lower than the limit of the proxy.
     pub max_connections: Option<u32>,
-    /// The share of requests of each target; empty: all the same.
+    /// Relative share of requests of each target; empty for equal shares.
     pub weights: Vec<u32>,
-    /// When an address is left out for a while.
+    /// Ejection of failing addresses, if enabled.
     pub ejection: Option<Ejection>,
-    /// Who gets a copy of a share of the requests.
+    /// Mirror that receives copies of requests, if any.
     pub mirror: Option<Mirror>,
 }
 
-/// Who gets a copy of a share of the requests, and of which.
+/// Mirror, and the requests that are copied to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Mirror {
-    /// As it is written: a host, or `<service>.<namespace>.svc`.
+    /// Configured host: a host name, or `<service>.<namespace>.svc`.
     pub host: Target,
-    /// Where to dial; empty where the Service leads nowhere.
+    /// Addresses to dial; empty if the Service does not resolve.
     pub targets: Vec<Target>,
-    /// The name that its certificate must carry.
+    /// Name that the mirror's certificate must have.
     pub server_name: String,
-    /// Of a hundred requests.
+    /// Percentage of requests that are copied.
     pub percent: u32,
-    /// The longest body of a request that changes something; 0: only requests that change nothing are copied.
+    /// Maximum body size of a modifying request that is copied; with 0, only read-only requests are copied.
     pub max_body_bytes: u32,
 }
 
@@ -47,17 +47,17 @@ impl fmt::Display for Mirror {
     }
 }
 
-/// When an address is left out, and for how long.
+/// Conditions and duration of an ejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ejection {
-    /// Failures in a row.
+    /// Number of consecutive failures.
     pub failures: u32,
-    /// How long at first; doubled for each failed try to come back.
+    /// Initial duration; doubled each time the address fails again.
     pub time: Duration,
 }
 
 impl fmt::Display for BackendPolicy {
-    /// What differs from the default; nothing where nothing does.
+    /// Formats the differences from the default policy.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let weights: Vec<String> = self.weights.iter().map(ToString::to_string).collect();
         let parts = [

@@ -1,8 +1,8 @@
-//! Requirements on one key combined, so that matching takes as long for a thousand of them as for one.
+//! Combined requirements on one key: the time to match does not grow with the number of requirements.
 
 use super::requirement::{Operator, Requirement};
 
-/// Values of a single requirement that are compared one by one.
+/// Number of values of a single requirement up to which they are compared one by one.
 const FEW_VALUES: usize = 8;
 
 /// All requirements of a selector on one key.
@@ -76,7 +76,7 @@ impl Combined {
         combined
     }
 
-    /// Allows these values only, of those that are allowed already.
+    /// Intersects the allowed values with these values.
     fn allow(&mut self, values: &[String]) {
         let values = sorted(values.iter().map(String::as_str).collect());
         self.allowed = Some(match self.allowed.take() {

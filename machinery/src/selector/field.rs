@@ -3,32 +3,32 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// One term of a field selector.
+/// Term of a field selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldTerm {
-    /// The field path, such as `metadata.name`.
+    /// Field path, such as `metadata.name`.
     pub field: String,
-    /// The value, unescaped.
+    /// Value, unescaped.
     pub value: String,
-    /// Whether the term is `!=`.
+    /// True if the operator is `!=`.
     pub negated: bool,
 }
 
-/// A conjunction of terms; empty selects everything. Clones share them.
+/// Conjunction of terms; an empty selector matches everything. Clones share the terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSelector {
     terms: Arc<[FieldTerm]>,
-    /// One for each field.
+    /// One test per field.
     tests: Arc<[FieldTest]>,
 }
 
-/// All terms about one field, so that matching takes as long for a thousand of them as for one.
+/// All terms of one field: the time to match does not grow with the number of terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FieldTest {
     field: String,
-    /// The values that are required, each once.
+    /// Required values, each once.
     equal: BTreeSet<String>,
-    /// The values that do not match.
+    /// Values that do not match.
     unequal: BTreeSet<String>,
 }
 
@@ -43,35 +43,35 @@ impl FieldTest {
     }
 }
 
-/// A selector that cannot be read, in upstream's words.
+/// Error for an invalid selector, with upstream's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidFieldSelector {
-    /// A term without an operator.
+    /// Term without an operator.
     #[error("invalid selector: '{selector}'; can't understand '{term}'")]
     Term {
-        /// The whole selector.
+        /// Complete selector.
         selector: String,
-        /// The term in question.
+        /// Invalid term.
         term: String,
     },
-    /// A backslash before anything but `\`, `,` or `=`, or at the end.
+    /// Backslash before a character other than `\`, `,` or `=`, or at the end.
     #[error("invalid field selector: invalid escape sequence: \\{0}")]
     Escape(String),
-    /// An unescaped `,` or `=` in a value.
+    /// Unescaped `,` or `=` in a value.
     #[error("invalid field selector: unescaped character in value: {}", u32::from(*.0))]
     Unescaped(char),
 }
 
 impl FieldSelector {
-    /// Parses the query form.
+    /// Parses the form of the query parameter.
     ///
     /// # Errors
-    /// [`InvalidFieldSelector`], answered with 400.
+    /// [`InvalidFieldSelector`], reported with 400.
     pub fn parse(text: &str) -> Result<Self, InvalidFieldSelector> {
         let mut terms = Vec::new();
         let mut raw_terms = split_terms(text);
-        // As Go: of two terms for one field the smaller text is the first one.
+        // Like Go's sort: of two terms for one field, the smaller text comes first.
         raw_terms.sort_unstable();
         for raw in raw_terms.into_iter().filter(|t| !t.is_empty()) {
             let (field, negated, value) = split_operator(raw).ok_or_else(|| InvalidFieldSelector::Term {
@@ -79,7 +79,7 @@ impl FieldSelector {
                 term: raw.to_owned(),
             })?;
             let value = unescape(value)?;
-            // A term that says nothing of nothing selects everything (`hasTerm.Transform`).
+            // A term with an empty field and value matches everything (`hasTerm.Transform`).
             if !(field.is_empty() && value.is_empty()) {
                 terms.push(FieldTerm { field: field.to_owned(), value, negated });
             }
@@ -100,38 +100,38 @@ impl FieldSelector {
         Self { tests: fields.into_iter().map(test).collect(), terms: terms.into() }
     }
 
-    /// A value as it stands in the query form.
+    /// Escapes a value for the query parameter.
     #[must_use]
     pub fn escape(value: &str) -> String {
         let escaped = |c: char| matches!(c, '\\' | ',' | '=').then_some('\\').into_iter().chain([c]);
         value.chars().flat_map(escaped).collect()
     }
 
-    /// The terms, in order.
+    /// Returns the terms, in order.
     #[must_use]
     pub fn terms(&self) -> &[FieldTerm] {
         &self.terms
     }
 
-    /// Whether everything matches.
+    /// True if the selector matches everything.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
 
-    /// Whether the fields that `get` returns satisfy every term; an unknown field is the empty string.
+    /// True if the fields that `get` returns satisfy every term; an unknown field is the empty string.
     pub fn matches<'v>(&self, get: impl Fn(&str) -> Option<&'v str>) -> bool {
         self.tests.iter().all(|test| test.matches(get(&test.field).unwrap_or_default()))
     }
 
-    /// The same terms about fields of other names.
+    /// Returns the selector with renamed fields.
     #[must_use]
     pub fn renamed(&self, name: impl Fn(&str) -> String) -> Self {
         let rename = |term: &FieldTerm| FieldTerm { field: name(&term.field), ..term.clone() };
         Self::new(self.terms.iter().map(rename).collect())
     }
 
-    /// The value that the selector pins this field to, if it does.
+    /// Returns the value that the selector requires for this field, if any.
     #[must_use]
     pub fn requires_exact_match(&self, field: &str) -> Option<&str> {
         self.terms.iter().find(|t| !t.negated && t.field == field).map(|t| t.value.as_str())
@@ -155,7 +155,7 @@ fn split_terms(text: &str) -> Vec<&str> {
     terms
 }
 
-/// The first operator wins; an exclamation mark alone is part of the field.
+/// Splits at the first operator; an exclamation mark alone is part of the field.
 fn split_operator(term: &str) -> Option<(&str, bool, &str)> {
     let (field, value) = term.split_once('=')?;
     Some(match field.strip_suffix('!') {
@@ -236,7 +236,7 @@ mod tests {
         assert!(read > 200 && refused > 100, "{read} read, {refused} refused");
     }
 
-    /// Counts how often the field is read instead of the time that it takes.
+    /// Counts reads of the field instead of measuring time.
     #[test]
     fn a_field_is_read_once_however_many_terms_name_it() {
         let terms: Vec<String> = (0..2_000).map(|at| format!("metadata.name!=n{at}")).collect();

@@ -6,27 +6,27 @@ use super::combined::KeyTest;
 use super::parse;
 pub use super::requirement::{InvalidLabelSelector, Operator, Requirement};
 
-/// A conjunction of requirements; empty selects everything. Clones share them.
+/// Conjunction of requirements; an empty selector matches everything. Clones share the requirements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector {
-    /// Sorted by key.
+    /// Requirements sorted by key.
     requirements: Arc<[Requirement]>,
-    /// One for each key, in the same order.
+    /// One test per key, in the same order.
     tests: Arc<[KeyTest]>,
     /// Number of keys that an object must have.
     required: usize,
 }
 
 impl LabelSelector {
-    /// Parses the query form.
+    /// Parses the form of the query parameter.
     ///
     /// # Errors
-    /// [`InvalidLabelSelector`], answered with 400.
+    /// [`InvalidLabelSelector`], reported with 400.
     pub fn parse(text: &str) -> Result<Self, InvalidLabelSelector> {
         Ok(Self::new(parse::requirements(text)?))
     }
 
-    /// A selector of ready requirements (label selectors inside objects).
+    /// Creates a selector from parsed requirements (label selectors inside objects).
     #[must_use]
     pub fn new(mut requirements: Vec<Requirement>) -> Self {
         requirements.sort_by(|a, b| a.key.cmp(&b.key));
@@ -40,13 +40,13 @@ impl LabelSelector {
         Self { requirements: requirements.into(), tests: tests.into(), required }
     }
 
-    /// The requirements, in order.
+    /// Returns the requirements, in order.
     #[must_use]
     pub fn requirements(&self) -> &[Requirement] {
         &self.requirements
     }
 
-    /// Whether everything matches.
+    /// True if the selector matches everything.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    /// Combined requirements match as each of them does.
+    /// Combined requirements match like the individual requirements.
     #[test]
     fn requirements_on_one_key_match_as_one_by_one() {
         let terms = [
@@ -143,7 +143,7 @@ mod tests {
         }
     }
 
-    /// Counts the labels that are read instead of measuring time.
+    /// Counts reads of labels instead of measuring time.
     #[test]
     fn each_label_is_read_once_however_long_the_selector_is() {
         let terms = ["!zz{}", "label5!={}", "zz{} notin (a,b)"];

@@ -1,4 +1,4 @@
-//! Label selectors as objects carry them (`matchLabels`, `matchExpressions`), and any label selector as text.
+//! Label selectors in objects (`matchLabels`, `matchExpressions`), and their text form.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use super::{InvalidLabelSelector, LabelSelector, Operator, Requirement};
 use crate::Cursor;
 
 impl LabelSelector {
-    /// Reads the selector at a cursor. Where there is none, nothing is selected, which is not what an empty one selects.
+    /// Parses the selector at a cursor. Returns `None` if it is absent, which matches nothing, unlike an empty selector.
     ///
     /// # Errors
-    /// [`InvalidLabelSelector`], for a key, operator or value that no requirement can have.
+    /// [`InvalidLabelSelector`] for an invalid key, operator or value.
     pub fn of_object(selector: &Cursor<'_>) -> Result<Option<Self>, InvalidLabelSelector> {
         if !selector.is_present() {
             return Ok(None);
@@ -35,7 +35,7 @@ impl LabelSelector {
         Ok(Some(Self::new(requirements)))
     }
 
-    /// A map of labels as a selector (`spec.selector` of Services and replication controllers).
+    /// Converts a map of labels to a selector (`spec.selector` of Services and replication controllers).
     #[must_use]
     pub fn of_labels(labels: &Cursor<'_>) -> Self {
         let equal = |(key, value): (&str, Cursor<'_>)| Requirement {
@@ -47,7 +47,7 @@ impl LabelSelector {
     }
 }
 
-/// A selector of an object as table cells show it: `<none>` when it is empty or absent, `<error>` when it cannot be read.
+/// Formats the selector of an object for a table cell: `<none>` if it is empty or absent, `<error>` if it is invalid.
 #[must_use]
 pub fn selector_cell(selector: &Cursor<'_>) -> String {
     match LabelSelector::of_object(selector) {
@@ -58,7 +58,7 @@ pub fn selector_cell(selector: &Cursor<'_>) -> String {
     }
 }
 
-/// A map of labels as table cells show it: `<none>` when there are none.
+/// Formats a map of labels for a table cell: `<none>` if it is empty.
 #[must_use]
 pub fn labels_cell(labels: &Cursor<'_>) -> String {
     let selector = LabelSelector::of_labels(labels);

@@ -1,4 +1,4 @@
-//! Reads the text of a label selector, as `labels.Parse` does.
+//! Parser of label selectors, like `labels.Parse`.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ type Result<T> = std::result::Result<T, InvalidLabelSelector>;
 
 const SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 const SYMBOLS: [&str; 9] = ["!=", "==", "=", "!", "(", ")", ",", ">", "<"];
-/// What ends a word. Upstream's lexer takes NUL for the end of what it reads, passes over it, and reads on.
+/// Characters that end a word. Upstream's lexer treats NUL as the end of a token, skips it, and continues.
 const DELIMITERS: [char; 12] = [' ', '\t', '\r', '\n', '=', '!', '(', ')', ',', '<', '>', '\0'];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ fn lex(text: &str) -> Vec<Token<'_>> {
     }
 }
 
-/// The requirements of a selector.
+/// Parses the requirements of a selector.
 pub(super) fn requirements(text: &str) -> Result<Vec<Requirement>> {
     let mut parser = Parser { tokens: lex(text), at: 0 };
     parser.requirements()
@@ -132,11 +132,11 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Values in parentheses: sorted, each once.
+    /// Parses values in parentheses. The result is sorted, without duplicates.
     fn set(&mut self) -> Result<Vec<String>> {
         let open = self.take();
         if open != Token::Symbol("(") {
-            // The one error that upstream writes without a comma.
+            // The only error message that upstream writes without a comma.
             return Err(InvalidLabelSelector(format!("found '{}' expected: '('", open.text())));
         }
         let values = match self.peek() {
@@ -144,13 +144,13 @@ impl<'t> Parser<'t> {
             Token::Symbol(")") => BTreeSet::from([""]),
             other => return expected(other, "',', ')' or identifier"),
         };
-        // The closing parenthesis.
+        // Closing parenthesis.
         self.at += 1;
         Ok(values.into_iter().map(str::to_owned).collect())
     }
 
-    /// Values up to the closing parenthesis. Between two commas, before the first one and after the last one there is an empty
-    /// one.
+    /// Parses values up to the closing parenthesis. There is an empty value between two commas, before a leading comma and after a
+    /// trailing one.
     fn values(&mut self) -> Result<BTreeSet<&'t str>> {
         let mut values = BTreeSet::new();
         loop {
@@ -184,7 +184,7 @@ mod tests {
 
     use super::super::LabelSelector;
 
-    /// What upstream calls an operator; it keeps the two spellings of one apart.
+    /// Returns upstream's name of an operator, where both spellings of equality are distinct.
     fn operator(text: &str) -> &str {
         if text == "==" { "=" } else { text }
     }

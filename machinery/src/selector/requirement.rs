@@ -1,9 +1,9 @@
-//! One requirement of a label selector.
+//! Requirement of a label selector.
 
 use crate::{aggregate, names};
 use portico_gostd::strconv::quote;
 
-/// How a requirement compares.
+/// Comparison operator of a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     /// `k=v`, `k==v`
@@ -25,7 +25,7 @@ pub enum Operator {
 }
 
 impl Operator {
-    /// The name that it has in a selector.
+    /// Returns the spelling in a selector.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -41,24 +41,24 @@ impl Operator {
     }
 }
 
-/// One requirement on one key.
+/// Requirement on the value of one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
-    /// The label's key.
+    /// Key of the label.
     pub key: String,
-    /// How to compare.
+    /// Comparison operator.
     pub operator: Operator,
-    /// With what.
+    /// Values to compare with.
     pub values: Vec<String>,
 }
 
-/// A selector that cannot be read, in upstream's words.
+/// Error for an invalid selector, with upstream's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidLabelSelector(pub(super) String);
 
 impl Requirement {
-    /// A requirement that can hold.
+    /// Creates a requirement, and validates its key and values.
     ///
     /// # Errors
     /// [`InvalidLabelSelector`].
@@ -82,7 +82,7 @@ impl Requirement {
         Err(InvalidLabelSelector(aggregate(errors)))
     }
 
-    /// Whether a key is one; `at` is what an error calls the place of it.
+    /// Validates a key; `at` is its location in the error message.
     pub(super) fn check_key(key: &str, at: &str) -> Result<(), InvalidLabelSelector> {
         let messages = names::qualified_name(key);
         if messages.is_empty() {
@@ -109,7 +109,7 @@ impl Requirement {
     }
 }
 
-/// What is wrong with values: those that are no integers first, as `labels.NewRequirement` has it.
+/// Returns the errors of values: first the values that are not integers, as in `labels.NewRequirement`.
 fn wrong_values(key: &str, operator: Operator, values: &[String]) -> Vec<String> {
     let integers = matches!(operator, Operator::GreaterThan | Operator::LessThan);
     let no_integer = |value: &String| integers && value.parse::<i64>().is_err();

@@ -1,10 +1,10 @@
-//! `Status` in protobuf, as answers and the events of watches carry it.
+//! Protobuf encoding of `Status`, for responses and watch events.
 
 use super::{Cause, Details, ListMeta, ShardInfo, Status};
 use crate::protobuf::{Writer, seal};
 
 impl Status {
-    /// The enveloped message.
+    /// Encodes the Status as an enveloped message.
     #[must_use]
     pub fn to_protobuf(&self) -> Vec<u8> {
         let mut writer = Writer::default();

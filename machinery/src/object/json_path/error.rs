@@ -1,4 +1,4 @@
-//! What no path may be, and why a text is none.
+//! Limits and errors of paths.
 
 /// Length of the JSONPath of a printer column.
 ///
@@ -14,32 +14,32 @@ pub const MAX_PATH_LENGTH: usize = 16 * 1024;
 /// Limit (Requests): the cell is null.
 pub const MAX_VISITED: usize = 100_000;
 
-/// Why a text is no path.
+/// Reason why a text is not a valid path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidJsonPath {
-    /// It goes on for more than [`MAX_PATH_LENGTH`].
+    /// The text is longer than [`MAX_PATH_LENGTH`].
     #[error("the path is longer than {MAX_PATH_LENGTH} bytes")]
     TooLong,
-    /// Something is opened and not closed.
+    /// An opening delimiter has no closing delimiter.
     #[error("{0} is not closed")]
     Unclosed(&'static str),
-    /// A character that begins nothing.
+    /// A character that starts no step.
     #[error("unexpected character '{}'", .0.escape_debug())]
     Unexpected(char),
     /// Two `..` in a row.
     #[error("one .. follows another")]
     TwiceRecursive,
-    /// What looks like a number and is none.
+    /// Invalid number.
     #[error("{} is not a number", portico_gostd::strconv::quote(.0))]
     Number(String),
-    /// What stands between brackets.
+    /// Invalid content of brackets.
     #[error("{} is not an index", portico_gostd::strconv::quote(.0))]
     Index(String),
-    /// A quoted text with an escape that means nothing.
+    /// Quoted text with an unknown escape.
     #[error("{0} cannot be unquoted")]
     Quoted(String),
-    /// Filters and unions inside each other without end.
+    /// Too many nested filters and unions.
     #[error("the path is nested too deeply")]
     Nested,
 }

@@ -1,4 +1,4 @@
-//! Following a path through an object. A step that does not fit ends it, but for what a filter only asks to exist.
+//! Evaluation of a path. A step that does not apply ends the evaluation, except in a filter that tests for existence.
 
 use std::ops::Range;
 
@@ -9,10 +9,11 @@ use crate::object::Object;
 
 type Values<'a> = Vec<Found<'a>>;
 
-/// What a step finds. Where it does not fit, what it had then: a filter that only asks for something counts that.
+/// Values that a step finds. The error contains the values found before the failure, which a filter that tests for existence
+/// uses as its result.
 type Outcome<'a> = Result<Values<'a>, Values<'a>>;
 
-/// What the first list finds first, if all lists fit.
+/// Returns the first value of the first list, if all lists can be evaluated.
 pub(super) fn first<'a>(lists: &'a [Steps], object: &'a Object) -> Option<Found<'a>> {
     let root = Found(Kind::Map(object.map()));
     let mut walk = Walk { left: MAX_VISITED };
@@ -22,7 +23,7 @@ pub(super) fn first<'a>(lists: &'a [Steps], object: &'a Object) -> Option<Found<
 }
 
 struct Walk {
-    /// How many values may still be looked at.
+    /// Number of values that can still be visited.
     left: usize,
 }
 
@@ -31,7 +32,7 @@ impl Walk {
         steps.iter().try_fold(input, |values, step| self.step(values, step))
     }
 
-    /// Counts what is looked at.
+    /// Counts visited values.
     fn visit<'a>(&mut self, count: usize) -> Result<(), Values<'a>> {
         self.left = self.left.checked_sub(count).ok_or_else(|| {
             self.left = 0;
@@ -45,7 +46,7 @@ impl Walk {
         match step {
             Step::Field(name) => Ok(input.iter().filter_map(|value| value.field(name)).collect()),
             Step::Wildcard => {
-                // Counted before they are collected: a text has as many as it has bytes.
+                // Counted before collecting: a string has as many children as bytes.
                 self.visit(input.iter().map(|value| value.child_count()).sum())?;
                 Ok(input.iter().flat_map(|value| value.children()).collect())
             }
@@ -69,11 +70,11 @@ impl Walk {
         }
     }
 
-    /// A value that has something inside it, and all such below it.
+    /// Collects a value that has children, and all such values below it.
     fn descend<'a>(&mut self, value: Found<'a>, found: &mut Values<'a>) -> Result<(), Values<'a>> {
         self.visit(1)?;
         if let Kind::Text(text) = value.0 {
-            // Its bytes have nothing inside them.
+            // The bytes of a string have no children.
             found.extend((!text.is_empty()).then_some(value));
             return Ok(());
         }
@@ -94,7 +95,7 @@ impl Walk {
                 Kind::Null => continue,
                 Kind::List(list) => match slice.of(list.len()) {
                     None => return Err(input),
-                    // Upstream looks no further, in other lists neither.
+                    // As upstream, ends the step, including the remaining lists.
                     Some(range) if range.is_empty() => return Ok(found),
                     Some(range) => {
                         let Some(step) = slice.every() else { return Err(input) };
@@ -145,7 +146,7 @@ impl Walk {
 }
 
 impl<'a> Found<'a> {
-    /// What a map has under this name.
+    /// Returns the field of a map with this name.
     fn field(self, name: &str) -> Option<Self> {
         match self.0 {
             Kind::Map(map) => map.get(name).map(Self::from),
@@ -153,7 +154,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// How many are inside.
+    /// Returns the number of children.
     fn child_count(self) -> usize {
         match self.0 {
             Kind::List(list) => list.len(),
@@ -163,7 +164,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// What is inside; texts consist of bytes.
+    /// Returns the children; the children of a string are its bytes.
     fn children(self) -> Vec<Self> {
         match self.0 {
             Kind::List(list) => list.iter().map(Self::from).collect(),
@@ -175,7 +176,7 @@ impl<'a> Found<'a> {
 }
 
 impl Slice {
-    /// Which elements of a list of this length; nothing when it goes beyond it.
+    /// Returns the range in a list of this length, or `None` if it exceeds the list.
     fn of(self, length: usize) -> Option<Range<usize>> {
         let length = i64::try_from(length).ok()?;
         let start = self.start.map_or(0, |start| if start < 0 { start + length } else { start });
@@ -188,14 +189,14 @@ impl Slice {
         fits.then(|| Some(usize::try_from(start).ok()?..usize::try_from(end).ok()?)).flatten()
     }
 
-    /// Every so many; nothing when that is less than one.
+    /// Returns the step width, or `None` if it is less than one.
     fn every(self) -> Option<usize> {
         usize::try_from(self.step.unwrap_or(1)).ok().filter(|step| *step > 0)
     }
 }
 
 impl Operator {
-    /// Nothing for values that cannot be compared so.
+    /// Compares two values. Returns `None` if they cannot be compared with this operator.
     fn holds(self, left: Found<'_>, right: Found<'_>) -> Option<bool> {
         let order = match (left.0, right.0) {
             (Kind::Bool(left), Kind::Bool(right)) if matches!(self, Self::Equal | Self::NotEqual) => {

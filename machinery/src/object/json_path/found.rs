@@ -1,4 +1,4 @@
-//! What a path finds, and how it shows.
+//! Value that a path finds, and its printed form.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 use super::parse::Literal;
 use crate::object::{Float, escape_html};
 
-/// Floats from here on are no integers of 64 bits.
+/// Smallest float that is out of the range of 64-bit integers.
 const BEYOND_INTEGERS: f64 = 9_223_372_036_854_775_808.0;
 
-/// A value in an object, or one that the path itself holds.
+/// Value in an object, or a literal of the path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found<'a>(pub(super) Kind<'a>);
 
@@ -22,7 +22,7 @@ pub(super) enum Kind<'a> {
     Text(&'a str),
     List(&'a [Value]),
     Map(&'a Map<String, Value>),
-    /// A byte of a text, or a whole number of the path: another type than the numbers of objects.
+    /// Byte of a string, or an integer of the path, which has another type than the numbers of objects.
     Other(i64),
 }
 
@@ -54,7 +54,7 @@ impl<'a> From<&'a Literal> for Found<'a> {
 }
 
 impl Found<'_> {
-    /// As text: texts as they are, maps and lists as compact JSON, null as `<no value>`.
+    /// Formats the value: strings as they are, maps and lists as compact JSON, null as `<no value>`.
     #[must_use]
     pub fn printed(&self) -> String {
         match self.0 {
@@ -68,7 +68,7 @@ impl Found<'_> {
         }
     }
 
-    /// The text, if it is one.
+    /// Returns the string, if it is one.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         match self.0 {
@@ -77,20 +77,20 @@ impl Found<'_> {
         }
     }
 
-    /// The number without its fraction, if it is one.
+    /// Returns the number without its fraction, if it is one.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "what is too large becomes the largest")]
     pub fn integer(&self) -> Option<i64> {
         match self.0 {
             Kind::Int(int) => Some(int),
-            // What is too large for an integer becomes the least one, as the reference's hardware has it.
+            // Values out of range become the minimum, like on the hardware of upstream's reference.
             Kind::Float(float) if float.abs() >= BEYOND_INTEGERS => Some(i64::MIN),
             Kind::Float(float) => Some(float as i64),
             _ => None,
         }
     }
 
-    /// The number, if it is one.
+    /// Returns the number, if it is one.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "as upstream shows large numbers")]
     pub fn number(&self) -> Option<f64> {
@@ -101,7 +101,7 @@ impl Found<'_> {
         }
     }
 
-    /// The truth value, if it is one.
+    /// Returns the Boolean, if it is one.
     #[must_use]
     pub fn truth(&self) -> Option<bool> {
         match self.0 {
@@ -112,6 +112,6 @@ impl Found<'_> {
 }
 
 fn json(value: &(impl Serialize + ?Sized)) -> String {
-    // Maps with string keys always encode.
+    // Maps with string keys can always be encoded.
     escape_html(&serde_json::to_string(value).unwrap_or_default()).into_owned()
 }

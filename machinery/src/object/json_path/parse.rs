@@ -1,14 +1,14 @@
-//! Reading a path, with the grammar and the oddities of upstream's reader.
+//! Parser of paths, with the grammar and the peculiarities of upstream's parser.
 
 use super::error::InvalidJsonPath as Invalid;
 use super::quoted;
 
 type Result<T> = std::result::Result<T, Invalid>;
 
-/// One after the other.
+/// Steps that are applied in order.
 pub(super) type Steps = Box<[Step]>;
 
-/// What leads from values to other values.
+/// Step from values to other values.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
     /// `.name`
@@ -23,34 +23,34 @@ pub(super) enum Step {
     Union(Box<[Steps]>),
     /// `[?(@.a=="b")]`
     Filter(Box<Filter>),
-    /// A text, number or truth value, whatever was there.
+    /// String, number or Boolean, which replaces the current values.
     Literal(Literal),
-    /// `range`, `end` and all other words: nothing in a column.
+    /// `range`, `end` and all other words, which have no effect in a column.
     Word,
 }
 
-/// Which elements of a list; negative ones count from its end.
+/// Range of list elements; negative indices count from the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slice {
-    /// From the first when not given.
+    /// First index; `None` for the first element.
     pub(super) start: Option<i64>,
-    /// Before this one; to the last when not given.
+    /// Index after the last element; `None` for the end of the list.
     pub(super) end: Option<i64>,
-    /// Whether only the start was given: the end is one behind it.
+    /// True if only the start was given: the end is the next index.
     pub(super) single: bool,
-    /// Every so many.
+    /// Step width.
     pub(super) step: Option<i64>,
 }
 
-/// Which elements of a list stay.
+/// Condition for list elements.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Filter {
     pub(super) left: Steps,
-    /// Without, those in which the left finds something stay.
+    /// Comparison. Without it, elements in which `left` finds a value match.
     pub(super) test: Option<(Operator, Steps)>,
 }
 
-/// How two values are compared.
+/// Comparison operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operator {
     Equal,
@@ -59,11 +59,11 @@ pub(super) enum Operator {
     LessOrEqual,
     Greater,
     GreaterOrEqual,
-    /// One that nobody knows: it fails when it is used.
+    /// Unknown operator, which fails when it is evaluated.
     Unknown,
 }
 
-/// A value that stands in the path itself.
+/// Literal value in a path.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Literal {
     Text(String),
@@ -72,10 +72,10 @@ pub(super) enum Literal {
     Bool(bool),
 }
 
-/// How deeply filters and unions may nest.
+/// Maximum nesting of filters and unions.
 const MAX_DEPTH: usize = 32;
 
-/// The lists of steps in a template that has this text in its first braces. There is at least one.
+/// Parses the brace expressions of a template whose first braces contain this text. Returns at least one list.
 pub(super) fn braced(text: &str) -> Result<Vec<Steps>> {
     nested(text, 0)
 }
@@ -100,7 +100,7 @@ struct Parser<'t> {
 }
 
 impl<'t> Parser<'t> {
-    /// Up to the closing brace.
+    /// Parses steps up to the closing brace.
     fn steps(&mut self) -> Result<Steps> {
         let mut steps = Vec::new();
         loop {
@@ -144,7 +144,7 @@ impl<'t> Parser<'t> {
         behind.is_some()
     }
 
-    /// Takes what lies before the first character that ends it.
+    /// Consumes the text before the first character that ends it.
     fn until(&mut self, ends: impl Fn(char) -> bool) -> &'t str {
         let (taken, rest) = self.rest.split_at(self.rest.find(ends).unwrap_or(self.rest.len()));
         self.rest = rest;
@@ -162,7 +162,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// A name, in which a backslash takes the meaning of what follows.
+    /// Parses a name, in which a backslash escapes the next character.
     fn field(&mut self) -> Step {
         let mut escaped = false;
         let end = self.rest.find(|c| {
@@ -195,7 +195,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// A quoted text, from its first quote on; the closing one has no backslash before it.
+    /// Parses a quoted text from its opening quote. The closing quote has no backslash before it.
     fn quoted(&mut self, from: &'t str, quote: char) -> Result<Step> {
         let mut before = quote;
         loop {
@@ -211,7 +211,7 @@ impl<'t> Parser<'t> {
         Ok(Step::Literal(Literal::Text(text)))
     }
 
-    /// What stands in brackets: an index, a slice, a quoted name, or several of them.
+    /// Parses the content of brackets: an index, a slice, a quoted name, or several of them.
     fn brackets(&mut self, steps: &mut Vec<Step>) -> Result<()> {
         let text = self.until(|c| c == ']' || c == '\n');
         if !self.skip("]") {
@@ -233,12 +233,12 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// A path inside this one, as a template of its own.
+    /// Parses a nested path as a separate template.
     fn first_list(&self, text: &str) -> Result<Steps> {
         Ok(nested(text, self.depth + 1)?.into_iter().next().unwrap_or_default())
     }
 
-    /// Behind `[?(`: up to a parenthesis that is in no quotes, and a bracket.
+    /// Parses a filter after `[?(`, up to an unquoted parenthesis and a bracket.
     fn filter(&mut self) -> Result<Step> {
         let (from, mut before) = (self.rest, '\0');
         let (mut pair, mut closed) = (None, false);
@@ -270,7 +270,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// The sides of a comparison and what stands between them; nothing when one is missing.
+/// Splits a comparison into left side, operator and right side. Returns `None` if one is missing.
 fn compared(text: &str) -> Option<(&str, &str, &str)> {
     let is_operator = |c: char| "!<>=".contains(c);
     let start = text.find(is_operator).filter(|start| *start > 0)?;

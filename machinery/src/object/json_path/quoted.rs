@@ -1,6 +1,6 @@
 //! Quoted texts with Go's escapes.
 
-/// What stands between two quotes; nothing for an escape that Go does not know.
+/// Returns the content of a quoted text, or `None` for an escape that Go does not have.
 pub(super) fn unquote(text: &str, quote: char) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.chars();
@@ -39,7 +39,7 @@ fn escaped(rest: &mut std::str::Chars<'_>, quote: char, bytes: &mut Vec<u8>) -> 
     Some(())
 }
 
-/// A number behind its first digits, of so many more.
+/// Parses `count` further digits of a number after its first ones.
 fn digits(rest: &mut std::str::Chars<'_>, first: u32, count: usize, radix: u32) -> Option<u32> {
     (0..count).try_fold(first, |number, _| {
         let digit = rest.next()?.to_digit(radix)?;

@@ -1,4 +1,4 @@
-//! Rows of paths and what upstream finds with them.
+//! Table of paths and upstream's results.
 
 use super::{InvalidJsonPath, JsonPath, Object};
 
