@@ -1,7 +1,7 @@
-//! Server-side apply: who owns which fields of an object, and what an update or an applied configuration changes in that.
+//! Server-side apply: field ownership of an object, and the changes to it by updates and applied configurations.
 //!
-//! Structured-merge-diff's algorithm over the types of a [`TypeSet`](crate::TypeSet). Objects are JSON maps; who a manager is, times and
-//! the form of `managedFields` belong to the caller.
+//! The algorithm of structured-merge-diff, based on the types of a [`TypeSet`](crate::TypeSet). Objects are JSON maps. Identities
+//! of managers, times and the form of `managedFields` are the caller's.
 
 mod along;
 mod atomics;
@@ -45,12 +45,12 @@ impl Schema {
         }
     }
 
-    /// How objects are read. Custom resources print what stands in them.
+    /// Returns the read mode. Custom resources are always compared with the values that they contain.
     fn reading(&self, typed: Reading) -> Reading {
         if self.custom().is_some() { Reading::Whole } else { typed }
     }
 
-    /// What differs between two typed objects of this schema; the new one need not be normalized.
+    /// Compares two typed objects of this schema; the new one need not be normalized.
     ///
     /// # Errors
     /// [`TypeMismatch`].
@@ -64,7 +64,7 @@ impl Schema {
         )
     }
 
-    /// What differs between two objects as they stand there.
+    /// Compares two objects by the values that they contain.
     ///
     /// # Errors
     /// [`TypeMismatch`].
@@ -72,19 +72,19 @@ impl Schema {
         compare::objects(self.types_in_use(), self.shape(), old.map(), new.map(), self.reading(Reading::Raw))
     }
 
-    /// Whether a configuration can be applied: no unknown fields, no element of a list without its keys or twice.
+    /// Checks that a configuration can be applied: no unknown fields, no list element without keys, and no duplicate elements.
     ///
     /// # Errors
-    /// [`Misfits`], in the order in which they stand there.
+    /// [`TypeMismatches`], in document order.
     pub fn check_applied(&self, config: &Object) -> Result<(), Misfits> {
         check::object(self.types_in_use(), self.shape(), config.map(), Duplicates::Refused)
     }
 
-    /// Whether a state of an object fits its types: as [`Self::check_applied`], but elements of a list may stand there
-    /// twice. Objects of built-in kinds were decoded along their types.
+    /// Checks that a state of an object matches its types. Same as [`Self::check_applied`], but allows duplicate list elements.
+    /// Objects of built-in kinds have been decoded according to their types and are not checked.
     ///
     /// # Errors
-    /// [`Misfits`].
+    /// [`TypeMismatches`].
     pub fn check_state(&self, object: &Object) -> Result<(), Misfits> {
         match self.custom() {
             Some(_) => check::object(self.types_in_use(), self.shape(), object.map(), Duplicates::Allowed),
@@ -92,19 +92,19 @@ impl Schema {
         }
     }
 
-    /// The fields that a configuration names.
+    /// Returns the fields that a configuration contains.
     #[must_use]
     pub fn fields_of(&self, config: &Object) -> Set {
         to_set::object(self.types_in_use(), self.shape(), config.map())
     }
 
-    /// Paths of lists and maps in a configuration that are applied as a whole.
+    /// Returns the paths of lists and maps in a configuration that are applied as a whole.
     #[must_use]
     pub fn atomics_of(&self, config: &Object) -> Vec<String> {
         atomics::object(self.types_in_use(), self.shape(), config.map())
     }
 
-    /// A configuration merged into an object; nothing is removed.
+    /// Merges a configuration into an object. Does not remove fields.
     ///
     /// # Errors
     /// [`TypeMismatch`].
@@ -113,20 +113,20 @@ impl Schema {
         Ok(Object::from_map(merged))
     }
 
-    /// The object without these fields.
+    /// Returns the object without these fields.
     #[must_use]
     pub fn without(&self, object: &Object, gone: &Set) -> Object {
         Object::from_map(remove::object(self.types_in_use(), self.shape(), object.map(), gone))
     }
 
-    /// Reads an applied configuration, JSON or YAML, as it stands there: unknown fields and nulls are kept. Beside it
-    /// the typed reading, whose strict diagnostics count.
+    /// Parses an applied configuration, JSON or YAML, with its unknown fields and nulls. Also returns the typed decoding for its
+    /// strict errors.
     ///
     /// # Errors
-    /// [`DecodeError`] when it is neither JSON nor YAML, or no object.
+    /// [`DecodeError`] if it is neither JSON nor YAML, or not an object.
     pub fn read_applied(&self, body: &[u8]) -> Result<(Object, Decoded), DecodeError> {
         let raw = crate::decode::configuration(body)?;
-        // What does not fit the types is refused by the check or by the typed reading of the merged object.
+        // Type errors are reported by `check_applied` or when the merged object is decoded.
         let typed = self.decode_untagged(body, Format::Yaml).unwrap_or_default();
         Ok((raw, typed))
     }

@@ -1,4 +1,4 @@
-//! Apply over structural schemas, against the managed fields that kube-apiserver 1.36.3 recorded.
+//! Apply with structural schemas, compared with the managed fields that kube-apiserver 1.36.3 recorded.
 
 use portico_machinery::Object;
 use serde_json::{Map, Value, json};

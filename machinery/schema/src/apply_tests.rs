@@ -1,4 +1,4 @@
-//! The published cases of structured-merge-diff as tables: comparing, merging, removing, and histories of writes.
+//! Published test cases of structured-merge-diff as tables: comparison, merge, removal, and sequences of writes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::description;
 use crate::fields::{PathElement, print_path};
 use crate::model::TypeSetBuilder;
 
-/// Every shape there is, each field printed as it stands.
+/// Schema with every shape, where each field is printed as it is.
 fn schema() -> Schema {
     let mut types = json!({ "test": {
         "Root": { "fields": {
@@ -128,7 +128,7 @@ fn objects_are_compared_as_published() {
             "",
             ".ports[port=80,protocol=\"TCP\"].protocol",
         ),
-        // What is not typed is deduced: maps by key, lists whole.
+        // The shape of untyped values is deduced: maps by key, lists as a whole.
         (r#"{"any":{"a":{}}}"#, r#"{"any":{"a":{"b":{}}}}"#, "", "", ".any.a.b"),
         (r#"{"any":{"a":null}}"#, r#"{"any":{"a":{"b":{}}}}"#, "", "", ".any.a.b"),
         (r#"{"any":{"a":{"b":{}}}}"#, r#"{"any":{"a":null}}"#, ".any.a.b", "", ""),
@@ -144,7 +144,7 @@ fn objects_are_compared_as_published() {
         let got = schema.compare_raw(&old, &new).unwrap();
         let got = (printed(&got.removed), printed(&got.modified), printed(&got.added));
         assert_eq!(got, (removed.into(), modified.into(), added.into()), "{old:?} {new:?}");
-        // The other way round, what was added is removed.
+        // In the opposite direction, added fields are removed fields.
         let back = schema.compare_raw(&new, &old).unwrap();
         let back = (printed(&back.removed), printed(&back.modified), printed(&back.added));
         assert_eq!(back, (added.into(), modified.into(), removed.into()), "{new:?} {old:?}");
@@ -283,7 +283,7 @@ fn what_does_not_fit_is_refused_with_its_place() {
     }
 }
 
-/// One version, `v1`, and another that only differs by name.
+/// Version `v1`, and a version `v2` that differs only in its name.
 struct One(Schema);
 
 impl Versions for One {
@@ -301,8 +301,8 @@ impl Versions for One {
     }
 }
 
-/// A history: `apply m v1 {...}`, `force m v1 {...}`, `update m v1 {...}`; a line `! m.path` after it gives the
-/// conflicts that are expected. Then the object, and what each manager owns.
+/// Executes a history: `apply m v1 {...}`, `force m v1 {...}`, `update m v1 {...}`; a following line `! m.path` lists the
+/// expected conflicts. Returns the object, and the fields of each manager.
 fn play(history: &[&str]) -> (Object, BTreeMap<String, String>) {
     let versions = One(schema());
     let (mut live, mut owners) = (Object::default(), Owners::<String>::new());
@@ -349,10 +349,10 @@ fn play(history: &[&str]) -> (Object, BTreeMap<String, String>) {
     (live, owners.iter().map(|(manager, owned)| (manager.clone(), printed(&owned.set))).collect())
 }
 
-/// Writes one after another, what the object is then, and who owns what of it.
+/// Sequence of writes, the resulting object, and the fields of each manager.
 type History = (&'static [&'static str], &'static str, &'static [(&'static str, &'static str)]);
 
-/// The published histories.
+/// Published histories.
 const HISTORIES: &[History] = &[
     // Leaves.
     (

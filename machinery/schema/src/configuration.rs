@@ -1,4 +1,4 @@
-//! Configuration kinds: which a reader knows, and how bytes become an object of one of them (upstream's schemes and
+//! Configuration kinds: the kinds that a reader accepts, and the decoding of files into objects (upstream's schemes and
 //! `runtime.Decode`).
 
 mod error;
@@ -14,35 +14,33 @@ use crate::{DecodeError, Decoded, Format, Schema};
 
 pub use error::ConfigurationError;
 
-/// The kinds that one reader knows.
+/// Kinds that one reader accepts.
 pub struct Scheme {
-    /// The kinds.
     pub kinds: &'static [ConfigKind],
-    /// The types by name, as descriptions.
+    /// Type descriptions (JSON) by type name.
     pub types: &'static str,
-    /// Whether unknown and repeated fields are refused, which not every reader of upstream does.
+    /// True if unknown and duplicate fields are errors, which depends on the reader upstream.
     pub strict: bool,
 }
 
-/// A kind in one version.
+/// One kind in one version.
 pub struct ConfigKind {
     /// Group and version.
     pub version: &'static str,
-    /// Its name.
     pub kind: &'static str,
-    /// Its type.
+    /// Name of the type.
     pub ty: &'static str,
 }
 
-/// What every object says of itself.
+/// Description of the type metadata that every object has.
 const TYPE_META: &str =
     r#"{"TypeMeta": {"fields": {"kind": {"type": "string"}, "apiVersion": {"type": "string"}}}}"#;
 
 impl Scheme {
-    /// Reads an object of one of the kinds, JSON or YAML.
+    /// Decodes an object of one of the kinds from JSON or YAML.
     ///
     /// # Errors
-    /// [`ConfigurationError`], in upstream's words.
+    /// [`ConfigurationError`], with upstream's messages.
     pub fn decode(&self, bytes: &[u8]) -> Result<Object, ConfigurationError> {
         let meta = untagged(TYPE_META, "TypeMeta", bytes, Format::Yaml)?;
         let missing =
@@ -71,10 +69,10 @@ impl Scheme {
     }
 }
 
-/// Reads an object of this format that does not say of what kind it is; unknown fields are dropped.
+/// Decodes an object of a fixed type whose text does not contain its kind. Unknown fields are dropped.
 ///
 /// # Errors
-/// [`ConfigurationError`], in upstream's words.
+/// [`ConfigurationError`], with upstream's messages.
 pub fn untagged(types: &str, ty: &str, bytes: &[u8], format: Format) -> Result<Object, ConfigurationError> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(Object::default());
@@ -83,7 +81,7 @@ pub fn untagged(types: &str, ty: &str, bytes: &[u8], format: Format) -> Result<O
     Ok(decoded.object)
 }
 
-/// The type of this name, whose package is called as its version is.
+/// Returns the schema of the type with this name. The name of its package is the version.
 fn schema(types: &str, version: &str, ty: &str) -> Result<Schema, ConfigurationError> {
     let broken = |why: String| ConfigurationError::Words(format!("the types of {ty}: {why}"));
     let types = serde_json::from_str(types).map_err(|error| broken(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! Strict decoding: bytes straight into an object along a type, with upstream's words for what does not fit.
+//! Strict decoding of bytes into an object of a given type, with upstream's error messages.
 
 mod convert;
 mod error;
@@ -33,21 +33,20 @@ use crate::normalise::whole_value;
 use crate::protobuf;
 use crate::typed::Typed;
 
-/// How a body is encoded.
+/// Encoding of a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// JSON.
     #[default]
     Json,
-    /// YAML 1.1, or the JSON that is a part of it.
+    /// YAML 1.1, including its subset JSON.
     Yaml,
-    /// Protobuf in its envelope.
+    /// Enveloped protobuf.
     Protobuf,
 }
 
 impl Format {
-    /// The format of a request's `Content-Type` without parameters; empty means JSON. Nothing for what is not decoded
-    /// here, which is answered with 415.
+    /// Returns the format of a request's `Content-Type` without parameters; empty means JSON. Returns `None` for formats that
+    /// are not decoded here and get 415.
     #[must_use]
     pub fn of_media_type(media_type: &str) -> Option<Self> {
         match media_type {
@@ -59,24 +58,23 @@ impl Format {
     }
 }
 
-/// A decoded body.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decoded {
-    /// What was understood.
+    /// Decoded object.
     pub object: Object,
-    /// What a strict reading refuses, in upstream's words and order: `unknown field "spec.x"`, `duplicate field "a"`.
-    /// With fieldValidation=Warn they become [`warnings`].
+    /// Errors under strict field validation, with upstream's messages and order: `unknown field "spec.x"`,
+    /// `duplicate field "a"`. With fieldValidation=Warn they become [`warnings`].
     pub strict: Vec<String>,
 }
 
 impl Decoded {
-    /// The answer under fieldValidation=Strict, when there is something to refuse.
+    /// Returns the response under fieldValidation=Strict, or `None` if there are no strict errors.
     #[must_use]
     pub fn strict_status(&self, expected: &GroupVersionKind) -> Option<Status> {
         self.strict_text().map(|text| error::cannot_be_handled(expected, &expected.kind, &text))
     }
 
-    /// The answer for the result of a patch that has something to refuse: 422 on the field `patch`.
+    /// Returns the response for the result of a patch with strict errors: 422 on the field `patch`.
     #[must_use]
     pub fn strict_patch_status(&self, patch: &str) -> Status {
         error::patch_status(patch, &self.strict_text().unwrap_or_default())
@@ -87,7 +85,7 @@ impl Decoded {
     }
 }
 
-/// What was read of a body of this format, with diagnostics as upstream's reader of that format words them.
+/// Rewords the diagnostics of a YAML body as upstream's YAML reader words them.
 pub(crate) fn reported(body: &[u8], format: Format, mut decoded: Decoded) -> Decoded {
     if format == Format::Yaml {
         yaml_keys::reword(body, &mut decoded.strict);
@@ -125,7 +123,7 @@ pub(crate) fn object(
     Ok(Decoded { object, strict })
 }
 
-/// True for a version that is not served, but in which older clients send the same object: evictions of `kubectl drain`.
+/// True for a version that is not served but in which older clients send the same object: evictions of `kubectl drain`.
 fn is_also_read(version: &str, expected: &GroupVersionKind) -> bool {
     (expected.group.as_str(), expected.kind.as_str(), version) == ("policy", "Eviction", "policy/v1beta1")
 }
@@ -147,7 +145,7 @@ pub(crate) fn untagged(schema: &Typed, body: &[u8], format: Format) -> Result<De
     }
 }
 
-/// What a body says it is, blanks filled from what it should be.
+/// Returns the kind and version in a body, with missing parts taken from the expected ones.
 fn found(object: &Object, expected: &GroupVersionKind) -> GroupVersionKind {
     let mut found = object.gvk().filter(|gvk| !gvk.version.is_empty()).unwrap_or_else(|| expected.clone());
     if !object.kind().is_empty() {
@@ -158,7 +156,7 @@ fn found(object: &Object, expected: &GroupVersionKind) -> GroupVersionKind {
     found
 }
 
-/// What was understood, and the first value of a wrong type.
+/// Decodes a body. Returns the object, and the error of the first value of a wrong type.
 fn read(
     schema: &Typed,
     body: &[u8],
@@ -171,7 +169,7 @@ fn read(
     read_text(body, format, expected, |json| read_body(schema, json))
 }
 
-/// Reads the JSON of a body that is JSON or YAML.
+/// Parses a JSON or YAML body, the latter after conversion to JSON.
 pub(crate) fn read_text<T>(
     body: &[u8],
     format: Format,
@@ -189,7 +187,7 @@ pub(crate) fn read_text<T>(
         match (read(&text), format) {
             (Ok(read), _) => return Ok(read),
             (Err(error), Format::Json) => return Err(syntax(error.0)),
-            // A flow mapping of YAML looks like JSON at first.
+            // A YAML flow mapping begins like JSON.
             (Err(_), _) => {}
         }
     }
@@ -202,15 +200,15 @@ pub(crate) fn read_text<T>(
     read(&json).map_err(|error| syntax(error.0))
 }
 
-/// The object that a text of YAML or JSON is, of whatever kind; duplicate keys: the last wins.
+/// Parses YAML or JSON text into an object of any kind. If a key is duplicated, the last value wins.
 ///
 /// # Errors
-/// The parser's words.
+/// Message of the parser.
 pub fn object_of_text(text: &str) -> Result<Object, String> {
     Object::from_node(Node(raw(text)?)).map_err(|error| error.to_string())
 }
 
-/// An applied configuration as it stands there; duplicate keys: the last wins. Null is an empty object.
+/// Parses an applied configuration without conversion. If a key is duplicated, the last value wins. Null is an empty object.
 pub(crate) fn configuration(body: &[u8]) -> Result<Object, DecodeError> {
     let why = match raw(&String::from_utf8_lossy(body)) {
         Ok(Value::Null) => return Ok(Object::default()),
@@ -225,14 +223,14 @@ pub(crate) fn configuration(body: &[u8]) -> Result<Object, DecodeError> {
     Err(DecodeError::Configuration(why))
 }
 
-/// The value that a text of YAML or JSON is; duplicate keys: the last wins.
+/// Parses YAML or JSON text into a value. If a key is duplicated, the last value wins.
 fn raw(text: &str) -> Result<Value, String> {
     let read = |text: &str| {
         let mut reader = Reader::new(text);
         reader.any().and_then(|value| reader.end().map(|()| value)).map_err(|error| error.0)
     };
     match read(text) {
-        // Upstream takes JSON for the YAML that it is, whose 1.0 becomes 1.
+        // Upstream parses JSON as YAML, where 1.0 becomes 1.
         Ok(mut value) => {
             whole_value(&mut value);
             Ok(value)
@@ -243,7 +241,7 @@ fn raw(text: &str) -> Result<Value, String> {
     }
 }
 
-/// The JSON of a body, whose kind and version upstream reads first.
+/// Decodes the JSON of a body; an invalid kind or version is reported first, as upstream does.
 fn read_body(schema: &Typed, text: &str) -> Result<(Decoded, Option<String>), SyntaxError> {
     let mut walk = Walk::new(text, schema.types());
     let map = walk.root(schema.root())?;
@@ -253,14 +251,14 @@ fn read_body(schema: &Typed, text: &str) -> Result<(Decoded, Option<String>), Sy
     }
 }
 
-/// The JSON of metadata that was read before.
+/// Decodes the JSON of metadata that has been parsed before.
 pub(crate) fn read_json(schema: &Typed, text: &str) -> Result<(Decoded, Option<String>), SyntaxError> {
     let mut walk = Walk::again(text, schema.types());
     let map = walk.root(schema.root())?;
     Ok((Decoded { object: Object::from_map(map), strict: walk.strict.into_items() }, walk.error))
 }
 
-/// Nothing of protobuf is strict: unknown fields are how versions differ.
+/// Decodes protobuf, which has no strict errors: unknown fields are normal between versions.
 fn read_protobuf(
     schema: &Typed,
     body: &[u8],
@@ -275,7 +273,7 @@ fn read_protobuf(
     Ok((Decoded { object, strict: Vec::new() }, misfit.map(|m| m.to_string())))
 }
 
-/// The type of a value as upstream's JSON errors name it.
+/// Returns the name of a value's type in upstream's JSON errors.
 pub(crate) fn json_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -287,7 +285,7 @@ pub(crate) fn json_name(value: &Value) -> &'static str {
     }
 }
 
-/// Any JSON, in a place of an object that is already so deep and may have so many further values.
+/// Parses any JSON nested at this depth of an object, with a limit of remaining values.
 pub(crate) fn any_json(text: &str, depth: usize, left: &mut usize) -> Result<Value, SyntaxError> {
     let mut reader = Reader::within(text, depth, *left);
     let value = reader.any()?;

@@ -1,4 +1,4 @@
-//! Tests of decoding: what is dropped, named and refused, in upstream's words.
+//! Tests of decoding: dropped, reported and rejected fields, with upstream's messages.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Static defaults: what the data says an absent field holds.
+//! Static defaults: values of absent fields as the type descriptions state them.
 
 use portico_machinery::Object;
 use serde_json::{Map, Value};
@@ -25,7 +25,7 @@ fn fields(types: &TypeSet, ty: &Type, map: &mut Map<String, Value>) {
             continue;
         }
         if !field.emit.is_pointer() && matches!(below, FieldType::Ref(_)) {
-            // A struct that is no pointer is there even when nobody sent it.
+            // A struct that is not a pointer always exists, even if the client omitted it.
             let slot = map.entry(&*field.name).or_insert_with(|| Value::Object(Map::new()));
             if slot.is_null() {
                 *slot = Value::Object(Map::new());
@@ -37,7 +37,7 @@ fn fields(types: &TypeSet, ty: &Type, map: &mut Map<String, Value>) {
     }
 }
 
-/// Absent; or zero where absent and zero are the same.
+/// True if the field is absent, or zero where absent and zero are equivalent.
 fn is_unset(field: &Field, value: Option<&Value>) -> bool {
     match value {
         None | Some(Value::Null) => true,

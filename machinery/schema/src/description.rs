@@ -1,8 +1,8 @@
-//! Descriptions as data: the written form of types, read into a [`TypeSet`](crate::TypeSet).
+//! Serialized descriptions of types, which are read into a [`TypeSet`](crate::TypeSet).
 //!
 //! A type expression is `string`, `int32`, `int64`, `boolean`, `number`, `bytes`, `time`, `micro-time`, `quantity`,
-//! `int-or-string`, `any`, `object`, `[]T`, `{}T`, or the name of a type: one part in the same package,
-//! `alias.Name` through the imports, or the whole name.
+//! `int-or-string`, `any`, `object`, `[]T`, `{}T`, or the name of a type: a short name in the same package,
+//! `alias.Name` through the imports, or the full name.
 
 use indexmap::IndexMap;
 use serde::Deserialize;
@@ -15,75 +15,74 @@ use crate::model::{
 /// Types by package and short name.
 pub type Packages = IndexMap<String, IndexMap<String, TypeDescription>>;
 
-/// A type as written.
+/// Serialized form of a type.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct TypeDescription {
-    /// `group/version/kind` of what is served under this type.
+    /// Kinds that are served with this type, as `group/version/kind`.
     pub kinds: Vec<String>,
-    /// Apply treats a value as one.
+    /// True if apply replaces a value of this type as a whole.
     pub atomic: bool,
-    /// Embedded protobuf messages by path, with their numbers.
+    /// Embedded protobuf messages by path, with their field numbers.
     pub inline: IndexMap<String, u32>,
-    /// Fields of which at most one is set.
+    /// Groups of fields of which at most one is set.
     pub unions: Vec<Union>,
-    /// The plain type that this is a name for.
+    /// Underlying plain type, if this type is a named plain value.
     pub is: Option<String>,
-    /// The protobuf message that such a type is, when it is another for each JSON shape: type expressions and numbers.
+    /// Protobuf message of a plain type that is encoded differently for each JSON shape: type expressions and field numbers.
     pub message: Option<IndexMap<String, u32>>,
-    /// The fields by name.
     pub fields: IndexMap<String, FieldDescription>,
 }
 
-/// A field as written.
+/// Serialized form of a field.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct FieldDescription {
-    /// A type expression.
+    /// Type expression.
     #[serde(rename = "type")]
     pub ty: String,
-    /// The type that upstream's errors name, where it has a name of its own: `[]v1.KeyUsage` for a list of strings.
+    /// Go type that upstream's errors print, if it is a named type: `[]v1.KeyUsage` for a list of strings.
     pub go: Option<String>,
-    /// The protobuf field number.
+    /// Protobuf field number.
     pub number: u32,
-    /// The embedded protobuf message that holds the field.
+    /// Embedded protobuf message that contains the field.
     pub inside: Option<String>,
     /// Listed as required in OpenAPI.
     pub required: bool,
-    /// When it is printed.
+    /// Rule that decides if the field is printed.
     pub emit: EmitDescription,
-    /// The default that OpenAPI shows.
+    /// Default that OpenAPI shows.
     pub openapi_default: Option<Value>,
-    /// The default that the server sets.
+    /// Default that the server sets.
     pub default: Option<Value>,
     /// `atomic`, `set` or `map`.
     pub list: Option<ListDescription>,
-    /// Keys of a list that is a map.
+    /// Keys of a list that is merged as a map.
     pub keys: Vec<String>,
-    /// Whether apply treats the map or struct as one; where this is absent, as its type does.
+    /// True if apply replaces the map or struct as a whole. `None` selects the rule of the field's type.
     pub atomic: Option<bool>,
     /// `merge`, `retainKeys`, `replace`, joined by commas.
     pub patch: String,
-    /// The merge key of strategic merge patch.
+    /// Merge key of strategic merge patch.
     pub merge_key: Option<String>,
     /// Known values.
     #[serde(rename = "enum")]
     pub enumeration: Vec<String>,
-    /// Only known values are accepted.
+    /// True if only known values are accepted.
     pub enumerated: bool,
-    /// Must not be absent or empty.
+    /// True if the field must not be absent or empty.
     pub not_empty: bool,
-    /// The least number.
+    /// Smallest accepted number.
     pub minimum: Option<i64>,
-    /// The greatest number.
+    /// Largest accepted number.
     pub maximum: Option<i64>,
-    /// The longest string or list.
+    /// Maximum length of a string or list.
     pub max_length: Option<usize>,
-    /// May not change.
+    /// True if the field must not change.
     pub immutable: bool,
 }
 
-/// [`Emit`] as written.
+/// Serialized form of [`Emit`].
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EmitDescription {
@@ -96,7 +95,7 @@ pub enum EmitDescription {
     Nonzero,
 }
 
-/// [`ListType`] as written.
+/// Serialized form of [`ListType`].
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ListDescription {
@@ -105,10 +104,10 @@ pub enum ListDescription {
     Map,
 }
 
-/// Adds described types to a set in the making.
+/// Adds described types to the builder of a set.
 ///
 /// # Errors
-/// [`BuildError::Twice`].
+/// [`BuildError::Duplicate`].
 pub fn add(
     builder: &mut TypeSetBuilder,
     imports: &IndexMap<String, String>,
@@ -124,7 +123,7 @@ pub fn add(
     Ok(())
 }
 
-/// Where names are looked up.
+/// Package and imports in which type names are resolved.
 struct Scope<'a> {
     package: &'a str,
     imports: &'a IndexMap<String, String>,

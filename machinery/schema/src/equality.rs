@@ -1,4 +1,4 @@
-//! Whether two states of an object hold the same: an update that changes nothing is not written.
+//! Comparison of two states of an object: an update that changes nothing is not stored.
 
 use portico_machinery::{Object, Quantity};
 use serde_json::Value;
@@ -6,8 +6,8 @@ use serde_json::Value;
 use crate::model::{FieldType, TypeSet};
 use crate::typed::Typed;
 
-/// Whether both hold the same content: everything but `metadata.resourceVersion` and the times of
-/// `metadata.managedFields`. Key order does not matter. Both must be normalized.
+/// True if both objects have the same content, except for `metadata.resourceVersion` and the times in
+/// `metadata.managedFields`. Key order is ignored. Both objects must be normalized.
 #[must_use]
 pub fn same_content(new: &Object, old: &Object) -> bool {
     same_but(new.map(), old.map(), &["metadata"])
@@ -28,7 +28,7 @@ fn same_but(a: &Map, b: &Map, except: &[&str]) -> bool {
         && a.iter().filter(|(k, _)| !except.contains(&k.as_str())).all(|(k, v)| b.get(k) == Some(v))
 }
 
-/// True if both objects have equal values at a path. Quantities are equal by amount, however they are spelled
+/// True if both objects have equal values at a path. Quantities are compared by amount, not by spelling
 /// (`equality.Semantic`).
 pub(crate) fn same_amounts(schema: &Typed, path: &[&str], new: &Object, old: &Object) -> bool {
     let types = schema.types();

@@ -1,6 +1,5 @@
-//! The type of a whole object for expressions that are checked against any kind (upstream's `SchemaDeclType` over published
-//! schemas). Fields are found when the checker asks for them: a kind with all that is below it is large, and an expression names
-//! little of it.
+//! Type of a whole object for expressions that are checked against any kind (upstream's `SchemaDeclType` over published
+//! schemas). Fields are resolved lazily: the full type of a kind is large, and an expression uses few of its fields.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,18 +10,19 @@ use portico_cel::{DeclType, RESERVED, Type};
 use crate::model::{FieldType, TypeId};
 use crate::typed::Typed;
 
-/// The type of a struct of a set, called `name`.
+/// Returns the expression type, named `name`, of a struct of a set.
 pub(crate) fn of_struct(typed: &Typed, name: &str) -> Type {
     part(typed, name, Vec::new())
 }
 
-/// The type of a custom resource as its schema declares it, with the fields of metadata that all objects have.
+/// Returns the type of a custom resource as declared by its schema, with the metadata fields that all objects have.
 pub(crate) fn of_custom(declared: Arc<DeclType>, object_meta: &Typed, name: &str) -> Type {
     let metadata = of_struct(object_meta, &format!("{name}.metadata"));
     Type::open_object(name, Arc::new(Custom { declared, metadata }))
 }
 
-/// `above` are the types that it is a part of: one of these again has no fields, as upstream cuts circles.
+/// Returns the type of a nested struct. `ancestors` are the enclosing types: a recursive occurrence of one of them has no
+/// fields, as upstream cuts cycles.
 fn part(typed: &Typed, name: &str, above: Vec<TypeId>) -> Type {
     if above.contains(&typed.root_id()) {
         return Type::object(name);
@@ -30,14 +30,14 @@ fn part(typed: &Typed, name: &str, above: Vec<TypeId>) -> Type {
     Type::open_object(name, Arc::new(Struct { typed: typed.clone(), name: name.into(), above }))
 }
 
-/// The fields of a struct.
+/// Fields of a struct.
 struct Struct {
     typed: Typed,
     name: Box<str>,
     above: Vec<TypeId>,
 }
 
-/// The fields of a custom resource.
+/// Fields of a custom resource.
 #[derive(Debug)]
 struct Custom {
     declared: Arc<DeclType>,
@@ -67,7 +67,8 @@ impl FieldTypes for Custom {
 }
 
 impl Struct {
-    /// Nothing for what expressions do not see: values whose type the published schema does not say, and what is made of them.
+    /// Returns `None` for values that expressions cannot access: values without a type in the published schema, and lists and
+    /// maps of such values.
     fn type_of(&self, ty: &FieldType, name: &str) -> Option<Type> {
         Some(match self.typed.types().resolve(ty) {
             FieldType::String => Type::String,
@@ -89,7 +90,7 @@ impl Struct {
     }
 }
 
-/// Whether expressions spell a field so. Words of the language that parse as names need no escape.
+/// True if `escaped` is the spelling of the field in expressions. Reserved words that parse as names need no escape.
 fn is_spelled(name: &str, escaped: &str) -> bool {
     (name == escaped && RESERVED.contains(&escaped)) || escape(name).is_some_and(|spelled| spelled == escaped)
 }

@@ -1,7 +1,7 @@
-//! Sets of fields: what a manager owns of an object, in structured-merge-diff's terms.
+//! Field sets: the fields that a manager owns, in the terms of structured-merge-diff.
 //!
-//! A [`Set`] is a trie of [`PathElement`]s; `fieldsV1` is its JSON form. Knows no types: modules that walk values along a
-//! type are in [`crate::apply`].
+//! A [`FieldSet`] is a trie of [`PathElement`]s; `fieldsV1` is its JSON form. This module does not use types; code that
+//! walks values according to a type is in [`crate::apply`].
 
 mod element;
 mod error;
@@ -14,7 +14,7 @@ pub use error::FieldsError;
 pub(crate) use set::Node;
 pub use set::Set;
 
-/// A path from the root, as upstream prints it: `.spec.containers[name="x"].image`.
+/// Formats a path from the root as upstream prints it: `.spec.containers[name="x"].image`.
 #[must_use]
 pub fn print_path(path: &[&PathElement]) -> String {
     path.iter().map(ToString::to_string).collect()

@@ -1,11 +1,11 @@
-//! Sets: the published cases of structured-merge-diff, and the laws of sets.
+//! Field sets: the published test cases of structured-merge-diff, and algebraic laws of sets.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
 
-/// A path as upstream prints it is not read back; this is: `f:a f:b k:{"x":1}`.
+/// Parses a path in the form `f:a f:b k:{"x":1}`, because upstream's printed paths cannot be parsed.
 fn path(text: &str) -> Vec<PathElement> {
     text.split(' ').map(|step| PathElement::parse(step).unwrap().unwrap()).collect()
 }
@@ -108,7 +108,7 @@ fn the_json_form_is_the_published_one() {
         let json: Value = serde_json::from_str(text).unwrap();
         assert_eq!(Set::from_json(&json).unwrap().to_json().to_string(), text);
     }
-    // Unknown kinds of steps are dropped, null is a member, and the order does not matter.
+    // Unknown kinds of elements are dropped, null is a member, and the order is ignored.
     let rows = [
         (json!({"x:y": {}, "f:a": {}}), json!({"f:a": {}})),
         (json!({"f:a": null}), json!({"f:a": {}})),

@@ -1,7 +1,8 @@
-//! Nothing grows with the square of what a user sends: each walk is measured on an input and on one four times as large.
+//! Complexity tests: no walk is quadratic in the size of user input. Each walk is measured with an input and with one four
+//! times as large.
 //!
-//! Processor time of this thread, the least of several runs; what is linear takes four times as long, what is quadratic sixteen.
-//! And the most memory that the work holds at once, which is the same each time.
+//! Measures the processor time of this thread, the minimum of several runs: linear work takes four times as long, quadratic
+//! work sixteen times. Also measures peak memory, which is the same in each run.
 
 mod definitions;
 mod objects;
@@ -16,16 +17,16 @@ use serde_json::{Map, Value, json};
 use crate::structural::object_meta_for_tests;
 use crate::{Schema, Structural};
 
-/// How many times the work of an input may grow when the input becomes four times as large: 2.5 for each doubling.
+/// Maximum growth of the work when the input becomes four times as large: 2.5 for each doubling.
 const MAX_GROWTH: f64 = 6.25;
-/// What is over sooner than this is measured too badly, and hurts nobody.
+/// Duration below which measurements are too inaccurate and performance is irrelevant.
 const SHORT: Duration = Duration::from_millis(2);
-/// What needs less memory than this needs little.
+/// Memory below which growth is irrelevant.
 const LITTLE: u64 = 64 * 1024;
-/// How often a measurement is repeated when the machine was busy.
+/// Maximum repetitions of a measurement on a busy machine.
 const ATTEMPTS: usize = 25;
 
-/// Checks that work on an input of `size` grows in proportion. `input` makes the input, which is not measured.
+/// Checks that the time of work on an input of `size` grows linearly. The time of `input` is not measured.
 fn grows<I>(what: &str, size: usize, input: impl Fn(usize) -> I, work: impl Fn(&I)) {
     let (small, large) = (input(size), input(4 * size));
     holds_in_proportion(what, &|| work(&small), &|| work(&large));
@@ -46,9 +47,9 @@ fn grows<I>(what: &str, size: usize, input: impl Fn(usize) -> I, work: impl Fn(&
     panic!("{what}: {of_small:?} for {size} becomes {of_large:?} for {}", 4 * size);
 }
 
-/// Checks that what the work holds at once grows in proportion, when the input becomes four times as large.
+/// Checks that the peak memory of the work grows linearly when the input becomes four times as large.
 fn holds_in_proportion(what: &str, small: &dyn Fn(), large: &dyn Fn()) {
-    // What is made once, and kept, counts for neither.
+    // Allocations that happen once and are kept count for neither.
     small();
     let peak = |work: &dyn Fn()| allocation_counter::measure(work).bytes_max;
     let (of_small, of_large) = (peak(small), peak(large));
@@ -60,30 +61,30 @@ fn holds_in_proportion(what: &str, small: &dyn Fn(), large: &dyn Fn()) {
     );
 }
 
-/// What grows, and an input of a size.
+/// Name of a test case, and a function that creates an input of a size.
 type Row<I> = (&'static str, fn(usize) -> I);
 
-/// `count` names, each with a value.
+/// Returns a map with `count` names and equal values.
 fn map(count: usize, value: &Value) -> Map<String, Value> {
     (0..count).map(|at| (format!("k{at}"), value.clone())).collect()
 }
 
-/// `count` names.
+/// Returns `count` names.
 fn names(count: usize) -> Vec<String> {
     (0..count).map(|at| format!("k{at}")).collect()
 }
 
-/// A value that is wrapped so many times.
+/// Wraps a value `levels` times.
 fn chain(levels: usize, inner: Value, wrap: fn(Value) -> Value) -> Value {
     (0..levels).fold(inner, |inner, _| wrap(inner))
 }
 
-/// A schema with these properties below `spec`.
+/// Returns a schema with this schema for `spec`.
 fn of_spec(spec: &Value) -> Value {
     json!({"type": "object", "properties": {"spec": spec}})
 }
 
-/// The schema of custom resources with this `spec`.
+/// Returns the schema of custom resources with this `spec`.
 fn custom(spec: &Value) -> Schema {
     Schema::structural(Structural::compile(&of_spec(spec)).unwrap(), object_meta_for_tests())
 }

@@ -1,10 +1,10 @@
 //! One schema engine for built-in kinds and custom resources, without IO.
 //!
-//! A [`TypeSet`] holds descriptions of types; a [`Schema`] is one of them as the root of an object. Walking it decodes
-//! strictly, sets defaults, validates, normalizes and merges. Two dialects: *typed* (built-in kinds: zero values dropped by
-//! each field's emit rule) and *structural* (custom resources: a [`Structural`] schema and what stands there).
+//! A [`TypeSet`] contains the descriptions of types; a [`Schema`] is one of them as the root of an object. A schema decodes
+//! objects strictly, sets defaults, validates, normalizes and merges. There are two dialects: *typed* (built-in kinds: zero
+//! values are dropped according to the emit rule of each field) and *structural* (custom resources: a [`Structural`] schema).
 //!
-//! Must not know any particular kind, storage, HTTP or gRPC.
+//! Does not depend on particular kinds, storage, HTTP or gRPC.
 
 pub mod apply;
 pub mod configuration;

@@ -1,4 +1,4 @@
-//! `metadata.managedFields`: read into who owns what and since when, and written back.
+//! `metadata.managedFields`: decoded into field ownership and times, and encoded again.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use crate::apply::{Owned, Owners};
 use crate::decode::times;
 use crate::fields::{FieldsError, Set};
 
-/// How a manager wrote.
+/// Kind of the write by which a manager got its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
-    /// By server-side apply.
+    /// Server-side apply.
     Apply,
-    /// By anything else.
+    /// Any other write.
     Update,
 }
 
 impl Operation {
-    /// As an entry spells it.
+    /// Returns the spelling of a `managedFields` entry.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -29,52 +29,50 @@ impl Operation {
     }
 }
 
-/// Who an entry belongs to. In the order in which conflicts name them.
+/// Identity of the owner of an entry. Ordered as conflicts list managers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Manager {
-    /// The name.
     pub name: Box<str>,
-    /// How it wrote.
     pub operation: Operation,
-    /// The `apiVersion` of what it wrote; for apply not part of who it is, and empty.
+    /// `apiVersion` of the written object. Empty for apply, where the version is not part of the identity.
     pub version: Box<str>,
-    /// The subresource, empty for the object itself.
+    /// Subresource, empty for the object itself.
     pub subresource: Box<str>,
 }
 
-/// Why entries are not accepted.
+/// Invalid entry of `managedFields`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
-    /// Neither Apply nor Update.
+    /// Operation that is neither Apply nor Update.
     #[error("operation must be `Apply` or `Update`")]
     Operation,
-    /// No `apiVersion`.
+    /// Missing `apiVersion`.
     #[error("apiVersion must not be empty")]
     Version,
-    /// Another type than `FieldsV1`, or none.
+    /// Missing or unknown `fieldsType`: index of the entry, and the value.
     #[error("invalid fieldsType {} in managed fields entry {}", portico_gostd::strconv::quote(.1), .0)]
     FieldsType(usize, String),
-    /// The set cannot be read.
+    /// Field set that cannot be decoded.
     #[error("error decoding set: {0}")]
     Fields(#[from] FieldsError),
 }
 
-/// Who owns what of an object, and since when.
+/// Field ownership of an object, with times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Managed {
-    /// What each manager owns.
+    /// Fields of each manager.
     pub owners: Owners<Manager>,
-    /// When each wrote last, RFC 3339 with whole seconds.
+    /// Time of the last write of each manager, RFC 3339 in whole seconds.
     pub times: BTreeMap<Manager, Box<str>>,
-    /// Further entries, without a time, of managers that have one already. Only written: of two entries the last is read.
+    /// Additional entries, without a time, of managers that already have one. Only written: when reading, the last entry wins.
     pub further: Vec<(Manager, Owned)>,
 }
 
 impl Managed {
-    /// Reads the entries of an object; none where there are none.
+    /// Reads the entries of an object. An object without entries has no owners.
     ///
     /// # Errors
-    /// [`Invalid`].
+    /// [`ManagedFieldsError`].
     pub fn read(object: &Object) -> Result<Self, Invalid> {
         let mut managed = Self::default();
         for (i, entry) in entries(object).unwrap_or_default().iter().enumerate() {
@@ -115,7 +113,7 @@ impl Managed {
         Ok(())
     }
 
-    /// Writes the entries into an object, in upstream's order: by operation, time, manager, version and subresource.
+    /// Writes the entries into an object in upstream's order: by operation, time, manager, version and subresource.
     pub fn write(&self, object: &mut Object) {
         let time = |manager: &Manager| self.times.get(manager).map(AsRef::as_ref).unwrap_or_default();
         let further = self.further.iter().map(|(manager, owned)| (manager, owned, ""));
@@ -144,7 +142,7 @@ impl Managed {
         }
     }
 
-    /// Merges the oldest updaters into one bucket per version until there are no more than `most`.
+    /// Merges the oldest updaters into one bucket per version until at most `limit` updaters remain.
     pub fn cap_updaters(&mut self, most: usize, bucket_name: &str) {
         let mut updaters: Vec<Manager> = self
             .owners
@@ -188,8 +186,8 @@ impl Managed {
         }
     }
 
-    /// Gives what one manager owns to another, with its time. Returns the set when the other has one already: what is
-    /// poured into one bucket is joined at once, as each set by itself would copy all before it.
+    /// Transfers the fields and the time of one manager to another. If the target already owns fields, returns the set instead:
+    /// the caller merges all sets of a bucket at once, because merging one after the other would copy all previous ones each time.
     fn pour(&mut self, from: &Manager, into: &Manager) -> Option<Set> {
         if from == into {
             return None;
@@ -227,7 +225,7 @@ fn entries(object: &Object) -> Option<&[Value]> {
     object.map().get("metadata")?.get("managedFields")?.as_array().map(Vec::as_slice)
 }
 
-/// Whether a client asks to forget all managers: an empty list, or a list of one empty entry.
+/// True if a client requests to reset all managers: an empty list, or a list of one empty entry.
 #[must_use]
 pub fn is_reset(object: &Object) -> bool {
     match entries(object) {
@@ -237,7 +235,7 @@ pub fn is_reset(object: &Object) -> bool {
     }
 }
 
-/// Whether two objects hold the same entries, or the first holds none.
+/// True if both objects have the same entries, or the first has none.
 #[must_use]
 pub fn sets_no_other_entries(new: &Object, live: &Object) -> bool {
     entries(new).is_none_or(|new| entries(live) == Some(new))

@@ -1,4 +1,4 @@
-//! Entries are read and written as upstream has them, and only valid ones.
+//! `managedFields` entries are read and written as in upstream, and invalid ones are rejected.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn entries_of(object: &Object) -> String {
         .to_string()
 }
 
-/// `manager operation version subresource time fields`, `-` for nothing.
+/// Creates entries from `manager operation version subresource time fields`, with `-` for an empty value.
 fn managed(rows: &[&str]) -> Managed {
     let entries: Vec<Value> = rows
         .iter()

@@ -26,7 +26,7 @@ use crate::typed::Typed;
 /// Applies a JSON patch. As upstream: `replace` of a missing map key adds it, negative indices count from the end.
 ///
 /// # Errors
-/// [`PatchError`]; [`PatchError::status`] is the answer for it.
+/// [`PatchError`]; [`PatchError::status`] is the response for it.
 pub fn json_patch(current: &Object, patch: &[u8]) -> Result<Object, PatchError> {
     let mut document = Value::Object(current.map().clone());
     json_patch::apply(&mut document, patch)?;
@@ -36,10 +36,10 @@ pub fn json_patch(current: &Object, patch: &[u8]) -> Result<Object, PatchError> 
     }
 }
 
-/// Whether a JSON patch has no operation: an empty list, or null. Of one that has some, nothing is read.
+/// True if a JSON patch has no operations: an empty list, or null. Does not parse the operations of other patches.
 ///
 /// # Errors
-/// [`PatchError::Malformed`] when it is no list.
+/// [`PatchError::Malformed`] if it is not a list.
 pub fn is_empty_json_patch(patch: &[u8]) -> Result<bool, PatchError> {
     let mut significant = patch.iter().filter(|byte| !byte.is_ascii_whitespace());
     if significant.next() == Some(&b'[') && significant.next() != Some(&b']') {
@@ -55,7 +55,7 @@ pub fn is_empty_json_patch(patch: &[u8]) -> Result<bool, PatchError> {
 /// Applies a merge patch: null deletes, maps merge, everything else replaces.
 ///
 /// # Errors
-/// [`PatchError`]; [`PatchError::status`] is the answer for it.
+/// [`PatchError`]; [`PatchError::status`] is the response for it.
 pub fn merge_patch(current: &Object, patch: &[u8]) -> Result<Object, PatchError> {
     let patch = match read(patch)? {
         Value::Object(patch) => patch,
@@ -67,7 +67,7 @@ pub fn merge_patch(current: &Object, patch: &[u8]) -> Result<Object, PatchError>
     Ok(Object::from_map(map))
 }
 
-/// RFC 7396 on maps. Deleted keys leave the map together: each by itself would shift all that follow it.
+/// Merges maps according to RFC 7396. Deletes keys together, because deleting each one separately would shift all later keys.
 fn merge_into(map: &mut Map<String, Value>, patch: Map<String, Value>) {
     let mut deleted = HashSet::new();
     for (key, value) in patch {
@@ -95,15 +95,15 @@ fn merge_into(map: &mut Map<String, Value>, patch: Map<String, Value>) {
     remove_all(map, &deleted);
 }
 
-/// What a strict reading says of the text of a patch itself, be it one of `operations` or one that merges: members that
-/// stand there twice, and those that no operation has. Nothing of what cannot be read: that is refused elsewhere.
+/// Returns the strict errors of the text of a patch, which is a JSON patch if `is_json_patch`, otherwise a merge patch:
+/// duplicate members, and unknown members of operations. Returns none if the patch cannot be parsed, which is another error.
 #[must_use]
 pub fn diagnostics(patch: &[u8], operations: bool) -> Vec<String> {
     let Ok(body) = body(&String::from_utf8_lossy(patch)) else { return Vec::new() };
     if operations { json_patch::diagnostics(&body.value, &body.duplicates) } else { body.duplicates }
 }
 
-/// Applies a strategic merge patch along a schema.
+/// Applies a strategic merge patch according to a schema.
 pub(crate) fn strategic(schema: &Typed, current: &Object, patch: &[u8]) -> Result<Object, PatchError> {
     let patch = read_strategic(patch)?;
     let map = strategic::structure(schema.types(), schema.root(), current.map().clone(), patch)?;

@@ -1,4 +1,4 @@
-//! Tests of the patches: the RFCs' tables, upstream's deviations and limits, strategic merge as recorded.
+//! Tests of patches: the tables of the RFCs, upstream's deviations and limits, and recorded strategic merges.
 
 use serde_json::json;
 
@@ -17,7 +17,7 @@ fn bytes(value: &Value) -> Vec<u8> {
     value.to_string().into_bytes()
 }
 
-/// The table of RFC 7396, appendix A, one level down so that both sides are objects.
+/// Table of RFC 7396, appendix A, one level down so that both sides are objects.
 #[test]
 fn merge_patch_follows_the_rfcs_table() {
     let rows = [
@@ -174,7 +174,7 @@ fn json_patches_are_bounded_in_operations_copies_and_work() {
     assert!(start.elapsed().as_secs() < 5);
 }
 
-/// Half a million levels used up the stack of whatever walked them, and with it the process.
+/// Half a million levels overflowed the stack of recursive code, which ended the process.
 #[test]
 fn json_patches_pile_up_no_more_levels_than_a_body_has() {
     let chain = |levels: usize| (0..levels).fold(json!({}), |below, _| json!({"c": below}));
@@ -196,7 +196,7 @@ fn json_patches_pile_up_no_more_levels_than_a_body_has() {
     assert!(json_patch(&object(json!({"a": chain(5)})), &bytes(&within)).is_ok());
 }
 
-/// Types with what strategic merge needs to know.
+/// Types with all features that affect strategic merge.
 fn types() -> std::sync::Arc<TypeSet> {
     let packages = serde_json::from_value(json!({"t": {
         "Root": {"fields": {
@@ -341,7 +341,7 @@ fn strategic_merge_orders_retains_and_deletes() {
     check(rows);
 }
 
-/// Each row: what, the object, the patch, the result.
+/// Checks rows of name, object, patch, result.
 fn check(rows: impl IntoIterator<Item = (&'static str, Value, Value, Value)>) {
     for (what, current, patch, want) in rows {
         assert_eq!(merged(current, &patch).unwrap(), want, "{what}");

@@ -1,6 +1,6 @@
-//! The model: types and their fields, interned in a set so that they may refer to each other and to themselves.
+//! Model of types and their fields, interned in a set so that types may refer to each other and to themselves.
 //!
-//! What the model says of a field is all that decoding, defaulting, validation, merging, apply, protobuf and OpenAPI need.
+//! The model of a field contains all that decoding, defaulting, validation, merging, apply, protobuf and OpenAPI need.
 
 mod layout;
 mod set;
@@ -10,41 +10,41 @@ pub use set::{BuildError, TypeSet, TypeSetBuilder};
 
 use serde_json::Value;
 
-/// The place of a type in its [`TypeSet`].
+/// Index of a type in its [`TypeSet`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TypeId(pub(crate) u32);
 
-/// A type: a struct of fields, or another name for a plain value.
+/// A struct with fields, or a named plain value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Type {
-    /// The name as OpenAPI prints it, `io.k8s.api.core.v1.ServiceSpec`.
+    /// Name as OpenAPI prints it, such as `io.k8s.api.core.v1.ServiceSpec`.
     pub name: Box<str>,
-    /// `group/version/kind` of what is served under this type.
+    /// Kinds that are served with this type, as `group/version/kind`.
     pub gvks: Vec<Box<str>>,
-    /// Whether apply treats a value of this type as one.
+    /// Granularity at which apply merges values of this type.
     pub map_type: MapType,
-    /// Fields in the order of JSON, which is that of upstream's Go types.
+    /// Fields in JSON order, which is the order of upstream's Go types.
     pub fields: Vec<Field>,
-    /// Embedded protobuf messages that hold some of the fields: path and own number.
+    /// Embedded protobuf messages that contain some of the fields: path and field number.
     pub inline: Vec<(Box<str>, u32)>,
-    /// Fields of which at most one is meant to be set.
+    /// Groups of fields of which at most one should be set.
     pub unions: Vec<Union>,
-    /// Set for a type that is no struct but a name for this (`Time`, `IntOrString`, `FieldsV1`).
+    /// Underlying type, if this type is a named plain value and no struct (`Time`, `IntOrString`, `FieldsV1`).
     pub plain: Option<FieldType>,
-    /// Set for a plain type that protobuf writes as a message with one field for each JSON shape: shapes and numbers.
+    /// Shapes and field numbers of a plain type that protobuf encodes as a message with one field per JSON shape.
     pub message: Option<Vec<(FieldType, u32)>>,
-    /// Places in `fields`, sorted by name.
+    /// Indices into `fields`, sorted by field name.
     pub(crate) by_name: Vec<u16>,
-    /// Where protobuf puts the fields.
+    /// Fields by protobuf number.
     pub(crate) layout: Box<[Slot]>,
-    /// Whether a field here or below has a default.
+    /// True if a field of this type or of a nested type has a default.
     pub(crate) has_defaults: bool,
-    /// Whether a field here or below has a rule.
+    /// True if a field of this type or of a nested type has a rule.
     pub(crate) has_rules: bool,
 }
 
 impl Type {
-    /// The field of this name, case as given.
+    /// Returns the field of this name (case-sensitive).
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.field_index(name).map(|i| &self.fields[i])
@@ -57,58 +57,57 @@ impl Type {
             .map(|at| usize::from(self.by_name[at]))
     }
 
-    /// The fields sorted by name.
+    /// Returns the fields sorted by name.
     pub(crate) fn fields_by_name(&self) -> impl Iterator<Item = &Field> {
         self.by_name.iter().map(|at| &self.fields[usize::from(*at)])
     }
 
-    /// The last part of the name, `ServiceSpec`: what decoding errors print.
+    /// Returns the last part of the name, such as `ServiceSpec`, which decoding errors print.
     #[must_use]
     pub fn short_name(&self) -> &str {
         self.name.rsplit('.').next().unwrap_or(&self.name)
     }
 }
 
-/// Fields of which at most one is meant to be set, as OpenAPI declares; nothing is checked.
+/// Fields of which at most one should be set. Published in OpenAPI and not validated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Union {
-    /// The field that names the one that is set.
+    /// Field that contains the name of the field that is set.
     pub discriminator: Option<Box<str>>,
-    /// The fields, sorted.
+    /// Names of the fields, sorted.
     pub fields: Vec<Box<str>>,
 }
 
 /// One field of a type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
-    /// The JSON name.
+    /// JSON name.
     pub name: Box<str>,
-    /// What it holds.
     pub ty: FieldType,
-    /// What upstream's errors call it, where that has a name of its own there: `[]v1.KeyUsage`.
+    /// Go type that upstream's errors print, if it is a named type: `[]v1.KeyUsage`.
     pub go: Option<Box<str>>,
-    /// The protobuf field number, 0 for `kind` and `apiVersion`.
+    /// Protobuf field number, 0 for `kind` and `apiVersion`.
     pub number: u32,
-    /// The embedded protobuf message that holds the field, as a path.
+    /// Path of the embedded protobuf message that contains the field.
     pub inside: Option<Box<str>>,
     /// Listed as required in OpenAPI.
     pub required: bool,
-    /// When it is printed.
+    /// Rule that decides if the field is printed.
     pub emit: Emit,
-    /// The default that OpenAPI shows, which for zero values is no default at all.
+    /// Default that OpenAPI shows. A zero value here is not applied as a default.
     pub openapi_default: Option<Value>,
-    /// The default that the server sets when the field is absent (or, for fields that are no pointers, zero).
+    /// Default that the server sets if the field is absent (or, for fields that are not pointers, zero).
     pub default: Option<Value>,
-    /// How apply merges a list.
+    /// Merge strategy of apply for a list.
     pub list_type: Option<ListType>,
-    /// The keys of a list that apply treats as a map.
+    /// Keys of a list that apply treats as a map.
     pub list_keys: Vec<Box<str>>,
-    /// How apply merges a map or struct.
+    /// Merge strategy of apply for a map or struct.
     pub map_type: Option<MapType>,
-    /// How strategic merge patch treats the field.
+    /// Behavior of the field in strategic merge patches.
     pub patch: PatchStrategy,
-    /// The key by which strategic merge patch finds elements of a list.
+    /// Key by which strategic merge patch finds elements of a list.
     pub merge_key: Option<Box<str>>,
     /// Values that OpenAPI lists.
     pub enumeration: Vec<Box<str>>,
@@ -116,112 +115,109 @@ pub struct Field {
     pub rules: Rules,
 }
 
-/// Rules of one field that generic validation checks; a built-in kind whose strategy has its own texts leaves them out.
+/// Rules of one field that generic validation checks. Omitted for built-in kinds whose strategy has its own messages.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rules {
-    /// Only the values of `enumeration` are accepted.
+    /// True if only the values of `enumeration` are accepted.
     pub enumerated: bool,
-    /// Must not be absent or empty.
+    /// True if the field must not be absent or empty.
     pub not_empty: bool,
-    /// The least number.
+    /// Smallest accepted number.
     pub minimum: Option<i64>,
-    /// The greatest number.
+    /// Largest accepted number.
     pub maximum: Option<i64>,
-    /// Longest string in bytes, or most elements.
+    /// Maximum length of a string in bytes, or of a list in elements.
     pub max_length: Option<usize>,
-    /// May not change once the object exists.
+    /// True if the field must not change after creation.
     pub immutable: bool,
 }
 
-/// What a field holds.
+/// Type of the values of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FieldType {
-    /// A string.
     String,
-    /// A signed number of 32 bits.
+    /// Signed 32-bit integer.
     Int32,
-    /// A signed number of 64 bits.
+    /// Signed 64-bit integer.
     Int64,
-    /// A truth value.
     Bool,
     /// Any JSON number.
     Number,
     /// Bytes, base64 in JSON.
     Bytes,
-    /// RFC 3339, whole seconds.
+    /// RFC 3339 time in whole seconds.
     Time,
-    /// RFC 3339 with exactly six fraction digits.
+    /// RFC 3339 time with exactly six fraction digits.
     MicroTime,
-    /// A quantity, canonical.
+    /// Quantity in canonical form.
     Quantity,
-    /// A number of 32 bits or a string.
+    /// 32-bit integer or string.
     IntOrString,
-    /// Any JSON.
+    /// Any JSON value.
     Any,
     /// Any JSON object (RawExtension, FieldsV1).
     AnyObject,
-    /// A list.
     List(Box<FieldType>),
-    /// A map with string keys.
+    /// Map with string keys.
     Map(Box<FieldType>),
     /// Another type of the set.
     Ref(TypeId),
 }
 
-/// When a field is printed.
+/// Rule that decides if a field is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Emit {
-    /// Only when it is not empty or zero.
+    /// Print if the value is not empty or zero (Go's `omitempty`).
     #[default]
     Absent,
-    /// Also when empty: an absent list or map is null, an absent scalar its zero value.
+    /// Always print: an absent list or map as null, an absent scalar as its zero value.
     Always,
-    /// Always; an absent struct is `{}`, an absent time null.
+    /// Always print: an absent struct as `{}`, an absent time as null.
     Struct,
-    /// When set, be it to zero.
+    /// Print if set, including to the zero value.
     Pointer,
-    /// Always; null when not set (a pointer, too).
+    /// Always print; null if not set (including pointers).
     Nullable,
-    /// When its value is not the zero value.
+    /// Print if the value is not the zero value (Go's `omitzero`).
     Nonzero,
 }
 
 impl Emit {
-    /// Whether the field is a pointer upstream: absent and zero are not the same.
+    /// True if the field is a pointer upstream, so that absent and zero differ.
     #[must_use]
     pub fn is_pointer(self) -> bool {
         matches!(self, Self::Pointer | Self::Nullable)
     }
 }
 
-/// How apply merges a list.
+/// Merge strategy of apply for a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListType {
-    /// As one value.
+    /// Replaced as one value.
     Atomic,
-    /// As a set of scalars.
+    /// Merged as a set of scalars.
     Set,
-    /// As a map by its keys.
+    /// Merged as a map by its keys.
     Map,
 }
 
-/// How apply merges a map or struct.
+/// Merge strategy of apply for a map or struct.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MapType {
-    /// Field by field.
+    /// Merged field by field.
     #[default]
     Granular,
-    /// As one value.
+    /// Replaced as one value.
     Atomic,
 }
 
-/// How strategic merge patch treats a field.
+/// Behavior of a field in strategic merge patches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PatchStrategy {
-    /// Lists are merged: by key, or as sets of scalars.
+    /// Lists are merged by key, or as sets of scalars.
     pub merge: bool,
-    /// Maps keep only the keys that `$retainKeys` names.
+    /// Maps retain only the keys that `$retainKeys` lists.
     pub retain_keys: bool,
-    /// Maps and lists are replaced whole.
+    /// Maps and lists are replaced as a whole.
     pub replace: bool,
 }

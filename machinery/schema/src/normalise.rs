@@ -1,5 +1,5 @@
-//! Canonical form of the typed dialect: fields in the order of the schema, zero values by each field's emit rule, sorted map keys,
-//! canonical times; what a decode of upstream's encoding of the same object would hold.
+//! Canonical form of the typed dialect: fields in schema order, zero values according to the emit rule of each field, sorted
+//! map keys, canonical times. The result is equal to a decoded upstream encoding of the same object.
 
 use portico_machinery::Object;
 use portico_machinery::object::sort_keys;
@@ -25,7 +25,7 @@ fn fields(types: &TypeSet, ty: &Type, mut from: Map<String, Value>) -> Map<Strin
     to
 }
 
-/// What is printed of a field, if anything.
+/// Returns the value to print for a field, or `None` if the field is omitted.
 fn emitted(types: &TypeSet, field: &Field, value: Option<Value>) -> Option<Value> {
     let value = value.map(|value| canonical(types, &field.ty, value));
     match field.emit {
@@ -33,7 +33,7 @@ fn emitted(types: &TypeSet, field: &Field, value: Option<Value>) -> Option<Value
         Emit::Nullable => Some(value.unwrap_or_default()),
         Emit::Absent | Emit::Nonzero => value.filter(|value| !is_zero(types, &field.ty, value)),
         Emit::Always | Emit::Struct => Some(match value {
-            // Upstream's storage does not distinguish empty from absent: both print as null.
+            // Upstream's storage does not distinguish empty from absent: both are printed as null.
             Some(value) if is_empty_collection(value_type(types, field), &value) => Value::Null,
             Some(value) => value,
             None => canonical(types, &field.ty, types.zero(&field.ty)),
@@ -53,7 +53,7 @@ fn is_empty_collection(ty: &FieldType, value: &Value) -> bool {
     }
 }
 
-/// Whether a value is what its type starts with. A struct never is: upstream prints structs that are no pointers.
+/// True if a value is the zero value of its type. A struct never is, because upstream prints structs that are not pointers.
 pub(crate) fn is_zero(types: &TypeSet, ty: &FieldType, value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -84,7 +84,7 @@ fn canonical(types: &TypeSet, ty: &FieldType, value: Value) -> Value {
     }
 }
 
-/// A time in canonical form; Go's zero time is printed as null.
+/// Converts a time to canonical form; Go's zero time is printed as null.
 fn time(text: String) -> Value {
     match text.as_str() {
         "0001-01-01T00:00:00Z" | "0001-01-01T00:00:00.000000Z" => Value::Null,
@@ -92,24 +92,24 @@ fn time(text: String) -> Value {
     }
 }
 
-/// Up to here each whole number is a float of its own.
+/// Largest magnitude up to which floats represent every integer exactly (2^53).
 const EXACT: f64 = 9_007_199_254_740_992.0;
-/// Up to here a whole float is read back as a whole number of 64 bits.
+/// Largest magnitude up to which a float with a zero fraction is read back as a 64-bit integer.
 const WIDEST: f64 = 9.2e18;
 
-/// Numbers of a custom resource as upstream's storage reads them back: those without a fraction are whole ones. Until
-/// then, a number that was written with a fraction is a float to all who validate it. Metadata has types of its own.
+/// Converts the numbers of a custom resource as upstream's storage reads them back: those without a fraction become
+/// integers. Before that, validation treats a number that was sent with a fraction as a float. Metadata is typed and skipped.
 pub(crate) fn whole_object(map: &mut Map<String, Value>) {
     let fields = map.iter_mut().filter(|(name, _)| *name != "metadata");
     fields.for_each(|(_, value)| whole_numbers(value, WIDEST));
 }
 
-/// As [`whole_object`], of one value.
+/// Converts the numbers of one value as [`object_floats_to_integers`] does.
 pub(crate) fn whole_value(value: &mut Value) {
     whole_numbers(value, WIDEST);
 }
 
-/// The whole number as which a float is read back, if there is one.
+/// Returns the integer as which a float is read back, or `None` if it stays a float.
 pub(crate) fn as_whole(number: &Number) -> Option<i64> {
     whole_up_to(number, WIDEST)
 }
@@ -120,7 +120,7 @@ fn whole_up_to(number: &Number, most: f64) -> Option<i64> {
     (float.abs() <= most).then_some(float as i64)
 }
 
-/// Numbers without a fraction are written without one, as upstream writes what it has read as any JSON.
+/// Converts numbers without a fraction to integers, as upstream writes values of type "any JSON".
 fn whole_numbers(value: &mut Value, most: f64) {
     match value {
         Value::Number(number) => {
@@ -134,7 +134,7 @@ fn whole_numbers(value: &mut Value, most: f64) {
     }
 }
 
-/// Whether a value of several shapes has this one.
+/// True if a value has this shape, one of several shapes of its type.
 fn takes(shape: &FieldType, value: &Value) -> bool {
     matches!(
         (shape, value),
@@ -144,7 +144,7 @@ fn takes(shape: &FieldType, value: &Value) -> bool {
     )
 }
 
-/// An element of a list or map, where null stands for the zero value.
+/// Canonicalizes an element of a list or map, where null means the zero value.
 fn inside(types: &TypeSet, of: &FieldType, value: Value) -> Value {
     canonical(types, of, if value.is_null() { types.zero(of) } else { value })
 }

@@ -1,7 +1,7 @@
-//! Protobuf along a type's description, both ways, as upstream's generated code reads and writes it.
+//! Protobuf encoding and decoding based on type descriptions, compatible with upstream's generated code.
 //!
-//! Objects are JSON here: what is written is what JSON would say (absent fields that are no pointers as their zero
-//! values), what is read is the object that JSON would have been (zero values of such fields left out).
+//! Objects are represented as JSON. The encoder writes the fields that JSON would contain, plus the zero values of absent
+//! fields that are not pointers. The decoder returns the object that JSON would contain, without zero values of such fields.
 
 mod decode;
 mod encode;

@@ -1,7 +1,7 @@
-//! A schema: what an object of one version of one kind may hold, and everything that walking it can do.
+//! Schema of the objects of one kind in one version, and all operations that follow it.
 //!
-//! Two dialects: built-in kinds are described by a type of a set, custom resources by a structural schema. Who holds a
-//! [`Schema`] need not know which; what only types contain (OpenAPI, protobuf) asks for [`Schema::typed`].
+//! There are two dialects: a type of a set describes a built-in kind, a structural schema describes a custom resource. Users
+//! of a [`Schema`] need not know the dialect; features that only types have (OpenAPI, protobuf) use [`Schema::typed`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,27 +28,27 @@ enum Dialect {
 }
 
 impl Schema {
-    /// A type of this set as root.
+    /// Creates a schema whose root is a type of this set.
     #[must_use]
     pub fn new(types: Arc<TypeSet>, root: TypeId) -> Self {
         Self(Dialect::Typed(Typed::new(types, root)))
     }
 
-    /// A type of this set by name.
+    /// Creates a schema whose root is the type of this name. Returns `None` if the set has no such type.
     #[must_use]
     pub fn named(types: &Arc<TypeSet>, name: &str) -> Option<Self> {
         Some(Self::new(types.clone(), types.id(name)?))
     }
 
-    /// The schema of a custom resource. `object_meta` is the typed schema of `ObjectMeta`, which `metadata` follows at the
-    /// root and in embedded resources.
+    /// Creates the schema of a custom resource. `object_meta` is the typed schema of `ObjectMeta`, which describes `metadata`
+    /// of the root and of embedded resources.
     #[must_use]
     pub fn structural(schema: Arc<Structural>, object_meta: Typed) -> Self {
         Self::structural_on_use(move || Ok(schema), object_meta)
     }
 
-    /// The same of a schema that is made when the first object is walked along it: a kind that is only listed, discovered
-    /// or waited for takes none. Where it cannot be made, [`CustomResource::check`] says so.
+    /// Creates the schema of a custom resource, compiled at the first use: a kind that is only listed, discovered or watched
+    /// is never compiled. [`CustomResource::check`] reports the error of the compilation.
     #[must_use]
     pub fn structural_on_use(
         compile: impl FnOnce() -> Result<Arc<Structural>, CompileError> + Send + Sync + 'static,
@@ -57,7 +57,7 @@ impl Schema {
         Self(Dialect::Structural(Arc::new(CustomResource::new(Box::new(compile), object_meta))))
     }
 
-    /// The type and its set; nothing for a custom resource.
+    /// Returns the type and its set, or `None` for a custom resource.
     #[must_use]
     pub fn typed(&self) -> Option<&Typed> {
         match &self.0 {
@@ -66,7 +66,7 @@ impl Schema {
         }
     }
 
-    /// The structural schema and what belongs to it; nothing for a built-in kind.
+    /// Returns the structural schema and its settings, or `None` for a built-in kind.
     #[must_use]
     pub fn custom(&self) -> Option<&CustomResource> {
         match &self.0 {
@@ -75,7 +75,7 @@ impl Schema {
         }
     }
 
-    /// The set in which the types of this schema live; of a custom resource those of its metadata.
+    /// Returns the set that contains the types of this schema; for a custom resource, the types of its metadata.
     pub(crate) fn types_in_use(&self) -> &TypeSet {
         match &self.0 {
             Dialect::Typed(typed) => typed.types(),
@@ -83,7 +83,7 @@ impl Schema {
         }
     }
 
-    /// The struct that a field of the root holds, as a schema of its own; of a custom resource only `metadata`.
+    /// Returns the schema of a struct field of the root. For a custom resource, only `metadata` has one.
     #[must_use]
     pub fn of_field(&self, name: &str) -> Option<Self> {
         let typed = match &self.0 {
@@ -93,7 +93,8 @@ impl Schema {
         typed.map(|typed| Self(Dialect::Typed(typed)))
     }
 
-    /// The type of a whole object for the checker of expressions, called `name`; nothing where expressions do not see it.
+    /// Returns the type of a whole object, named `name`, for the expression checker. Returns `None` if expressions cannot
+    /// access the object.
     #[must_use]
     pub fn expression_type(&self, name: &str) -> Option<portico_cel::Type> {
         match &self.0 {
@@ -105,13 +106,13 @@ impl Schema {
         }
     }
 
-    /// Decodes a request body that should hold an `expected` object: an absent `kind` or `apiVersion` is filled in, a
-    /// different one is refused (of a custom resource another kind is left for validation). Unknown and duplicate fields
-    /// are dropped and named in [`Decoded::strict`]; nulls are dropped unless the schema allows them; key order is kept.
-    /// Of a custom resource the defaults are set, too.
+    /// Decodes a request body that should contain an `expected` object. An absent `kind` or `apiVersion` is filled in; a
+    /// different one is an error (except the kind of a custom resource, which validation checks). Unknown and duplicate fields
+    /// are dropped and listed in [`Decoded::strict`]; nulls are dropped unless the schema allows them; key order is kept.
+    /// Custom resources also get their defaults.
     ///
     /// # Errors
-    /// [`DecodeError`]; [`DecodeError::status`] is the answer for it.
+    /// [`DecodeError`]; [`DecodeError::status`] is the response for it.
     pub fn decode(
         &self,
         body: &[u8],
@@ -125,7 +126,7 @@ impl Schema {
         decoded.map(|decoded| decode::reported(body, format, decoded))
     }
 
-    /// Decodes options (DeleteOptions and the like) or other bodies whose `kind` and `apiVersion` are not looked at.
+    /// Decodes options (DeleteOptions and similar) or other bodies whose `kind` and `apiVersion` are ignored.
     ///
     /// # Errors
     /// [`DecodeError`].
@@ -137,11 +138,11 @@ impl Schema {
         decoded.map(|decoded| decode::reported(body, format, decoded))
     }
 
-    /// Runs an object that was put together elsewhere (a patch's result) through the decoder: what does not fit the
-    /// types is refused, what is unknown is dropped and named.
+    /// Decodes an object that the server assembled (the result of a patch): values of a wrong type are an error, unknown
+    /// fields are dropped and listed.
     ///
     /// # Errors
-    /// [`DecodeError`]; after a patch, [`DecodeError::patch_status`] is the answer for it.
+    /// [`DecodeError`]; after a patch, [`DecodeError::patch_status`] is the response for it.
     pub fn retype(&self, object: &Object, expected: &GroupVersionKind) -> Result<Decoded, DecodeError> {
         match &self.0 {
             Dialect::Typed(typed) => decode::object(typed, &object.to_json(), Format::Json, expected),
@@ -149,8 +150,9 @@ impl Schema {
         }
     }
 
-    /// As [`Self::retype`] for what an applied configuration or a strategic merge patch made: upstream converts it from maps,
-    /// not from JSON, and takes a little more. Nulls of a custom resource stay where they are, for validation to refuse.
+    /// Decodes the result of an applied configuration or of a strategic merge patch. Unlike [`Self::retype`], follows upstream's
+    /// conversion from maps instead of JSON, which accepts a little more. Nulls of a custom resource are kept, and validation
+    /// rejects them.
     ///
     /// # Errors
     /// [`DecodeError`], for built-in kinds [`DecodeError::Unconvertible`].
@@ -163,22 +165,22 @@ impl Schema {
         }
     }
 
-    /// The object as a protobuf message, without an envelope; `kind` and `apiVersion` are the envelope's. What does not
-    /// fit the types is left out. A custom resource has no such form (who asks for it is answered with 406 before): its
-    /// message is empty.
+    /// Encodes the object as a protobuf message without an envelope; `kind` and `apiVersion` belong to the envelope. Values
+    /// that do not match their types are omitted. A custom resource has no protobuf form, and its message is empty (content
+    /// negotiation has already answered such requests with 406).
     #[must_use]
     pub fn to_protobuf(&self, object: &Object) -> Vec<u8> {
         let message = |typed: &Typed| protobuf::message(typed.types(), typed.root(), object.map());
         self.typed().map(message).unwrap_or_default()
     }
 
-    /// The object in its envelope, which says of what kind it is.
+    /// Encodes the object as a protobuf message in an envelope, which contains the kind and `apiVersion`.
     #[must_use]
     pub fn to_sealed_protobuf(&self, object: &Object) -> Vec<u8> {
         seal(object.api_version(), object.kind(), &self.to_protobuf(object))
     }
 
-    /// Sets the static defaults of absent fields, inside what is there.
+    /// Sets the static defaults of absent fields, including fields of nested values that are present.
     pub fn default(&self, object: &mut Object) {
         match &self.0 {
             Dialect::Typed(typed) => default::object(typed, object),
@@ -188,17 +190,17 @@ impl Schema {
         }
     }
 
-    /// Makes whole numbers of those that were written with a fraction of nothing, as storage reads them back. Until then
-    /// a custom resource is validated with the floats that it was written with.
+    /// Converts numbers with a zero fraction to integers, as storage reads them back. Before that, a custom resource is
+    /// validated with the floats that the client sent.
     pub fn whole_numbers(&self, object: &mut Object) {
         if let Dialect::Structural(_) = &self.0 {
             CustomResource::whole_numbers(object);
         }
     }
 
-    /// Brings an object into canonical form, to be done last, before encoding; idempotent. A built-in kind: fields in wire
-    /// order, zero values dropped or kept by each field's emit rule, structs that are always printed made, map keys
-    /// sorted, times canonical. A custom resource: all keys sorted, its metadata as that of built-in kinds.
+    /// Converts an object to canonical form; the last step before encoding. Idempotent. A built-in kind gets its fields in wire
+    /// order, zero values dropped or kept according to the emit rule of each field, structs that are always printed, sorted map
+    /// keys and canonical times. A custom resource gets sorted keys, and its metadata is normalized like that of built-in kinds.
     pub fn normalise(&self, object: &mut Object) {
         match &self.0 {
             Dialect::Typed(typed) => normalise::object(typed, object),
@@ -206,50 +208,50 @@ impl Schema {
         }
     }
 
-    /// True if both objects have equal values at a path, where quantities of built-in kinds are equal by amount, however they
-    /// are spelled. Both must be in canonical form.
+    /// True if both objects have equal values at a path. Quantities of built-in kinds are compared by amount, not by spelling.
+    /// Both objects must be in canonical form.
     #[must_use]
     pub fn same_amounts(&self, path: &[&str], new: &Object, old: &Object) -> bool {
         self.typed().is_some_and(|typed| equality::same_amounts(typed, path, new, old))
     }
 
-    /// Brings a stored object to what the schema is now, as upstream does at each read: of a custom resource what is
-    /// unknown goes, as do nulls that are not allowed and members of metadata that cannot be read, and defaults are set.
-    /// Whether anything changed. Idempotent; nothing is done to built-in kinds.
+    /// Adapts a stored object to the current schema, as upstream does at each read: drops unknown fields, nulls that are not
+    /// allowed and members of metadata that cannot be read from a custom resource, and sets defaults. Returns true if the
+    /// object changed. Idempotent; does not change built-in kinds.
     pub fn settle(&self, object: &mut Object) -> bool {
         self.custom().is_some_and(|custom| custom.settle(object))
     }
 
-    /// As [`Self::settle`], but no defaults are set: what upstream does with an object that was converted to the version of
-    /// this schema.
+    /// Same as [`Self::coerce_and_default`] without the defaults. Upstream does this with an object that was converted to the
+    /// version of this schema.
     pub fn coerce(&self, object: &mut Object) -> bool {
         self.custom().is_some_and(|custom| custom.coerce(object))
     }
 
-    /// Whether [`Self::settle`] would leave these bytes of a stored object alone; cheaper than decoding them.
+    /// True if [`Self::coerce_and_default`] would not change a stored object with these bytes. Cheaper than decoding it.
     #[must_use]
     pub fn is_settled(&self, json: &[u8]) -> bool {
         self.custom().is_none_or(|custom| custom.is_settled(json))
     }
 
-    /// The rules that the data states of single fields of a built-in kind: enumerations, ranges, what must not be empty.
-    /// Requiredness in the OpenAPI sense is not checked here, as upstream's typed decoding does not. A custom resource is
-    /// validated by what [`Self::custom`] offers, as upstream's strategy for them does it, one rule after the other.
+    /// Checks the rules that the type descriptions state for single fields of a built-in kind: enumerations, ranges, non-empty
+    /// values. Does not check OpenAPI's `required`, as upstream's typed decoding does not. Custom resources are validated
+    /// through [`Self::custom`], one group of rules after the other, as in upstream's strategy for custom resources.
     #[must_use]
     pub fn validate(&self, object: &Object) -> Vec<field::Error> {
         self.typed().map(|typed| validate::object(typed, object)).unwrap_or_default()
     }
 
-    /// The rules that the data states of changes of a built-in kind: immutable fields.
+    /// Checks the rules that the type descriptions state for updates of a built-in kind: immutable fields.
     #[must_use]
     pub fn validate_update(&self, new: &Object, old: &Object) -> Vec<field::Error> {
         self.typed().map(|typed| validate::update(typed, new, old)).unwrap_or_default()
     }
 
-    /// Applies a strategic merge patch (JSON or, as upstream takes it, YAML) to an object of this schema.
+    /// Applies a strategic merge patch (JSON or, as in upstream, YAML) to an object of this schema.
     ///
     /// # Errors
-    /// [`PatchError`]; [`PatchError::status`] is the answer for it. A custom resource takes no such patch.
+    /// [`PatchError`]; [`PatchError::status`] is the response for it. Custom resources do not support such patches.
     pub fn strategic_merge(&self, current: &Object, patch: &[u8]) -> Result<Object, PatchError> {
         let untyped = || PatchError::Malformed("custom resources take no strategic merge patch".to_owned());
         merge::strategic(self.typed().ok_or_else(untyped)?, current, patch)

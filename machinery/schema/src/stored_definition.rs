@@ -1,12 +1,12 @@
-//! Definitions as kube-apiserver stores them: in `v1beta1`, which is served no more, and where what all versions say alike stands
-//! once (`apiextensions/v1/conversion.go`).
+//! Definitions as kube-apiserver stores them: in `v1beta1`, which is no longer served and has top-level fields for content
+//! that all versions share (`apiextensions/v1/conversion.go`).
 
 use portico_machinery::Object;
 use serde_json::{Map, Value, json};
 
 const V1: &str = "apiextensions.k8s.io/v1";
 const V1BETA1: &str = "apiextensions.k8s.io/v1beta1";
-/// What may stand once: its name in a version, and its name outside.
+/// Fields that `v1beta1` shares between versions: name inside a version, and name of the top-level field.
 const HOISTED: [(&str, &str); 4] = [
     ("subresources", "subresources"),
     ("schema", "validation"),
@@ -16,7 +16,7 @@ const HOISTED: [(&str, &str); 4] = [
 
 type Fields = Map<String, Value>;
 
-/// A definition of `v1` as it is stored.
+/// Converts a definition from `v1` to its stored form.
 #[must_use]
 pub fn definition_to_v1beta1(mut object: Object) -> Object {
     object.set(&["apiVersion"], V1BETA1);
@@ -50,7 +50,7 @@ pub fn definition_to_v1beta1(mut object: Object) -> Object {
     object
 }
 
-/// A stored definition in `v1`; nothing for what is no definition of `v1beta1`.
+/// Converts a stored definition to `v1`. Returns `None` if the object is not a definition of `v1beta1`.
 #[must_use]
 pub fn definition_from_v1beta1(mut object: Object) -> Option<Object> {
     if object.api_version() != V1BETA1 || object.kind() != "CustomResourceDefinition" {
@@ -58,7 +58,7 @@ pub fn definition_from_v1beta1(mut object: Object) -> Option<Object> {
     }
     object.set(&["apiVersion"], V1);
     let Some(Value::Object(spec)) = object.map_mut().get_mut("spec") else { return Some(object) };
-    // The default of that version, which `v1` does not have.
+    // Default of `v1beta1`, which `v1` does not have.
     spec.entry("preserveUnknownFields").or_insert(Value::Bool(true));
     if let Some(Value::Object(conversion)) = spec.get_mut("conversion") {
         let mut webhook = Fields::new();

@@ -1,8 +1,8 @@
-//! The structural dialect: what a custom resource's schema says, and what it does with objects.
+//! Structural dialect: compiled schemas of custom resources, and the operations that follow them.
 //!
-//! An `openAPIV3Schema` arrives as JSON and is compiled once into a tree of shared nodes. The components below walk an object
-//! and that tree side by side. Must not know CustomResourceDefinitions (who they are served by, their versions), storage or
-//! HTTP; what may stand in a definition's schema is validated elsewhere, before it comes here.
+//! An `openAPIV3Schema` is compiled once from JSON into a tree of shared nodes. The modules below walk an object and this tree
+//! in parallel. They do not depend on CustomResourceDefinitions (names, versions), storage or HTTP. [`definition`] validates
+//! the schemas in definitions before they are compiled.
 
 mod at;
 mod breaking;

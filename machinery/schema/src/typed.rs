@@ -1,11 +1,11 @@
-//! The typed dialect: a type of a set as the root of an object.
+//! Typed dialect: a type of a set as the root of an object.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::model::{FieldType, Type, TypeId, TypeSet};
 
-/// The typed dialect: one type of a set as the root of an object. Cheap to clone.
+/// Schema of the typed dialect: one type of a set as the root of an object. Cheap to clone.
 #[derive(Clone)]
 pub struct Typed {
     types: Arc<TypeSet>,
@@ -13,24 +13,22 @@ pub struct Typed {
 }
 
 impl Typed {
-    /// A type of a set as root.
     pub(crate) fn new(types: Arc<TypeSet>, root: TypeId) -> Self {
         Self { types, root }
     }
 
-    /// The set that the root and all types below it live in: what discovery and OpenAPI walk.
+    /// Returns the set that contains the root and all nested types, for discovery and OpenAPI.
     #[must_use]
     pub fn types(&self) -> &Arc<TypeSet> {
         &self.types
     }
 
-    /// The root type's place in the set.
+    /// Returns the index of the root type in the set.
     #[must_use]
     pub fn root_id(&self) -> TypeId {
         self.root
     }
 
-    /// The root type.
     #[must_use]
     pub fn root(&self) -> &Type {
         self.types.get(self.root)

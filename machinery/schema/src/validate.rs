@@ -1,4 +1,4 @@
-//! Generic validation: the rules that the data states of single fields.
+//! Generic validation: rules that the type descriptions state for single fields.
 
 use portico_machinery::field::{Error, Path};
 use portico_machinery::{Cursor, Object};
@@ -89,7 +89,7 @@ pub(crate) fn update(schema: &Typed, new: &Object, old: &Object) -> Vec<Error> {
     errors
 }
 
-/// Immutable fields below structs; elements of lists and maps have no identity here and are not compared.
+/// Checks immutable fields of nested structs. Elements of lists and maps have no identity here and are not compared.
 fn changes(types: &TypeSet, ty: &Type, new: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Vec<Error>) {
     if !ty.has_rules {
         return;

@@ -1,11 +1,11 @@
-//! Walks of sets along a type: named fields made members, and sets that were written when lists and maps were granular
-//! brought to a type in which they are atomic.
+//! Walks over field sets according to a type: adds declared fields as members, and converts sets that were written when lists
+//! and maps were granular to a type in which they are atomic.
 
 use super::shape::{Map, Relation, Shape, TypeRef};
 use crate::fields::{Node, PathElement, Set};
 use crate::model::TypeSet;
 
-/// The set with each declared field that has something below it a member itself.
+/// Returns the set in which each declared field that has members below it is also a member.
 pub(super) fn with_named_fields(types: &TypeSet, root: Map<'_>, set: &Set) -> Set {
     named(types, Some(Shape::Map(root)), set)
 }
@@ -20,7 +20,7 @@ fn named(types: &TypeSet, shape: Option<Shape<'_>>, set: &Set) -> Set {
     Set::from_nodes(nodes.collect())
 }
 
-/// The type of what a step leads to, and whether it is a declared field.
+/// Returns the type at a path element, and true if it is a declared field.
 fn below<'t>(shape: Option<Shape<'t>>, element: &PathElement) -> (Option<TypeRef<'t>>, bool) {
     match (shape, element) {
         (Some(Shape::Map(map)), PathElement::Field(name)) => map.entry(name),
@@ -32,7 +32,7 @@ fn below<'t>(shape: Option<Shape<'t>>, element: &PathElement) -> (Option<TypeRef
     }
 }
 
-/// Whether apply makes one of a value of this shape; nothing where there is nothing to say.
+/// True if apply treats a value of this shape as one. Returns `None` if the shape does not determine it.
 fn is_atomic(shape: Shape<'_>) -> Option<bool> {
     match shape {
         Shape::Map(map) => Some(map.atomic),
@@ -42,7 +42,7 @@ fn is_atomic(shape: Shape<'_>) -> Option<bool> {
     }
 }
 
-/// Whether nobody owns anything inside of what is atomic: then there is nothing to reconcile.
+/// True if the set has no members inside atomic values, so that no conversion is needed.
 pub(super) fn fits(types: &TypeSet, root: Map<'_>, set: &Set) -> bool {
     fits_below(types, Shape::Map(root), set)
 }
@@ -57,7 +57,7 @@ fn fits_below(types: &TypeSet, shape: Shape<'_>, set: &Set) -> bool {
     })
 }
 
-/// The set as the type is now: who owned something inside what is atomic now owns the whole of it.
+/// Converts the set to the current type: members inside an atomic value are replaced by the whole value.
 pub(super) fn reconciled(types: &TypeSet, root: Map<'_>, set: &Set) -> Set {
     reconcile(types, Shape::Map(root), set)
 }

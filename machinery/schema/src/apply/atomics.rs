@@ -1,4 +1,4 @@
-//! Lists and maps in a configuration that have one value as a whole: applying them takes away what they do not name (upstream's
+//! Atomic lists and maps in a configuration: applying them removes the elements that the configuration omits (upstream's
 //! `findAtomics`).
 
 use serde_json::{Map as Json, Value};
@@ -6,7 +6,7 @@ use serde_json::{Map as Json, Value};
 use super::shape::{List, Map, Relation, Shape, TypeRef};
 use crate::model::TypeSet;
 
-/// Paths of what is atomic in an object that was checked: `.spec.selector`, `.spec.containers[0].args`.
+/// Returns the paths of atomic values in a checked object: `.spec.selector`, `.spec.containers[0].args`.
 pub(super) fn object(types: &TypeSet, root: Map<'_>, object: &Json<String, Value>) -> Vec<String> {
     let mut search = Search { types, path: String::new(), found: Vec::new() };
     search.map(&root, object);

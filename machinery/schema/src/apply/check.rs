@@ -1,4 +1,4 @@
-//! Whether a configuration fits its type: no unknown fields, elements with keys, none twice.
+//! Checks a configuration against its type: no unknown fields, elements with keys, no duplicates.
 
 use std::collections::BTreeSet;
 
@@ -14,20 +14,20 @@ use super::reading::{Reading, entries, items};
 use super::shape::{List, Map, Relation, Shape, TypeRef};
 use crate::model::{FieldType, TypeSet};
 
-/// How many misfits are reported at most: each has its path, and together they would be far larger than what they are about.
-/// Upstream has no bound.
+/// Maximum number of reported mismatches. Each contains its path, and together they could be far larger than the object.
+/// Upstream has no limit.
 const MAX_REPORTED: usize = 256;
-/// How many bytes they may hold.
+/// Maximum bytes of reported mismatches.
 const MAX_MISFIT_BYTES: usize = 256 * 1024;
 
-/// Whether elements of a list that is a set or a map may stand there twice.
+/// Handling of duplicate elements in a list that is a set or a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Duplicates {
     Refused,
     Allowed,
 }
 
-/// Everything that does not fit. An unknown field ends its map, and an element without keys its list.
+/// Returns all mismatches. The check of a map ends at an unknown field, that of a list at an element without keys.
 pub(super) fn object(
     types: &TypeSet,
     root: Map<'_>,

@@ -1,4 +1,4 @@
-//! What differs between two objects of a type: fields that were added, modified and removed.
+//! Differences between two objects of a type: added, modified and removed fields.
 
 use std::collections::BTreeMap;
 
@@ -13,31 +13,31 @@ use super::view::{emitted, same};
 use crate::fields::{Node, PathElement, Set, compare_values};
 use crate::model::TypeSet;
 
-/// What differs. No field is in more than one of the sets; all are empty when nothing differs.
+/// Differences between two objects. No field is in more than one of the sets; all are empty if the objects are equal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
-    /// Fields that the new object no longer has.
+    /// Fields that only the old object has.
     pub removed: Set,
-    /// Fields that both have, with other values.
+    /// Fields that both objects have, with different values.
     pub modified: Set,
-    /// Fields that the old object did not have.
+    /// Fields that only the new object has.
     pub added: Set,
 }
 
 impl Comparison {
-    /// Whether nothing differs.
+    /// True if the objects are equal.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.removed.is_empty() && self.modified.is_empty() && self.added.is_empty()
     }
 
-    /// The same with each of the sets put through a filter.
+    /// Applies a filter to each of the sets.
     #[must_use]
     pub fn filtered(self, filter: impl Fn(Set) -> Set) -> Self {
         Self { removed: filter(self.removed), modified: filter(self.modified), added: filter(self.added) }
     }
 
-    /// What is new or has another value.
+    /// Returns the added and modified fields.
     #[must_use]
     pub fn into_changed(self) -> Set {
         let mut changed = self.modified;
@@ -46,7 +46,7 @@ impl Comparison {
     }
 }
 
-/// What differs at a place and below.
+/// Differences of a value and everything below it.
 #[derive(Default)]
 struct Delta {
     removed: Branch,
@@ -75,14 +75,14 @@ impl Delta {
         empty(&self.removed) && empty(&self.modified) && empty(&self.added)
     }
 
-    /// What differs at a step below goes to its place, hardly ever to more than one: each makes its own step.
+    /// Adds the differences of a child. Hardly ever more than one of the three has a difference, so the element is created lazily.
     fn push(&mut self, element: impl Fn() -> PathElement, child: Self) {
         self.removed.push(&element, child.removed);
         self.modified.push(&element, child.modified);
         self.added.push(&element, child.added);
     }
 
-    /// A place that is there on one side only belongs to what differs itself.
+    /// Marks a value that exists on one side only as added or removed.
     fn mark(&mut self, old: Option<&Value>, new: Option<&Value>) {
         self.added.member |= old.is_none();
         self.removed.member |= old.is_some() && new.is_none();
@@ -131,7 +131,7 @@ impl<'t> Walk<'t> {
         delta
     }
 
-    /// Whether a value that is compared as a whole is the same: of typed objects what they print, else what stands there.
+    /// True if two values that are compared as a whole are equal: as printed for typed objects, otherwise as they are.
     fn same(&self, ty: TypeRef<'t>, old: &Value, new: &Value) -> bool {
         match self.reading {
             Reading::Typed => same(self.types, ty, old, new),
@@ -139,7 +139,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// Maps by key, everything else as one; a value that becomes a map is modified, and its keys are added.
+    /// Compares maps by key and everything else as a whole. If a value becomes a map, it is modified, and its keys are added.
     fn deduced(&self, shape: Map<'t>, ty: TypeRef<'t>, old: Side<'_>, new: Side<'_>) -> Result<Delta> {
         let map = |side: Side<'_>| side.is_some_and(Value::is_object);
         let leaf = |side: Side<'_>| side.is_some_and(|v| !v.is_object() && !v.is_null());
@@ -157,7 +157,7 @@ impl<'t> Walk<'t> {
     fn map_value(&self, map: Map<'t>, ty: TypeRef<'t>, old: Side<'_>, new: Side<'_>) -> Result<Delta> {
         let (a, b) = (entries(old)?, entries(new)?);
         let empty = |side: Option<&Json<String, Value>>| side.is_none_or(Json::is_empty);
-        // A leaf, so that empty and null stay distinct; what a typed struct prints is not what stands in it.
+        // A leaf, so that empty and null differ. A typed struct is excluded: it prints more than it contains.
         if empty(a) && empty(b) && !(self.reading == Reading::Typed && map.structure().is_some()) {
             return Ok(self.leaf(ty, old, new));
         }
@@ -244,7 +244,7 @@ impl<'t> Walk<'t> {
         item::element(self.types, list, item, self.reading).map_err(|why| TypeMismatch::at("", &why))
     }
 
-    /// Elements that are the same one: more than one on a side is a duplicate, which is compared as a whole.
+    /// Compares elements with the same identity. More than one on a side are duplicates, which are compared as a whole.
     fn items(&self, of: TypeRef<'t>, old: &[&Value], new: &[&Value]) -> Result<Delta> {
         let (a, b) = (old.first().copied(), new.first().copied());
         let mut delta = Delta::default();

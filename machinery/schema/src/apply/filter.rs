@@ -1,13 +1,13 @@
-//! Which fields managers may own at all.
+//! Filter of the fields that managers can own.
 
 use crate::fields::{Node, PathElement, Set};
 
-/// Fields that managers do not own, whatever they send: those that the write resets.
+/// Filter that removes fields that managers cannot own even if they send them: those that the write resets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Filter {
-    /// All but these and what is below them.
+    /// Removes these fields and everything below them.
     Drop(Set),
-    /// Only what is at or below one of these paths, in which `None` is any element of a list.
+    /// Keeps the fields at or below one of these paths, in which `None` matches any list element.
     Keep(Vec<Vec<Option<PathElement>>>),
 }
 
@@ -18,14 +18,14 @@ impl Default for Filter {
 }
 
 impl Filter {
-    /// Keeps what is at or below these dotted paths, `*` for any element of a list.
+    /// Creates a filter that keeps the fields at or below these dotted paths; `*` matches any list element.
     #[must_use]
     pub fn keeping<'p>(paths: impl IntoIterator<Item = &'p str>) -> Self {
         let step = |name: &str| (name != "*").then(|| PathElement::field(name));
         Self::Keep(paths.into_iter().map(|path| path.split('.').map(step).collect()).collect())
     }
 
-    /// What passes.
+    /// Returns the fields that pass the filter.
     #[must_use]
     pub fn of(&self, mut set: Set) -> Set {
         match self {

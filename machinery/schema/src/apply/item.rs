@@ -1,4 +1,4 @@
-//! Which element of a list an item is.
+//! Identity of list items.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::view::emitted;
 use crate::fields::PathElement;
 use crate::model::TypeSet;
 
-/// The step to an item of a list that is a set or a map; the reason when it has none.
+/// Returns the path element of an item in a list that is a set or a map, or the reason why it has none.
 pub(super) fn element(
     types: &TypeSet,
     list: &List<'_>,
@@ -48,7 +48,7 @@ fn keyed(
         Shape::Map(of) | Shape::Deduced(of) => Some(of),
         _ => None,
     };
-    // A key that is neither there nor has a default is left out: that is another element than one that has it.
+    // A key that is absent and has no default is omitted: the element differs from one that has the key.
     let found = keys.iter().filter_map(|key| {
         let held = map.get(&**key);
         let field = of.and_then(|of| of.structure()?.field(key));

@@ -1,4 +1,4 @@
-//! Merges a configuration into an object: what it names wins, nothing is removed, and lists keep an order that respects
+//! Merges a configuration into an object: values of the configuration win, nothing is removed, and the order of lists respects
 //! both sides.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -75,7 +75,7 @@ fn map(
     Ok(merged)
 }
 
-/// The elements of a list by what they are; `None` for what stands there more than once.
+/// List elements by identity; `None` for duplicates.
 type Found<'v> = BTreeMap<PathElement, Option<&'v Value>>;
 
 struct Sides<'v> {
@@ -105,8 +105,8 @@ fn index<'v>(
     Ok((order, found))
 }
 
-/// Walks both lists at once. Elements of both take the configuration's order; what only the object has stays where it
-/// is between them.
+/// Merges two lists in one pass. Elements of both follow the order of the configuration; elements that only the object has
+/// keep their position between them.
 fn list(types: &TypeSet, shape: &List<'_>, live: &[Value], config: &[Value]) -> Result<Vec<Value>> {
     let (config, in_config) = index(types, shape, config, false)?;
     let (order, in_live) = index(types, shape, live, true)?;
@@ -126,7 +126,7 @@ fn list(types: &TypeSet, shape: &List<'_>, live: &[Value], config: &[Value]) -> 
                 continue;
             }
             if sides.in_config.contains_key(a) && shared.front().is_some_and(|next| *next != a) {
-                // Shared, but not the one whose turn it is.
+                // Shared, but the next shared element in the order of the configuration is another one.
                 l += 1;
                 continue;
             }
@@ -154,7 +154,7 @@ fn list(types: &TypeSet, shape: &List<'_>, live: &[Value], config: &[Value]) -> 
 }
 
 impl Sides<'_> {
-    /// The element of both sides merged; an element that the object has more than once is replaced.
+    /// Merges an element of both sides. An element that the object contains more than once is replaced.
     fn merged(&self, types: &TypeSet, shape: &List<'_>, element: &PathElement) -> Result<Option<Value>> {
         let of = |found: &Found<'_>| found.get(element).copied().flatten().cloned();
         let (a, b) = (of(&self.in_live), of(&self.in_config));

@@ -1,14 +1,14 @@
-//! Values that do not fit their types.
+//! Values that do not match their types.
 
 use std::fmt;
 
-/// A value that does not fit its type.
+/// Value that does not match its type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}{}{text}", if path.is_empty() { "" } else { ": " })]
 pub struct TypeMismatch {
-    /// Where, as upstream prints it: `.spec.ports[port=80]`.
+    /// Path as upstream prints it: `.spec.ports[port=80]`.
     pub path: String,
-    /// Why.
+    /// Reason for the mismatch.
     pub text: String,
 }
 
@@ -17,14 +17,14 @@ impl TypeMismatch {
         Self { path: path.to_owned(), text: text.to_owned() }
     }
 
-    /// The same one step further down.
+    /// Prepends a path element.
     pub(super) fn below(mut self, step: &str) -> Self {
         self.path.insert_str(0, step);
         self
     }
 }
 
-/// Everything of a configuration that does not fit.
+/// All mismatches of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfits(pub Vec<TypeMismatch>);
 

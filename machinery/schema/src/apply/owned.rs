@@ -1,19 +1,18 @@
-//! Who owns what of an object.
+//! Field ownership of an object.
 
 use std::collections::BTreeMap;
 
 use crate::fields::Set;
 
-/// What a manager owns.
+/// Fields that one manager owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owned {
-    /// The fields.
     pub set: Set,
-    /// The `apiVersion` in which they are named.
+    /// `apiVersion` in which the fields are named.
     pub version: Box<str>,
-    /// Whether they were applied, not updated.
+    /// True if the fields were applied, false if they were updated.
     pub applied: bool,
 }
 
-/// All managers of an object.
+/// Fields of all managers of an object.
 pub type Owners<K> = BTreeMap<K, Owned>;

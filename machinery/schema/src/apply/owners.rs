@@ -1,7 +1,7 @@
-//! Who owns what after an update or an apply: structured-merge-diff's updater.
+//! Field ownership after an update or an apply, as structured-merge-diff's updater computes it.
 //!
-//! Managers are keys of the caller's choosing. Sets of managers who wrote in another version are compared in that
-//! version; managers of a version that is not there any more are forgotten.
+//! The caller chooses the type of manager keys. Sets of managers that wrote in another version are compared in that version;
+//! managers of a version that no longer exists are dropped.
 
 use std::collections::BTreeMap;
 
@@ -15,18 +15,18 @@ use super::versions::{At, Unconverted, Versions};
 use crate::fields::Set;
 use crate::schema::Schema;
 
-/// What other managers own of what is to be changed.
+/// Fields that other managers own and the configuration changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflicts<K>(pub Vec<(K, Set)>);
 
-/// Why nobody can say who owns what, or a configuration is not applied.
+/// Reason why ownership cannot be computed, or why a configuration is not applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure<K> {
-    /// Something does not fit its type, or cannot be converted.
+    /// A value does not match its type, or cannot be converted.
     TypeMismatch(String),
-    /// An object is not known yet in another version, as [`Unconverted::Pending`] says.
+    /// An object is not available yet in another version, see [`ConversionError::Pending`].
     Pending,
-    /// Others own what it changes.
+    /// Other managers own fields that the configuration changes.
     Conflicts(Conflicts<K>),
 }
 
@@ -46,7 +46,7 @@ impl<K> From<Unconverted> for Failure<K> {
     }
 }
 
-/// Brings all sets to the types as they are now; the object has to be there in each version that sets are named in.
+/// Converts all sets to the current types, and drops managers of removed versions. Requires the object in each version of a set.
 fn reconcile<K: Ord + Clone>(at: &At<'_>, live: &Object, owners: &mut Owners<K>) -> Result<(), Unconverted> {
     let mut known: BTreeMap<Box<str>, bool> = BTreeMap::new();
     for owned in owners.values_mut() {
@@ -67,10 +67,11 @@ fn reconcile<K: Ord + Clone>(at: &At<'_>, live: &Object, owners: &mut Owners<K>)
     Ok(())
 }
 
-/// How objects are compared.
+/// Function that compares two objects.
 type Compare = fn(&Schema, &Object, &Object) -> Result<Comparison, TypeMismatch>;
 
-/// What differs in each of the versions that others than `except` wrote in; nothing for one that is not there any more.
+/// Compares the objects in each version in which managers other than `except` wrote. The value is `None` for a version that
+/// no longer exists.
 fn comparisons<K: Ord>(
     at: &At<'_>,
     (live, new): (&Object, &Object),
@@ -99,8 +100,8 @@ fn comparisons<K: Ord>(
     Ok(known)
 }
 
-/// Takes what differs from everybody but `except`; who is left with nothing goes. Returns what they owned of what is new
-/// or modified.
+/// Removes the differences from the sets of all managers but `except`, and drops managers with empty sets. Returns the added
+/// or modified fields that they owned.
 fn take<K: Ord + Clone>(
     at: &At<'_>,
     states: (&Object, &Object),
@@ -130,11 +131,11 @@ fn take<K: Ord + Clone>(
     Ok(Conflicts(conflicts))
 }
 
-/// Gives what an update (create, replace, patch) changed to nobody: takes it from everybody, as the caller gives it to
-/// whoever updated. `changed` is what differs in this version, filtered. After a failure the owners are spoilt.
+/// Removes the fields that an update (create, replace, patch) changed from all managers; the caller then assigns them to the
+/// manager of the update. `changed` contains the filtered differences in this version. After an error, `owners` is unspecified.
 ///
 /// # Errors
-/// [`Failure`], but never [`Failure::Conflicts`].
+/// [`ApplyError`], but never [`ApplyError::Conflicts`].
 pub fn update<K: Ord + Clone>(
     versions: &dyn Versions,
     version: &str,
@@ -148,11 +149,11 @@ pub fn update<K: Ord + Clone>(
     Ok(())
 }
 
-/// Applies a configuration, which was checked: merges it, removes what the manager applied before, no longer names, and
-/// nobody else owns. Nothing is returned for the object when it stays as it is. After a failure the owners are spoilt.
+/// Applies a checked configuration: merges it, and removes fields that the manager applied before, no longer applies, and no
+/// other manager owns. Returns `None` if the object does not change. After an error, `owners` is unspecified.
 ///
 /// # Errors
-/// [`Failure`].
+/// [`ApplyError`].
 pub fn apply<K: Ord + Clone>(
     versions: &dyn Versions,
     version: &str,

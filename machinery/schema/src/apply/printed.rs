@@ -1,14 +1,14 @@
-//! How upstream's errors of apply print a value: it holds it by a pointer, which Go shows together with what is in it.
+//! Formatting of values in upstream's apply errors: upstream holds a value by a pointer, and Go prints pointer and value.
 
 use std::fmt;
 
 use portico_machinery::object::Plain;
 use serde_json::Value;
 
-/// As `%v`: `&{a}`, `&{map[a:1 b:[x y]]}`.
+/// Formats like `%v`: `&{a}`, `&{map[a:1 b:[x y]]}`.
 pub(super) struct Pointer<'v>(pub &'v Value);
 
-/// As `%#v`: `&value.valueUnstructured{Value:1}`.
+/// Formats like `%#v`: `&value.valueUnstructured{Value:1}`.
 pub(super) struct Syntax<'v>(pub &'v Value);
 
 impl fmt::Display for Pointer<'_> {
@@ -42,7 +42,7 @@ fn syntax(f: &mut fmt::Formatter<'_>, value: &Value) -> fmt::Result {
             })?;
             f.write_str("}")
         }
-        // Numbers and truth values print alike.
+        // Numbers and Booleans print the same in both formats.
         other => write!(f, "{}", Plain(other)),
     }
 }

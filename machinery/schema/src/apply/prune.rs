@@ -1,4 +1,4 @@
-//! Removes what a manager applied last time and does not name now, unless somebody owns it.
+//! Removal of fields that a manager applied last time and does not apply now, unless another manager owns them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,7 +9,8 @@ use super::owned::{Owned, Owners};
 use super::versions::{At, Unconverted};
 use crate::fields::Set;
 
-/// A merged object without what is gone from the configuration; `owners` have the new one already, `last` is the one before.
+/// Removes the fields that are no longer in the configuration from a merged object. `owners` already contain the new set of
+/// the manager; `last` is the previous one.
 pub(super) fn prune<'a, K>(
     at: &At<'a>,
     merged: Object,
@@ -27,15 +28,15 @@ pub(super) fn prune<'a, K>(
         .map_err(|e| e.during("failed add back owned items"))?;
     let what = "failed add back dangling items: failed to convert pruned object to last applied version";
     let (pruned, _) = there.convert(&pruned, then.version).map_err(|e| e.during(what))?;
-    // What nobody owned, or was not this manager's, comes back, too.
+    // Restore fields that no manager owned, or that this manager did not own.
     let gone = then.named(&then.schema.fields_of(&merged_then));
     let gone = gone.difference(&then.named(&then.schema.fields_of(&pruned))).intersection(&last_set);
     let pruned = then.schema.without(&merged_then, &gone);
     then.convert(&pruned, at.version).map(|(pruned, _)| pruned.into_owned())
 }
 
-/// Puts back what anybody owns, version by version, beginning with the one that was pruned in. The object is in the last of
-/// them then.
+/// Restores the fields that any manager owns, version by version, starting with the version that was pruned. Also returns the
+/// last version, which is the version of the object.
 fn keep_owned<'a, K>(
     mut at: At<'a>,
     merged: &Object,

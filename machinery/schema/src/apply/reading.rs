@@ -1,4 +1,4 @@
-//! How the values of an object are read.
+//! Mode in which the values of an object are read.
 
 use serde_json::{Map as Json, Value};
 
@@ -7,18 +7,18 @@ use super::printed::Pointer;
 
 pub(super) type Side<'v> = Option<&'v Value>;
 
-/// How struct fields are read.
+/// Mode in which struct fields are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// As typed objects print: zero values by each field's emit rule.
+    /// Values as typed objects print them: zero values according to the emit rule of each field.
     Typed,
-    /// As they stand there; an explicit null where there was nothing says nothing.
+    /// Raw values; an explicit null equals an absent field.
     Raw,
-    /// As they stand there, null being a value like others: custom resources.
+    /// Raw values, with null as a distinct value (custom resources).
     Whole,
 }
 
-/// The entries of a map; null has none.
+/// Returns the entries of a map; null has none.
 pub(super) fn entries(side: Side<'_>) -> Result<Option<&Json<String, Value>>, TypeMismatch> {
     match side {
         None | Some(Value::Null) => Ok(None),
@@ -27,7 +27,7 @@ pub(super) fn entries(side: Side<'_>) -> Result<Option<&Json<String, Value>>, Ty
     }
 }
 
-/// The items of a list; null has none.
+/// Returns the items of a list; null has none.
 pub(super) fn items(side: Side<'_>) -> Result<&[Value], TypeMismatch> {
     match side {
         None | Some(Value::Null) => Ok(&[]),

@@ -1,4 +1,4 @@
-//! Removes the fields of a set from an object.
+//! Removal of the fields of a set from an object.
 
 use serde_json::{Map as Json, Value};
 
@@ -8,7 +8,7 @@ use super::shape::{List, Map, Relation, Shape, TypeRef};
 use crate::fields::{PathElement, Set};
 use crate::model::TypeSet;
 
-/// The object without the fields of the set.
+/// Returns the object without the fields of the set.
 pub(super) fn object(
     types: &TypeSet,
     root: Map<'_>,
@@ -18,7 +18,7 @@ pub(super) fn object(
     map(types, &root, object, gone)
 }
 
-/// What is left of a value when something below it goes; null when nothing is.
+/// Removes the fields below a value. Returns null if the value becomes empty.
 fn value(types: &TypeSet, ty: TypeRef<'_>, held: &Value, gone: &Set) -> Value {
     match (ty.shape(types), held) {
         (Shape::Map(shape) | Shape::Deduced(shape), Value::Object(object)) if !shape.atomic => {
@@ -55,7 +55,7 @@ fn list(types: &TypeSet, shape: &List<'_>, items: &[Value], gone: &Set) -> Vec<V
         match element.and_then(|element| gone.node(&element)) {
             None => Some(held.clone()),
             Some(node) if node.member => None,
-            // An element stays one when all of its fields go: its keys may have defaults.
+            // An element remains when all of its fields are removed: its keys may have defaults.
             Some(node) => match value(types, shape.of, held, &node.children) {
                 Value::Null if held.is_object() => Some(Value::Object(Json::new())),
                 left => Some(left),

@@ -1,69 +1,67 @@
-//! What a value may be as apply sees it: a scalar, a list with a relation between its elements, a map, or anything.
+//! Shape of a value for apply: a scalar, a list with a relation between its elements, a map, or anything.
 //!
-//! Types and structural schemas say it alike; the components that walk shapes do not know which of them spoke.
+//! Types and structural schemas have the same shapes; code that walks shapes does not depend on the dialect.
 
 use serde_json::Value;
 
 use crate::model::{Field, FieldType, ListType, MapType, Type, TypeSet};
 use crate::structural::{Additional, CustomResource, JsonType, Node};
 
-/// A place for a value: its type, and what the field says of it.
+/// Type of a value, with the annotations of its field.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum TypeRef<'t> {
-    /// A field of a struct, whose annotations count.
+    /// Field of a struct, with its annotations.
     Field(&'t Field),
-    /// An element of a list or map.
+    /// Element of a list or map.
     Plain(&'t FieldType),
-    /// A place of a structural schema.
+    /// Node of a structural schema.
     Node(Place<'t>),
-    /// Anything; its shape is what it looks like: maps by key, lists as one.
+    /// Any value, whose shape is deduced from the value: maps are granular, lists atomic.
     Deduced,
 }
 
-/// A place of a structural schema.
+/// Node of a structural schema in its context.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'t> {
     node: &'t Node,
-    /// Unknown fields are preserved here or further up.
+    /// True if unknown fields are preserved here or at a parent.
     open: bool,
-    /// The type of `metadata`.
+    /// Type of `metadata`.
     meta: &'t FieldType,
 }
 
-/// The shape of what may stand there.
+/// Shape of a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shape<'t> {
-    /// A string, number or truth value.
+    /// String, number or Boolean.
     Scalar(&'t FieldType),
-    /// A list.
     List(List<'t>),
-    /// A struct or a map.
+    /// Struct or map.
     Map(Map<'t>),
-    /// Anything by what it looks like; when it looks like a map, it is this one.
+    /// Any value, with its shape deduced from the value; a map has this shape.
     Deduced(Map<'t>),
-    /// Anything as one.
+    /// Any value, treated as one.
     Untyped,
 }
 
-/// A list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List<'t> {
     pub(super) of: TypeRef<'t>,
     pub(super) relation: Relation<'t>,
 }
 
-/// How the elements of a list are identified.
+/// Identification of the elements of a list.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Relation<'t> {
-    /// They are not: the list is one value.
+    /// Elements have no identity: the list is one value.
     Atomic,
-    /// By their value.
+    /// Elements are identified by their value.
     Set,
-    /// By these fields.
+    /// Elements are identified by these fields.
     Map(&'t [Box<str>]),
 }
 
-/// A struct (fields), a map (elements), or a free object (deduced elements).
+/// Struct (with fields), map (with elements), or free object (with deduced elements).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Map<'t> {
     named: Named<'t>,
@@ -71,21 +69,21 @@ pub(super) struct Map<'t> {
     pub(super) atomic: bool,
 }
 
-/// What names the fields of a map.
+/// Source of the declared fields of a map.
 #[derive(Clone, Copy, Debug)]
 enum Named<'t> {
     Nothing,
     Struct(&'t Type),
-    /// The properties of a place, with `apiVersion`, `kind` and `metadata` when it holds a resource.
+    /// Properties of a node; if true, the value is a resource and has `apiVersion`, `kind` and `metadata`.
     Node(Place<'t>, bool),
 }
 
 impl<'t> Map<'t> {
-    /// The map that anything is when it looks like one.
+    /// Map shape of a value whose type is deduced.
     pub(super) const DEDUCED: Self =
         Self { named: Named::Nothing, of: Some(TypeRef::Deduced), atomic: false };
 
-    /// The type of this key, and whether it is a declared field.
+    /// Returns the type of this key, and true if it is a declared field.
     pub(super) fn entry(&self, key: &str) -> (Option<TypeRef<'t>>, bool) {
         let declared = match self.named {
             Named::Nothing => None,
@@ -98,7 +96,7 @@ impl<'t> Map<'t> {
         }
     }
 
-    /// The struct, whose fields print by their emit rules.
+    /// Returns the struct type, whose fields are printed according to their emit rules.
     pub(super) fn structure(&self) -> Option<&'t Type> {
         match self.named {
             Named::Struct(ty) => Some(ty),
@@ -106,7 +104,7 @@ impl<'t> Map<'t> {
         }
     }
 
-    /// What an absent field counts as where it is a key.
+    /// Returns the value that an absent field has if it is a list key.
     pub(super) fn default_of(&self, key: &str) -> Option<&'t Value> {
         match self.named {
             Named::Nothing => None,
@@ -165,24 +163,24 @@ impl<'t> Place<'t> {
     }
 }
 
-/// The shape of a struct.
+/// Returns the shape of a struct.
 pub(super) fn structure(ty: &Type, over: Option<MapType>) -> Map<'_> {
     Map {
         named: Named::Struct(ty),
-        // A struct without fields holds anything.
+        // A struct without fields contains any values.
         of: ty.fields.is_empty().then_some(TypeRef::Deduced),
         atomic: over.unwrap_or(ty.map_type) == MapType::Atomic,
     }
 }
 
-/// The shape of a custom resource.
+/// Returns the shape of a custom resource.
 pub(super) fn custom(resource: &CustomResource) -> Map<'_> {
     let node = &**resource.schema().root();
     Place { node, open: node.preserve_unknown, meta: resource.meta_type() }.map(true)
 }
 
 impl<'t> TypeRef<'t> {
-    /// The shape of what may stand there.
+    /// Returns the shape of values of this type.
     pub(super) fn shape(self, types: &'t TypeSet) -> Shape<'t> {
         let (ty, field) = match self {
             Self::Field(field) => (&field.ty, Some(field)),
@@ -208,7 +206,7 @@ impl<'t> TypeRef<'t> {
     }
 }
 
-/// What a field says of its list; where it says nothing for apply, what it says for strategic merge counts.
+/// Returns the relation between the elements of a field's list. Without an apply annotation, the strategic merge annotation counts.
 fn relation(field: &Field) -> Relation<'_> {
     match (field.list_type, field.patch.merge, &field.merge_key) {
         (Some(ListType::Atomic), _, _) | (None, false, _) => Relation::Atomic,

@@ -1,4 +1,4 @@
-//! The fields that an applied configuration names: all leaves, and elements of lists.
+//! Fields that an applied configuration contains: all leaves, and elements of lists.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use super::shape::{List, Map, Relation, Shape, TypeRef};
 use crate::fields::{Node, PathElement, Set};
 use crate::model::TypeSet;
 
-/// The set of an object that was checked.
+/// Returns the field set of a checked object.
 pub(super) fn object(types: &TypeSet, root: Map<'_>, object: &Json<String, Value>) -> Set {
     map(types, &root, object)
 }
 
-/// Whether a value belongs to the set itself, and what belongs to it below.
+/// Returns true if a value is a member of the set, and the members below it.
 fn value(types: &TypeSet, ty: TypeRef<'_>, value: &Value) -> (bool, Set) {
     let below = match (ty.shape(types), value) {
         (Shape::Map(shape), Value::Object(object)) if !shape.atomic => map(types, &shape, object),
@@ -40,7 +40,7 @@ fn map(types: &TypeSet, shape: &Map<'_>, object: &Json<String, Value>) -> Set {
     Set::from_nodes(nodes.collect())
 }
 
-/// Elements that stand there once belong to it with what is below them; duplicates only themselves.
+/// Returns the set of list elements: unique elements with the members below them, duplicates without.
 fn list(types: &TypeSet, shape: &List<'_>, items: &[Value]) -> Set {
     let mut found: BTreeMap<PathElement, Vec<&Value>> = BTreeMap::new();
     for item in items {

@@ -1,4 +1,4 @@
-//! The versions of a kind, and an object in the version that it is written in.
+//! Versions of a kind, and views of objects in one of them.
 
 use std::borrow::Cow;
 
@@ -9,34 +9,33 @@ use super::filter::Filter;
 use crate::fields::Set;
 use crate::schema::Schema;
 
-/// The versions of a kind.
 pub trait Versions {
-    /// The schema of a version; nothing when it is not there.
+    /// Returns the schema of a version, or `None` if it does not exist.
     fn schema(&self, version: &str) -> Option<&Schema>;
 
-    /// An object of one version in another.
+    /// Converts an object from one version to another.
     ///
     /// # Errors
-    /// [`Unconverted`].
+    /// [`ConversionError`].
     fn convert(&self, object: &Object, from: &str, to: &str) -> Result<Object, Unconverted>;
 
-    /// What a write of this version may make managers own.
+    /// Returns the filter of the fields that a write in this version can own.
     fn filter(&self, version: &str) -> &Filter;
 }
 
-/// Why an object is not there in another version.
+/// Reason why an object is not available in another version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unconverted {
-    /// The version is not there any more: who wrote in it is forgotten.
+    /// The version no longer exists: its managers are dropped.
     Gone,
-    /// It was asked for. Whoever asked begins anew once it is known.
+    /// The conversion has been requested. The caller retries when the result is known.
     Pending,
-    /// It cannot be converted, or does not fit the version.
+    /// The object cannot be converted, or does not match the version.
     Failed(String),
 }
 
 impl Unconverted {
-    /// The same, with the step during which it failed.
+    /// Adds the step during which the conversion failed.
     pub(super) fn during(self, what: &str) -> Self {
         match self {
             Self::Failed(text) => Self::Failed(format!("{what}: {text}")),
@@ -45,7 +44,7 @@ impl Unconverted {
     }
 }
 
-/// The version that objects are in.
+/// Version of objects, with its schema.
 #[derive(Clone, Copy)]
 pub(super) struct At<'a> {
     versions: &'a dyn Versions,
@@ -59,28 +58,28 @@ impl<'a> At<'a> {
         Ok(Self { versions, version, schema })
     }
 
-    /// Another version.
+    /// Returns the view of another version.
     pub(super) fn of(&self, version: &'a str) -> Result<Self, Unconverted> {
         Self::new(self.versions, version)
     }
 
-    /// What passes the filter of the version.
+    /// Returns the fields that pass the filter of the version.
     pub(super) fn filtered(&self, set: Set) -> Set {
         self.versions.filter(self.version).of(set)
     }
 
-    /// The set with named fields as members.
+    /// Returns the set with declared fields as members.
     pub(super) fn named(&self, set: &Set) -> Set {
         along::with_named_fields(self.schema.types_in_use(), self.schema.shape(), set)
     }
 
-    /// The set as the types are now, when it does not fit them as it is.
+    /// Converts the set to the current types. Returns `None` if it already matches them.
     pub(super) fn reconciled(&self, set: &Set) -> Option<Set> {
         let (types, shape) = (self.schema.types_in_use(), self.schema.shape());
         (!along::fits(types, shape, set)).then(|| along::reconciled(types, shape, set))
     }
 
-    /// The object in another version, and that version. What was converted has to fit.
+    /// Converts an object to another version, and returns that version. The result is checked against its schema.
     pub(super) fn convert<'o>(
         &self,
         object: &'o Object,
@@ -95,7 +94,7 @@ impl<'a> At<'a> {
         Ok((Cow::Owned(converted), there))
     }
 
-    /// `pruned` with what `merged` has of the fields in `owned`.
+    /// Returns `pruned` with the fields of `merged` that are in `owned`.
     pub(super) fn restored(&self, merged: &Object, pruned: &Object, owned: &Set) -> Object {
         let kept = self.named(&self.schema.fields_of(pruned)).union(&self.named(owned));
         self.schema.without(merged, &self.named(&self.schema.fields_of(merged)).difference(&kept))

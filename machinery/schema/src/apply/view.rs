@@ -1,7 +1,7 @@
-//! How upstream's typed objects print: what a field holds once zero values are dropped or made by its emit rule.
+//! Values of upstream's typed objects as printed: zero values are dropped or added according to the emit rule.
 //!
-//! Comparing through this view needs no normalized copy of a new object, and distinguishes an empty list from none, which the
-//! normal form does not.
+//! Comparing through this view needs no normalized copy of a new object, and distinguishes an empty list from an absent one,
+//! which the normal form does not.
 
 use std::sync::LazyLock;
 
@@ -17,7 +17,7 @@ static ZEROS: LazyLock<[Value; 5]> = LazyLock::new(|| {
     [Value::from(""), Value::from(0), Value::from("0"), Value::Bool(false), Value::Object(Map::new())]
 });
 
-/// What the field prints, if anything.
+/// Returns the value that is printed for a field, or `None` if it is omitted.
 pub(super) fn emitted<'v>(types: &TypeSet, field: &Field, value: Option<&'v Value>) -> Option<&'v Value> {
     let value = value.filter(|v| !v.is_null());
     match field.emit {
@@ -28,7 +28,7 @@ pub(super) fn emitted<'v>(types: &TypeSet, field: &Field, value: Option<&'v Valu
     }
 }
 
-/// As [`TypeSet::zero`], without making anything.
+/// Returns [`TypeSet::zero`] without an allocation.
 fn zero(types: &TypeSet, ty: &FieldType) -> &'static Value {
     let at = match types.resolve(ty) {
         FieldType::String => 0,
@@ -41,7 +41,7 @@ fn zero(types: &TypeSet, ty: &FieldType) -> &'static Value {
     &ZEROS[at]
 }
 
-/// Whether two values of a type print the same.
+/// True if two values of a type are printed the same.
 pub(super) fn same(types: &TypeSet, ty: TypeRef<'_>, a: &Value, b: &Value) -> bool {
     if a == b {
         return true;

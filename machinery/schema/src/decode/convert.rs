@@ -1,6 +1,6 @@
-//! Values put along a type as upstream's converter from maps does it: what a strategic merge patch or an applied configuration
-//! made of an object. It takes more than the decoder of JSON: numbers that are too large lose their upper bits, 1.0 is 1.
-//! The first value that does not fit ends it; fields are looked at in the order of their type.
+//! Conversion of values to a type like upstream's converter from maps, for the result of a strategic merge patch or of an
+//! applied configuration. It accepts more than the JSON decoder: numbers that are too large lose their upper bits, 1.0 is 1.
+//! The first value of a wrong type ends the conversion; fields are converted in the order of their type.
 
 use portico_machinery::gvk::GroupVersionKind;
 use portico_machinery::object::cut;
@@ -16,7 +16,7 @@ use crate::typed::Typed;
 
 type Result<T> = std::result::Result<T, String>;
 
-/// The object along its type, and the fields that are unknown, sorted.
+/// Converts an object to its type. The result lists the unknown fields, sorted.
 pub(crate) fn convert(schema: &Typed, mut object: Object, expected: &GroupVersionKind) -> Result<Decoded> {
     let mut converter = Converter { types: schema.types(), unknown: strict_errors(), path: String::new() };
     let map = converter.structure(schema.root(), std::mem::take(object.map_mut()))?;
@@ -31,7 +31,7 @@ pub(crate) fn convert(schema: &Typed, mut object: Object, expected: &GroupVersio
 struct Converter<'s> {
     types: &'s TypeSet,
     unknown: Bounded<String>,
-    /// Names of fields and places in lists; keys of maps are left out.
+    /// Field names and list indices; map keys are omitted.
     path: String,
 }
 
@@ -64,7 +64,7 @@ impl<'s> Converter<'s> {
         self.path.push_str(name);
     }
 
-    /// One value; nothing for null.
+    /// Converts a value. Returns `None` for null.
     fn value(&mut self, of: GoType<'s>, value: Value) -> Result<Option<Value>> {
         if value.is_null() {
             return Ok(None);
@@ -124,17 +124,17 @@ impl<'s> Converter<'s> {
         Ok(Value::Array(to))
     }
 
-    /// A value inside a list or map, where null stands for the zero value.
+    /// Converts a value inside a list or map, where null means the zero value.
     fn inside(&mut self, of: GoType<'s>, value: Value) -> Result<Value> {
         match self.value(of, value)? {
             Some(value) => Ok(value),
-            // They are null in memory, and empty once they were stored.
+            // Null in memory, and empty after storage.
             None if *self.types.resolve(of.ty) == FieldType::Bytes => Ok(Value::String(String::new())),
             None => Ok(self.types.zero(of.ty)),
         }
     }
 
-    /// A value that upstream has read itself from its JSON. Nobody is notified of unknown fields inside.
+    /// Converts a value whose upstream type has its own JSON decoder. Unknown fields inside are not reported.
     fn reading_itself(&self, ty: &'s FieldType, value: &Value) -> Result<Option<Value>> {
         let text = value.to_string();
         let mut walk = Walk::new(&text, self.types);
@@ -143,7 +143,7 @@ impl<'s> Converter<'s> {
     }
 }
 
-/// A plain value; the name of its type is made when it is reported.
+/// Converts a plain value. The name of its type is only formatted for an error.
 fn scalar(ty: &FieldType, value: Value, name: impl Fn() -> String) -> Result<Value> {
     let refuse = |from: &str| Err(format!("cannot convert {from} to {}", name()));
     match (ty, value) {
@@ -165,13 +165,13 @@ fn scalar(ty: &FieldType, value: Value, name: impl Fn() -> String) -> Result<Val
     }
 }
 
-/// A whole number as Go converts it; nothing where it has a fraction.
+/// Converts a number to an integer as Go does. Returns `None` if the number has a fraction.
 fn whole(number: &serde_json::Number) -> Option<i64> {
     let float = match number.as_i64() {
         Some(whole) => return Some(whole),
         None => number.as_f64()?,
     };
-    // What does not fit becomes the least number.
+    // Values out of range become the minimum.
     #[expect(clippy::cast_possible_truncation, reason = "only within the range")]
     let converted = if (-9.2e18..9.2e18).contains(&float) { float as i64 } else { i64::MIN };
     (float.trunc() == float).then_some(converted)
@@ -182,7 +182,7 @@ fn lower_half(whole: i64) -> i32 {
     whole as i32
 }
 
-/// Bytes as a list of numbers.
+/// Converts a list of numbers to bytes.
 fn bytes(list: Vec<Value>) -> Result<Value> {
     let byte = |value: Value| match value {
         Value::Null => Ok(0),
@@ -196,7 +196,7 @@ fn bytes(list: Vec<Value>) -> Result<Value> {
     Ok(Value::String(scalar::base64(&bytes?)))
 }
 
-/// What Go calls a value of no type.
+/// Returns the Go kind of an untyped value.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Number(number) if number.is_f64() => "float64",

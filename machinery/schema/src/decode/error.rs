@@ -1,11 +1,11 @@
-//! Why a body was refused, and the Status that says so.
+//! Decoding errors and their Status responses.
 
 use std::fmt::Write as _;
 
 use portico_machinery::gvk::{GroupKind, GroupVersionKind};
 use portico_machinery::{Status, field};
 
-/// A text as Go's `%q` prints it.
+/// Quotes a text like Go's `%q`.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from('"');
     for c in text.chars() {
@@ -28,74 +28,74 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// A body that was refused.
+/// Error for a body that cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// Neither JSON nor YAML, or no object.
+    /// Text that is neither JSON nor YAML, or not an object.
     #[error(
         "the object provided is unrecognized (must be of type {expected}): couldn't get version/kind; {error} ({head})"
     )]
     Syntax {
-        /// The kind that was asked for.
+        /// Expected kind.
         expected: String,
-        /// The parser's words.
+        /// Message of the parser.
         error: String,
-        /// The first bytes of the body.
+        /// First bytes of the body.
         head: String,
     },
-    /// Not in its envelope, of which nothing can be read.
+    /// Body without a readable protobuf envelope.
     #[error("the object provided is unrecognized (must be of type {expected}): {error} ({head})")]
     Unrecognized {
-        /// The kind that was asked for.
+        /// Expected kind.
         expected: String,
-        /// What is wrong.
+        /// Error message.
         error: String,
-        /// The first bytes of the body.
+        /// First bytes of the body.
         head: String,
     },
-    /// Another kind than the one asked for, or a value of the wrong type inside.
+    /// Unexpected kind, or a value of a wrong type inside the object.
     #[error("{} in version {} cannot be handled as a {expected}: {error}", .found.kind, quoted(&.found.version))]
     CannotBeHandled {
-        /// What the body says it is.
+        /// Kind and version in the body.
         found: GroupVersionKind,
-        /// The kind that was asked for.
+        /// Expected kind.
         expected: String,
-        /// What is wrong.
+        /// Error message.
         error: String,
     },
-    /// Another kind than the one asked for. Whether there is such a kind is not known here.
+    /// Unexpected kind, which may or may not be registered: the decoder does not know all kinds.
     #[error("{} in version {} cannot be handled as a {expected}: {}",
         .found.kind, quoted(&.found.version), unregistered(.found))]
     WrongKind {
-        /// What the body says it is.
+        /// Kind and version in the body.
         found: GroupVersionKind,
-        /// The kind that was asked for.
+        /// Expected kind.
         expected: String,
     },
-    /// An applied configuration is neither JSON nor YAML, or no object.
+    /// Applied configuration that is neither JSON nor YAML, or not an object.
     #[error("error decoding YAML: {0}")]
     Configuration(String),
-    /// What was merged does not fit its type.
+    /// Merged value that does not match its type.
     #[error("{0}")]
     Unconvertible(String),
-    /// The right kind in another group or version.
+    /// Expected kind in a different group or version.
     #[error("the API version in the data ({found}) does not match the expected API version ({expected})")]
     Version {
-        /// The body's `apiVersion`.
+        /// `apiVersion` of the body.
         found: String,
-        /// The one of the request's path.
+        /// `apiVersion` of the request path.
         expected: String,
     },
 }
 
 impl DecodeError {
-    /// 400 with the error's words.
+    /// Returns 400 with the error message.
     #[must_use]
     pub fn status(&self) -> Status {
         Status::bad_request(self.to_string())
     }
 
-    /// Returns the cause alone, without naming the kind that was expected.
+    /// Returns the cause without the expected kind.
     #[must_use]
     pub fn cause(&self) -> String {
         match self {
@@ -107,7 +107,7 @@ impl DecodeError {
         }
     }
 
-    /// The same for the result of a patch: 422 on the field `patch`.
+    /// Returns the response for the result of a patch: 422 on the field `patch`.
     #[must_use]
     pub fn patch_status(&self, patch: &str) -> Status {
         match self {
@@ -136,14 +136,14 @@ pub(super) fn cannot_be_handled(found: &GroupVersionKind, expected: &str, error:
     .status()
 }
 
-/// 422 of an unnamed object on the field `patch`, printing what upstream shows of it.
+/// Returns 422 of an unnamed object on the field `patch`, with the patch as the invalid value.
 #[must_use]
 pub fn patch_status(patch: &str, error: &str) -> Status {
     let errors = [field::Error::invalid(&"patch".into(), patch, error)];
     Status::invalid(&GroupKind::default(), "", &errors)
 }
 
-/// The first bytes of a body as upstream shows them: text when it looks like JSON, else in hexadecimal.
+/// Formats the first bytes of a body as upstream does: text if it looks like JSON, otherwise hexadecimal.
 pub(crate) fn head(body: &[u8]) -> String {
     const LENGTH: usize = 30;
     let (head, more) = if body.len() > LENGTH { (&body[..LENGTH], " ...") } else { (body, "") };

@@ -1,8 +1,8 @@
-//! Types as upstream's errors name them: Go's.
+//! Go names of types, which upstream's errors contain.
 
 use crate::model::{Field, FieldType, TypeSet};
 
-/// A type, and the name that Go gives it where it has one of its own.
+/// Type, and the name of its Go type if that is a named type.
 #[derive(Clone, Copy)]
 pub(crate) struct GoType<'s> {
     pub(crate) ty: &'s FieldType,
@@ -10,17 +10,17 @@ pub(crate) struct GoType<'s> {
 }
 
 impl<'s> GoType<'s> {
-    /// What a field holds.
+    /// Returns the type of a field.
     pub(crate) fn of(field: &'s Field) -> Self {
         Self { ty: &field.ty, name: field.go.as_deref() }
     }
 
-    /// A type that goes by its own name.
+    /// Returns a type without a separate Go name.
     pub(crate) fn plain(ty: &'s FieldType) -> Self {
         Self { ty, name: None }
     }
 
-    /// What the list or map holds: of `[]v1.KeyUsage` it is `v1.KeyUsage`, of a list that has a name it is not known.
+    /// Returns the element type of a list or map: of `[]v1.KeyUsage` it is `v1.KeyUsage`, of a named list it is unknown.
     pub(crate) fn element(self, ty: &'s FieldType) -> Self {
         let element = |name: &'s str| {
             name.strip_prefix("[]").or_else(|| name.strip_prefix("map[")?.split_once(']').map(|(_, of)| of))
@@ -28,7 +28,7 @@ impl<'s> GoType<'s> {
         Self { ty, name: self.name.and_then(element) }
     }
 
-    /// The name, made of the type where it has none of its own.
+    /// Returns the Go name, derived from the type if it is not a named type.
     pub(crate) fn name(self, types: &TypeSet) -> String {
         self.name.map_or_else(|| name(types, self.ty), str::to_owned)
     }
@@ -57,7 +57,7 @@ fn name(types: &TypeSet, ty: &FieldType) -> String {
     }
 }
 
-/// The name of a struct that is embedded in another, of the name that protobuf gives the message.
+/// Returns the Go name of an embedded struct, given the name of its protobuf message.
 pub(crate) fn embedded(message: &str) -> impl Iterator<Item = char> + '_ {
     let mut starts = true;
     message.chars().map(move |c| {

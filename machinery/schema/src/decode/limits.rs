@@ -1,4 +1,4 @@
-//! How deep and how wide what is read may be.
+//! Limits of depth and size for decoded bodies.
 
 /// Levels of nesting in a YAML body.
 ///
@@ -15,7 +15,7 @@ pub(crate) const MAX_YAML_DEPTH: usize = 100;
 /// Limit (Requests): 400.
 pub(crate) const MAX_VALUES: usize = 100_000;
 
-/// There are more than [`MAX_VALUES`].
+/// Error for a body with more than [`MAX_VALUES`] values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many values: at most {MAX_VALUES} are accepted")]
 pub(crate) struct TooManyValues;

@@ -1,4 +1,4 @@
-//! A pull reader of JSON with upstream's words for what is no JSON. Knows nothing of types.
+//! Pull parser for JSON with upstream's syntax errors. Does not use types.
 
 use std::borrow::Cow;
 
@@ -7,17 +7,17 @@ use serde_json::{Map, Number, Value};
 
 use super::limits::{MAX_VALUES, TooManyValues};
 
-/// Why the bytes are no JSON, in upstream's words.
+/// Syntax error in JSON, with upstream's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct SyntaxError(pub String);
 
-/// Contexts in which Go reports the end of the text as the space that it appends.
+/// Contexts in which Go reports the end of the text as a space, because it appends one.
 const IN_TOKEN: [&str; 4] = ["in literal", "numeric literal", "escape code", "character escape"];
 
 type Result<T> = std::result::Result<T, SyntaxError>;
 
-/// What the next value is.
+/// Kind of the next value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
     Object,
@@ -33,32 +33,32 @@ pub(crate) struct Reader<'a> {
     at: usize,
     depth: usize,
     max_depth: usize,
-    /// How many further members and elements are accepted.
+    /// Number of members and elements that may still be read.
     left: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of what somebody sent.
+    /// Creates a reader of text from a client.
     pub(crate) fn new(text: &'a str) -> Self {
         Self { text, at: 0, depth: 0, max_depth: MAX_DEPTH, left: MAX_VALUES }
     }
 
-    /// A reader of what is stored: it was accepted, whatever is accepted today.
+    /// Creates a reader of stored text: it was accepted when it was written, so the current limits do not apply.
     pub(crate) fn stored(text: &'a str) -> Self {
         Self { left: usize::MAX, ..Self::again(text) }
     }
 
-    /// Reader of a part of stored text, which may be deeper than a body.
+    /// Creates a reader of a part of stored text, which may be nested deeper than a body.
     pub(crate) fn again(text: &'a str) -> Self {
         Self { max_depth: MAX_READ_DEPTH, ..Self::new(text) }
     }
 
-    /// A reader of JSON that stands inside something of this depth, which may have so many further values.
+    /// Creates a reader of JSON nested at this depth of another value, with a limit of remaining values.
     pub(crate) fn within(text: &'a str, depth: usize, left: usize) -> Self {
         Self { depth, left, ..Self::new(text) }
     }
 
-    /// How many further values are accepted.
+    /// Returns the number of values that may still be read.
     pub(crate) fn left(&self) -> usize {
         self.left
     }
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// Looks at the next value without taking it.
+    /// Returns the kind of the next value without consuming it.
     pub(crate) fn start(&mut self) -> Result<Start> {
         match self.skip_space() {
             Some(b'{') => Ok(Start::Object),
@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// After the outermost value: only space may follow.
+    /// Requires that only white space follows the outermost value.
     pub(crate) fn end(&mut self) -> Result<()> {
         match self.skip_space() {
             None => Ok(()),
@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Enters an object or array whose start was looked at.
+    /// Enters an object or array. The caller has checked the kind of the value.
     pub(crate) fn enter(&mut self) -> Result<()> {
         self.at += 1;
         self.depth += 1;
@@ -127,7 +127,7 @@ impl<'a> Reader<'a> {
         self.depth -= 1;
     }
 
-    /// The next key of an entered object, its colon taken; nothing at the end, which leaves the object.
+    /// Reads the next key of the entered object and its colon. Returns `None` at the end, where it leaves the object.
     pub(crate) fn key(&mut self, first: bool) -> Result<Option<Cow<'a, str>>> {
         match (self.skip_space(), first) {
             (Some(b'}'), _) => {
@@ -153,7 +153,7 @@ impl<'a> Reader<'a> {
         Ok(Some(key))
     }
 
-    /// Whether an entered array has another element; its end leaves the array.
+    /// Returns true if the entered array has another element. Leaves the array at its end.
     pub(crate) fn element(&mut self, first: bool) -> Result<bool> {
         match (self.skip_space(), first) {
             (Some(b']'), _) => {
@@ -169,7 +169,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A string whose start was looked at.
+    /// Reads a string. The caller has checked the kind of the value.
     pub(crate) fn string(&mut self) -> Result<Cow<'a, str>> {
         self.at += 1;
         let from = self.at;
@@ -227,7 +227,7 @@ impl<'a> Reader<'a> {
         Ok(c)
     }
 
-    /// The digits after `\u`; halves of surrogate pairs that stand alone become the replacement character.
+    /// Reads the digits after `\u`. Unpaired surrogates become the replacement character.
     fn unicode(&mut self) -> Result<char> {
         let high = self.hex()?;
         if !(0xd800..0xdc00).contains(&high) {
@@ -258,7 +258,7 @@ impl<'a> Reader<'a> {
         Ok(code)
     }
 
-    /// The text of a number whose start was looked at.
+    /// Reads the text of a number. The caller has checked the kind of the value.
     pub(crate) fn number(&mut self) -> Result<&'a str> {
         let from = self.at;
         if self.byte() == Some(b'-') {
@@ -295,14 +295,14 @@ impl<'a> Reader<'a> {
         if self.at == from { self.unexpected(context) } else { Ok(()) }
     }
 
-    /// `true` or `false`, its start looked at.
+    /// Reads `true` or `false`. The caller has checked the kind of the value.
     pub(crate) fn bool(&mut self) -> Result<bool> {
         let truth = self.byte() == Some(b't');
         self.literal(if truth { "true" } else { "false" })?;
         Ok(truth)
     }
 
-    /// `null`, its start looked at.
+    /// Reads `null`. The caller has checked the kind of the value.
     pub(crate) fn null(&mut self) -> Result<()> {
         self.literal("null")
     }
@@ -317,7 +317,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Takes a value without keeping it.
+    /// Skips a value.
     pub(crate) fn skip(&mut self) -> Result<()> {
         match self.start()? {
             Start::Object => {
@@ -344,7 +344,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Takes any value as it is; a duplicate key's last value wins.
+    /// Reads any value. If a key is duplicated, the last value wins.
     pub(crate) fn any(&mut self) -> Result<Value> {
         Ok(match self.start()? {
             Start::Object => {
@@ -377,7 +377,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whole numbers that fit stay whole, all others become floats; nothing beyond the range of floats.
+/// Parses a number: integers in the range of `i64` stay integers, all others become floats. Returns `None` outside the range
+/// of floats.
 pub(crate) fn number_value(text: &str) -> Option<Value> {
     if let Ok(whole) = text.parse::<i64>() {
         return Some(whole.into());
@@ -385,11 +386,11 @@ pub(crate) fn number_value(text: &str) -> Option<Value> {
     Number::from_f64(text.parse().ok()?).map(Value::Number)
 }
 
-/// Why bytes are no JSON, in upstream's words; nothing when they are.
+/// Returns upstream's syntax error if the bytes are not JSON, otherwise `None`.
 #[must_use]
 pub fn no_json(bytes: &[u8]) -> Option<String> {
     match bytes.iter().find(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r')) {
-        // The reader reads text, and may not see which byte it was.
+        // The reader takes text, where invalid bytes have been replaced: name the original byte.
         Some(byte) if !byte.is_ascii() => {
             Some(format!("invalid character {} looking for beginning of value", quoted(*byte)))
         }
@@ -401,7 +402,7 @@ pub fn no_json(bytes: &[u8]) -> Option<String> {
     }
 }
 
-/// A byte in quotes as upstream's JSON errors print it.
+/// Quotes a byte as upstream's JSON errors do.
 fn quoted(byte: u8) -> String {
     match byte {
         b'\'' => r"'\''".to_owned(),

@@ -1,4 +1,4 @@
-//! Tests of the JSON reader: upstream's words, and agreement with another parser.
+//! Tests of the JSON reader: upstream's messages, and agreement with another parser.
 
 use portico_machinery::Object;
 use portico_machinery::object::Float;
@@ -76,7 +76,7 @@ fn numbers_are_read_written_and_shown_as_recorded() {
         let written = Object::from_map(map).to_json();
         let want = format!("{{\"n\":{}}}", row["written"].as_str().unwrap());
         assert_eq!(String::from_utf8(written).unwrap(), want, "{row}");
-        // What is written is what is stored, and what is read and answered later.
+        // The written text is stored, and returned by later reads.
         assert_eq!(
             String::from_utf8(Object::from_json(want.as_bytes()).unwrap().to_json()).unwrap(),
             reread(&row)
@@ -86,10 +86,10 @@ fn numbers_are_read_written_and_shown_as_recorded() {
     assert!(numbers > 400 && refused > 400, "{numbers} numbers, {refused} refused");
 }
 
-/// How a written number is written after it was read again.
+/// Returns the text that is written after a written number was read again.
 fn reread(row: &Value) -> String {
     let written = row["written"].as_str().unwrap();
-    // Upstream reads the negative zero that it wrote as an integer.
+    // Upstream reads a negative zero that it wrote as an integer.
     format!("{{\"n\":{}}}", if written == "-0" { "0" } else { written })
 }
 

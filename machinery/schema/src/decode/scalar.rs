@@ -1,4 +1,4 @@
-//! Scalars along a type: numbers that fit, base64, times, int-or-string, quantities; with upstream's words.
+//! Decoding of scalars by type: number ranges, base64, times, int-or-string, quantities; with upstream's messages.
 
 use std::borrow::Cow;
 
@@ -16,11 +16,11 @@ use crate::model::FieldType;
 /// Padded base64 that tolerates stray bits in the last symbol, as upstream's decoder does.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(&ALPHABET, PAD.with_decode_allow_trailing_bits(true));
 
-/// Why a scalar does not fit.
+/// Reason why a scalar does not match its type.
 pub(super) enum TypeMismatch {
-    /// It is of another JSON type, named as upstream names it.
+    /// Value of another JSON type, with upstream's name of that type.
     Type(String),
-    /// It is of the right JSON type; upstream's whole error.
+    /// Invalid value of the right JSON type, with upstream's complete message.
     Text(String),
 }
 
@@ -57,7 +57,7 @@ pub(super) fn from_bool(ty: &FieldType, truth: bool) -> Result {
     }
 }
 
-/// Canonical base64 of the same bytes; line breaks inside are ignored, as upstream ignores them.
+/// Returns the canonical base64 of the same bytes. Line breaks inside are ignored, as upstream does.
 fn bytes(mut text: String) -> std::result::Result<String, TypeMismatch> {
     text.retain(|c| c != '\r' && c != '\n');
     let bytes = LENIENT.decode(&text).map_err(|error| {
@@ -65,7 +65,7 @@ fn bytes(mut text: String) -> std::result::Result<String, TypeMismatch> {
         let at = match error {
             E::InvalidByte(at, _) | E::InvalidLastSymbol { offset: at, .. } => at,
             E::InvalidPadding if text.contains('=') => text.len(),
-            // Where the group begins that is not whole.
+            // Start of the incomplete group.
             E::InvalidLength(_) | E::InvalidPadding => text.len() / 4 * 4,
         };
         TypeMismatch::Text(format!("illegal base64 data at input byte {at}"))
@@ -76,7 +76,7 @@ fn bytes(mut text: String) -> std::result::Result<String, TypeMismatch> {
     Ok(text)
 }
 
-/// Bytes as JSON writes them.
+/// Encodes bytes as JSON does.
 pub(crate) fn base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
@@ -85,12 +85,12 @@ fn quantity(text: &str) -> Result {
     quantity_text(text).map_err(TypeMismatch::Text)
 }
 
-/// What is neither text nor number is text to a quantity, and no quantity.
+/// Returns the error for a value that is neither a string nor a number: upstream parses its text as a quantity and fails.
 pub(super) fn no_quantity() -> String {
     QuantityError::Format.to_string()
 }
 
-/// A quantity in its canonical spelling.
+/// Parses a quantity and returns its canonical form.
 pub(crate) fn quantity_text(text: &str) -> std::result::Result<Value, String> {
     let quantity = text.trim().parse::<Quantity>().map_err(|error| error.to_string())?;
     Ok(Value::String(quantity.to_string()))

@@ -1,21 +1,21 @@
-//! Times in the form in which the API keeps them.
+//! Times in the canonical form of the API.
 
 use portico_gostd::time::{Layout, Time};
 
-/// A time in canonical form: UTC, whole seconds; a fraction is cut off.
+/// Converts a time to canonical form: UTC, whole seconds; a fraction is truncated.
 ///
 /// # Errors
-/// Go's error for what does not fit the layout.
+/// Go's error for text that does not match the layout.
 pub fn seconds(text: &str) -> Result<String, String> {
     Time::parse(Layout::Rfc3339, text)?.rfc3339().ok_or_else(|| beyond(text))
 }
 
-/// A time in canonical form: UTC, exactly six digits, which upstream demands on input, too.
+/// Converts a time to canonical form: UTC, exactly six fraction digits, which upstream also requires on input.
 pub(crate) fn micros(text: &str) -> Result<String, String> {
     Time::parse(Layout::Micro, text)?.rfc3339_micro().ok_or_else(|| beyond(text))
 }
 
-/// Its year has no four digits in UTC.
+/// Returns the error for a time whose UTC year does not have four digits.
 fn beyond(text: &str) -> String {
     format!("parsing time {text:?}: year out of range")
 }

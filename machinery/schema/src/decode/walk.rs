@@ -1,7 +1,8 @@
-//! The walk of a JSON text along a type: what fits becomes the object, what does not is reported.
+//! Decoding of JSON text according to a type: matching values become the object, mismatches are reported.
 //!
-//! As upstream: the first value of a wrong type is the error, but only once the whole text has proved to be JSON, and
-//! only where no value that reads itself (a time, a quantity) refuses what it is given: that ends the decoding. Unknown and duplicate fields are collected in the order of the text, each once, bounded in number and bytes.
+//! The order of errors is upstream's: the error is the first value of a wrong type, but only if the whole text is valid JSON
+//! and no value with its own decoder (a time, a quantity) rejects its input, which ends the decoding. Unknown and duplicate
+//! text order, each once, limited in number and bytes.
 
 use portico_machinery::Bounded;
 use portico_machinery::object::cut;
@@ -12,26 +13,26 @@ use super::reader::{Reader, Start, SyntaxError};
 use super::scalar;
 use crate::model::{Field, FieldType, Type, TypeSet};
 
-/// Unknown and duplicate fields that a response names.
+/// Unknown and duplicate fields that a response lists.
 ///
 /// Limit (Requests): the rest is omitted.
 pub(crate) const MAX_STRICT: usize = 100;
 
-/// Bytes of unknown and duplicate fields that a response names.
+/// Bytes of unknown and duplicate fields that a response lists.
 ///
 /// Limit (Requests, bytes): the rest is omitted.
 pub(crate) const MAX_STRICT_BYTES: usize = 64 * 1024;
 
-/// An empty list of strict errors.
+/// Returns an empty list of strict errors.
 pub(crate) fn strict_errors() -> Bounded<String> {
     Bounded::new(MAX_STRICT, MAX_STRICT_BYTES)
 }
 
-/// What upstream reads the kind and version of a body into.
+/// Go type into which upstream decodes the kind and version of a body.
 const HEADING: &str =
     r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
-/// What upstream says of a value that is neither, the one time that it says something.
+/// Upstream's message for a value that is neither a Boolean nor a schema; other types with several shapes report nothing.
 const NEITHER: &str = "boolean or JSON schema expected";
 
 type Result<T> = std::result::Result<T, SyntaxError>;
@@ -39,21 +40,21 @@ type Result<T> = std::result::Result<T, SyntaxError>;
 pub(crate) struct Walk<'a, 's> {
     reader: Reader<'a>,
     types: &'s TypeSet,
-    /// `unknown field "x"`, `duplicate field "x"`.
+    /// Strict errors: `unknown field "x"`, `duplicate field "x"`.
     pub strict: Bounded<String>,
-    /// How many values that read themselves are around: nothing inside them is unknown.
+    /// Number of enclosing values that have their own decoder upstream: unknown fields inside them are not reported.
     unreported: usize,
-    /// The first value of a wrong type, or the first that could not read itself.
+    /// First value of a wrong type, or first value that its own decoder rejected.
     pub error: Option<String>,
-    /// Whether a value could not read itself: no other error counts.
+    /// True if a value was rejected by its own decoder: later errors are ignored.
     ended: bool,
-    /// What is wrong with the kind or version of the outermost value, which upstream reads before anything else.
+    /// Error in the kind or version of the outermost value, which upstream decodes first.
     pub heading: Option<String>,
-    /// The path as strict errors print it: with keys and indices.
+    /// Path as strict errors print it, with keys and indices.
     path: String,
-    /// The path as type errors print it: struct fields only.
+    /// Path as type errors print it, with struct fields only.
     fields: String,
-    /// The struct whose field is being read.
+    /// Name of the struct whose field is being decoded.
     owner: &'s str,
 }
 
@@ -73,12 +74,12 @@ impl<'a, 's> Walk<'a, 's> {
         }
     }
 
-    /// Walk over a part of stored text.
+    /// Creates a decoder of a part of stored text.
     pub(crate) fn again(text: &'a str, types: &'s TypeSet) -> Self {
         Self { reader: Reader::again(text), ..Self::new(text, types) }
     }
 
-    /// The outermost value, and nothing after it. Empty when it is null or no object.
+    /// Decodes the outermost value, which must end the text. Returns an empty map for null and for values that are not objects.
     pub(crate) fn root(&mut self, ty: &'s Type) -> Result<Map<String, Value>> {
         let map = match self.reader.start()? {
             Start::Object => self.fields_of(ty)?,
@@ -100,7 +101,7 @@ impl<'a, 's> Walk<'a, 's> {
         Ok(map)
     }
 
-    /// One value of this type, which nothing is around, and nothing after it.
+    /// Decodes one value of this type, which must be the whole text.
     pub(crate) fn lone(&mut self, ty: &'s FieldType) -> Result<Option<Value>> {
         let value = self.value(GoType::plain(ty))?;
         self.reader.end()?;
@@ -132,7 +133,7 @@ impl<'a, 's> Walk<'a, 's> {
         self.error.get_or_insert(error);
     }
 
-    /// A value could not read itself.
+    /// Records an error of a value's own decoder, which ends the decoding.
     fn end(&mut self, error: String) {
         if !self.ended {
             self.ended = true;
@@ -150,7 +151,7 @@ impl<'a, 's> Walk<'a, 's> {
         });
     }
 
-    /// One value of this type; nothing for null and for what does not fit.
+    /// Decodes one value of this type. Returns `None` for null and for values of a wrong type.
     fn value(&mut self, of: GoType<'s>) -> Result<Option<Value>> {
         let (ty, start) = (of.ty, self.reader.start()?);
         if start == Start::Null {
@@ -180,8 +181,8 @@ impl<'a, 's> Walk<'a, 's> {
         }
     }
 
-    /// A value that may have several shapes. Upstream's types of this sort read themselves: nobody is notified of unknown fields
-    /// inside.
+    /// Decodes a value that may have several shapes. Such types have their own decoders upstream, so unknown fields inside are
+    /// not reported.
     fn shaped(&mut self, ty: &'s FieldType, start: Start) -> Result<Option<Value>> {
         let Some(shape) = self.types.shape(ty, |shape| takes(shape, start)) else {
             self.reader.any()?;
@@ -220,7 +221,7 @@ impl<'a, 's> Walk<'a, 's> {
         Ok(None)
     }
 
-    /// Bytes as a list of numbers, which upstream takes, too.
+    /// Decodes bytes from a list of numbers, which upstream also accepts.
     fn numbers(&mut self) -> Result<Value> {
         self.reader.enter()?;
         let mut bytes = Vec::new();
@@ -314,20 +315,20 @@ impl<'a, 's> Walk<'a, 's> {
         Ok(Value::Array(list))
     }
 
-    /// A value inside a list or map, where null stands for the zero value.
+    /// Decodes a value inside a list or map, where null means the zero value.
     fn inside(&mut self, of: GoType<'s>) -> Result<Value> {
         if let Some(value) = self.value(of)? {
             return Ok(value);
         }
         if *self.types.resolve(of.ty) == FieldType::Bytes {
-            // They are null in memory, and empty once they were stored.
+            // Null in memory, and empty after storage.
             return Ok(Value::String(String::new()));
         }
         Ok(self.types.zero(of.ty))
     }
 }
 
-/// Whether what starts like this has this shape.
+/// True if a value of this kind has this shape.
 fn takes(shape: &FieldType, start: Start) -> bool {
     matches!(
         (shape, start),
@@ -349,7 +350,7 @@ fn push_all(path: &mut String, name: impl Iterator<Item = char>) {
     path.extend(name);
 }
 
-/// Keeps a field's value. A repeated field adds to what its first occurrence held, as upstream decodes onto it.
+/// Stores the value of a field. A repeated field is merged into its first occurrence, as upstream does.
 fn put(map: &mut Map<String, Value>, field: &Field, value: Option<Value>, again: bool) {
     match (value, again) {
         (Some(Value::Object(more)), true) => {

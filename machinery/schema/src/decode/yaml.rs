@@ -1,4 +1,4 @@
-//! YAML into JSON text, which then takes the same way as JSON: YAML 1.1 as upstream reads it, with budgets.
+//! Conversion of YAML to JSON text, which is then decoded as JSON: YAML 1.1 as upstream reads it, with limits.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -49,10 +49,10 @@ const MAX_REPLAYED_PER_BYTE: usize = 16;
 /// Maximum number of copies that nested anchors make of each event.
 const MAX_COPIES: usize = 4;
 
-/// The JSON of the first document of a YAML text, duplicate keys and all.
+/// Converts the first document of a YAML text to JSON, including duplicate keys.
 ///
 /// # Errors
-/// The parser's words.
+/// Message of the parser.
 pub(super) fn to_json(text: &str) -> Result<String, String> {
     let text = first(text);
     let (out, read) = transcode(text);
@@ -66,7 +66,7 @@ pub(super) fn to_json(text: &str) -> Result<String, String> {
     String::from_utf8(out.json).map_err(|error| error.to_string())
 }
 
-/// Writes one document as JSON, as far as it can be read.
+/// Writes one document as JSON, up to the first error.
 fn transcode(text: &str) -> (Out<'_>, Result<(), Error>) {
     let max_json = proportional(text, MAX_JSON_PER_BYTE, MIN_MAX_JSON, MAX_JSON);
     let tag_levels = yaml_tags::levels(text);
@@ -77,11 +77,11 @@ fn transcode(text: &str) -> (Out<'_>, Result<(), Error>) {
         is_complete = read.is_ok();
         read
     });
-    // As upstream, content behind the first value of the document is not read.
+    // As upstream, content after the first value of the document is ignored.
     (out, if is_complete { Ok(()) } else { read })
 }
 
-/// The first document: nobody reads those after it.
+/// Returns the first document; the documents after it are ignored.
 pub(super) fn first(text: &str) -> &str {
     let mut begun = false;
     let mut at = 0;
@@ -98,29 +98,29 @@ pub(super) fn first(text: &str) -> &str {
     text
 }
 
-/// A limit in proportion to the size of a text.
+/// Returns a limit in proportion to the size of a text.
 fn proportional(text: &str, per_byte: usize, least: usize, most: usize) -> usize {
     text.len().saturating_mul(per_byte).clamp(least, most)
 }
 
-/// The reader's options for this text. What aliases may cost grows with its size.
+/// Returns the parser options for this text. The limits of aliases grow with its size.
 pub(super) fn options(text: &str) -> serde_saphyr::Options {
     let mut limits = AliasLimits::default();
     let replayed = proportional(text, MAX_REPLAYED_PER_BYTE, MIN_MAX_REPLAYED, MAX_REPLAYED);
     limits.max_total_replayed_events = replayed;
     let mut options = serde_saphyr::options! {
         duplicate_keys: DuplicateKeyPolicy::PassThrough,
-        // Merged here: upstream writes the entries where the key stands, so that later entries win.
+        // Merged below: upstream writes the entries at the position of the merge key, so that later entries win.
         merge_keys: MergeKeyPolicy::AsOrdinary,
         alias_limits: limits,
         legacy_octal_numbers: true,
         with_snippet: false,
-        // Refused here, in Go's words.
+        // Rejected below, with Go's message.
         non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
     };
     if let Some(budget) = options.budget.as_mut() {
         budget.max_depth = MAX_YAML_DEPTH;
-        // Keys are nodes, too, and so is the document.
+        // Keys and the document count as nodes.
         budget.max_nodes = 2 * MAX_VALUES + 1;
         budget.max_recorded_anchor_events = MAX_COPIES * replayed;
         // Upstream accepts any number of aliases of one anchor.
@@ -129,7 +129,7 @@ pub(super) fn options(text: &str) -> serde_saphyr::Options {
     options
 }
 
-/// True for a key that merges a map into the one that contains it: `<<` without quotes.
+/// True for a key that merges a map into its parent: `<<` without quotes.
 pub(super) fn is_merge_key<K>(text: &str, key: &Spanned<K>) -> bool {
     let at = key.defined.span().byte_offset().and_then(|at| usize::try_from(at).ok());
     at.and_then(|at| text.get(at..)).is_some_and(|key| key.strip_prefix("<<").is_some_and(ends_key))
@@ -139,16 +139,16 @@ fn ends_key(rest: &str) -> bool {
     rest.trim_start_matches(' ').starts_with(':')
 }
 
-/// What is written.
+/// JSON output.
 struct Out<'t> {
-    /// The text that is read.
+    /// YAML input.
     text: &'t str,
     json: Vec<u8>,
     /// Maximum size of `json`.
     max_json: usize,
-    /// Number of levels from here on that are searched for tags.
+    /// Number of further levels that are searched for tags.
     tag_levels: u8,
-    /// The number that JSON does not have, as Go prints it; it ended the reading.
+    /// Number that JSON cannot represent, as Go prints it. Ends the conversion.
     no_json: Option<&'static str>,
 }
 
@@ -172,7 +172,7 @@ impl Out<'_> {
     }
 }
 
-/// Writes what it reads as JSON.
+/// Visitor that writes a value as JSON.
 struct Transcode<'o, 't>(&'o mut Out<'t>);
 
 impl Transcode<'_, '_> {
@@ -181,7 +181,7 @@ impl Transcode<'_, '_> {
         self.check_size()
     }
 
-    /// Counts everything that is written: brackets and keys may be repeated by aliases, too.
+    /// Counts all output: aliases can also repeat brackets and keys.
     fn check_size<E: serde::de::Error>(&self) -> Result<(), E> {
         if self.0.is_too_large() {
             return Err(E::custom(EXCESSIVE_ALIASING));
@@ -190,7 +190,7 @@ impl Transcode<'_, '_> {
     }
 }
 
-/// How Go prints a float that is no number of JSON.
+/// Returns Go's name of a float that JSON cannot represent, otherwise `None`.
 fn no_json(number: f64) -> Option<&'static str> {
     match number {
         _ if number.is_nan() => Some("NaN"),
@@ -211,7 +211,7 @@ impl<'de> DeserializeSeed<'de> for Transcode<'_, '_> {
     }
 }
 
-/// Writes a value as it is without a tag.
+/// Writes a value without a tag.
 struct Untagged<'o, 't>(&'o mut Out<'t>);
 
 impl<'de> DeserializeSeed<'de> for Untagged<'_, '_> {
@@ -246,7 +246,7 @@ impl<'de> Visitor<'de> for Transcode<'_, '_> {
             self.0.no_json = Some(number);
             return Err(E::custom("no number of JSON"));
         }
-        // A whole number stays whole: upstream's JSON of 1.0 is 1.
+        // A float with a zero fraction becomes an integer: upstream's JSON of 1.0 is 1.
         #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and small")]
         if v.fract() == 0.0 && v.abs() < 1e15 { self.write(v as i64) } else { self.write(v) }
     }
@@ -294,15 +294,15 @@ impl<'de> Visitor<'de> for Transcode<'_, '_> {
     }
 }
 
-/// An entry of a map, with the place of its value in the JSON.
+/// Entry of a map, with the range of its value in the JSON.
 struct Entry {
     key: String,
     value: Range<usize>,
 }
 
 impl Out<'_> {
-    /// Gives repeated keys their last value: upstream has forgotten the others when it reads the JSON. Each stays twice,
-    /// for the search for duplicate keys.
+    /// Replaces the values of repeated keys with the last value, as upstream's map keeps only that one. Each repeated key is
+    /// written two times, so that duplicate keys can be reported later.
     fn repeat_last_values(&mut self, start: usize, entries: &[Entry]) {
         let places: HashMap<&str, usize> =
             entries.iter().enumerate().map(|(at, entry)| (entry.key.as_str(), at)).collect();
@@ -327,7 +327,7 @@ impl Out<'_> {
     }
 }
 
-/// Writes the entries of a map, those of merged maps included, without brackets.
+/// Writes the entries of a map, including those of merged maps, without brackets.
 fn write_entries<'de, A: MapAccess<'de>>(
     out: &mut Out<'_>,
     mut map: A,
@@ -351,7 +351,7 @@ fn write_entries<'de, A: MapAccess<'de>>(
     Ok(())
 }
 
-/// Writes the entries of a map, or of the maps of a list, of which the first ones win.
+/// Writes the entries of a map, or of a list of maps. If several maps of a list have a key, the first one wins.
 struct Merged<'o, 't, 'e> {
     out: &'o mut Out<'t>,
     entries: &'e mut Vec<Entry>,
@@ -390,7 +390,7 @@ impl<'de> Visitor<'de> for Merged<'_, '_, '_> {
     }
 }
 
-/// A key: a string, or a number or truth value that becomes one.
+/// Key: a string, or a number or Boolean that becomes a string.
 struct Key(String);
 
 impl<'de> Deserialize<'de> for Key {
@@ -483,7 +483,7 @@ mod tests {
     #[test]
     fn texts_with_tags_may_be_as_deep_as_others() {
         let text = format!("a: !x 1\nb: {}1{}", "[".repeat(90), "]".repeat(90));
-        // As much as the threads have that read bodies.
+        // Stack size of the threads that decode bodies.
         let reader = std::thread::Builder::new().stack_size(8 << 20);
         let read = reader.spawn(move || to_json(&text).unwrap()).unwrap().join().unwrap();
         assert_eq!(read.matches('[').count(), 90);
@@ -506,7 +506,7 @@ mod tests {
         }
     }
 
-    /// Nine aliases of the last anchor on each level.
+    /// Text with nine aliases of the last anchor on each level.
     fn bomb(levels: usize) -> String {
         use std::fmt::Write as _;
         let mut bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n".to_owned();
@@ -517,7 +517,7 @@ mod tests {
         bomb
     }
 
-    /// Aliases inside many anchors, each of which keeps a copy of what they repeat.
+    /// Text with aliases inside many anchors, each of which copies the events that the aliases repeat.
     fn deep_copies() -> String {
         let anchors: String = (0..50).map(|level| format!("&n{level} [")).collect();
         let aliases = "*a,".repeat(100);

@@ -1,4 +1,4 @@
-//! Errors of the YAML reader in the words of upstream's (go-yaml's), which its clients know.
+//! Errors of the YAML parser, reworded as those of upstream's parser (go-yaml), which clients know.
 
 use serde_saphyr::Error;
 use serde_saphyr::budget::BudgetBreach;
@@ -11,10 +11,10 @@ pub(super) const EXCESSIVE_ALIASING: &str = "document contains excessive aliasin
 const NO_TOKEN: &str = "found character that cannot start any token";
 const NO_CONTENT: &str = "did not find expected node content";
 
-/// Parts of errors of the scanner. Upstream counts the line of every other syntax error from 0.
+/// Parts of scanner errors. Upstream counts the line of all other syntax errors from 0.
 const OF_TOKENS: [&str; 3] = ["hexdecimal number", "expected whitespace", "tag handle"];
 
-/// The error of a text.
+/// Returns the message for an error in a text.
 pub(super) fn message(error: &Error, text: &str) -> String {
     match unwrapped(error) {
         Error::Budget { breach: BudgetBreach::Nodes { .. }, .. } => return TooManyValues.to_string(),
@@ -33,7 +33,7 @@ pub(super) fn message(error: &Error, text: &str) -> String {
     worded(written[..end].trim_end_matches(','), location.line(), text)
 }
 
-/// The error itself, of one that happened while an alias was expanded.
+/// Returns the inner error if the error occurred during the expansion of an alias.
 fn unwrapped(mut error: &Error) -> &Error {
     while let Error::AliasError { error: inner, .. } = error {
         error = inner;
@@ -41,7 +41,7 @@ fn unwrapped(mut error: &Error) -> &Error {
     error
 }
 
-/// A problem on a line of a text.
+/// Returns upstream's message for a problem on a line of a text.
 fn worded(problem: &str, line: u64, text: &str) -> String {
     let problem = match problem.split_once(", ") {
         Some((context, problem)) if context.starts_with("while ") => problem,
@@ -55,7 +55,7 @@ fn worded(problem: &str, line: u64, text: &str) -> String {
         return unclosed(bracket, line, text);
     }
     if problem.starts_with("unexpected character: `") {
-        // Control characters are printed as escapes.
+        // The parser prints control characters as escapes.
         let is_control = problem.contains("`\\u{");
         return if is_control {
             "control characters are not allowed".to_owned()
@@ -74,14 +74,14 @@ fn worded(problem: &str, line: u64, text: &str) -> String {
     if of_grammar { after(line.saturating_sub(1), &problem) } else { on_line(line, &problem) }
 }
 
-/// The name of the alias that begins at this character, or before it.
+/// Returns the name of the alias that starts at this character or before it.
 fn alias_at(text: &str, at: usize) -> String {
     let star = text.chars().take(at.saturating_add(1)).collect::<String>().rfind('*').unwrap_or(0);
     let is_part = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     text[star..].chars().skip(1).take_while(is_part).collect()
 }
 
-/// A bracket of this line that the end of the text leaves open.
+/// Returns the message for a bracket on this line that is not closed before the end of the text.
 fn unclosed(bracket: &str, line: u64, text: &str) -> String {
     let lines = u64::try_from(text.lines().count()).unwrap_or(u64::MAX);
     if text.trim_end().ends_with(['[', '{', ',']) {
@@ -91,7 +91,7 @@ fn unclosed(bracket: &str, line: u64, text: &str) -> String {
     after(if line > 1 { line - 1 } else { lines }, &format!("did not find expected ',' or '{close}'"))
 }
 
-/// Upstream does not name the first line in an error about tokens.
+/// Adds the line number. Upstream omits the first line in scanner errors.
 fn on_line(line: u64, problem: &str) -> String {
     after(if line == 1 { 0 } else { line }, problem)
 }

@@ -1,4 +1,4 @@
-//! Keys that a YAML text has twice: upstream's YAML reader finds them, and reports the line instead of the field's path.
+//! Duplicate keys of a YAML text: upstream's YAML parser reports them with the line instead of the field path.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -8,24 +8,24 @@ use serde_saphyr::Spanned;
 
 use super::walk::MAX_STRICT;
 
-/// How upstream's reader begins what it has to say.
+/// Prefix of the messages of upstream's parser.
 const BEGINNING: &str = "yaml: unmarshal errors:";
 
-/// Rewrites the diagnostics of duplicate keys of a YAML text as upstream has them: one diagnostic, before all others, a line for each key.
+/// Rewrites the diagnostics of duplicate keys like upstream: one diagnostic before all others, with a line for each key.
 pub(super) fn reword(body: &[u8], strict: &mut Vec<String>) {
     let by_path = |text: &String| text.starts_with("duplicate field ");
     if !strict.iter().any(by_path) {
         return;
     }
     let lines = doubled_keys(&String::from_utf8_lossy(body));
-    // What only one of the two readers finds twice stays as it was told.
+    // If only the JSON reader finds duplicates, their diagnostics are kept.
     if !lines.is_empty() {
         strict.retain(|text| !by_path(text));
         strict.insert(0, format!("{BEGINNING}\n  {}", lines.join("\n  ")));
     }
 }
 
-/// What a YAML text has twice, whatever it is about; nothing of a text that is no YAML.
+/// Returns a message for each duplicate key of a YAML text of any kind, and none for text that is not YAML.
 #[must_use]
 pub fn doubled_keys(text: &str) -> Vec<String> {
     let text = super::yaml::first(text);
@@ -36,7 +36,7 @@ pub fn doubled_keys(text: &str) -> Vec<String> {
     lines
 }
 
-/// What is said of a body as warnings: a line each.
+/// Splits strict errors into warnings of one line each.
 #[must_use]
 pub fn warnings(strict: Vec<String>) -> Vec<String> {
     let lines = |text: String| match text.strip_prefix(BEGINNING) {
@@ -48,7 +48,7 @@ pub fn warnings(strict: Vec<String>) -> Vec<String> {
     strict.into_iter().flat_map(lines).collect()
 }
 
-/// The keys of a text, with the lines of their values.
+/// Keys of a text, with the lines of their values.
 enum Tree {
     Scalar,
     List(Vec<Tree>),
@@ -56,7 +56,7 @@ enum Tree {
 }
 
 impl Tree {
-    /// Deeper ones first: upstream complains when it puts a value into its map.
+    /// Collects duplicates, nested ones first: upstream detects them when it puts a value into its map.
     fn collect(&self, text: &str, lines: &mut Vec<String>) {
         match self {
             Self::Scalar => {}
@@ -65,7 +65,7 @@ impl Tree {
         }
     }
 
-    /// Puts the entries of a map, or of the maps of a list from the last to the first, into a map with these keys.
+    /// Merges the entries of a map, or of the maps of a list from the last to the first, into a map with these keys.
     fn merge<'t>(&'t self, text: &str, merged: bool, keys: &mut HashSet<&'t Key>, lines: &mut Vec<String>) {
         match self {
             Self::Scalar => {}
@@ -151,7 +151,7 @@ impl<'de> Visitor<'de> for Planter {
     }
 }
 
-/// A key as Go prints it in its source: strings in quotes.
+/// Key as Go source prints it: strings in quotes.
 #[derive(PartialEq, Eq, Hash)]
 struct Key(String);
 

@@ -1,4 +1,4 @@
-//! Tags of applications, `!vault`: upstream's YAML reader takes a scalar with one as a string, whatever it looks like.
+//! Application tags such as `!vault`: upstream's YAML parser reads a scalar with such a tag as a string, regardless of its form.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,18 +6,18 @@ use std::ops::Range;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Location;
 
-/// Maximum number of levels that are searched for tags: each takes more of the stack than one without.
+/// Maximum number of levels that are searched for tags: each uses more stack than a level without tags.
 const MAX_LEVELS: u8 = 20;
 const CORE: &str = "tag:yaml.org,2002:";
-/// Tags of YAML that choose a type.
+/// Tags of YAML that select a type.
 const TYPES: [&str; 9] = ["str", "bool", "int", "float", "timestamp", "null", "binary", "seq", "map"];
 
-/// Number of levels in which a text may have tags.
+/// Returns the number of levels in which a text may have tags.
 pub(super) fn levels(text: &str) -> u8 {
     if text.contains('!') { MAX_LEVELS } else { 0 }
 }
 
-/// Reads a value by `seed`. Returns its place in the text if it has a tag of an application.
+/// Reads a value by `seed`. Returns its byte range in the text if it has an application tag.
 pub(super) fn read<'de, D, S>(deserializer: D, seed: S) -> Result<Option<Range<usize>>, D::Error>
 where
     D: Deserializer<'de>,
@@ -26,7 +26,7 @@ where
     deserializer.deserialize_newtype_struct("__yaml_tagged", Tagged(seed))
 }
 
-/// A value and its tag.
+/// Value and its tag.
 struct Tagged<S>(S);
 
 impl<'de, S: DeserializeSeed<'de, Value = ()>> Visitor<'de> for Tagged<S> {
@@ -48,7 +48,7 @@ fn is_of_application(tag: &str) -> bool {
     tag != "!" && !name.is_some_and(|name| TYPES.contains(&name))
 }
 
-/// A value and its place in the text, if known.
+/// Value and its byte range in the text, if known.
 struct Located<S>(S);
 
 impl<'de, S: DeserializeSeed<'de, Value = ()>> DeserializeSeed<'de> for Located<S> {
@@ -75,7 +75,7 @@ impl<'de, S: DeserializeSeed<'de, Value = ()>> Visitor<'de> for Located<S> {
         while let Some(field) = fields.next_key::<String>()? {
             match (field.as_str(), seed.take()) {
                 ("value", Some(seed)) => fields.next_value_seed(seed)?,
-                // The place of an alias, then that of the value.
+                // Position of an alias, then of the value.
                 ("referenced" | "defined", _) => place = range(&fields.next_value()?),
                 (_, left) => {
                     fields.next_value::<IgnoredAny>()?;

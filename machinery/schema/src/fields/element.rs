@@ -1,4 +1,4 @@
-//! One step of a path: a field, an element of a list by its keys or its value, or an index.
+//! One element of a path: a field, a list element by keys or by value, or an index.
 
 use std::cmp::Ordering;
 use std::fmt::{self, Write as _};
@@ -8,35 +8,34 @@ use serde_json::{Number, Value};
 
 use super::error::FieldsError;
 
-/// One step of a path. Ordered as upstream orders them: fields, keys, values, indices.
+/// One element of a path. Ordered as upstream: fields, keys, values, indices.
 #[derive(Clone, Debug)]
 pub enum PathElement {
-    /// A field of a struct or a key of a map.
+    /// Field of a struct, or key of a map.
     Field(Box<str>),
-    /// The element of a list whose fields have these values, sorted by name.
+    /// List element whose fields have these values, sorted by name.
     Key(Box<[(Box<str>, Value)]>),
-    /// The element of a set that is this value.
+    /// Element of a set that is equal to this value.
     Value(Value),
-    /// The element at this place.
+    /// List element at this index.
     Index(i64),
 }
 
 impl PathElement {
-    /// A field.
     #[must_use]
     pub fn field(name: &str) -> Self {
         Self::Field(name.into())
     }
 
-    /// An element by its keys, in any order.
+    /// Creates the element with these keys, given in any order.
     #[must_use]
     pub fn key(mut keys: Vec<(Box<str>, Value)>) -> Self {
         keys.sort_by(|a, b| a.0.cmp(&b.0));
         Self::Key(keys.into())
     }
 
-    /// Reads the form that `fieldsV1` has: `f:name`, `k:{"name":"x"}`, `v:"x"`, `i:3`. Nothing for kinds of steps that
-    /// are not known, which upstream skips.
+    /// Parses an element of `fieldsV1`: `f:name`, `k:{"name":"x"}`, `v:"x"`, `i:3`. Returns `None` for elements of an
+    /// unknown kind, which upstream skips.
     ///
     /// # Errors
     /// [`FieldsError`].
@@ -61,7 +60,7 @@ impl PathElement {
         }))
     }
 
-    /// The form that `fieldsV1` has.
+    /// Returns the element as a key of `fieldsV1`.
     pub(super) fn to_json_key(&self) -> String {
         let mut out = String::new();
         match self {
@@ -144,7 +143,7 @@ impl fmt::Display for PathElement {
     }
 }
 
-/// A value as upstream prints it in a path: maps without anything around them.
+/// Formats a value as upstream prints it in a path: maps without delimiters.
 fn printed(value: &Value) -> String {
     match value {
         Value::Object(map) => map.iter().map(|(key, value)| format!("{key}={}", printed(value))).collect(),
@@ -153,7 +152,7 @@ fn printed(value: &Value) -> String {
     }
 }
 
-/// A total order of values: numbers, strings, truth values, lists, maps, null; numbers by what they are worth.
+/// Compares values in a total order: numbers, strings, Booleans, lists, maps, null. Numbers are compared by value.
 pub(crate) fn compare_values(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => compare_numbers(a, b),
@@ -168,8 +167,8 @@ pub(crate) fn compare_values(a: &Value, b: &Value) -> Ordering {
     }
 }
 
-/// Compares what numbers are worth. An integer is never rounded to a float: near 2^63 several integers would equal one float
-/// and not each other, and there would be no order.
+/// Compares numbers by value. An integer is never rounded to a float: near 2^63 several integers would be equal to one float
+/// but not to each other, and the order would not be total.
 fn compare_numbers(a: &Number, b: &Number) -> Ordering {
     match (whole(a), whole(b)) {
         (Some(a), Some(b)) => a.cmp(&b),
@@ -189,7 +188,7 @@ fn float(number: &Number) -> f64 {
 }
 
 fn whole_with_float(whole: i128, float: f64) -> Ordering {
-    // Any float fits after its fraction went: those beyond the range of i128 become its ends.
+    // Every float without its fraction fits: values outside the range of i128 saturate.
     #[expect(clippy::cast_possible_truncation, reason = "saturates")]
     let floor = float.floor() as i128;
     let has_fraction = float.fract() != 0.0;
@@ -220,7 +219,7 @@ fn kind(value: &Value) -> u8 {
     }
 }
 
-/// A value as upstream writes it into a step: compact, with what HTML could mistake escaped.
+/// Writes a value as upstream writes it into an element: compact, with HTML characters escaped.
 fn write_value(out: &mut String, value: &Value) {
     out.push_str(&escape_html(&step_json(value)));
 }

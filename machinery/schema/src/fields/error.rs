@@ -1,12 +1,12 @@
-//! What is no set of fields.
+//! Errors of field sets.
 
-/// JSON that is no set of fields.
+/// Invalid JSON of a field set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FieldsError {
-    /// A set is an object of objects.
+    /// Value that is not an object of objects.
     #[error("a set of fields must be an object")]
     NoObject,
-    /// A step that cannot be read.
+    /// Path element that cannot be parsed.
     #[error("parsing key as path element: {0}")]
     Element(String),
 }

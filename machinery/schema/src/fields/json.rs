@@ -1,4 +1,4 @@
-//! The JSON form of a set, `fieldsV1`: `{"f:spec":{".":{},"f:replicas":{}}}`.
+//! JSON form of a field set, `fieldsV1`: `{"f:spec":{".":{},"f:replicas":{}}}`.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use super::error::FieldsError;
 use super::set::{Node, Set};
 
 impl Set {
-    /// Reads the JSON form. Steps of unknown kinds are skipped, as upstream does.
+    /// Decodes the JSON form. Elements of unknown kinds are skipped, as upstream does.
     ///
     /// # Errors
     /// [`FieldsError`].
@@ -15,7 +15,7 @@ impl Set {
         Ok(read(json)?.0)
     }
 
-    /// The JSON form, steps in order.
+    /// Encodes the JSON form, with elements in order.
     #[must_use]
     pub fn to_json(&self) -> Value {
         Value::Object(self.write(false))
@@ -23,7 +23,7 @@ impl Set {
 
     fn write(&self, itself: bool) -> Map<String, Value> {
         if self.is_empty() {
-            // Most steps are leaves: their maps take no memory.
+            // Most elements are leaves: their maps allocate no memory.
             return Map::new();
         }
         let mut map = Map::with_capacity(self.nodes().len() + usize::from(itself));
@@ -38,7 +38,7 @@ impl Set {
     }
 }
 
-/// What is below, and whether the field itself belongs to the set.
+/// Returns the nested fields, and true if the field itself is a member of the set.
 fn read(json: &Value) -> Result<(Set, bool), FieldsError> {
     let map = match json {
         Value::Object(map) => map,

@@ -1,29 +1,28 @@
-//! A set of fields as a trie: each node is a step, says whether the field itself belongs to the set, and holds what
-//! belongs to it below.
+//! Set of fields as a trie: each node is a path element, with a flag if the field itself is a member of the set, and with
+//! the members below.
 //!
-//! All operations walk both tries side by side, as nodes are sorted.
+//! All operations walk both tries in parallel, because nodes are sorted.
 
 use std::cmp::Ordering;
 
 use super::element::PathElement;
 
-/// How many times smaller a set must be for its nodes to be looked up one by one in the other.
+/// Ratio of the sizes of two sets from which the nodes of the smaller one are looked up in the larger one.
 const FEW: usize = 16;
 
-/// A set of fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Set {
-    /// Sorted by element; no node is empty.
+    /// Sorted by element, without empty nodes.
     nodes: Vec<Node>,
 }
 
-/// A step and what belongs to the set there.
+/// Path element with its members of the set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Node {
     pub(crate) element: PathElement,
-    /// Whether the field itself belongs to the set.
+    /// True if the field itself is a member of the set.
     pub(crate) member: bool,
-    /// What belongs to the set below.
+    /// Members of the set below this field.
     pub(crate) children: Set,
 }
 
@@ -33,7 +32,7 @@ impl Node {
     }
 }
 
-/// What becomes of nodes that stand in one of two sets, or in both.
+/// Rule of a set operation for nodes that exist in one or both of two sets.
 struct Rule {
     left: bool,
     right: bool,
@@ -41,7 +40,7 @@ struct Rule {
 }
 
 impl Set {
-    /// A set of nodes, put in order; of an element that stands there twice the later children count.
+    /// Creates a set from nodes in any order. If an element occurs more than once, the last children win.
     pub(crate) fn from_nodes(mut nodes: Vec<Node>) -> Self {
         nodes.retain(|node| !node.is_empty());
         if !nodes.is_sorted_by(|a, b| a.element < b.element) {
@@ -58,7 +57,7 @@ impl Set {
         Self { nodes }
     }
 
-    /// A set of dotted paths of fields, `metadata.name`.
+    /// Creates a set from dotted field paths such as `metadata.name`.
     #[must_use]
     pub fn of_fields<'p>(paths: impl IntoIterator<Item = &'p str>) -> Self {
         let mut set = Self::default();
@@ -73,7 +72,6 @@ impl Set {
         &self.nodes
     }
 
-    /// Whether nothing belongs to it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
@@ -87,9 +85,9 @@ impl Set {
         self.find(element).ok().map(|at| &self.nodes[at])
     }
 
-    /// The node of this step, made when it is not there.
+    /// Returns the node of this element, and inserts it if it does not exist.
     pub(super) fn node_mut(&mut self, element: PathElement) -> &mut Node {
-        // Steps mostly arrive in order.
+        // Elements mostly arrive in order.
         let at = match self.nodes.last() {
             Some(last) if last.element < element => Err(self.nodes.len()),
             _ => self.find(&element),
@@ -101,7 +99,7 @@ impl Set {
         &mut self.nodes[at]
     }
 
-    /// Adds a field; the fields that it is in are not added. The empty path, which is the whole object, is nobody's.
+    /// Adds a field, without its parents. The empty path (the whole object) cannot be owned and is ignored.
     pub fn insert(&mut self, path: &[PathElement]) {
         let Some((first, rest)) = path.split_first() else { return };
         let node = self.node_mut(first.clone());
@@ -112,7 +110,7 @@ impl Set {
         }
     }
 
-    /// Whether a field belongs to it.
+    /// True if the field is a member of the set.
     #[must_use]
     pub fn has(&self, path: &[&PathElement]) -> bool {
         let Some((first, rest)) = path.split_first() else { return false };
@@ -141,7 +139,7 @@ impl Set {
         }
     }
 
-    /// What belongs to either.
+    /// Returns the members of either set.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         self.joined(
@@ -157,7 +155,7 @@ impl Set {
         )
     }
 
-    /// What belongs to any of many, joined in pairs: one after the other, each would copy all before it.
+    /// Returns the union of many sets, merged in pairs: merging one after the other would copy all previous sets each time.
     #[must_use]
     pub fn union_of(mut sets: Vec<Self>) -> Self {
         while sets.len() > 1 {
@@ -172,10 +170,10 @@ impl Set {
         sets.pop().unwrap_or_default()
     }
 
-    /// What belongs to both.
+    /// Returns the members of both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
-        // A thousand managers that own little each are compared with one large change.
+        // Applies when a thousand managers with few fields each are compared with one large change.
         if self.nodes.len() < other.nodes.len() / FEW {
             return self.intersection_of_few(other);
         }
@@ -192,7 +190,7 @@ impl Set {
         )
     }
 
-    /// As [`Self::intersection`]: looks up each node of this set in a much larger one.
+    /// Computes the [`Self::intersection`] with a much larger set by looking up each node of this set.
     fn intersection_of_few(&self, other: &Self) -> Self {
         let nodes = self.nodes.iter().filter_map(|a| {
             let b = other.node(&a.element)?;
@@ -202,7 +200,8 @@ impl Set {
         Self { nodes: nodes.collect() }
     }
 
-    /// What belongs to this and not to the other. A field in the other takes away itself, not what is below it.
+    /// Returns the members of this set that are not members of the other. A member of the other set does not remove the
+    /// fields below it.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         self.joined(
@@ -218,7 +217,7 @@ impl Set {
         )
     }
 
-    /// As [`Self::difference`], but a field in the other takes away everything below it, too.
+    /// Returns the [`Self::difference`], where a member of the other set also removes all fields below it.
     #[must_use]
     pub fn recursive_difference(&self, other: &Self) -> Self {
         self.joined(
@@ -238,7 +237,7 @@ impl Set {
         )
     }
 
-    /// Adds what belongs to the other.
+    /// Adds the members of the other set.
     pub fn extend(&mut self, other: Self) {
         if other.nodes.is_empty() {
             return;
@@ -269,7 +268,8 @@ impl Set {
         }
     }
 
-    /// As [`Self::difference`], in place: what costs is the smaller set and, where a node goes, one walk over this one.
+    /// Computes the [`Self::difference`] in place. The cost is that of the smaller set plus, if nodes are removed, one pass over
+    /// this set.
     pub fn subtract(&mut self, other: &Self) {
         self.take_away(other, |node, gone| {
             node.member &= !gone.member;
@@ -277,7 +277,7 @@ impl Set {
         });
     }
 
-    /// As [`Self::recursive_difference`], in place.
+    /// Computes the [`Self::recursive_difference`] in place.
     pub fn subtract_below(&mut self, other: &Self) {
         self.take_away(other, |node, gone| {
             if gone.member {
@@ -288,7 +288,7 @@ impl Set {
         });
     }
 
-    /// Changes the nodes that stand in both sets; those that are empty then go, all at once.
+    /// Changes the nodes that exist in both sets, then removes all empty nodes in one pass.
     fn take_away(&mut self, other: &Self, change: impl Fn(&mut Node, &Node)) {
         let mut emptied = false;
         if self.nodes.len() < other.nodes.len() / FEW {
@@ -310,7 +310,7 @@ impl Set {
         }
     }
 
-    /// Visits each field, those of a level before those below it.
+    /// Visits each field, the fields of a level before the fields below it.
     pub fn visit<'s>(&'s self, visit: &mut impl FnMut(&[&'s PathElement])) {
         self.visit_below(&mut Vec::new(), visit);
     }

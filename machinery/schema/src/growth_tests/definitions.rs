@@ -1,4 +1,4 @@
-//! Schemas of definitions: what is checked when they are written, and what compiling them costs.
+//! Schemas of definitions: cost of validation and compilation.
 
 use portico_machinery::{Cursor, Object};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::{Row, grows, map, names, of_spec};
 use crate::structural::definition::{MAX_PROPERTY_NAME_BYTES, MAX_REQUIRED, Metadata, Terms, validate};
 use crate::structural::{Structural, object_meta_for_tests};
 
-/// What is wrong with a schema.
+/// Returns the errors of a schema.
 fn check(schema: &Value) -> Vec<portico_machinery::field::Error> {
     let object = Object::from_map([("s".to_owned(), schema.clone())].into_iter().collect());
     let types = object_meta_for_tests();
@@ -15,7 +15,7 @@ fn check(schema: &Value) -> Vec<portico_machinery::field::Error> {
     validate(&at, &Terms::NEW, Metadata { types: &types, rules: &|_, _| Vec::new() }, &|| false)
 }
 
-/// Each with as many names, so that what asks one for each of the other is seen.
+/// Schemas with equal numbers of names on both sides, so that pairwise comparisons are detected.
 fn schemas() -> Vec<Row<Value>> {
     vec![
         ("required", |n| {
@@ -69,7 +69,7 @@ fn compiling_a_schema_grows_with_its_size() {
     }
 }
 
-/// Eighty thousand required names took 13.8 s to check, and as long again before the first object.
+/// Eighty thousand required names took 13.8 s to check, and again as long before the first object.
 #[test]
 fn schemas_that_say_too_much_are_refused_at_once() {
     let errors = check(&of_spec(&json!({"type": "object", "required": names(MAX_REQUIRED + 1)})));

@@ -1,4 +1,4 @@
-//! Objects along a schema: what each says of the other is their product, unless somebody takes care.
+//! Objects and their schemas: naive validation would take the product of both sizes.
 
 use portico_machinery::{GroupVersionKind, JsonPath, Object};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ fn decode(schema: &Schema, body: &[u8], format: Format) -> Decoded {
     schema.decode(body, format, &kind()).unwrap()
 }
 
-/// A schema and an object that grow together.
+/// Schema and body that grow together.
 type Both = (Schema, Vec<u8>);
 
 fn both() -> Vec<Row<Both>> {

@@ -1,4 +1,4 @@
-//! Who owns what: a thousand managers, and objects of many fields.
+//! Field ownership: a thousand managers, and objects with many fields.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ fn entry(manager: &str, operation: &str, fields: &Value) -> Value {
         "time": "2024-01-01T00:00:00Z"})
 }
 
-/// An object of `fields` fields, each owned by a manager of its own.
+/// Object with `fields` fields, each owned by a separate manager.
 fn owned_by_many(operation: &str, fields: usize) -> Object {
     let entries: Vec<Value> = names(fields)
         .iter()
@@ -59,7 +59,7 @@ impl Versions for One {
     }
 }
 
-/// A state without managed fields, the next one, the owners of the first, and what is different.
+/// Previous state without managed fields, new state, owners of the previous state, and the differences.
 type Change = (Object, Object, BTreeMap<Manager, Owned>, Comparison);
 
 fn change(versions: &One, mut old: Object, spec: Value) -> Change {

@@ -1,4 +1,4 @@
-//! Patches: each key of a patch costs the same, whatever it does.
+//! Patches: each key of a patch has the same cost, independent of its effect.
 
 use std::sync::Arc;
 

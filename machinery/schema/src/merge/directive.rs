@@ -1,4 +1,4 @@
-//! The `$patch` directive, and what a strategic merge patch is made of.
+//! The `$patch` directive, and common parts of strategic merge patches.
 
 use portico_machinery::object::{Plain, cut};
 use serde_json::{Map, Value};
@@ -11,13 +11,13 @@ pub(super) type Json = Map<String, Value>;
 
 pub(super) type Result<T> = std::result::Result<T, PatchError>;
 
-/// What a directive asks of the map or list element that it stands in.
+/// Operation that a directive requests for the map or list element that contains it.
 pub(super) enum Directive {
     Replace,
     Delete,
 }
 
-/// Takes the `$patch` directive out of a map.
+/// Removes the `$patch` directive from a map and returns it.
 pub(super) fn directive(map: &mut Json) -> Result<Option<Directive>> {
     match map.shift_remove(PATCH) {
         None => Ok(None),
@@ -30,13 +30,13 @@ pub(super) fn directive(map: &mut Json) -> Result<Option<Directive>> {
     }
 }
 
-/// A directive that is none.
+/// Returns the error for an unknown directive.
 pub(super) fn unknown(directive: &Value, map: &Json) -> PatchError {
     let (named, map) = (Plain(directive).to_string(), Value::Object(map.clone()));
     refused(cut(format!("unknown patch type: {named} in map: {}", Plain(&map))))
 }
 
-/// The value without maps that a directive stands in; nothing where it is such a map itself.
+/// Returns the value without the maps that contain a directive, or `None` if it is such a map.
 pub(super) fn no_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(map) if map.contains_key(PATCH) => None,
@@ -49,7 +49,7 @@ pub(super) fn no_directives(value: Value) -> Option<Value> {
     }
 }
 
-/// 500, for upstream does not say whose fault it is.
+/// Returns an error with status 500: upstream does not attribute it to the client.
 pub(super) fn refused(text: String) -> PatchError {
     PatchError::Refused(text)
 }

@@ -1,4 +1,4 @@
-//! The documents of patches: read, refused where they are of another shape, and cut down.
+//! Documents of patches: parsing, errors for documents of a wrong type, and removal of members.
 
 use std::collections::HashSet;
 
@@ -8,17 +8,17 @@ use serde_json::{Map, Value};
 use super::error::PatchError;
 use crate::decode::{Reader, SyntaxError, json_name};
 
-/// The JSON of a patch of operations or of a merge patch.
+/// Parses a JSON patch or a merge patch.
 pub(super) fn read(patch: &[u8]) -> Result<Value, PatchError> {
     parse(patch).map_err(|error| PatchError::Malformed(format!("error decoding patch: {error}")))
 }
 
-/// A patch of another shape, in upstream's words.
+/// Returns upstream's error for a patch of a wrong JSON type.
 pub(super) fn mistyped(patch: &Value, expected: &str) -> PatchError {
     PatchError::Malformed(format!("error decoding patch: {}", type_error(patch, expected)))
 }
 
-/// The JSON of a strategic merge patch, whose errors upstream reports without a prefix; null is an empty patch.
+/// Parses a strategic merge patch, whose errors upstream reports without a prefix. Null is an empty patch.
 pub(super) fn read_strategic(patch: &[u8]) -> Result<Map<String, Value>, PatchError> {
     match parse(patch).map_err(|error| PatchError::Malformed(error.to_string()))? {
         Value::Object(patch) => Ok(patch),
@@ -37,14 +37,14 @@ fn type_error(value: &Value, expected: &str) -> String {
     format!("json: cannot unmarshal {} into Go value of type {expected}", json_name(value))
 }
 
-/// Removes keys in one walk, the order of the others kept.
+/// Removes keys in one pass and preserves the order of the remaining ones.
 pub(super) fn remove_all(map: &mut Map<String, Value>, keys: &HashSet<String>) {
     if !keys.is_empty() {
         map.retain(|key, _| !keys.contains(key));
     }
 }
 
-/// Drops the nulls of maps, wherever they stand; those that are elements stay.
+/// Removes the nulls of maps at all levels; nulls in lists stay.
 pub(super) fn drop_nulls_of_maps(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -56,7 +56,7 @@ pub(super) fn drop_nulls_of_maps(value: &mut Value) {
     }
 }
 
-/// The type that Go holds a value in, as upstream prints that of a patch.
+/// Returns the Go type of a value as upstream prints it in errors of patches.
 pub(super) fn go_type(value: &Value) -> &'static str {
     if value.is_null() { "%!s(<nil>)" } else { json::go_type(value) }
 }

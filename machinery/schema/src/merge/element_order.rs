@@ -1,4 +1,4 @@
-//! `$setElementOrder`: the directive that merges a list and puts it in order.
+//! `$setElementOrder`: the directive that merges a list and orders its elements.
 
 use portico_machinery::object::{Plain, cut};
 use serde_json::Value;
@@ -8,14 +8,13 @@ use super::lists::{check_elements, identities, identity, ordered};
 use super::place::{Place, no_list, no_merge_key};
 use crate::model::Field;
 
-/// How such directives begin; a slash and the name of the field follow.
+/// Prefix of these directives; a slash and the name of the field follow.
 pub(super) const PREFIX: &str = "$setElementOrder";
 
-/// How two lists of a field are merged.
+/// Function that merges two lists of a field.
 pub(super) type Merge<'m> = &'m dyn Fn(&Field, Vec<Value>, Vec<Value>) -> Result<Vec<Value>>;
 
-/// Merges the lists that directives name, and puts them in order. The directives, and the lists that are merged here,
-/// leave the patch.
+/// Merges and orders the lists that directives name. Removes the directives and the merged lists from the patch.
 pub(super) fn apply(at: Place<'_>, original: &mut Json, patch: &mut Json, merge: Merge<'_>) -> Result<()> {
     if !patch.keys().any(|key| key.starts_with(PREFIX)) {
         return Ok(());
@@ -55,7 +54,7 @@ fn taken(value: &mut Value) -> Result<Vec<Value>> {
     }
 }
 
-/// Both lists merged; nothing where there is none.
+/// Merges and orders both lists. Returns `None` if neither exists.
 fn in_order(
     field: &Field,
     old: Option<Vec<Value>>,
@@ -86,7 +85,7 @@ fn in_order(
     Ok(Some(ordered(field, merged, &order, &server)))
 }
 
-/// The order must list what the patch holds, in the same order.
+/// Checks that the order lists the elements of the patch in the same order.
 fn check(field: &Field, new: &[Value], order: &[Value]) -> Result<()> {
     if new.is_empty() || order.is_empty() {
         return Ok(());

@@ -1,17 +1,17 @@
-//! Why a patch was refused, and the Status that says so.
+//! Patch errors and their Status responses.
 
 use portico_machinery::Status;
 use portico_machinery::status::{Details, Reason};
 
 use super::limits::MAX_OPERATIONS;
 
-/// A patch that was refused.
+/// Error for a patch that cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
-    /// The patch itself cannot be read, or uses a directive wrongly: 400.
+    /// Unreadable patch, or invalid use of a directive: 400.
     #[error("{0}")]
     Malformed(String),
-    /// Directives or lists that cannot be merged: 500, for upstream does not say whose fault it is.
+    /// Directives or lists that cannot be merged: 500, because upstream does not attribute the error to the client.
     #[error("{0}")]
     Refused(String),
     /// Too many operations in a JSON patch: 413.
@@ -19,16 +19,16 @@ pub enum PatchError {
         "Request entity too large: The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {0}"
     )]
     TooManyOperations(usize),
-    /// An operation cannot be carried out: 422. Upstream does not say which; the cause here does.
+    /// Operation that cannot be executed: 422. Upstream does not include the cause; the Status of this error does.
     #[error("the server rejected our request due to an error in our request")]
     Failed(String),
-    /// A `test` does not hold: 422.
+    /// Failed `test` operation: 422.
     #[error("the server rejected our request due to an error in our request")]
     TestFailed(String),
 }
 
 impl PatchError {
-    /// The answer.
+    /// Returns the response.
     #[must_use]
     pub fn status(&self) -> Status {
         match self {

@@ -1,7 +1,6 @@
-//! JSON patch, RFC 6902, with upstream's deviations: `replace` of a missing map key adds it, `test` and `copy` take it for
-//! null, negative indices count from the end, what stands before the first slash of a path does not count, and only
-//! `replace` and `test` know the whole document. Every operation's work is bounded, so that a small patch cannot keep a
-//! core busy.
+//! JSON patch, RFC 6902, with upstream's deviations: `replace` of a missing map key adds it, `test` and `copy` treat it as
+//! null, negative indices count from the end, text before the first slash of a path is ignored, and only `replace` and `test`
+//! can address the whole document. The work of every operation is limited, so that a small patch cannot occupy a core.
 
 use std::collections::HashMap;
 
@@ -18,12 +17,12 @@ use crate::decode::{MAX_STRICT, json_name};
 /// Limit (Requests): 422.
 const MAX_SHIFTED: usize = 10_000_000;
 
-/// What an operation may say.
+/// Members of an operation.
 const MEMBERS: [&str; 4] = ["op", "path", "from", "value"];
 
 type Result<T> = std::result::Result<T, PatchError>;
 
-/// Applies a patch's bytes to a document.
+/// Applies a patch to a document.
 pub(super) fn apply(document: &mut Value, patch: &[u8]) -> Result<()> {
     let operations = match read(patch)? {
         Value::Array(operations) => operations,
@@ -52,7 +51,7 @@ struct Operation {
 fn operation(value: Value) -> Result<Operation> {
     let mut map = match value {
         Value::Object(map) => map,
-        // One that says nothing: it fails in its turn.
+        // An operation without members, which fails when it is executed.
         Value::Null => Map::new(),
         other => return Err(mistyped(&other, "handlers.jsonPatchOp")),
     };
@@ -73,7 +72,7 @@ fn text(operation: &Map<String, Value>, name: &str) -> Result<Option<String>> {
     }
 }
 
-/// What a strict reading says of operations, one after the other: members that stand there twice, then those unknown.
+/// Returns the strict errors of operations, in order: first the duplicate members of an operation, then the unknown ones.
 pub(super) fn diagnostics(operations: &Value, duplicates: &[String]) -> Vec<String> {
     let Value::Array(operations) = operations else { return Vec::new() };
     let mut by_operation: HashMap<usize, Vec<&String>> = HashMap::new();
@@ -98,18 +97,18 @@ pub(super) fn diagnostics(operations: &Value, duplicates: &[String]) -> Vec<Stri
     diagnostics
 }
 
-/// The index in `duplicate field "[7].path"`.
+/// Returns the index in `duplicate field "[7].path"`.
 fn operation_of(text: &str) -> Option<usize> {
     text.split_once("\"[")?.1.split_once(']')?.0.parse().ok()
 }
 
-/// What the operations so far have cost.
+/// Cost of the operations so far.
 struct Work {
     copied: usize,
     shifted: usize,
 }
 
-/// Why an operation cannot be carried out.
+/// Reason why an operation fails.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("unknown operation {}", portico_gostd::strconv::quote(.0))]
@@ -131,7 +130,7 @@ enum Failure {
 }
 
 impl Failure {
-    /// What is reported of the operation at this index, in upstream's words where they say what happened.
+    /// Returns the error for the operation at this index, with upstream's message if upstream reports the reason.
     fn of(self, at: usize, op: &str) -> PatchError {
         match self {
             Self::Test(_) => PatchError::TestFailed(self.to_string()),
@@ -177,7 +176,7 @@ impl Work {
     }
 }
 
-/// The container that a path ends in, and the last part.
+/// Returns the container in which a path ends, and the last part of the path.
 fn parent<'d>(document: &'d mut Value, path: &str) -> std::result::Result<(&'d mut Value, String), Failure> {
     let missing = || Failure::Missing(path.to_owned());
     let (_, parts) = path.split_once('/').ok_or_else(missing)?;
@@ -203,7 +202,7 @@ pub(super) fn unescaped(part: &str) -> String {
     if part.contains('~') { part.replace("~1", "/").replace("~0", "~") } else { part.to_owned() }
 }
 
-/// A place in a list of `length` elements; it must be below `end`, negative ones count from it.
+/// Parses an index into a list of `length` elements. It must be below `end`; negative indices count from `end`.
 fn place(part: &str, length: usize, end: usize) -> std::result::Result<usize, Failure> {
     let wrong = || Failure::Index(part.to_owned(), length);
     let index = part.parse::<isize>().map_err(|_| wrong())?;
@@ -221,7 +220,7 @@ fn get<'d>(document: &'d mut Value, path: &str) -> std::result::Result<&'d Value
     }
 }
 
-/// A map's missing key equals null, as upstream has it: clients test so that a field is not there yet.
+/// Tests a value. A missing map key equals null, as upstream: clients use this to test that a field does not exist yet.
 fn test(document: &mut Value, path: String, value: &Value) -> std::result::Result<(), Failure> {
     let holds = if path.is_empty() {
         document == value
@@ -231,8 +230,8 @@ fn test(document: &mut Value, path: String, value: &Value) -> std::result::Resul
     if holds { Ok(()) } else { Err(Failure::Test(path)) }
 }
 
-/// Whether a value nests no deeper at a path than a body may. Copies and moves could pile up half a million levels otherwise, and
-/// whatever walks them would use up its stack.
+/// Checks that a value, inserted at a path, does not nest deeper than a body may. Otherwise copies and moves could build half
+/// a million levels, and recursive code would overflow its stack.
 fn check_depth(path: &str, value: &Value, work: &mut Work) -> std::result::Result<(), Failure> {
     let left = MAX_DEPTH.checked_sub(path.matches('/').count()).ok_or(Failure::Depth)?;
     check_depth_below(value, left, work)

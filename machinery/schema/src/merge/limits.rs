@@ -1,4 +1,4 @@
-//! What a JSON patch may ask for.
+//! Limits of JSON patches.
 
 /// Operations in a JSON patch.
 ///

@@ -1,6 +1,6 @@
-//! Strategic merge patch of lists: by merge key or as sets of scalars, and in which order the result stands.
+//! Strategic merge patch of lists, by merge key or as sets of scalars, and the order of the result.
 //!
-//! Elements are found through an index by key, so that long lists cost no more than their length.
+//! Elements are found through an index by key, so that the cost is linear in the length of the lists.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use super::document::go_type;
 use super::error::PatchError;
 use crate::model::Field;
 
-/// Whether both lists hold maps. All elements must be of one type, and no lists.
+/// Checks that all elements of both lists have one type and are not lists. Returns true if they are maps.
 pub(super) fn check_elements(old: &[Value], new: &[Value]) -> Result<bool> {
     let mut elements = old.iter().chain(new);
     let Some(first) = elements.next() else { return Ok(false) };
@@ -27,13 +27,13 @@ pub(super) fn check_elements(old: &[Value], new: &[Value]) -> Result<bool> {
     Ok(first.is_object())
 }
 
-/// Removes scalars.
+/// Removes scalars from a list.
 pub(super) fn delete_primitives(list: &mut Vec<Value>, gone: &[Value]) {
     let gone: HashSet<String> = gone.iter().map(ToString::to_string).collect();
     list.retain(|value| !gone.contains(&value.to_string()));
 }
 
-/// Both lists, each scalar once.
+/// Returns the elements of both lists, each scalar once.
 pub(super) fn union(old: Vec<Value>, new: Vec<Value>) -> Vec<Value> {
     let mut seen = HashMap::new();
     old.into_iter().chain(new).filter(|value| seen.insert(value.to_string(), ()).is_none()).collect()
@@ -43,7 +43,7 @@ pub(super) fn key_of(element: &Json, key: &str) -> Option<String> {
     element.get(key).map(ToString::to_string)
 }
 
-/// Where elements stand by their key.
+/// Returns the index of the first element for each key value.
 pub(super) fn places_by(list: &[Value], key: &str) -> HashMap<String, usize> {
     let mut places = HashMap::new();
     for (place, element) in list.iter().enumerate() {
@@ -54,7 +54,7 @@ pub(super) fn places_by(list: &[Value], key: &str) -> HashMap<String, usize> {
     places
 }
 
-/// What makes an element the same element: its merge key's value, or itself.
+/// Returns the identity of an element: the value of its merge key, or the element.
 pub(super) fn identity(field: &Field, element: &Value) -> String {
     match &field.merge_key {
         Some(key) => element.get(&**key).map(ToString::to_string).unwrap_or_default(),
@@ -74,8 +74,8 @@ fn places(identities: &[String]) -> HashMap<String, usize> {
     places
 }
 
-/// Elements that `order` names stand in its order, the others in the server's; where both orders know two elements,
-/// the server's decides between them, else the named one goes first.
+/// Orders a merged list. Elements in `order` follow that order, the others follow the server's. If both orders contain two
+/// elements, the server's order applies between them; otherwise the element in `order` goes first.
 pub(super) fn ordered(field: &Field, merged: Vec<Value>, order: &[String], server: &[String]) -> Vec<Value> {
     let (order, server) = (places(order), places(server));
     let (mut named, mut others) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! What is known of the map that is being merged, and what may be wrong with what stands in it.
+//! Type of a map during a strategic merge, and errors of its content.
 
 use portico_machinery::object::{Plain, cut};
 use serde_json::Value;
@@ -8,14 +8,14 @@ use super::document::go_type;
 use super::error::PatchError;
 use crate::model::{Field, FieldType, Type, TypeSet};
 
-/// What is known of the map that is being merged.
+/// Type of the map that is being merged.
 #[derive(Clone, Copy)]
 pub(super) enum Place<'s> {
-    /// A struct with fields.
+    /// Struct with fields.
     Struct(&'s Type),
-    /// A map, whose values upstream does not merge.
+    /// Map, whose values upstream does not merge.
     Map,
-    /// JSON that is not looked into.
+    /// JSON without a known structure.
     Opaque,
 }
 
@@ -29,7 +29,7 @@ impl<'s> Place<'s> {
         }
     }
 
-    /// The field under a key of the original, which is a map or list to be merged.
+    /// Returns the field of a key of the original, whose value is a map or list that must be merged.
     pub(super) fn field(self, key: &str) -> Result<&'s Field> {
         let unknown = |name: &str| {
             refused(format!("unable to find api field in struct {name} for the json field {key:?}"))
@@ -44,13 +44,13 @@ impl<'s> Place<'s> {
     }
 }
 
-/// An element of a list without the key by which it merges.
+/// Returns the error for a list element without its merge key.
 pub(super) fn no_merge_key(map: &Json, key: &str) -> PatchError {
     let map = cut(Plain(&Value::Object(map.clone())).to_string());
     refused(format!("map: {map} does not contain declared merge key: {key}"))
 }
 
-/// A value where a list is needed.
+/// Returns the error for a value that should be a list.
 pub(super) fn no_list(found: &Value) -> PatchError {
     refused(format!("expected a []interface {{}}, but received a {}", go_type(found)))
 }

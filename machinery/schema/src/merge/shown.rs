@@ -1,5 +1,5 @@
-//! The result of a patch as upstream shows it where it does not fit: JSON of Go, whose keys are sorted in each map that the
-//! patch was merged into, and as they were written elsewhere. Made only to refuse a patch.
+//! The result of a patch as upstream prints it in an error if the result is invalid: Go's JSON, with sorted keys in each map
+//! into which the patch was merged, and otherwise in the original order. Only built to reject a patch.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::document::read;
 use super::json_patch::unescaped;
 
-/// What a merge patch made of `current`, in the order in which upstream writes it.
+/// Returns the result of a merge patch of `current` in upstream's order.
 #[must_use]
 pub fn merged(current: &Object, patch: &[u8], merged: &Object) -> Object {
     let mut merged = in_order(merged);
@@ -20,7 +20,7 @@ pub fn merged(current: &Object, patch: &[u8], merged: &Object) -> Object {
     object(merged)
 }
 
-/// An object as a message shows it.
+/// Formats an object for an error message.
 #[must_use]
 pub fn text(object: &Object) -> String {
     let json = object.to_json();
@@ -44,13 +44,13 @@ fn sort_merged(old: Option<&Value>, patch: &Value, merged: &mut Value) {
             }
             merged.sort_keys();
         }
-        // What replaces a map is taken as it is, everything else is searched for null.
+        // A value that replaces a map is used unchanged; upstream removes nulls from all others, which sorts their keys.
         (Some(Value::Object(_)), _, _) => {}
         (_, _, merged) => sort_keys(merged),
     }
 }
 
-/// The object with its revision where upstream writes it: it is added to what is stored.
+/// Returns the object with `resourceVersion` at upstream's position: it is added to the stored object.
 fn in_order(object: &Object) -> Value {
     let mut map = object.map().clone();
     if let Some(Value::Object(metadata)) = map.get_mut("metadata")
@@ -63,7 +63,7 @@ fn in_order(object: &Object) -> Value {
     Value::Object(map)
 }
 
-/// What became of a custom resource, whose keys are sorted everywhere.
+/// Returns the result of a patch of a custom resource, whose keys are sorted at all levels.
 #[must_use]
 pub fn sorted(merged: &Object) -> Object {
     let mut merged = Value::Object(merged.map().clone());
@@ -71,13 +71,13 @@ pub fn sorted(merged: &Object) -> Object {
     object(merged)
 }
 
-/// A strategic merge patch, of which upstream shows itself as a map of Go.
+/// Formats a strategic merge patch, which upstream prints instead of the result, as a Go map.
 #[must_use]
 pub fn strategic(patch: &[u8]) -> String {
     read(patch).map(|patch| Plain(&patch).to_string()).unwrap_or_default()
 }
 
-/// What operations made of an object.
+/// Returns the result of a JSON patch in upstream's order.
 #[must_use]
 pub fn patched(patch: &[u8], patched: &Object) -> Object {
     let mut patched = in_order(patched);
@@ -97,11 +97,11 @@ pub fn patched(patch: &[u8], patched: &Object) -> Object {
     object(patched)
 }
 
-/// The containers that operations went through, each once, however many went there.
+/// Containers that the paths of operations pass through, each once.
 #[derive(Clone, Default)]
 struct Visited {
     below: HashMap<String, Visited>,
-    /// Whether nothing in it was looked at, only the container that holds it.
+    /// True if the paths only reached this value and did not look into it.
     is_last: bool,
 }
 
@@ -115,7 +115,7 @@ impl Visited {
         at.is_last &= !compared;
     }
 
-    /// What is copied is written as it is at that moment.
+    /// Copies the visited paths of a copied or moved value: it is written with its current order.
     fn copy(&mut self, from: &str, to: &str) {
         let from =
             from.split('/').skip(1).try_fold(&*self, |at, part| at.below.get(&unescaped(part))).cloned();

@@ -1,5 +1,5 @@
-//! Strategic merge patch, as upstream does it: fields and lists by their patch strategy, and the directives that stand in them.
-//! What was not there before is taken as it is, without its nulls and directives; only what was there is merged.
+//! Strategic merge patch as upstream does it: merges fields and lists by their patch strategy and applies the directives
+//! inside. Values that did not exist are added without their nulls and directives; only existing values are merged.
 
 use std::collections::HashSet;
 
@@ -28,7 +28,7 @@ fn map(types: &TypeSet, at: Place<'_>, mut original: Json, mut patch: Json) -> R
     }
     retain_keys(&mut original, &mut patch)?;
     element_order::apply(at, &mut original, &mut patch, &|field, old, new| list(types, field, old, new))?;
-    // Deleted keys leave the map together: each by itself would shift all that follow it.
+    // Delete keys together: deleting each one separately would shift all later keys.
     let mut deleted = HashSet::new();
     for (key, value) in patch {
         if key.starts_with(DELETE_PRIMITIVES) {
@@ -55,23 +55,23 @@ fn map(types: &TypeSet, at: Place<'_>, mut original: Json, mut patch: Json) -> R
     Ok(original)
 }
 
-/// What was not there, or was of another type.
+/// Prepares a value that did not exist or had another type.
 fn new_value(mut value: Value) -> Option<Value> {
     drop_nulls_of_maps(&mut value);
     no_directives(value)
 }
 
-/// A map under a field.
+/// Merges the map of a field.
 fn below(types: &TypeSet, field: &Field, old: Json, new: Json) -> Result<Json> {
     if field.patch.replace { Ok(new) } else { map(types, Place::of(types, &field.ty), old, new) }
 }
 
-/// A list under a field: merged where the field's strategy says so, else replaced.
+/// Merges the list of a field if its patch strategy is to merge, otherwise replaces it.
 fn list(types: &TypeSet, field: &Field, old: Vec<Value>, new: Vec<Value>) -> Result<Vec<Value>> {
     if field.patch.merge { merge(types, field, old, new) } else { Ok(new) }
 }
 
-/// `$deleteFromPrimitiveList/field`: removes scalars.
+/// Applies `$deleteFromPrimitiveList/field`, which removes scalars.
 fn delete(types: &TypeSet, at: Place<'_>, key: &str, original: &mut Json, gone: Value) -> Result<()> {
     let Some(name) = key.strip_prefix(DELETE_PRIMITIVES).and_then(|rest| rest.strip_prefix('/')) else {
         return Err(malformed("invalid patch format of primitive list".to_owned()));
@@ -89,7 +89,7 @@ fn delete(types: &TypeSet, at: Place<'_>, key: &str, original: &mut Json, gone: 
     Ok(())
 }
 
-/// `$retainKeys`: of the original only these keys stay, and the patch may set no other.
+/// Applies `$retainKeys`: the original retains only these keys, and the patch must not set others.
 fn retain_keys(original: &mut Json, patch: &mut Json) -> Result<()> {
     let Some(directive) = patch.shift_remove(RETAIN_KEYS) else { return Ok(()) };
     let refused = || malformed("invalid patch format of retainKeys".to_owned());
@@ -105,7 +105,7 @@ fn retain_keys(original: &mut Json, patch: &mut Json) -> Result<()> {
     Ok(())
 }
 
-/// Merges a list into another: maps by their key, everything else as a set.
+/// Merges two lists: maps by their key, everything else as a set.
 fn merge(types: &TypeSet, field: &Field, old: Vec<Value>, new: Vec<Value>) -> Result<Vec<Value>> {
     if old.is_empty() && new.is_empty() {
         return Ok(old);
@@ -117,7 +117,7 @@ fn merge(types: &TypeSet, field: &Field, old: Vec<Value>, new: Vec<Value>) -> Re
     Ok(ordered(field, union(old, new), &order, &server))
 }
 
-/// What a list of maps and the directives in its patch become, in their order.
+/// Merges two lists of maps and applies the directives in the patch, in their order.
 fn keyed(types: &TypeSet, field: &Field, old: Vec<Value>, new: Vec<Value>) -> Result<Vec<Value>> {
     let Some(key) = &field.merge_key else {
         return Err(refused("cannot merge lists without merge key for struct".to_owned()));
@@ -131,7 +131,7 @@ fn keyed(types: &TypeSet, field: &Field, old: Vec<Value>, new: Vec<Value>) -> Re
     Ok(ordered(field, merged, &order, &server))
 }
 
-/// Carries out the directives that are elements: what is left of both lists.
+/// Applies the directives that are list elements. Returns the remaining elements of both lists.
 fn special(key: &str, mut old: Vec<Value>, new: Vec<Value>) -> Result<(Vec<Value>, Vec<Value>)> {
     let (mut left, mut gone, mut replaces) = (Vec::new(), HashSet::new(), false);
     for element in new {
@@ -155,7 +155,7 @@ fn special(key: &str, mut old: Vec<Value>, new: Vec<Value>) -> Result<(Vec<Value
     Ok((old, left))
 }
 
-/// Merges elements into those of the same key, and appends the others as they are.
+/// Merges elements into those with the same key, and appends the others unchanged.
 fn elements(
     types: &TypeSet,
     field: &Field,

@@ -1,29 +1,29 @@
-//! Where protobuf puts the fields of a type: by number, some of them inside embedded messages.
+//! Protobuf layout of a type: its fields by number, some of them inside embedded messages.
 
 use super::Type;
 
-/// One field number of a message.
+/// One field of a protobuf message.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Slot {
     pub number: u32,
     pub part: Part,
 }
 
-/// What stands under a field number.
+/// Content of a protobuf field.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Part {
-    /// The field at this place of the type.
+    /// Index of a field of the type.
     Field(u16),
-    /// A message that JSON does not know of; its fields are the type's own.
+    /// Message that JSON does not have. Its fields are fields of the type.
     Embedded(Box<[Slot]>),
 }
 
-/// The slots of a type, by number.
+/// Returns the protobuf fields of a type, sorted by number.
 pub(super) fn of(ty: &Type) -> Box<[Slot]> {
     level(ty, "")
 }
 
-/// What stands directly inside the embedded message at this path.
+/// Returns the fields directly inside the embedded message at this path.
 fn level(ty: &Type, path: &str) -> Box<[Slot]> {
     let fields = (0_u16..).zip(&ty.fields).filter(|(_, f)| f.number > 0);
     let fields = fields
@@ -39,7 +39,7 @@ fn level(ty: &Type, path: &str) -> Box<[Slot]> {
     slots.into()
 }
 
-/// What an embedded message is inside of, empty for the type itself.
+/// Returns the path of the enclosing message, empty for the type itself.
 fn parent(path: &str) -> &str {
     path.rsplit_once('.').map_or("", |(parent, _)| parent)
 }

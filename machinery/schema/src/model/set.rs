@@ -1,4 +1,4 @@
-//! The set that types live in, and the builder that links them.
+//! Set of types, and the builder that links the types.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{Field, FieldType, Rules, Type, TypeId};
 
-/// Types that may refer to each other. Immutable once built; shared by all schemas made of it.
+/// Set of types that may refer to each other. Immutable once built; shared by all schemas that use it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TypeSet {
     types: Vec<Type>,
@@ -14,30 +14,30 @@ pub struct TypeSet {
 }
 
 impl TypeSet {
-    /// The type at this place.
+    /// Returns the type with this index.
     #[must_use]
     pub fn get(&self, id: TypeId) -> &Type {
         &self.types[id.0 as usize]
     }
 
-    /// The place of the type of this name.
+    /// Returns the index of the type with this name.
     #[must_use]
     pub fn id(&self, name: &str) -> Option<TypeId> {
         self.by_name.get(name).copied()
     }
 
-    /// The type of this name.
+    /// Returns the type with this name.
     #[must_use]
     pub fn by_name(&self, name: &str) -> Option<&Type> {
         self.id(name).map(|id| self.get(id))
     }
 
-    /// All types, in the order in which they were described.
+    /// Returns all types in the order of their descriptions.
     pub fn iter(&self) -> impl Iterator<Item = &Type> {
         self.types.iter()
     }
 
-    /// What a field type is once names for plain values are looked through.
+    /// Returns the underlying type of a named plain value, and any other type unchanged.
     #[must_use]
     pub fn resolve<'a>(&'a self, ty: &'a FieldType) -> &'a FieldType {
         match ty {
@@ -46,18 +46,18 @@ impl TypeSet {
         }
     }
 
-    /// The shapes of a plain type that protobuf writes as another field of a message for each of them, with numbers.
+    /// Returns the JSON shapes, with field numbers, of a plain type that protobuf encodes as a message with one field per shape.
     pub(crate) fn shapes(&self, ty: &FieldType) -> Option<&[(FieldType, u32)]> {
         let FieldType::Ref(id) = ty else { return None };
         self.get(*id).message.as_deref()
     }
 
-    /// The one of these shapes that fits; nothing where none does, and for types without shapes.
+    /// Returns the first shape that matches. Returns `None` if no shape matches or the type has no shapes.
     pub(crate) fn shape(&self, ty: &FieldType, fits: impl Fn(&FieldType) -> bool) -> Option<&FieldType> {
         self.shapes(ty)?.iter().map(|(shape, _)| shape).find(|shape| fits(self.resolve(shape)))
     }
 
-    /// The zero value of a field type, which null stands for inside a list or map: `""`, 0, false, `{}` for a struct,
+    /// Returns the zero value of a field type, which replaces null inside a list or map: `""`, 0, false, `{}` for a struct,
     /// null for lists, maps, bytes and times.
     #[must_use]
     pub fn zero(&self, ty: &FieldType) -> Value {
@@ -74,7 +74,7 @@ impl TypeSet {
     }
 }
 
-/// Collects types; names may be used before they are described.
+/// Collects types. A name may be used before its type is added.
 #[derive(Clone, Debug, Default)]
 pub struct TypeSetBuilder {
     types: Vec<Option<Type>>,
@@ -82,22 +82,22 @@ pub struct TypeSetBuilder {
     by_name: HashMap<Box<str>, TypeId>,
 }
 
-/// Descriptions that do not fit together.
+/// Inconsistent type descriptions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
-    /// A name that nothing describes.
+    /// A name is used but not described.
     #[error("type {0} is used and not described")]
     Missing(Box<str>),
-    /// A name that is described twice.
+    /// A name is described more than once.
     #[error("type {0} is described twice")]
     Twice(Box<str>),
 }
 
 impl TypeSetBuilder {
-    /// The place of the type of this name, described or not yet.
+    /// Returns the index of the type with this name, which may be added later.
     ///
     /// # Panics
-    /// Never: 2^32 types do not fit into memory.
+    /// Does not panic in practice: 2^32 types do not fit into memory.
     pub fn id(&mut self, name: &str) -> TypeId {
         if let Some(id) = self.by_name.get(name) {
             return *id;
@@ -109,10 +109,10 @@ impl TypeSetBuilder {
         id
     }
 
-    /// Adds a type; its `by_name` index is made here.
+    /// Adds a type and builds its `by_name` index.
     ///
     /// # Errors
-    /// [`BuildError::Twice`].
+    /// [`BuildError::Duplicate`].
     pub fn add(&mut self, mut ty: Type) -> Result<TypeId, BuildError> {
         let id = self.id(&ty.name);
         let slot = &mut self.types[id.0 as usize];
@@ -127,7 +127,7 @@ impl TypeSetBuilder {
         Ok(id)
     }
 
-    /// The finished set.
+    /// Builds the set.
     ///
     /// # Errors
     /// [`BuildError::Missing`].
@@ -142,7 +142,7 @@ impl TypeSetBuilder {
     }
 }
 
-/// Marks the types that have a field with some property, directly or below, so that walks skip the others.
+/// Sets a flag of each type that has a matching field, directly or in a nested type, so that walks can skip the other types.
 fn mark(types: &mut [Type], flag: fn(&mut Type) -> &mut bool, has: fn(&Field) -> bool) {
     let mut marked: Vec<bool> = types.iter().map(|ty| ty.fields.iter().any(has)).collect();
     loop {

@@ -1,5 +1,5 @@
-//! Reading a message into the object that JSON would have been. Unknown fields are skipped; depth and the number of
-//! values are bounded as for JSON.
+//! Decoding of a message into the object that JSON would contain. Unknown fields are skipped; depth and number of
+//! values are limited as for JSON.
 
 use std::fmt::Display;
 
@@ -13,26 +13,27 @@ use super::encode::ZERO_TIME;
 use crate::decode::{self, MAX_VALUES, TooManyValues};
 use crate::model::{Emit, Field, FieldType, Part, Slot, Type, TypeSet};
 
-/// Why a message does not fit its type.
+/// Reason why a message does not match its type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TypeMismatch {
-    /// It is no message, or a field is of another wire type.
+    /// Malformed message, or a field of a wrong wire type.
     #[error(transparent)]
     Wire(#[from] WireError),
-    /// A value that its type does not have.
+    /// Value that is not valid for its type.
     #[error("{0}")]
     Value(String),
-    /// More nesting than is accepted.
+    /// More nesting than the limit.
     #[error("exceeded max depth")]
     Depth,
-    /// More values than are accepted.
+    /// More values than the limit.
     #[error(transparent)]
     Values(#[from] TooManyValues),
 }
 
 type Result<T> = std::result::Result<T, TypeMismatch>;
 
-/// The object in an enveloped document, with what the envelope says of its kind, and why its content was refused.
+/// Decodes the object in an enveloped document, with kind and `apiVersion` of the envelope. If the content does not match
+/// the type, also returns the reason.
 pub(crate) fn document(
     types: &TypeSet,
     ty: &Type,
@@ -50,16 +51,16 @@ pub(crate) fn document(
     Ok((Object::from_map(map), misfit))
 }
 
-/// What errors call a field: metadata is embedded in structs of Go, under the name of its type.
+/// Returns the name of a field in errors: `metadata` is an embedded Go struct, named after its type.
 fn go_name(name: &str) -> &str {
     if name == "metadata" { "objectMeta" } else { name }
 }
 
 struct Decoder<'s> {
     types: &'s TypeSet,
-    /// How many further fields, elements and entries are accepted.
+    /// Number of fields, elements and entries that may still be read.
     left: usize,
-    /// How deep the object is at this place, as JSON.
+    /// Current nesting depth in terms of JSON.
     depth: usize,
 }
 
@@ -89,13 +90,13 @@ impl<'s> Decoder<'s> {
         Ok(())
     }
 
-    /// One level deeper; whoever comes back says so by `depth`.
+    /// Enters one level. The caller decrements `depth` when it returns.
     fn enter(&mut self) -> Result<()> {
         self.depth += 1;
         if self.depth > MAX_DEPTH { Err(TypeMismatch::Depth) } else { Ok(()) }
     }
 
-    /// Keeps one occurrence of a field: the last scalar counts, messages and lists go on.
+    /// Adds one occurrence of a field: the last scalar wins, messages and lists are merged.
     fn field(&mut self, field: &'s Field, scalar: Scalar<'_>, map: &mut Map<String, Value>) -> Result<()> {
         self.count()?;
         let name = &*field.name;
@@ -128,7 +129,7 @@ impl<'s> Decoder<'s> {
         Ok(())
     }
 
-    /// A struct; a second occurrence adds to the first. One that is always printed and holds nothing is left out.
+    /// Decodes a struct; a second occurrence is merged into the first. An empty struct that is always printed is omitted.
     fn nested(
         &mut self,
         id: crate::TypeId,
@@ -150,7 +151,7 @@ impl<'s> Decoder<'s> {
         Ok(())
     }
 
-    /// One element of a list, or packed numbers.
+    /// Decodes one element of a list, or packed numbers.
     fn items(
         &mut self,
         of: &'s FieldType,
@@ -191,7 +192,7 @@ impl<'s> Decoder<'s> {
         Ok(())
     }
 
-    /// A value inside a list or map, where a list is a message of its own.
+    /// Decodes a value inside a list or map. A list there is a separate message.
     fn element(&mut self, of: &'s FieldType, name: &str, scalar: Scalar<'_>) -> Result<Value> {
         match self.types.resolve(of) {
             FieldType::List(inner) => {
@@ -223,14 +224,14 @@ impl<'s> Decoder<'s> {
         Ok(())
     }
 
-    /// A value that is no list, map or struct; null for what JSON does not say.
+    /// Decodes a value that is not a list, map or struct. Returns null for values that JSON omits.
     fn value(&mut self, ty: &'s FieldType, name: &str, scalar: Scalar<'_>) -> Result<Value> {
         if let Some(shapes) = self.types.shapes(ty) {
             return self.shaped(shapes, scalar.bytes(name)?);
         }
         match self.types.resolve(ty) {
             FieldType::String => Ok(Value::String(text(scalar.bytes(name)?))),
-            // Upstream keeps the low bits of what is too large.
+            // Upstream truncates larger values to the low 32 bits.
             FieldType::Int32 => Ok(Value::from(scalar.varint(name)? as i32)),
             FieldType::Int64 => Ok(Value::from(scalar.varint(name)?.cast_signed())),
             FieldType::Bool => Ok(Value::Bool(scalar.varint(name)? != 0)),
@@ -248,7 +249,7 @@ impl<'s> Decoder<'s> {
         }
     }
 
-    /// JSON inside the message.
+    /// Decodes JSON inside a message.
     fn raw(&mut self, bytes: &[u8]) -> Result<Value> {
         let mut json: &[u8] = &[];
         let mut reader = Reader::new(bytes);
@@ -263,7 +264,7 @@ impl<'s> Decoder<'s> {
         decode::any_json(&String::from_utf8_lossy(json), self.depth, &mut self.left).map_err(misfit)
     }
 
-    /// A message that is another JSON shape by which of its fields are there; the later one counts.
+    /// Decodes a message whose fields select the JSON shape of the value; the last field wins.
     fn shaped(&mut self, shapes: &'s [(FieldType, u32)], bytes: &[u8]) -> Result<Value> {
         if shapes.is_empty() {
             return Ok(Value::Object(Map::new()));
@@ -290,12 +291,12 @@ impl<'s> Decoder<'s> {
     }
 }
 
-/// Text as it is; what is no UTF-8 is replaced as upstream's JSON does.
+/// Returns a string. Invalid UTF-8 is replaced, as upstream's JSON encoder does.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A number as JSON prints it: whole ones without a fraction.
+/// Returns a number as JSON prints it: integers without a fraction.
 fn double(number: f64) -> Value {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() < EXACT {
@@ -326,7 +327,7 @@ fn timestamp(bytes: &[u8], micro: bool) -> Result<Value> {
     }
     let at = Time::unix(seconds, nanos.into());
     let text = if micro { at.rfc3339_micro() } else { at.rfc3339() };
-    // Years that four digits cannot say have no place in JSON.
+    // JSON cannot represent years with more than four digits.
     let text = text.filter(|_| at.seconds >= ZERO_TIME);
     text.map(Value::String).ok_or_else(|| misfit("Time.MarshalJSON: year outside of range [0,9999]"))
 }
@@ -360,7 +361,7 @@ fn int_or_string(bytes: &[u8]) -> Result<Value> {
     }
 }
 
-/// Whether a scalar is what its type starts with.
+/// True if a scalar is the zero value of its type.
 fn is_zero(ty: &FieldType, value: &Value) -> bool {
     match value {
         Value::Bool(truth) => !truth,

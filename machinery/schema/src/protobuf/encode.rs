@@ -1,4 +1,4 @@
-//! Writing an object: every field that is no pointer, be it zero, by number; what does not fit its type is left out.
+//! Encoding of an object: every field that is not a pointer, including zero values, by number. Values of a wrong type are omitted.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 
 use crate::model::{Field, FieldType, Part, Slot, Type, TypeSet};
 
-/// Seconds of the year 1, which upstream's times start with and write as nothing.
+/// Seconds of the year 1, the zero value of upstream's times, which is encoded as an empty message.
 pub(super) const ZERO_TIME: i64 = -62_135_596_800;
 
-/// The fields of an object as one message.
+/// Encodes the fields of an object as one message.
 pub(crate) fn message(types: &TypeSet, ty: &Type, object: &Map<String, Value>) -> Vec<u8> {
     let mut writer = Writer::default();
     Encoder { types }.fields(&mut writer, ty, &ty.layout, object);
@@ -59,7 +59,7 @@ impl Encoder<'_> {
                 w.message(number, |w| self.fields(w, ty, &ty.layout, map));
             }
             (FieldType::Any | FieldType::AnyObject, value) => {
-                // Any JSON encodes.
+                // Any JSON value can be encoded.
                 let raw = serde_json::to_vec(value).unwrap_or_default();
                 w.message(number, |w| w.bytes(1, &raw));
             }
@@ -67,7 +67,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// A value inside a list or map: null stands for the zero value, a list is a message of its own.
+    /// Encodes a value inside a list or map: null means the zero value, a list is a separate message.
     fn element(&self, w: &mut Writer, number: u32, of: &FieldType, value: &Value) {
         match (self.types.resolve(of), value) {
             (_, Value::Null) => self.zero(w, number, of),
@@ -87,7 +87,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// The one shape that fits; a truth value beside it is true.
+    /// Encodes the field of the shape that matches; the Boolean field is `true` if the value has another shape.
     fn shaped(&self, w: &mut Writer, shapes: &[(FieldType, u32)], value: &Value) {
         for (shape, number) in shapes {
             match (shape, value) {
@@ -100,7 +100,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// What stands for a field that is no pointer and not set.
+    /// Encodes the zero value of a field that is not a pointer and not set.
     fn zero(&self, w: &mut Writer, number: u32, ty: &FieldType) {
         match self.types.resolve(ty) {
             FieldType::String => w.string(number, ""),
@@ -128,7 +128,7 @@ fn scalar(w: &mut Writer, number: u32, ty: &FieldType, value: &Value) {
         (FieldType::Number, Value::Number(n)) => w.double(number, n.as_f64().unwrap_or(0.0)),
         (FieldType::Bool, Value::Bool(truth)) => w.bool(number, *truth),
         (FieldType::Bytes, Value::String(text)) => {
-            // Decoding has made this canonical base64.
+            // The decoder has already converted this to canonical base64.
             w.bytes(number, &STANDARD.decode(text).unwrap_or_default());
         }
         (FieldType::Time, Value::String(text)) => timestamp(w, number, Layout::Rfc3339, text),
@@ -142,7 +142,7 @@ fn scalar(w: &mut Writer, number: u32, ty: &FieldType, value: &Value) {
     }
 }
 
-/// Decoding has made the text canonical: what cannot be read is the zero time.
+/// Encodes a time. The decoder has already made the text canonical: unreadable text is the zero time.
 fn timestamp(w: &mut Writer, number: u32, layout: Layout, text: &str) {
     let at = Time::parse(layout, text).ok().filter(|at| at.seconds != ZERO_TIME);
     w.message(number, |w| {

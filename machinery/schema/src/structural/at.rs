@@ -1,10 +1,10 @@
-//! Where a walk is: a path that is only printed when there is something to report.
+//! Location of a walk: a linked path that is only formatted when there is something to report.
 
 use std::fmt::Write as _;
 
 use portico_machinery::field::Path;
 
-/// A place in a schema or an object, linked to the one above.
+/// Location in a schema or an object, linked to its parent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct At<'a> {
     above: Option<&'a At<'a>>,
@@ -20,7 +20,7 @@ enum Step<'a> {
 }
 
 impl<'a> At<'a> {
-    /// The place that has this path.
+    /// Creates a root location with this path.
     pub(super) fn root(path: &'a str) -> Self {
         Self { above: None, step: Step::Root(path) }
     }
@@ -43,7 +43,7 @@ impl<'a> At<'a> {
         Path::new(text)
     }
 
-    /// Writes the path behind what is there, each step once: names may be long.
+    /// Appends the path to a text, each step once because names may be long.
     fn print(&self, text: &mut String) {
         if let Some(above) = self.above {
             above.print(text);

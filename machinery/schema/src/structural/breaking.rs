@@ -1,7 +1,7 @@
-//! What a new schema breaks of what an older one allowed: values that no longer fit, fields that are lost, lists that
-//! merge otherwise. For people who are about to change a definition.
+//! Breaking changes between two schemas: values that become invalid, fields that are lost, lists that merge differently. Used
+//! before a definition is changed.
 //!
-//! A change that only widens is nothing. Objects are not read: validating them shows whether any is affected.
+//! Changes that only widen are not reported. Objects are not read: validating them shows if any is affected.
 
 mod checks;
 
@@ -17,17 +17,17 @@ use super::{Structural, printed};
 /// Limit (Definitions and schemas): the rest is omitted.
 pub const MAX_BREAKING: usize = 1_000;
 
-/// One change that breaks something.
+/// Change that breaks objects or clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Breaking {
-    /// Where in the object.
+    /// Path in the object.
     pub path: Path,
-    /// What changes, and what that means for who relied on it.
+    /// Description of the change and of its effect on objects and clients.
     pub text: String,
 }
 
 impl Structural {
-    /// What this schema breaks of an older one, in the order of the schema; at most [`MAX_BREAKING`].
+    /// Returns the changes from an older schema to this one that break something, in schema order; at most [`MAX_BREAKING`].
     #[must_use]
     pub fn breaks(&self, older: &Self) -> Vec<Breaking> {
         let mut walk = Walk { found: Vec::new() };
@@ -55,7 +55,7 @@ impl Walk {
         if !fits(old, new) {
             let text =
                 format!("type changes from {} to {}: stored values become invalid", kind(old), kind(new));
-            // Nothing below can be compared any more.
+            // The values below cannot be compared.
             return self.report(path, text);
         }
         self.own(path, old, new);
@@ -135,7 +135,7 @@ impl Walk {
     }
 }
 
-/// What values are, in words.
+/// Describes the type of values.
 fn kind(node: &Node) -> &'static str {
     match node.ty {
         _ if node.int_or_string => "integer or string",
@@ -144,7 +144,7 @@ fn kind(node: &Node) -> &'static str {
     }
 }
 
-/// Whether every value of the one type is one of the other.
+/// True if every value of the old type is a value of the new type.
 fn fits(old: &Node, new: &Node) -> bool {
     match (old.ty, new.ty) {
         _ if old.int_or_string == new.int_or_string && old.ty == new.ty => true,

@@ -1,4 +1,4 @@
-//! Pairs of schemas of one field `f`, and what the second breaks of the first.
+//! Pairs of schemas of one field `f`, and the breaking changes from the first to the second.
 
 use serde_json::{Value, json};
 

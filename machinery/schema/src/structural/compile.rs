@@ -1,4 +1,4 @@
-//! Compiles the JSON of a schema into nodes. What upstream's conversion drops is dropped here, what it refuses is refused.
+//! Compiler from the JSON of a schema to nodes. Drops and rejects the same keywords as upstream's conversion.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use super::intern::Interner;
 use super::model::{Additional, Bound, Checks, JsonType, Marks, Node, Properties, Rule};
 use crate::model::{ListType, MapType};
 
-/// An enumeration of more values is looked up, not read from end to end.
+/// Number of enumeration values from which a hash set is used for lookups.
 const MANY_VALUES: usize = 16;
 
 type Result<T> = std::result::Result<T, CompileError>;
 type Props = Map<String, Value>;
 
-/// The root node and how many distinct nodes there are.
+/// Compiles the root node. Also returns the number of distinct nodes.
 pub(super) fn root(props: &Value) -> Result<(Arc<Node>, usize)> {
     let mut compiler = Compiler { interner: Interner::default(), depth: 0 };
     let root = compiler.node(props)?;
@@ -179,7 +179,7 @@ fn texts<'p>(props: &'p Props, name: &str) -> impl Iterator<Item = &'p str> {
     list(props, name).iter().filter_map(Value::as_str)
 }
 
-/// The texts of a long enumeration.
+/// Returns the strings of a large enumeration.
 fn texts_of_many(values: &[Value]) -> Option<HashSet<Box<str>>> {
     (values.len() > MANY_VALUES).then(|| values.iter().filter_map(Value::as_str).map(Box::from).collect())
 }

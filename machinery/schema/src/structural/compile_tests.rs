@@ -1,4 +1,4 @@
-//! Schemas, and the nodes that they become.
+//! Schemas, and the nodes into which they are compiled.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ fn keywords_that_no_structural_schema_may_have_are_refused() {
     for _ in 0..=MAX_DEPTH {
         deep = json!({"type": "array", "items": deep});
     }
-    // Threads of tests have less of a stack than those that serve.
+    // Test threads have smaller stacks than threads that serve requests.
     let compile = move || Structural::compile(&deep).unwrap_err();
     let compiled = std::thread::Builder::new().stack_size(8 << 20).spawn(compile).unwrap().join();
     assert_eq!(compiled.unwrap(), CompileError::TooDeep);
@@ -86,7 +86,7 @@ fn formats_count_only_on_their_types_and_without_dashes() {
     }
 }
 
-/// About what a large definition holds: groups of fields with descriptions, bounds, patterns and lists.
+/// Typical content of a large definition: groups of fields with descriptions, bounds, patterns and lists.
 fn large(groups: usize) -> Value {
     let group = |at: usize| {
         let field = |name: usize| {
@@ -111,13 +111,13 @@ fn equal_properties_of_a_large_schema_are_one_node_and_patterns_are_compiled_whe
     assert!(!pattern.is_compiled());
     assert_eq!(pattern.is_match("abc"), Ok(true));
     assert!(pattern.is_compiled());
-    // A field of a group is one of seven lengths, or has the group's own pattern.
+    // A field of a group has one of seven lengths, or the pattern of the group.
     assert!(schema.nodes() < 500 * 5, "{}", schema.nodes());
 }
 
 #[test]
 fn nodes_are_small() {
     let (node, checks) = (std::mem::size_of::<Node>(), std::mem::size_of::<Checks>());
-    // With its name, its place in the parent and its checks, a property that shares nothing is half a KiB.
+    // A property that shares nothing takes half a KiB, including its name, its entry in the parent and its checks.
     assert!(node + checks <= 520, "{node} + {checks}");
 }

@@ -1,4 +1,4 @@
-//! The compiled schema of one version of a custom resource.
+//! Compiled schema of one version of a custom resource.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::compile::root;
 use super::compile_error::CompileError;
 use super::model::{JsonType, Node};
 
-/// The compiled schema of one version of a custom resource. Immutable and shared.
+/// Compiled schema of one version of a custom resource. Immutable and shared.
 #[derive(Debug)]
 pub struct Structural {
     root: Arc<Node>,
@@ -18,38 +18,38 @@ pub struct Structural {
 
 impl Structural {
     /// Compiles the JSON of a JSONSchemaProps (`openAPIV3Schema`). Equal sub-schemas are shared; titles, descriptions and
-    /// examples are left out; a null default is none. Which fields objects always have (`apiVersion`, `kind`, `metadata`)
-    /// is known to the walks, not written into the tree.
+    /// examples are dropped; a null default counts as absent. The fields that every object has (`apiVersion`, `kind`,
+    /// `metadata`) are not in the tree; the walks add them.
     ///
     /// # Errors
-    /// [`CompileError`]: what upstream's conversion to a structural schema refuses.
+    /// [`CompileError`] for schemas that upstream's conversion to a structural schema rejects.
     pub fn compile(props: &Value) -> Result<Arc<Self>, CompileError> {
         root(props).map(|(root, nodes)| Arc::new(Self { root, nodes }))
     }
 
-    /// The same from the bytes of the JSON.
+    /// Compiles a schema from the bytes of its JSON.
     ///
     /// # Errors
-    /// [`CompileError`]; bytes that are no JSON, too.
+    /// [`CompileError`], including malformed JSON.
     pub fn from_json(json: &[u8]) -> Result<Arc<Self>, CompileError> {
         let props = value_from_json(json).map_err(|e| CompileError::NoJson(e.to_string()))?;
         Self::compile(&props)
     }
 
-    /// What says nothing: objects of any content.
+    /// Returns a schema that accepts objects of any content.
     #[must_use]
     pub fn anything() -> Arc<Self> {
         let root = Node { ty: Some(JsonType::Object), preserve_unknown: true, ..Node::default() };
         Arc::new(Self { root: Arc::new(root), nodes: 1 })
     }
 
-    /// The node of the object itself.
+    /// Returns the node of the whole object.
     #[must_use]
     pub fn root(&self) -> &Arc<Node> {
         &self.root
     }
 
-    /// How many distinct nodes the tree is made of.
+    /// Returns the number of distinct nodes in the tree.
     #[must_use]
     pub fn nodes(&self) -> usize {
         self.nodes

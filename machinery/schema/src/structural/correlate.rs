@@ -1,8 +1,7 @@
-//! Correlation: which old value belongs to a value of the new object, and whether it is the same.
+//! Correlation: finds the old value that corresponds to a value of the new object, and compares both.
 //!
-//! Fields belong together by name, entries of maps by key, elements of `list-type: map` by their keys; elements of other
-//! lists belong to nothing. Where the schema says nothing there is no correlation, either. Ratcheting and transition rules
-//! both ask here.
+//! Fields correlate by name, entries of maps by key, elements of `list-type: map` by their keys; elements of other lists do
+//! not correlate. Values that the schema does not describe do not correlate. Used by ratcheting and transition rules.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -13,49 +12,49 @@ use super::held::Held;
 use super::model::{JsonType, Node};
 use crate::model::ListType;
 
-/// A value and the old value that belongs to it.
+/// Value and the corresponding old value.
 #[derive(Debug)]
 pub struct Pair<'a> {
     new: Held<'a>,
     old: Held<'a>,
     node: &'a Node,
-    /// The elements of the old list by their keys, made when first asked for.
+    /// Elements of the old list by their keys, built at the first use.
     by_key: OnceCell<HashMap<Vec<&'a Value>, &'a Value>>,
 }
 
 impl<'a> Pair<'a> {
-    /// Two states of a whole object.
+    /// Creates a pair of two states of a whole object.
     #[must_use]
     pub fn of_objects(new: &'a Map<String, Value>, old: &'a Map<String, Value>, root: &'a Node) -> Self {
         Self { new: Held::Fields(new), old: Held::Fields(old), node: root, by_key: OnceCell::new() }
     }
 
-    /// Two values of a place.
+    /// Creates a pair of two values that a node describes.
     #[must_use]
     pub fn of_values(new: &'a Value, old: &'a Value, node: &'a Node) -> Self {
         Self { new: Held::Value(new), old: Held::Value(old), node, by_key: OnceCell::new() }
     }
 
-    /// The old value; nothing for a whole object.
+    /// Returns the old value, or `None` for a whole object.
     #[must_use]
     pub fn old(&self) -> Option<&'a Value> {
         self.old.value()
     }
 
-    /// What the schema says of both.
+    /// Returns the schema of both values.
     #[must_use]
     pub fn node(&self) -> &'a Node {
         self.node
     }
 
-    /// The field of this name, or the entry under this key, of both.
+    /// Returns the pair of a field, or of the entry under a key.
     #[must_use]
     pub fn key(&self, name: &str) -> Option<Self> {
         let (new, old) = (self.new.fields()?.get(name)?, self.old.fields()?.get(name)?);
         Some(Self::of_values(new, old, self.node.field(name)?))
     }
 
-    /// The element at this place of the new list, and the old one with the same keys.
+    /// Returns the pair of the element at this index of the new list and the old element with the same keys.
     #[must_use]
     pub fn index(&self, at: usize) -> Option<Self> {
         let new = self.new.list()?.get(at)?;
@@ -78,7 +77,7 @@ impl<'a> Pair<'a> {
             let mut found = HashMap::with_capacity(old.len());
             for item in old {
                 if let Some(keys) = keys(item, &self.node.list_keys) {
-                    // The first of those with the same keys.
+                    // The first of several elements with the same keys.
                     found.entry(keys).or_insert(item);
                 }
             }
@@ -87,8 +86,8 @@ impl<'a> Pair<'a> {
         by_key.get(&keys(new, &self.node.list_keys)?).copied()
     }
 
-    /// Whether both are the same. As upstream: elements of a keyed list may stand in another order, and what the schema
-    /// says nothing of is never the same.
+    /// True if both values are equal. As upstream, the order of elements in a keyed list is ignored, and values that the schema
+    /// does not describe are never equal.
     #[must_use]
     pub fn is_same(&self) -> bool {
         match (self.new.fields(), self.old.fields(), self.new.list(), self.old.list()) {
@@ -112,7 +111,7 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// The keys of an element of a keyed list; nothing unless each is there and a scalar.
+/// Returns the keys of an element of a keyed list. Returns `None` unless all keys are present and scalar.
 fn keys<'v>(item: &'v Value, names: &[Box<str>]) -> Option<Vec<&'v Value>> {
     let scalar = |value: &&Value| value.is_string() || value.is_number() || value.is_boolean();
     names.iter().map(|name| item.get(&**name).filter(scalar)).collect()

@@ -1,4 +1,4 @@
-//! Decoding of a custom resource: parsed, pruned, nulls dropped, metadata along its types, defaults set; in that order.
+//! Decoding of a custom resource in this order: parse, prune, drop nulls, decode typed metadata, set defaults.
 
 use portico_machinery::Object;
 use portico_machinery::gvk::{GroupVersion, GroupVersionKind};
@@ -13,26 +13,26 @@ use super::resource::CustomResource;
 use super::{default, nulls, prune};
 use crate::decode::{DecodeError, Decoded, Format, head, json_name, read_text};
 
-/// The struct that upstream reads `apiVersion` and `kind` into, as its errors print it.
+/// Go struct into which upstream decodes `apiVersion` and `kind`, as its errors print it.
 const META: &str =
     r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
-/// The most bytes of a body that an error repeats.
+/// Maximum bytes of a body that an error repeats.
 const MAX_REPEATED_BYTES: usize = 4 * 1024;
 
-/// Where an object comes from.
+/// Source of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// The body of a request.
+    /// Body of a request.
     Body,
-    /// A patch that was applied to what is there.
+    /// Result of a patch of a stored object.
     Patch,
-    /// An applied configuration that was merged into what is there: nulls stay, for validation to refuse.
+    /// Result of an applied configuration: nulls are kept, and validation rejects them.
     Configuration,
 }
 
 impl CustomResource {
-    /// As [`Schema::decode`](crate::Schema::decode).
+    /// Implements [`Schema::decode`](crate::Schema::decode).
     ///
     /// # Errors
     /// [`DecodeError`].
@@ -45,7 +45,7 @@ impl CustomResource {
         self.understand(parse(bytes, format, &expected.kind)?, bytes, expected, Source::Body)
     }
 
-    /// As [`Schema::decode_untagged`](crate::Schema::decode_untagged).
+    /// Implements [`Schema::decode_untagged`](crate::Schema::decode_untagged).
     ///
     /// # Errors
     /// [`DecodeError`].
@@ -60,7 +60,7 @@ impl CustomResource {
         Ok(decoded(map, body.duplicates, unknown))
     }
 
-    /// As [`Schema::retype`](crate::Schema::retype).
+    /// Implements [`Schema::retype`](crate::Schema::retype).
     ///
     /// # Errors
     /// [`DecodeError`].
@@ -96,13 +96,13 @@ impl CustomResource {
             let expected = expected.group_version().to_string();
             return Err(DecodeError::Version { found: api_version, expected });
         }
-        // What is of another kind is looked at no further: whoever validates it refuses it, in its turn.
+        // An object of another kind is not decoded further: validation rejects it later.
         let root = (!other_version && found.kind == expected.kind).then(|| &**self.schema().root());
         let (map, unknown) = self.typed(map, root, &found, &expected.kind, source)?;
         Ok(decoded(map, body.duplicates, unknown))
     }
 
-    /// The object as its schema has it, and the paths of what was unknown; without a schema only its metadata is read.
+    /// Decodes an object according to its schema, and returns the paths of unknown fields. Without a schema, decodes only metadata.
     fn typed(
         &self,
         mut map: Map<String, Value>,
@@ -155,16 +155,16 @@ fn decoded(map: Map<String, Value>, mut strict: Vec<String>, unknown: Vec<String
     Decoded { object: Object::from_map(map), strict }
 }
 
-/// An object, and what it says it is.
+/// Object with its kind.
 struct Tagged {
     map: Map<String, Value>,
-    /// As it is written.
+    /// Value of `apiVersion` as the client sent it.
     api_version: String,
     kind: GroupVersionKind,
 }
 
 impl Tagged {
-    /// Reads it off what was sent as `bytes`, or says in upstream's words what is missing.
+    /// Reads the kind of a value that was sent as `bytes`. Returns upstream's error if it is missing.
     fn read(value: Value, bytes: &[u8]) -> Result<Self, String> {
         let map = match value {
             Value::Object(map) => map,
@@ -172,7 +172,7 @@ impl Tagged {
             other => return Err(misread(&other, &format!("Go value of type {META}"))),
         };
         let (mut api_version, mut kind) = (String::new(), String::new());
-        // In the order of the text: the first that is no string is reported.
+        // In text order: the first member that is not a string is reported.
         for (name, value) in &map {
             match name.as_str() {
                 "apiVersion" => api_version = text(name, value)?,

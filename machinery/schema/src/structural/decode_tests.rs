@@ -1,4 +1,4 @@
-//! Bodies of custom resources, and what is read of them.
+//! Bodies of custom resources, and their decoded objects.
 
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ fn plain_metadata_is_read_as_any_other() {
             let body = format!(r#"{{"apiVersion":"ex.io/v1","kind":"Thing","metadata":{{{members}}}}}"#);
             decode(&body).unwrap().object.map()["metadata"].clone()
         };
-        // A number is not plain: it is taken the long way.
+        // A number is not a string, so that the full decoder is used.
         let comma = if row.is_empty() { "" } else { "," };
         let mut long = metadata(&format!(r#""generation":5{comma}{row}"#));
         long.as_object_mut().unwrap().shift_remove("generation");

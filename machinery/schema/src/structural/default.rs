@@ -1,4 +1,4 @@
-//! Defaults: what is absent, or null where null is no value, becomes what the schema says; inside what is there.
+//! Defaults: sets the default of absent fields, and of nulls that are not nullable, in all values that exist.
 
 use serde_json::{Map, Value};
 
@@ -11,16 +11,16 @@ use super::model::Node;
 /// Limit (Definitions and schemas, bytes): 400 on a write; a read shows the remaining fields without defaults.
 pub(super) const MAX_DEFAULT_BYTES: usize = 8 * 1024 * 1024;
 
-/// What setting defaults came to.
+/// Result of setting defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Defaulted {
-    /// Whether anything changed.
+    /// True if a value changed.
     pub any: bool,
-    /// Whether [`MAX_DEFAULT_BYTES`] were not enough: what follows is left as it is.
+    /// True if [`MAX_DEFAULT_BYTES`] was exceeded: the remaining fields have no defaults.
     pub exceeded: bool,
 }
 
-/// Sets them.
+/// Sets the defaults of an object.
 pub(super) fn object(map: &mut Map<String, Value>, node: &Node) -> Defaulted {
     let mut fill = Fill { left: MAX_DEFAULT_BYTES, exceeded: false };
     let any = fill.object(map, node);
@@ -72,7 +72,7 @@ impl Fill {
         }
     }
 
-    /// Puts the default in the place of a null that is none.
+    /// Replaces a null that is not nullable with the default.
     fn replace(&mut self, value: &mut Value, node: &Node) -> bool {
         match &node.default {
             Some(default) if is_unset(value, node) => self.set(value, default),
@@ -97,7 +97,7 @@ impl Fill {
     }
 }
 
-/// What a value takes in memory, about.
+/// Returns the approximate size of a value in memory.
 fn weight(value: &Value) -> usize {
     const EACH: usize = 32;
     EACH + match value {

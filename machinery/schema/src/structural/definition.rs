@@ -1,7 +1,7 @@
-//! What a definition's schema (`openAPIV3Schema`) may say: upstream's rules for it, over the raw JSON.
+//! Validation of the schema in a definition (`openAPIV3Schema`): upstream's rules, applied to the raw JSON.
 //!
-//! Errors come in upstream's order, with its paths and texts; the caller says where the schema stands. Nothing here knows
-//! what a schema does to objects: that is the compiled model's business.
+//! Errors have upstream's order, paths and messages; the caller passes the location of the schema. The effect of a schema on
+//! objects is implemented by the compiled model.
 
 mod completeness;
 mod defaults;
@@ -51,8 +51,8 @@ use super::compile_error::CompileError;
 use super::rules::Context;
 use super::rules::definition::validate as rules_of;
 
-/// Validates a schema; the cursor knows where upstream sees it. Structural errors come first; only without them defaults are
-/// validated; then each node. Once `interrupted` returns true, it ends with an error.
+/// Validates a schema; the cursor contains its path. Structural errors are checked first, defaults only if there are none,
+/// then each node. Validation ends with an error when `interrupted` returns true.
 #[must_use]
 pub fn validate(
     schema: &Cursor<'_>,
@@ -66,7 +66,7 @@ pub fn validate(
     let (at, props, mut errors) = (At::root(path.as_str()), Props::of(value), Errors::default());
     limits::validate(value, &at, &mut errors);
     if !errors.is_empty() {
-        // Nothing looks closer at what is too large.
+        // Schemas that exceed limits are not validated further.
         return errors.0.into_items();
     }
     root::validate(value, &props, &at, terms.status, &mut errors);
@@ -88,36 +88,36 @@ pub fn validate(
         errors.0.extend(found);
     }
     if let (true, true, Some(why)) = (terms.structural, errors.is_empty(), survey.refused) {
-        // Nearly all of it has been reported in better words already.
+        // Most causes have already been reported with a better message.
         errors.push_with(|| Error::invalid(&path, "", &why.to_string()));
     }
     errors.0.into_items()
 }
 
-/// Whether a schema that was let through before has defaults that hold what it does not know.
+/// True if an accepted schema has defaults with fields that the schema does not specify.
 #[must_use]
 pub fn has_unpruned_defaults(schema: &Cursor<'_>, metadata: Metadata<'_>) -> bool {
     let value = schema.value().filter(|value| Survey::of(value).defaults);
     value.is_some_and(|value| is_structural(schema) && defaults::has_unpruned(value, metadata))
 }
 
-/// Whether a schema that was let through before is structural.
+/// True if an accepted schema is structural.
 #[must_use]
 pub fn is_structural(schema: &Cursor<'_>) -> bool {
     violations(schema).is_ok_and(|errors| errors.is_empty())
 }
 
-/// What is not structural about a schema that was let through before.
+/// Returns the violations of the structural rules in an accepted schema.
 ///
 /// # Errors
-/// Why its structure cannot even be looked for.
+/// [`CompileError`] if the schema has no structural form at all.
 pub fn violations(schema: &Cursor<'_>) -> Result<Vec<Error>, CompileError> {
     let Some(value) = schema.value() else { return Ok(Vec::new()) };
     let refused = Survey::of(value).refused;
     refused.map_or_else(|| Ok(structural(value, &At::root(schema.path().as_str()))), Err)
 }
 
-/// The structural rules, sorted by text as upstream sorts them.
+/// Checks the structural rules. Errors are sorted by text, as in upstream.
 fn structural(schema: &Value, at: &At<'_>) -> Vec<Error> {
     let mut errors = Errors::default();
     invariants::validate(schema, invariants::Level::Root, at, &mut errors);

@@ -1,4 +1,4 @@
-//! What every embedded resource must say: which kind it is, in which version; and where their metadata stand.
+//! Embedded resources: their required kind and version, and access to their metadata.
 
 use portico_machinery::field::{Error, Path};
 use portico_machinery::gvk::GroupVersion;
@@ -9,21 +9,22 @@ use super::at::At;
 use super::model::Node;
 use super::printed;
 
-/// What is wrong with `apiVersion` and `kind` of the embedded resources of an object.
+/// Validates `apiVersion` and `kind` of the embedded resources in an object.
 pub(super) fn validate(object: &Map<String, Value>, root: &Node) -> Vec<Error> {
     let mut errors = Bounded::field_errors();
     each(object, root, &At::root(""), &mut |at, map| type_meta(at, map, &mut errors));
     errors.into_items()
 }
 
-/// As [`validate`] of any value at a path; it may be an object itself, whatever its schema says.
+/// Validates `apiVersion` and `kind` of the embedded resources in any value at a path. If `is_object`, the value is an object
+/// itself, regardless of its schema.
 pub(super) fn validate_value(value: &Value, node: &Node, is_object: bool, path: &Path) -> Vec<Error> {
     let mut errors = Bounded::field_errors();
     whole(value, node, is_object, path, &mut |at, map| type_meta(at, map, &mut errors));
     errors.into_items()
 }
 
-/// As [`metadata`] of any value at a path.
+/// Visits the metadata of embedded resources in any value at a path.
 pub(super) fn metadata_of_value(
     value: &Value,
     node: &Node,
@@ -58,8 +59,8 @@ fn alone(at: &At<'_>, map: &Map<String, Value>, visit: &mut dyn FnMut(&Place<'_>
     }
 }
 
-/// The metadata of the embedded resources of an object: each as an object that holds nothing else, with the path of the
-/// resource. The rules of ObjectMeta are the caller's.
+/// Visits the metadata of the embedded resources in an object. Each visit gets an object that contains only `metadata`, and
+/// the path of the resource. The caller applies the rules of ObjectMeta.
 pub(super) fn metadata(object: &Map<String, Value>, root: &Node, visit: &mut dyn FnMut(&Place<'_>, &Object)) {
     each(object, root, &At::root(""), &mut |at, map| alone(at, map, visit));
 }
@@ -81,7 +82,7 @@ fn kind(value: Option<&Value>, at: &At<'_>, errors: &mut Bounded<Error>) {
     }
 }
 
-/// The string that must be there and not be empty.
+/// Returns a required non-empty string.
 fn text<'v>(value: Option<&'v Value>, at: &At<'_>, errors: &mut Bounded<Error>) -> Option<&'v str> {
     if let Some(Value::String(text)) = value
         && !text.is_empty()
@@ -96,7 +97,7 @@ fn text<'v>(value: Option<&'v Value>, at: &At<'_>, errors: &mut Bounded<Error>) 
     None
 }
 
-/// Where an embedded resource stands; printed when there is something to report.
+/// Path of an embedded resource, formatted only when it is needed.
 pub type Place<'p> = dyn Fn() -> Path + 'p;
 
 type Visit<'f> = &'f mut dyn FnMut(&At<'_>, &Map<String, Value>);

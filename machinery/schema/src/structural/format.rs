@@ -1,6 +1,6 @@
-//! Formats that a schema may demand of strings and numbers.
+//! Formats that a schema can require of strings and numbers.
 //!
-//! Dashes in the names of string formats do not count; what is unknown, or does not belong to the type, is no format.
+//! Dashes in names of string formats are ignored. Formats that are unknown, or belong to another type, are ignored.
 
 mod codes;
 mod email;
@@ -14,18 +14,17 @@ use portico_machinery::names;
 
 use super::json_type::JsonType;
 
-/// A known format, and how the schema spells it: errors and expressions show that spelling.
+/// Known format, with the spelling of the schema, which errors and expressions show.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Format {
-    /// Which one.
     pub kind: FormatKind,
-    /// As it is written.
+    /// Spelling of the schema.
     pub name: Arc<str>,
 }
 
 macro_rules! formats {
     ($($kind:ident $name:literal),* $(,)?) => {
-        /// The formats that upstream knows.
+        /// Formats that upstream knows.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum FormatKind {
             $(#[doc = concat!("`", $name, "`")] $kind,)*
@@ -49,7 +48,7 @@ formats! {
 }
 
 impl FormatKind {
-    /// Whether strings may be of it.
+    /// True for formats of strings.
     pub(super) fn is_textual(self) -> bool {
         self.is_numeric().is_none()
     }
@@ -64,7 +63,7 @@ impl FormatKind {
 }
 
 impl Format {
-    /// Whether a string is of this format. Those of numbers are ranges, which are validated elsewhere.
+    /// True if a string has this format. Formats of numbers are ranges, which the number checks validate.
     #[must_use]
     pub fn holds(&self, text: &str) -> bool {
         use FormatKind as F;
@@ -98,8 +97,8 @@ impl Format {
         }
     }
 
-    /// The format of this name on a value of this type; int-or-string has no single type. Nothing for what upstream does
-    /// not recognise there, which it warns of when a definition is written and then ignores.
+    /// Returns the format of this name for a value of this type; int-or-string has no single type. Returns `None` for formats
+    /// that upstream does not recognize: it warns about them when a definition is written, and otherwise ignores them.
     #[must_use]
     pub fn recognised(name: &str, ty: Option<JsonType>) -> Option<Self> {
         let kind = match ty {

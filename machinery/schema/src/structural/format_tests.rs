@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Format, what is of it, what is not.
+/// Format, valid texts, invalid texts.
 const ROWS: [(&str, &[&str], &[&str]); 26] = [
     ("bsonobjectid", &["507f1f77bcf86cd799439011"], &["x", "507f1f77bcf86cd79943901"]),
     ("byte", &["aGk=", "aG==", "aGkh"], &["***", "", "aGk", "aGk==", "a===", "aG k"]),

@@ -1,4 +1,4 @@
-//! What stands at a place of an object: the fields of the whole object, which is no value of its own, or a value.
+//! Value of a node: the fields of a whole object, which is not a JSON value, or a value.
 
 use serde_json::{Map, Value};
 
@@ -20,7 +20,7 @@ impl<'a> Held<'a> {
         self.value().and_then(Value::as_array).map(Vec::as_slice)
     }
 
-    /// The value; nothing for a whole object.
+    /// Returns the value, or `None` for a whole object.
     pub(super) fn value(self) -> Option<&'a Value> {
         match self {
             Self::Fields(_) => None,

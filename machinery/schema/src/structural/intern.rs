@@ -1,4 +1,4 @@
-//! The builder of a tree: hands out one node for all places that say the same.
+//! Interner of nodes: equal schemas share one node.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::model::{Additional, Bound, Checks, Node, Rule};
 use super::pattern::Pattern;
 
-/// Nodes, checks and texts that were made already.
+/// Interned nodes, checks and texts.
 #[derive(Default)]
 pub(super) struct Interner {
     nodes: HashMap<u64, Vec<Arc<Node>>>,
@@ -18,7 +18,7 @@ pub(super) struct Interner {
 }
 
 impl Interner {
-    /// The one node that says this. What it refers to must have come from here, too.
+    /// Interns a node, whose children must have been interned here.
     pub(super) fn node(&mut self, node: Node) -> Arc<Node> {
         let known = self.nodes.entry(fingerprint(&node)).or_default();
         if let Some(same) = known.iter().find(|known| ***known == node) {
@@ -29,7 +29,7 @@ impl Interner {
         known[known.len() - 1].clone()
     }
 
-    /// The one set of checks that says this; nothing for checks that say nothing.
+    /// Interns a set of checks. Returns `None` if the set is empty.
     pub(super) fn checks(&mut self, checks: Checks) -> Option<Arc<Checks>> {
         if checks == Checks::default() {
             return None;
@@ -56,13 +56,13 @@ impl Interner {
         self.patterns.entry(text.into()).or_insert_with(|| Arc::new(Pattern::new(text))).clone()
     }
 
-    /// How many distinct nodes there are.
+    /// Returns the number of distinct nodes.
     pub(super) fn count(&self) -> usize {
         self.count
     }
 }
 
-/// A hash of what a node says; nodes below count by their place in memory, as equal ones are the same one.
+/// Hashes a node. Children are hashed by address, because equal children are the same node.
 fn fingerprint(node: &Node) -> u64 {
     let mut hasher = DefaultHasher::new();
     let h = &mut hasher;

@@ -1,6 +1,6 @@
-//! The types that JSON values have.
+//! Types of JSON values.
 
-/// The JSON type that a place demands.
+/// JSON type that a schema requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum JsonType {
     /// `object`.
@@ -18,7 +18,7 @@ pub enum JsonType {
 }
 
 impl JsonType {
-    /// The type of this name.
+    /// Parses a type name. Returns `None` if it is unknown.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Some(match name {
@@ -32,7 +32,7 @@ impl JsonType {
         })
     }
 
-    /// As a schema spells it.
+    /// Returns the name in schemas.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Sets and maps that are written as lists: what may not stand in them twice.
+//! Lists that are sets or maps: detection of duplicate elements.
 
 mod distinct;
 
@@ -15,7 +15,7 @@ use super::printed;
 use crate::model::ListType;
 use distinct::Distinct;
 
-/// Which elements are duplicates, each value once, at the place of its second occurrence.
+/// Reports the duplicate elements of an object, each value once, at its second occurrence.
 pub(super) fn validate(object: &Map<String, Value>, root: &Node) -> Vec<Error> {
     let mut errors = Bounded::field_errors();
     map(object, root, &At::root(""), &mut errors);
@@ -24,7 +24,7 @@ pub(super) fn validate(object: &Map<String, Value>, root: &Node) -> Vec<Error> {
 
 fn map(map: &Map<String, Value>, node: &Node, at: &At<'_>, errors: &mut Bounded<Error>) {
     for (key, held) in map {
-        // A named field is looked at by its own schema, and again by that of the values of the map, if there is one.
+        // A named field is checked by its own schema and, if there is one, by the schema of the map's values.
         let entries = node.additional.schema().map(|below| (below, at.key(key)));
         let named = node.property(key).map(|below| (below, at.field(key)));
         for (below, at) in entries.into_iter().chain(named).filter(|(below, _)| below.marks.unique_lists) {
@@ -62,7 +62,7 @@ struct Duplicates<'a> {
 }
 
 impl Duplicates<'_> {
-    /// Says what stands there twice.
+    /// Reports duplicate keys.
     fn of<K: Eq + Hash>(&mut self, keys: impl Iterator<Item = K>, shown: impl Fn(&K) -> String) {
         let mut seen: HashMap<K, bool> = HashMap::new();
         for (at, key) in keys.enumerate() {
@@ -90,7 +90,7 @@ impl Duplicates<'_> {
             self.errors.push_with(|| Error::invalid_printed(&path, &shown, detail));
             return;
         }
-        // The keys that an element has; those that it lacks are equal to each other.
+        // Present keys only: missing keys are equal to each other.
         let keys = items.iter().map(|item| {
             let present = names.iter().filter_map(|name| Some((&**name, item.get(&**name)?)));
             let of_several = names.len() > 1;

@@ -1,5 +1,5 @@
-//! `apiVersion`, `kind` and `metadata`, at the root and in embedded resources: metadata follows the types of ObjectMeta,
-//! whatever the schema says of it.
+//! `apiVersion`, `kind` and `metadata` at the root and in embedded resources. Metadata has the types of ObjectMeta, regardless
+//! of the schema.
 
 use portico_machinery::Bounded;
 use portico_machinery::field::{Error, Path};
@@ -14,18 +14,18 @@ use crate::model::{Emit, FieldType};
 use crate::normalise;
 use crate::typed::Typed;
 
-/// What reading metadata along its types found.
+/// Decoded metadata, with errors.
 #[derive(Debug, Default)]
 pub(super) struct Read {
     /// Metadata as upstream prints it, keys sorted.
     pub map: Map<String, Value>,
     /// Unknown members, as paths below `metadata`.
     pub unknown: Vec<String>,
-    /// The first member of a wrong type, in upstream's words.
+    /// First member of a wrong type, with upstream's message.
     pub error: Option<String>,
 }
 
-/// Reads metadata. Null holds nothing.
+/// Decodes metadata. Null is empty metadata.
 pub(super) fn read(types: &Typed, value: &Value) -> Read {
     let mut sorted = value.clone();
     sort_keys(&mut sorted);
@@ -35,8 +35,7 @@ pub(super) fn read(types: &Typed, value: &Value) -> Read {
     }
 }
 
-/// Whether all members are texts or maps of texts, and none is empty, as most clients send them: their types read them as
-/// they stand there.
+/// True if all members are non-empty strings or maps of strings, as in most requests: decoding does not change such metadata.
 fn is_plain(types: &Typed, metadata: &Map<String, Value>) -> bool {
     let made = |emit| matches!(emit, Emit::Always | Emit::Struct | Emit::Nullable);
     let nothing_is_made = types.root().fields.iter().all(|field| !made(field.emit));
@@ -53,7 +52,7 @@ fn is_plain(types: &Typed, metadata: &Map<String, Value>) -> bool {
     nothing_is_made && metadata.iter().all(held_plainly)
 }
 
-/// Reads what may be anything; keys are sorted.
+/// Decodes arbitrary metadata with sorted keys.
 fn read_along(types: &Typed, sorted: &Value) -> Read {
     let (decoded, error) = match decode::read_json(types, &sorted.to_string()) {
         Ok(read) => read,
@@ -67,7 +66,7 @@ fn read_along(types: &Typed, sorted: &Value) -> Read {
     Read { map: std::mem::take(object.map_mut()), unknown, error }
 }
 
-/// Reads metadata member by member and leaves out what does not fit.
+/// Decodes metadata member by member and drops members of a wrong type.
 pub(super) fn read_leniently(types: &Typed, value: &Value) -> Map<String, Value> {
     let whole = read(types, value);
     if whole.error.is_none() {
@@ -84,23 +83,23 @@ pub(super) fn read_leniently(types: &Typed, value: &Value) -> Map<String, Value>
     kept
 }
 
-/// What is done with what does not fit.
+/// Handling of members of a wrong type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Misfits {
-    /// It is an error: a request says so.
+    /// Return an error: used for requests.
     Refuse,
-    /// It goes: what is stored stays readable.
+    /// Drop the member: stored objects stay readable.
     Drop,
 }
 
-/// Brings the metadata of embedded resources to its types.
+/// Walk that decodes the metadata of embedded resources.
 #[derive(Debug)]
 pub(super) struct Embedded<'t> {
     types: &'t Typed,
     misfits: Misfits,
-    /// Unknown members, as whole paths.
+    /// Unknown members, as full paths.
     pub unknown: Bounded<String>,
-    /// Whether anything changed.
+    /// True if a value changed.
     pub any: bool,
 }
 
@@ -109,10 +108,10 @@ impl<'t> Embedded<'t> {
         Self { types, misfits, unknown: strict_errors(), any: false }
     }
 
-    /// Walks the fields of an object. The metadata of the root is not an embedded resource's.
+    /// Walks the fields of an object. The metadata of the root is not that of an embedded resource.
     ///
     /// # Errors
-    /// The first misfit, when misfits are refused.
+    /// First type mismatch, if mismatches are errors.
     pub(super) fn fields(
         &mut self,
         map: &mut Map<String, Value>,
@@ -130,10 +129,10 @@ impl<'t> Embedded<'t> {
         Ok(())
     }
 
-    /// Walks any value at a path; it may be an object itself, whatever its schema says.
+    /// Walks any value at a path. If `is_object`, the value is an object itself, regardless of its schema.
     ///
     /// # Errors
-    /// The first misfit, when misfits are refused.
+    /// First type mismatch, if mismatches are errors.
     pub(super) fn whole(
         &mut self,
         value: &mut Value,
@@ -195,7 +194,7 @@ impl<'t> Embedded<'t> {
                 }
                 read.map
             }
-            // What is no object is left to validation.
+            // Values that are not objects are rejected by validation.
             Misfits::Drop if !metadata.is_object() && !metadata.is_null() => return Ok(()),
             Misfits::Drop => read_leniently(self.types, metadata),
         };

@@ -1,4 +1,4 @@
-//! The model: what a schema says of one place of an object.
+//! Model of a compiled schema.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ pub use super::json_type::JsonType;
 use super::pattern::Pattern;
 use crate::model::{ListType, MapType};
 
-/// Named fields and what they hold, sorted by name.
+/// Named fields with their schemas, sorted by name.
 pub type Properties = Box<[(Arc<str>, Arc<Node>)]>;
 
-/// One place of the schema; also a branch of a junctor, which then says less.
+/// Node of a schema, or a branch of a logical operator, which has fewer members.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Node {
-    /// The JSON type; nothing for int-or-string, for what is preserved without a type, and in logical operators.
+    /// JSON type. `None` for int-or-string, for preserved values without a type, and in logical operators.
     pub ty: Option<JsonType>,
-    /// Null is a value.
+    /// True if null is allowed.
     pub nullable: bool,
     /// `x-kubernetes-int-or-string`.
     pub int_or_string: bool,
@@ -26,15 +26,15 @@ pub struct Node {
     pub preserve_unknown: bool,
     /// `x-kubernetes-embedded-resource`.
     pub embedded: bool,
-    /// What an absent value becomes; never null.
+    /// Default of an absent value; never null.
     pub default: Option<Value>,
     /// Named fields, sorted by name.
     pub properties: Properties,
-    /// Which of them have a default: walks that set defaults pass over the others.
+    /// Indices of the properties that have a default, so that defaulting skips all others.
     pub defaulted: Box<[u32]>,
-    /// What other fields hold.
+    /// Schema of other fields.
     pub additional: Additional,
-    /// What the elements of a list hold.
+    /// Schema of the elements of a list.
     pub items: Option<Arc<Node>>,
     /// `x-kubernetes-list-type`.
     pub list_type: Option<ListType>,
@@ -42,11 +42,11 @@ pub struct Node {
     pub list_keys: Box<[Box<str>]>,
     /// `x-kubernetes-map-type`.
     pub map_type: MapType,
-    /// What else values must satisfy.
+    /// Requirements beyond the type.
     pub checks: Option<Arc<Checks>>,
     /// `x-kubernetes-validations`, in order.
     pub rules: Box<[Rule]>,
-    /// What there is here or below.
+    /// Features of this node and of the nodes below.
     pub marks: Marks,
 }
 
@@ -54,46 +54,46 @@ pub struct Node {
 impl Eq for Node {}
 
 impl Node {
-    /// The named field.
+    /// Returns the schema of a named field.
     #[must_use]
     pub fn property(&self, name: &str) -> Option<&Arc<Self>> {
         let at = self.properties.binary_search_by(|(key, _)| (**key).cmp(name)).ok()?;
         Some(&self.properties[at].1)
     }
 
-    /// The named fields that have a default.
+    /// Returns the named fields that have a default.
     pub(super) fn defaulted(&self) -> impl Iterator<Item = &(Arc<str>, Arc<Self>)> {
         self.defaulted.iter().filter_map(|at| self.properties.get(usize::try_from(*at).ok()?))
     }
 
-    /// What the schema says of a field, named or not: nothing where it says nothing.
+    /// Returns the schema of a field, named or not. Returns `None` if the schema does not describe it.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&Arc<Self>> {
         self.property(name).or_else(|| self.additional.schema())
     }
 
-    /// Whether a null here goes: it is neither allowed nor stands for a default.
+    /// True if nulls of this node are dropped: null is not allowed, and there is no default.
     pub(super) fn drops_null(&self) -> bool {
         !self.nullable && self.default.is_none()
     }
 }
 
-/// What fields hold that are not named.
+/// Schema of fields that are not named.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Additional {
-    /// The schema does not mention them: they are unknown.
+    /// Absent from the schema: other fields are unknown.
     #[default]
     Absent,
-    /// `true`: fields of any name; nothing is known of their values, so maps in them lose their fields.
+    /// `true`: fields of any name. Their values have no schema, so maps in them lose their fields.
     Any,
-    /// `false`: as [`Self::Any`] for pruning, refused by validation.
+    /// `false`: same as [`Self::Any`] for pruning, rejected by validation.
     No,
-    /// Values of this schema.
+    /// Schema of all values.
     Schema(Arc<Node>),
 }
 
 impl Additional {
-    /// The schema of the values, where there is one.
+    /// Returns the schema of the values, if any.
     #[must_use]
     pub fn schema(&self) -> Option<&Arc<Node>> {
         match self {
@@ -103,103 +103,103 @@ impl Additional {
     }
 }
 
-/// What values must satisfy besides their type.
+/// Requirements of values beyond their type.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Checks {
-    /// A known format of this type.
+    /// Known format of this type.
     pub format: Option<Format>,
-    /// The values that are allowed, all when empty.
+    /// Allowed values; empty if all values are allowed.
     pub enumeration: Box<[Value]>,
-    /// The texts among very many of them: each element of a list may be compared with each.
+    /// Strings of a large enumeration, for lookups: each element of a list may have to be compared with all of them.
     pub enumerated_texts: Option<HashSet<Box<str>>>,
-    /// The greatest number.
+    /// Upper bound of a number.
     pub maximum: Option<Bound>,
-    /// The least number.
+    /// Lower bound of a number.
     pub minimum: Option<Bound>,
-    /// What numbers are a multiple of.
+    /// Number of which values are multiples.
     pub multiple_of: Option<f64>,
-    /// Most code points.
+    /// Maximum length in code points.
     pub max_length: Option<i64>,
-    /// Least code points.
+    /// Minimum length in code points.
     pub min_length: Option<i64>,
-    /// What strings must match somewhere.
+    /// Regular expression that must match somewhere in a string.
     pub pattern: Option<Arc<Pattern>>,
-    /// Most elements.
+    /// Maximum number of elements.
     pub max_items: Option<i64>,
-    /// Least elements.
+    /// Minimum number of elements.
     pub min_items: Option<i64>,
-    /// Most fields.
+    /// Maximum number of fields.
     pub max_properties: Option<i64>,
-    /// Least fields.
+    /// Minimum number of fields.
     pub min_properties: Option<i64>,
-    /// Fields that must be there.
+    /// Names of required fields.
     pub required: Box<[Arc<str>]>,
-    /// Schemas that must all hold.
+    /// Schemas that must all match.
     pub all_of: Box<[Arc<Node>]>,
-    /// Schemas of which one must hold.
+    /// Schemas of which at least one must match.
     pub any_of: Box<[Arc<Node>]>,
-    /// Schemas of which exactly one must hold.
+    /// Schemas of which exactly one must match.
     pub one_of: Box<[Arc<Node>]>,
-    /// A schema that must not hold.
+    /// Schema that must not match.
     pub not: Option<Arc<Node>>,
 }
 
 impl Checks {
-    /// Whether any junctor stands here.
+    /// True if there are logical operators.
     #[must_use]
     pub fn has_logical_operators(&self) -> bool {
         let lists = [&self.all_of, &self.any_of, &self.one_of];
         self.not.is_some() || lists.iter().any(|list| !list.is_empty())
     }
 
-    /// All schemas under logical operators.
+    /// Returns all schemas under logical operators.
     pub(super) fn branches(&self) -> impl Iterator<Item = &Arc<Node>> {
         self.all_of.iter().chain(&self.any_of).chain(&self.one_of).chain(&self.not)
     }
 }
 
-/// A bound of numbers.
+/// Bound of numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
-    /// The number.
+    /// Limit of the number.
     pub value: f64,
-    /// Whether the number itself is out of bounds.
+    /// True if the limit itself is out of bounds.
     pub exclusive: bool,
 }
 
-/// One of `x-kubernetes-validations`, as it is written.
+/// Entry of `x-kubernetes-validations`, unparsed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Rule {
-    /// The expression.
+    /// CEL expression.
     pub rule: Arc<str>,
-    /// What to say when it fails.
+    /// Message if the rule fails.
     pub message: Arc<str>,
-    /// An expression for what to say.
+    /// CEL expression that returns the message.
     pub message_expression: Arc<str>,
-    /// The error's reason, `FieldValueInvalid` when absent.
+    /// Reason of the error, `FieldValueInvalid` if `None`.
     pub reason: Option<Arc<str>>,
-    /// Where the error belongs, relative to the rule's place; empty for that place.
+    /// Path of the error, relative to the value of the rule; empty for that value.
     pub field_path: Arc<str>,
-    /// Whether it also runs where there is no old value; absent and false are the same to evaluation.
+    /// True if the rule also runs without an old value. `None` and false are equivalent in evaluation.
     pub optional_old_self: Option<bool>,
 }
 
-/// What there is at a node or below it (logical operators left out), so that walks skip the rest.
+/// Features of a node and of the nodes below it (excluding logical operators), so that walks can skip subtrees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts about a subtree")]
 pub struct Marks {
-    /// Defaults.
+    /// Has defaults.
     pub defaults: bool,
-    /// Rules.
+    /// Has rules.
     pub rules: bool,
-    /// Lists that are sets or maps.
+    /// Has lists that are sets or maps.
     pub unique_lists: bool,
-    /// Embedded resources.
+    /// Has embedded resources.
     pub embedded: bool,
 }
 
 impl Marks {
-    /// What is in either.
+    /// Returns the features of both.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {

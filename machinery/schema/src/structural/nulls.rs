@@ -1,14 +1,14 @@
-//! Nulls: those that are not allowed and stand for no default go from objects and maps. Lists keep theirs.
+//! Drops nulls that are not allowed and have no default from objects and maps. Lists keep their nulls.
 
 use serde_json::{Map, Value};
 
 use super::model::Node;
 
-/// Drops them. Whether there were any.
+/// Drops nulls. Returns true if there were any.
 pub(super) fn object(map: &mut Map<String, Value>, node: &Node) -> bool {
     let mut any = false;
     map.retain(|key, value| {
-        // Only what can be or hold a null is looked up.
+        // Look up only values that are or can contain null.
         let goes = match value {
             Value::Null => node.field(key).is_some_and(|below| below.drops_null()),
             Value::Object(_) | Value::Array(_) => {

@@ -1,4 +1,4 @@
-//! Patterns of strings: regular expressions in RE2's syntax, compiled when first used. Equal patterns share the compiled form.
+//! Patterns of strings: regular expressions in RE2 syntax, compiled when first used. Equal patterns share the compiled form.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,7 +7,7 @@ use regex::Regex;
 
 use super::languages;
 
-/// A pattern. The size of its compiled form is limited.
+/// Pattern with a limit for the size of its compiled form.
 pub struct Pattern {
     text: Box<str>,
     regex: OnceLock<Result<Arc<Regex>, PatternError>>,

@@ -1,4 +1,4 @@
-//! How errors print values: as Go does.
+//! Formatting of values in errors, like Go.
 
 use portico_machinery::MAX_PRINTED_BYTES;
 use portico_machinery::object::{Float, cut};
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::normalise;
 
-/// A value as a field error shows it: strings quoted, numbers bare, the rest as compact JSON. Of a long one the beginning.
+/// Formats a value for a field error: strings quoted, numbers bare, the rest as compact JSON. Long values are truncated.
 pub(super) fn value(value: &Value) -> String {
     match value {
         Value::Number(number) => match number.as_f64() {
@@ -18,7 +18,7 @@ pub(super) fn value(value: &Value) -> String {
     }
 }
 
-/// A value as compact JSON, keys sorted; of a long one the beginning.
+/// Formats a value as compact JSON with sorted keys. Long values are truncated.
 fn json(value: &Value) -> String {
     let mut sorted = value.clone();
     sorted.sort_all_objects();
@@ -28,7 +28,7 @@ fn json(value: &Value) -> String {
     object.at(&["v"]).printed()
 }
 
-/// How much of a text is looked at.
+/// Returns the length of the printed part of a text.
 fn upto(text: &str) -> usize {
     text.floor_char_boundary(MAX_PRINTED_BYTES)
 }

@@ -1,4 +1,4 @@
-//! What holds for any schema and any object: walks are idempotent, lose nothing that is specified, and agree.
+//! Properties of any schema and any object: walks are idempotent, keep specified fields, and agree.
 
 use portico_machinery::Object;
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ use crate::Schema;
 
 const NAMES: [&str; 4] = ["a", "b", "c.d", "metadata"];
 
-/// The schema of a place, this many levels deep.
+/// Generates a schema of this depth.
 fn schema(depth: u32) -> BoxedStrategy<Value> {
     let scalar = prop_oneof![
         Just(json!({"type": "string", "maxLength": 1})),
@@ -62,7 +62,7 @@ fn root() -> impl Strategy<Value = Value> {
     fields.prop_map(|properties| json!({"type": "object", "properties": properties}))
 }
 
-/// Any value, this many levels deep.
+/// Generates any value of this depth.
 fn value(depth: u32) -> BoxedStrategy<Value> {
     let scalar = prop_oneof![
         Just(Value::Null),
@@ -134,7 +134,7 @@ proptest! {
         schema.normalise(&mut object);
         let bytes = object.to_json();
         let changed = schema.settle(&mut object);
-        // What is taken for settled is; what is not may be.
+        // The check of the bytes may be wrong in one direction only: it must not accept an object that would change.
         prop_assert!(!(schema.is_settled(&bytes) && changed));
         prop_assert!(!schema.settle(&mut object), "twice");
         let settled = object.clone();
@@ -149,7 +149,7 @@ proptest! {
         let errors = validate::object(&map, None, schema.root());
         let unchanged = validate::object(&map, Some(&map), schema.root());
         prop_assert!(unchanged.len() <= errors.len());
-        // Where the schema knows all that stands there, nothing is reported.
+        // If the schema describes all values, nothing is reported.
         map.shift_remove("metadata");
         if Pair::of_objects(&map, &map, schema.root()).is_same() {
             prop_assert_eq!(validate::object(&map, Some(&map), schema.root()), vec![]);

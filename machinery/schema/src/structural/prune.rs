@@ -1,4 +1,4 @@
-//! Pruning: fields that the schema does not know go.
+//! Pruning: drops fields that the schema does not specify.
 
 use std::fmt::Write as _;
 
@@ -9,24 +9,24 @@ use serde_json::{Map, Value};
 use super::model::{Additional, Node};
 use crate::decode::MAX_STRICT_BYTES;
 
-/// The fields that every object has, at the root and in embedded resources.
+/// Fields that every object has, at the root and in embedded resources.
 const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Whether this is one of the fields that every object has.
+/// True for fields that every object has.
 pub(super) fn is_meta(name: &str) -> bool {
     META_FIELDS.contains(&name)
 }
 
-/// What went.
+/// Result of pruning.
 #[derive(Debug, Default)]
 pub(super) struct Pruned {
-    /// Whether anything did.
+    /// True if fields were dropped.
     pub any: bool,
-    /// The paths, sorted; when they are wanted.
+    /// Paths of the dropped fields, sorted, if requested.
     pub paths: Vec<String>,
 }
 
-/// Prunes an object along the root of its schema. Its `apiVersion`, `kind` and `metadata` are left alone.
+/// Prunes an object. Keeps `apiVersion`, `kind` and `metadata` of the root. Returns the paths if `collects_paths`.
 pub(super) fn object(map: &mut Map<String, Value>, root: &Node, named: bool) -> Pruned {
     let mut walk = Walk::new(named);
     walk.map(map, root, true, false);
@@ -35,8 +35,7 @@ pub(super) fn object(map: &mut Map<String, Value>, root: &Node, named: bool) -> 
     Pruned { any: walk.any, paths }
 }
 
-/// Prunes any value along the schema of its place; whether anything went. An object keeps its `apiVersion`, `kind` and
-/// `metadata`.
+/// Prunes any value. Returns true if fields were dropped. If `is_object`, keeps `apiVersion`, `kind` and `metadata`.
 pub(super) fn value(value: &mut Value, node: &Node, is_object: bool) -> bool {
     let mut walk = Walk::new(false);
     match value {
@@ -55,13 +54,13 @@ struct Walk {
 
 impl Walk {
     fn new(named: bool) -> Self {
-        // Bounded in bytes alone: the paths are sorted before anybody counts them.
+        // Limited only in bytes: the paths are sorted before they are counted.
         let paths = Bounded::new(MAX_STRICT_BYTES, MAX_STRICT_BYTES);
         Self { path: String::new(), named, any: false, paths }
     }
 
-    /// A value that the schema says this of, or nothing. What is kept loses nothing itself, only what is specified in it
-    /// may: that is how the lists of a preserved place are walked.
+    /// Prunes a value, with its schema if there is one. A `kept` value keeps its own fields; only fields of specified values
+    /// inside are pruned: lists in a preserved value are walked in this way.
     fn value(&mut self, value: &mut Value, node: Option<&Node>, kept: bool) {
         match (value, node) {
             (Value::Object(map), Some(node)) => self.map(map, node, node.embedded, kept),
@@ -79,12 +78,12 @@ impl Walk {
         if !kept && !node.preserve_unknown && node.additional == Additional::Absent {
             self.drop_fields(map, |key| always(key) || node.property(key).is_some());
         }
-        // Nothing can go from a scalar.
+        // Scalars have no fields.
         let holds = |value: &Value| value.is_object() || value.is_array();
         for (key, value) in map.iter_mut().filter(|(key, value)| holds(value) && !always(key)) {
             let below = node.field(key).map(|below| &**below);
             if below.is_none() && node.additional == Additional::Absent {
-                // Preserved: nothing is known of it.
+                // Preserved, and not specified.
                 continue;
             }
             let here = self.path.len();

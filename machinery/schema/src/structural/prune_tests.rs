@@ -1,4 +1,4 @@
-//! What a schema leaves of objects.
+//! Objects before and after pruning.
 
 use serde_json::json;
 

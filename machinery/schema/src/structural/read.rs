@@ -1,4 +1,4 @@
-//! Reads the JSON of a custom resource, whatever it holds: duplicate fields are named, the last of them counts.
+//! Parsing of the JSON of a custom resource, with any content. Duplicate fields are reported, and the last one wins.
 
 use std::fmt::Write as _;
 
@@ -8,18 +8,17 @@ use serde_json::{Map, Value};
 
 use crate::decode::{Reader, Start, SyntaxError, number_value, strict_errors};
 
-/// What a body holds.
+/// Parsed body.
 #[derive(Debug, Default)]
 pub(crate) struct Body {
-    /// Its only value.
     pub value: Value,
-    /// `duplicate field "spec.x"`, in the order of the text, each once.
+    /// `duplicate field "spec.x"`, in text order, each once.
     pub duplicates: Vec<String>,
-    /// The first number beyond the range of floats.
+    /// First number outside the range of floats.
     pub error: Option<String>,
 }
 
-/// Reads one value and nothing after it.
+/// Parses one value, which must be the whole text.
 pub(crate) fn body(text: &str) -> Result<Body, SyntaxError> {
     let mut walk = Walk {
         reader: Reader::new(text),

@@ -1,4 +1,4 @@
-//! What a custom resource's schema does: the structural schema with the types of metadata beside it.
+//! Custom resources: a structural schema with the types of metadata, and its operations.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -19,23 +19,23 @@ use super::{default, embedded, lists, nulls, prune, validate};
 use crate::model::FieldType;
 use crate::typed::Typed;
 
-/// What makes a schema when the first object is walked along it.
+/// Function that compiles a schema at the first use.
 type Compile = Box<dyn FnOnce() -> Compiled + Send + Sync>;
 type Compiled = Result<Arc<Structural>, CompileError>;
 
-/// What stands in for a schema that cannot be used: objects are shown as they are stored, and none may be written.
+/// Replacement for a schema that cannot be compiled: objects are returned as stored, and writes are rejected.
 static ANYTHING: LazyLock<Arc<Structural>> = LazyLock::new(Structural::anything);
 
-/// The schema of one version of a custom resource, in force.
+/// Schema of one version of a custom resource.
 #[derive(Debug)]
 pub struct CustomResource {
     schema: LazyLock<Compiled, Compile>,
     object_meta: Typed,
-    /// The type of `metadata`, for walks over types.
+    /// Type of `metadata`, for walks over types.
     meta_type: FieldType,
     /// Rules, compiled when the first object is validated.
     rules: OnceLock<Option<Box<rules::Tree>>>,
-    /// Whether the schema was compiled.
+    /// True if the schema has been compiled.
     compiled: Arc<AtomicBool>,
 }
 
@@ -52,48 +52,48 @@ impl CustomResource {
         Self { schema: LazyLock::new(compile), object_meta, meta_type, rules: OnceLock::new(), compiled }
     }
 
-    /// Whether an object can be read, or checked when it is written, without compiling the schema or its rules first.
+    /// True if an object can be read, or if `for_write` validated, without compiling the schema or its rules first.
     #[must_use]
     pub fn is_compiled(&self, for_write: bool) -> bool {
         self.compiled.load(Ordering::Acquire)
             && (!for_write || !self.has_rules() || self.rules.get().is_some())
     }
 
-    /// The compiled schema; one that takes anything in the place of one that cannot be used.
+    /// Returns the compiled schema, or a schema that accepts any object if it cannot be compiled.
     #[must_use]
     pub fn schema(&self) -> &Arc<Structural> {
         self.schema.as_ref().unwrap_or(&ANYTHING)
     }
 
-    /// Whether there is a schema to validate objects by. Compiles it.
+    /// Compiles the schema.
     ///
     /// # Errors
-    /// Why it cannot be used.
+    /// Error of the compilation.
     pub fn check(&self) -> Result<(), &CompileError> {
         self.schema.as_ref().map(drop)
     }
 
-    /// The type of an object as the schema alone declares it; nothing where expressions do not see it.
+    /// Returns the type of an object as the schema declares it, or `None` if expressions cannot access it.
     pub(crate) fn declared_type(&self) -> Option<Arc<DeclType>> {
         rules::declare(self.schema().root(), true)
     }
 
-    /// The types of `metadata`.
+    /// Returns the typed schema of `metadata`.
     pub(crate) fn object_meta(&self) -> &Typed {
         &self.object_meta
     }
 
-    /// The type of `metadata` in its set.
+    /// Returns the type of `metadata` in its set.
     pub(crate) fn meta_type(&self) -> &FieldType {
         &self.meta_type
     }
 
-    /// As [`Schema::default`](crate::Schema::default). Whether anything changed.
+    /// Implements [`Schema::default`](crate::Schema::default). Returns true if the object changed.
     pub(crate) fn default(&self, object: &mut Object) -> bool {
         default::object(object.map_mut(), self.schema().root()).any
     }
 
-    /// As [`Schema::normalise`](crate::Schema::normalise).
+    /// Implements [`Schema::normalize`](crate::Schema::normalize).
     pub(crate) fn normalise(&self, object: &mut Object) {
         let map = object.map_mut();
         if let Some(metadata @ Value::Object(_)) = map.get_mut("metadata") {
@@ -106,29 +106,29 @@ impl CustomResource {
         object.sort_keys();
     }
 
-    /// As [`Schema::whole_numbers`](crate::Schema::whole_numbers).
+    /// Implements [`Schema::floats_to_integers`](crate::Schema::floats_to_integers).
     pub(crate) fn whole_numbers(object: &mut Object) {
         crate::normalise::whole_object(object.map_mut());
     }
 
-    /// As [`Schema::settle`](crate::Schema::settle).
+    /// Implements [`Schema::coerce_and_default`](crate::Schema::coerce_and_default).
     pub(crate) fn settle(&self, object: &mut Object) -> bool {
         self.coerce(object) | self.default(object)
     }
 
-    /// As [`Schema::coerce`](crate::Schema::coerce).
+    /// Implements [`Schema::coerce`](crate::Schema::coerce).
     pub(crate) fn coerce(&self, object: &mut Object) -> bool {
         let (map, root) = (object.map_mut(), self.schema().root());
         let mut any = prune::object(map, root, false).any;
         any |= nulls::object(map, root);
         any |= self.settle_metadata(map);
         let mut embedded = Embedded::new(&self.object_meta, Misfits::Drop);
-        // What does not fit goes: there is nothing to refuse.
+        // Type mismatches are dropped, so there are no errors.
         let walked = embedded.fields(map, root, &At::root(""));
         any | embedded.any | walked.is_err()
     }
 
-    /// Metadata as its types read it, what does not fit left out; a generation of 0 is one that was never counted.
+    /// Decodes metadata by its types and drops type mismatches. A generation of 0 becomes 1: it was never set.
     fn settle_metadata(&self, map: &mut serde_json::Map<String, Value>) -> bool {
         let Some(metadata @ Value::Object(_)) = map.get_mut("metadata") else { return false };
         let mut read = meta::read_leniently(&self.object_meta, metadata);
@@ -143,33 +143,32 @@ impl CustomResource {
         any
     }
 
-    /// What is wrong with `apiVersion` and `kind` of embedded resources. Not ratcheted.
+    /// Validates `apiVersion` and `kind` of embedded resources. Not ratcheted.
     #[must_use]
     pub fn validate_embedded(&self, object: &Object) -> Vec<Error> {
         embedded::validate(object.map(), self.schema().root())
     }
 
-    /// Visits the metadata of embedded resources: each as an object that holds only `metadata`, with the place of
-    /// the resource. Upstream applies the rules of ObjectMeta: a path segment as name, which may be empty; any namespace.
+    /// Visits the metadata of embedded resources. Each visit gets an object that contains only `metadata`, and the path of the
+    /// resource. Upstream applies the rules of ObjectMeta: the name is a path segment and may be empty; any namespace is valid.
     pub fn each_embedded_metadata(&self, object: &Object, mut visit: impl FnMut(&Place<'_>, &Object)) {
         embedded::metadata(object.map(), self.schema().root(), &mut visit);
     }
 
-    /// What is wrong with a new object along its schema: types, formats, bounds, required fields, logical operators. Upstream's
-    /// texts, as kube-openapi's validation and apiextensions print them.
+    /// Validates a new object: types, formats, bounds, required fields, logical operators. Messages are those of upstream's
+    /// kube-openapi validation and apiextensions.
     #[must_use]
     pub fn validate(&self, object: &Object) -> Vec<Error> {
         validate::object(object.map(), None, self.schema().root())
     }
 
-    /// As [`Self::validate`] for a changed object: what was wrong before and stays as it was is forgiven (ratcheting), but
-    /// not beneath logical operators.
+    /// Validates an updated object. Errors of unchanged values are dropped (ratcheting), except below logical operators.
     #[must_use]
     pub fn validate_update(&self, new: &Object, old: &Object) -> Vec<Error> {
         validate::object(new.map(), Some(old.map()), self.schema().root())
     }
 
-    /// As [`Self::validate_update`] for the status subresource, which is validated by what the schema says of `status` alone.
+    /// Validates an update of the status subresource, like [`Self::validate_update`] but only against the schema of `status`.
     #[must_use]
     pub fn validate_status_update(&self, new: &Object, old: &Object) -> Vec<Error> {
         let root = self.schema().root();
@@ -180,15 +179,15 @@ impl CustomResource {
         validate::field("status", status, node, pair.as_ref())
     }
 
-    /// Whether there are rules (`x-kubernetes-validations`).
+    /// True if the schema has rules (`x-kubernetes-validations`).
     #[must_use]
     pub fn has_rules(&self) -> bool {
         self.schema().root().marks.rules
     }
 
-    /// What rules say of an object, and of what became of it. Only to be asked when [`rules_not_checked`] lets them run.
-    /// What was wrong before at places that stay as they were is a warning (ratcheting). Once `interrupted` returns true, the
-    /// evaluation ends with an error.
+    /// Evaluates the rules for an object and its previous state. Must only be called if [`rules_not_checked`] returns `None`.
+    /// Errors of unchanged values become warnings (ratcheting). The evaluation ends with an error as soon as `interrupted`
+    /// returns true.
     #[must_use]
     pub fn check_rules(
         &self,
@@ -204,13 +203,13 @@ impl CustomResource {
         }
     }
 
-    /// Which elements of sets and keyed lists stand there twice.
+    /// Reports duplicate elements of sets and keyed lists.
     #[must_use]
     pub fn validate_lists(&self, object: &Object) -> Vec<Error> {
         lists::validate(object.map(), self.schema().root())
     }
 
-    /// As [`Self::validate_lists`] for a changed object: nothing is reported when the old one had any duplicate.
+    /// Reports duplicate elements of an updated object. Returns no errors if the old object had any duplicate.
     #[must_use]
     pub fn validate_lists_update(&self, new: &Object, old: &Object) -> Vec<Error> {
         let errors = self.validate_lists(new);
@@ -218,11 +217,11 @@ impl CustomResource {
     }
 }
 
-/// The field of the error that [`rules_not_checked`] returns: it is about no field.
+/// Field of the error that [`rules_not_checked`] returns, which does not belong to a field.
 pub const NO_FIELD: &str = "<nil>";
 
-/// What is reported in the place of rules (`x-kubernetes-validations`) when these errors keep them from being evaluated: a
-/// missing field, a value outside an enumeration, of a wrong type, too long or too many.
+/// Returns the error that replaces the evaluation of rules (`x-kubernetes-validations`) if the object has errors that prevent
+/// it: a missing field, a value outside an enumeration, of a wrong type, too long or with too many elements.
 #[must_use]
 pub fn rules_not_checked(errors: &[Error]) -> Option<Error> {
     const TEXT: &str = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";

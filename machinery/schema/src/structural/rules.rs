@@ -1,7 +1,7 @@
-//! Rules (`x-kubernetes-validations`): expressions over the values of a schema's places, compiled once, validated when
-//! a definition is written, and evaluated over objects.
+//! Validation rules (`x-kubernetes-validations`): CEL expressions over the values of schema nodes. They are compiled once,
+//! validated when a definition is written, and evaluated for objects.
 //!
-//! Upstream's types, limits, paths and texts. What expressions mean is `portico_cel`'s business.
+//! Types, limits, paths and messages are upstream's. `portico_cel` implements the expression language.
 
 mod compiled;
 mod context;
@@ -28,8 +28,8 @@ pub(super) use tree::Tree;
 pub(super) use types::declare;
 pub(super) use walk::object as validate;
 
-/// Validates a default by the rules of its place and below, as upstream does when a definition is written: as if it had been
-/// there before, and as if it were new. What is left of the budget comes back, less than nothing when it is used up.
+/// Validates a default with the rules of its node and below, as upstream does when a definition is written: once as an
+/// unchanged value, and once as a new one. Also returns the remaining budget, negative if it is used up.
 #[must_use]
 pub(super) fn validate_default(
     tree: &Tree,

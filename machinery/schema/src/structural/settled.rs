@@ -1,7 +1,7 @@
-//! Whether stored bytes are what the schema would make of them: then they are served as they are.
+//! Check of stored bytes: if the schema would not change them, they are served without decoding.
 //!
-//! The walk follows the text and makes nothing. It knows what pruning, nulls and defaults would change; metadata at the
-//! root was brought to its types when it was written and is trusted.
+//! The walk follows the text without allocating values. It detects changes by pruning, nulls and defaults. Metadata of the
+//! root has been normalized when it was written and is not checked.
 
 use serde_json::Value;
 
@@ -14,8 +14,8 @@ use crate::decode::{Reader, Start, SyntaxError};
 type Result<T> = std::result::Result<T, SyntaxError>;
 
 impl CustomResource {
-    /// Whether [`Schema::settle`](crate::Schema::settle) would leave these bytes of a stored object alone. They must be
-    /// what was written here: canonical, with metadata along its types. What cannot be read is not settled.
+    /// Implements [`Schema::is_coerced_and_defaulted`](crate::Schema::is_coerced_and_defaulted). The bytes must have been written
+    /// by this server: canonical, with typed metadata. Returns false for bytes that cannot be parsed.
     #[must_use]
     pub fn is_settled(&self, json: &[u8]) -> bool {
         let Ok(text) = std::str::from_utf8(json) else { return false };
@@ -32,7 +32,7 @@ struct Walk<'t> {
 }
 
 impl Walk<'_> {
-    /// A value that the schema says this of, or nothing; `kept` as in pruning.
+    /// Checks a value, with its schema if there is one; `kept` as in pruning.
     fn value(&mut self, node: Option<&Node>, kept: bool) -> Result<bool> {
         match (self.reader.start()?, node) {
             (Start::Object, Some(node)) => self.fields(node, node.embedded, false, kept),
@@ -99,7 +99,7 @@ impl Walk<'_> {
             || defaulted == node.properties.iter().filter(|(_, n)| n.default.is_some()).count())
     }
 
-    /// `apiVersion`, `kind` and `metadata`.
+    /// Checks `apiVersion`, `kind` or `metadata`.
     fn meta(&mut self, key: &str, is_root: bool) -> Result<bool> {
         if is_root {
             return self.reader.skip().map(|()| true);
@@ -114,7 +114,7 @@ impl Walk<'_> {
                 let read = meta::read(self.resource.object_meta(), &held);
                 read.error.is_none() && *map == read.map
             }
-            // What is no object is left to validation.
+            // Values that are not objects are rejected by validation.
             held => !held.is_null(),
         })
     }

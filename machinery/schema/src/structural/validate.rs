@@ -1,7 +1,7 @@
-//! Validation: whether values are what the schema demands, reported in upstream's words.
+//! Validation of values against a schema, with upstream's errors.
 //!
-//! The order of checks, what counts as a match of a junctor's branch, and which branch's errors are reported are upstream's. An
-//! old object makes errors go whose place is as it was: ratcheting.
+//! The order of checks, the definition of a match of a branch, and the choice of the branch whose errors are reported are
+//! upstream's. With an old object, errors of unchanged values are dropped (ratcheting).
 
 mod float;
 mod logical;
@@ -23,31 +23,31 @@ use super::correlate::Pair;
 use super::model::{Additional, Checks, Node};
 use super::printed;
 
-/// What is wrong with an object; with an old state, what was wrong before and stays as it was is left out.
+/// Validates an object. With an old state, drops the errors of unchanged values.
 pub(super) fn object(new: &Map<String, Value>, old: Option<&Map<String, Value>>, root: &Node) -> Vec<Error> {
     let pair = old.map(|old| Pair::of_objects(new, old, root));
     Walk::new("").whole(View::Object(new), root, pair.as_ref())
 }
 
-/// What is wrong with a value that stands in a field of the object, whose name begins all paths.
+/// Validates the value of a field of the object. All paths begin with the name of the field.
 pub(super) fn field(name: &str, value: &Value, node: &Node, pair: Option<&Pair<'_>>) -> Vec<Error> {
     Walk::new(name).whole(View::of(value), node, pair)
 }
 
-/// What is wrong with a default. As upstream, which does not report here that an int-or-string is one of both.
+/// Validates a default. As upstream, does not report here if an int-or-string is neither.
 pub(super) fn default(value: &Value, node: &Node) -> Vec<Error> {
     Walk { of_default: true, ..Walk::new("") }.whole(View::of(value), node, None)
 }
 
-/// What a node without checks demands.
+/// Checks of a node without requirements.
 static NOTHING: LazyLock<Checks> = LazyLock::new(Checks::default);
 
 struct Walk<'p> {
-    /// The field that the walk began in, empty for the object itself.
+    /// Field in which the walk starts, empty for the whole object.
     prefix: &'p str,
-    /// The path as messages print it, the prefix left out.
+    /// Path as messages print it, without the prefix.
     path: String,
-    /// A default is looked at.
+    /// True if the value is a default.
     of_default: bool,
     work: Work,
 }
@@ -70,7 +70,7 @@ impl<'p> Walk<'p> {
         let checks = node.checks.as_deref().unwrap_or(&NOTHING);
         let mut out = Outcome::new(budget, checks.has_logical_operators());
         if !self.work.take(1) {
-            // Nothing is valid that was not looked at; the whole is refused.
+            // The value has not been checked, so it counts as invalid; the whole object is rejected.
             out.push(|| Error::forbidden(&self.field_path(), "not checked"));
             return out;
         }
@@ -94,8 +94,8 @@ impl<'p> Walk<'p> {
         self.enumeration(View::Null, checks, out);
     }
 
-    /// A value that is not null. Upstream counts each family of checks that applies, and some twice; what they count
-    /// decides which branch of a logical operator is reported.
+    /// Validates a value that is not null. As upstream, counts each group of checks that applies, some of them two times; the
+    /// counts decide which branch of a logical operator is reported.
     fn value(
         &mut self,
         view: View<'_>,
@@ -139,7 +139,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Length in code points, then the pattern; only the first that does not hold is reported.
+    /// Checks the length in code points, then the pattern; reports only the first failure.
     fn length(&self, text: &str, checks: &Checks, out: &mut Outcome) {
         let count = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
         let shown = || printed::value(&Value::from(text));
@@ -211,7 +211,7 @@ impl<'p> Walk<'p> {
         self.named(fields, node, pair, out);
         for name in checks.required.iter().filter(|name| !fields.contains_key(&***name)) {
             if out.is_full() {
-                // Each element of a list may lack all of them.
+                // Each element of a list may lack all of them: one error is enough.
                 out.push(|| Error::required(&self.field_path(), ""));
                 break;
             }
@@ -222,7 +222,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Fields that are named by the schema.
+    /// Validates the fields that the schema names.
     fn named(
         &mut self,
         fields: &Map<String, Value>,
@@ -231,7 +231,7 @@ impl<'p> Walk<'p> {
         out: &mut Outcome,
     ) {
         for (name, below, value) in present(fields, node) {
-            // What kind an object is of cannot have changed: it was converted.
+            // Not ratcheted: conversion has set both objects to this kind and version.
             let is_tag = self.path.is_empty() && matches!(name, "kind" | "apiVersion");
             let pair = pair.filter(|_| !is_tag).and_then(|pair| pair.key(name));
             let here = self.path.len();
@@ -244,7 +244,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Fields that are not named by the schema.
+    /// Validates the fields that the schema does not name.
     fn unnamed(
         &mut self,
         fields: &Map<String, Value>,
@@ -303,7 +303,7 @@ impl<'p> Walk<'p> {
         });
     }
 
-    /// `Invalid value: <shown>: <path> in body <text>`.
+    /// Reports `Invalid value: <shown>: <path> in body <text>`.
     fn invalid(&self, shown: impl FnOnce() -> String, text: std::fmt::Arguments<'_>, out: &mut Outcome) {
         out.push(|| {
             let text = format!("{} in body {text}", self.path);
@@ -311,7 +311,7 @@ impl<'p> Walk<'p> {
         });
     }
 
-    /// An error that upstream knows no field of.
+    /// Reports an error for which upstream does not name a field.
     fn unplaced(&self, text: impl FnOnce() -> String, out: &mut Outcome) {
         out.push(|| Error::invalid(&self.field_path_of(""), "", &text()));
     }
@@ -330,8 +330,8 @@ impl<'p> Walk<'p> {
     }
 }
 
-/// The fields of an object that a schema names, in the order of the schema. The smaller side is walked: a list may have as
-/// many elements as the schema of its items has properties.
+/// Returns the fields of an object that a schema names, in schema order. Iterates over the smaller side: a list may have as
+/// many elements as the schema of its items has properties, which would be quadratic.
 fn present<'a>(
     fields: &'a Map<String, Value>,
     node: &'a Node,

@@ -1,4 +1,4 @@
-//! Validation against what kube-apiserver 1.36.3 answered for the same schema and the same objects.
+//! Validation compared with the responses of kube-apiserver 1.36.3 for the same schema and objects.
 
 use serde_json::json;
 
@@ -24,7 +24,7 @@ fn recorded(errors: &Value) -> Vec<(String, String, String)> {
 
 #[test]
 fn errors_are_those_of_upstream() {
-    // Read as a body is, so that numbers are what they are there.
+    // Parsed like a request body, so that numbers have the same types.
     let recording = read::body(RECORDED).unwrap().value;
     let props = json!({"type": "object", "properties": {"spec": recording["schema"]}});
     let schema = Structural::compile(&props).unwrap();
@@ -36,7 +36,7 @@ fn errors_are_those_of_upstream() {
         crate::structural::nulls::object(&mut map, schema.root());
         let errors = object(&map, None, schema.root());
         assert_eq!(reported(&errors), recorded(&row["errors"]), "{}", row["spec"]);
-        // Nothing that stays as it was is an error, but where the schema does not know what stands there.
+        // Errors of unchanged values are dropped, except for values that the schema does not describe.
         let known =
             Pair::of_objects(&map, &map, schema.root()).key("spec").is_some_and(|spec| spec.is_same());
         forgiven += usize::from(known);

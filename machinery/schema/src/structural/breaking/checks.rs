@@ -1,11 +1,11 @@
-//! What values must satisfy besides their type: what is stricter than before.
+//! Comparison of requirements beyond the type: reports those that became stricter.
 
 use serde_json::Value;
 
 use crate::structural::model::{Bound, Checks, Node};
 use crate::structural::printed;
 
-/// Reports what is stricter; `node` is the new one that the checks belong to.
+/// Reports requirements that became stricter; `node` is the new node with the checks.
 pub(super) fn compare(old: &Checks, new: &Checks, node: &Node, report: &mut impl FnMut(String)) {
     required(old, new, node, report);
     enumeration(&old.enumeration, &new.enumeration, report);

@@ -1,5 +1,5 @@
-//! What the root's logical operators validate must be part of the skeleton, too (2.3). Junctors further down are not looked at, as
-//! upstream does not.
+//! Fields that the root's logical operators validate must also be in the skeleton (the schema without logical operators). As
+//! upstream, logical operators of nested nodes are not checked.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::errors::Errors;
 use super::props::Props;
 use crate::structural::at::At;
 
-/// Two places at once: in the skeleton, and in what validates it.
+/// Locations in the skeleton and in the branch that validates the same field.
 #[derive(Clone, Copy)]
 struct Places<'a> {
     skeleton: &'a At<'a>,

@@ -1,6 +1,6 @@
-//! Defaults must be what their own schema accepts, and hold nothing that it does not know (2.7).
+//! Validation of defaults: each must match its own schema and must not contain unspecified fields.
 //!
-//! A default inside the metadata of an object is validated as part of one: alone it means nothing.
+//! A default inside the metadata of an object is validated as part of that object, because it is not valid on its own.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -20,19 +20,19 @@ use crate::structural::rules::{Context, Tree};
 use crate::structural::{embedded, printed, prune, rules, validate};
 use crate::typed::Typed;
 
-/// The metadata of objects that a schema may hold: their types, and the rules that the schema's user has for them.
+/// Types and rules of the metadata of objects in a schema; the caller of the validation provides the rules.
 #[derive(Clone, Copy)]
 pub struct Metadata<'a> {
-    /// ObjectMeta.
+    /// Types of ObjectMeta.
     pub types: &'a Typed,
-    /// What is wrong with the metadata of the object at a path, which holds nothing else.
+    /// Function that validates the metadata of the object at a path. The object contains only `metadata`.
     pub rules: &'a dyn Fn(&Place<'_>, &Object) -> Vec<Error>,
 }
 
-/// What an object around a default says of itself.
+/// Type metadata of an object in which a default is wrapped.
 const TYPE_META: [(&str, &str); 2] = [("kind", "Validation"), ("apiVersion", "validation/v1")];
 
-/// Validates all defaults but those below `additionalProperties`, where upstream looks for none.
+/// Validates all defaults except those below `additionalProperties`, where upstream does not validate them.
 pub(super) fn validate(
     schema: &Value,
     at: &At<'_>,
@@ -47,22 +47,23 @@ pub(super) fn validate(
     walk.node(root, at, Around { root, is_root: true, in_meta: false, rules: None, steps: &Steps::Root });
 }
 
-/// What is around a node: the object that it is in, and the way from there.
+/// Context of a node: the enclosing object, and the steps from that object.
 #[derive(Clone, Copy)]
 struct Around<'a> {
-    /// The nearest embedded resource, or the root.
+    /// Node of the nearest embedded resource, or the root.
     root: &'a Node,
-    /// Whether that is the node itself, at the root.
+    /// True if that node is the current one, and it is the root.
     is_root: bool,
-    /// Below `apiVersion`, `kind` or `metadata` of that object.
+    /// True below `apiVersion`, `kind` or `metadata` of that object.
     in_meta: bool,
-    /// The rules of the node and below, where a default around it had them compiled: once, however many defaults there are.
+    /// Rules of the node and below, if an enclosing default has already compiled them. They are compiled once, independent of the
+    /// number of nested defaults.
     rules: Option<&'a Tree>,
     steps: &'a Steps<'a>,
 }
 
 impl<'a> Around<'a> {
-    /// The rules of a node that has a default, compiled where those around it are not. `kept` keeps them.
+    /// Compiles the rules of a node with a default, unless an enclosing node has already done so, and stores them in `kept`.
     fn with_rules(self, node: &Node, is_object: bool, (kept, meter): (&'a OnceCell<Tree>, &Meter)) -> Self {
         if self.rules.is_some() || node.default.is_none() || !node.marks.rules {
             return self;
@@ -79,7 +80,7 @@ enum Steps<'a> {
 }
 
 impl Steps<'_> {
-    /// A value that holds nothing but this one, at the end of the way.
+    /// Wraps a value in objects and lists that contain only this value, along the steps.
     fn around(&self, value: Value) -> Value {
         match self {
             Self::Root => value,
@@ -90,7 +91,7 @@ impl Steps<'_> {
         }
     }
 
-    /// What stands at the end of the way.
+    /// Returns the value at the end of the steps.
     fn inside<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         match self {
             Self::Root => Some(value),
@@ -104,7 +105,7 @@ struct Walk<'w> {
     pruned: bool,
     types: &'w Typed,
     rules: &'w dyn Fn(&Place<'_>, &Object) -> Vec<Error>,
-    /// What expressions may still cost.
+    /// Remaining cost budget of expressions.
     budget: i64,
     context: &'w Context<'w>,
     errors: &'w mut Errors,
@@ -169,7 +170,7 @@ impl Walk<'_> {
         errors
     }
 
-    /// A default inside metadata, as part of an object that has nothing else.
+    /// Validates a default inside metadata as part of an otherwise empty object.
     fn in_metadata(&mut self, default: &Value, path: &Path, node: &Node, around: Around<'_>) -> Vec<Error> {
         let mut object = around.steps.around(default.clone());
         for (name, value) in TYPE_META {
@@ -185,7 +186,7 @@ impl Walk<'_> {
         vec![Error::invalid_printed(path, &printed::value(default), &text)]
     }
 
-    /// What is wrong with a default along its schema, or else by its rules.
+    /// Validates a default against its schema and, if it matches, with its rules.
     fn along(&mut self, default: &Value, node: &Node, tree: Option<&Tree>, path: &Path) -> Vec<Error> {
         let errors = along(default, node, path);
         let Some(tree) = tree.filter(|_| errors.is_empty()) else { return errors };
@@ -194,7 +195,7 @@ impl Walk<'_> {
         errors
     }
 
-    /// Brings the metadata of all objects in a value to its types and validates it.
+    /// Decodes the metadata of all objects in a value and validates it.
     fn metadata(&self, value: &mut Value, node: &Node, is_object: bool, path: &Path) -> Vec<Error> {
         if let Err(error) = Embedded::new(self.types, Misfits::Refuse).whole(value, node, is_object, path) {
             return vec![error];
@@ -208,12 +209,12 @@ impl Walk<'_> {
     }
 }
 
-/// Whether there is a default here or below.
+/// True if this node or a node below has a default.
 fn has_defaults(node: &Node) -> bool {
     node.default.is_some() || node.marks.defaults
 }
 
-/// What is wrong with a default along its schema. Messages name the place inside of the default.
+/// Validates a default against its schema. Messages contain the path inside the default.
 fn along(default: &Value, node: &Node, path: &Path) -> Vec<Error> {
     let mut errors = validate::default(default, node);
     for error in &mut errors {
@@ -225,7 +226,7 @@ fn along(default: &Value, node: &Node, path: &Path) -> Vec<Error> {
     errors
 }
 
-/// Whether a schema that was let through before has a default that pruning changes: then others may, too.
+/// True if an accepted schema has a default that pruning would change: then new versions may have such defaults.
 pub(super) fn has_unpruned(schema: &Value, metadata: Metadata<'_>) -> bool {
     let Ok(compiled) = Structural::compile(schema) else { return false };
     let root = compiled.root();
@@ -238,7 +239,7 @@ fn unpruned(node: &Node, root: &Node, types: &Typed, steps: &Steps<'_>) -> bool 
     }
     let changes = |default: &Value| {
         let mut object = steps.around(default.clone());
-        // Nothing is refused: what does not fit goes.
+        // Type mismatches are dropped, so there are no errors.
         let _ = Embedded::new(types, Misfits::Drop).whole(&mut object, root, true, &Path::root());
         prune::value(&mut object, root, true);
         steps.inside(&object) != Some(default)

@@ -1,4 +1,4 @@
-//! Defaults, each validated along its own schema.
+//! Defaults, each validated against its own schema.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ fn a_default_is_validated_along_its_own_schema() {
                 r#"a.items.properties[b].default: Invalid value: "string":  in body must be of type integer: "string""#,
             ],
         ),
-        // Nobody looks below additional properties.
+        // Defaults below additional properties are not validated.
         (json!({"type": "object", "additionalProperties": {"type": "string", "default": 1}}), vec![]),
     ] {
         assert_eq!(errors_of(json!({"a": schema})), want, "{schema}");

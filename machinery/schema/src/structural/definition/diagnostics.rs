@@ -1,4 +1,4 @@
-//! What is complained of at a place of a schema.
+//! Constructors of errors at a location of a schema.
 
 use portico_machinery::field::Error;
 
@@ -18,7 +18,7 @@ impl At<'_> {
         errors.push_with(|| Error::invalid(&self.path(), text, detail));
     }
 
-    /// As [`At::invalid`], for what is no text.
+    /// Adds the error [`Location::invalid`] for a value that is not a string.
     pub(super) fn invalid_printed(&self, printed: &str, detail: &str, errors: &mut Errors) {
         errors.push_with(|| Error::invalid_printed(&self.path(), printed, detail));
     }
@@ -27,7 +27,7 @@ impl At<'_> {
         errors.push_with(|| Error::not_supported(&self.path(), text, known));
     }
 
-    /// A text that must be another, or is not there at all.
+    /// Adds an error for a string that must have another value, or is missing.
     pub(super) fn must_be(&self, text: &str, detail: &str, errors: &mut Errors) {
         if text.is_empty() { self.required(detail, errors) } else { self.invalid(text, detail, errors) }
     }

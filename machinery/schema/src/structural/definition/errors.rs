@@ -1,16 +1,16 @@
-//! The errors of a schema, up to a bound.
+//! List of errors of a schema, with a limit.
 
 use portico_machinery::Bounded;
 use portico_machinery::field::Error;
 use portico_machinery::status::{MAX_CAUSES_BYTES, MAX_FIELD_ERRORS};
 
-/// How many errors of one schema are kept: enough to report the first thousand of them in order.
+/// Maximum number of errors that are collected for one schema: enough to report the first thousand in order.
 pub(super) const MAX_ERRORS: usize = 10 * MAX_FIELD_ERRORS;
 
-/// How many bytes they may hold.
+/// Maximum bytes of the collected errors.
 const MAX_ERRORS_BYTES: usize = 4 * MAX_CAUSES_BYTES;
 
-/// Errors, up to a bound.
+/// List of errors with a limit.
 pub(super) struct Errors(pub(super) Bounded<Error>);
 
 impl Default for Errors {

@@ -1,4 +1,4 @@
-//! Paths to fields of a schema, as rules (`fieldPath`) and selectable fields (`jsonPath`) name them: `.a.b`, `['c.d']`.
+//! Paths to fields of a schema, as used by rules (`fieldPath`) and selectable fields (`jsonPath`): `.a.b`, `['c.d']`.
 
 use portico_machinery::Cursor;
 use portico_machinery::field::Path;
@@ -9,21 +9,21 @@ use super::props::{Additional, Props};
 const NO_FIELD: &str = "does not refer to a valid field";
 const ENDED: &str = "unexpected end of JSON path";
 
-/// Where a path leads.
+/// Field to which a path resolves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The path as fields of objects are named.
+    /// Path in the notation of field errors.
     pub path: Path,
-    /// The first step.
+    /// First step.
     pub root: String,
-    /// The type of the field, empty when it has none.
+    /// Type of the field, empty if it has none.
     pub ty: String,
 }
 
-/// Follows a path of names from the root of a schema; array notation is refused.
+/// Resolves a path of names from the root of a schema; array notation is an error.
 ///
 /// # Errors
-/// Why it leads nowhere, in upstream's words.
+/// Upstream's message if the path does not resolve.
 pub fn resolve(schema: &Cursor<'_>, path: &str) -> Result<Found, String> {
     let schema = schema.value().ok_or(NO_FIELD)?;
     let (path, root, found) = follow(schema, path, false)?;
@@ -31,7 +31,7 @@ pub fn resolve(schema: &Cursor<'_>, path: &str) -> Result<Found, String> {
     Ok(Found { path, root, ty })
 }
 
-/// The path, its first step, and the schema at its end: none below `additionalProperties: true`.
+/// Returns the path, its first step, and the schema at its end, or `None` below `additionalProperties: true`.
 pub(super) fn follow<'a>(
     schema: &'a Value,
     text: &str,
@@ -66,7 +66,7 @@ pub(super) fn follow<'a>(
     Ok((path, root, schema))
 }
 
-/// The delimiters `.`, `[`, `]`, quoted strings, and what stands between them.
+/// Iterator over tokens: the delimiters `.`, `[`, `]`, quoted strings, and the text between them.
 pub(in crate::structural) struct Tokens<'a>(pub &'a str);
 
 impl<'a> Iterator for Tokens<'a> {
@@ -90,7 +90,7 @@ fn closing_quote(text: &str) -> Option<usize> {
     (1..bytes.len()).find(|at| bytes[*at] == b'\'' && bytes[at - 1] != b'\\').map(|at| at + 1)
 }
 
-/// What a single quoted string says.
+/// Returns the content of a single-quoted string.
 pub(in crate::structural) fn quoted(token: &str) -> Result<String, String> {
     let inside = token.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
     let inside = inside.ok_or_else(|| format!("expected single quoted string but got {token}"))?;

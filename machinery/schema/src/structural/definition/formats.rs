@@ -1,4 +1,4 @@
-//! Formats that mean nothing: upstream's validation does not know them, and warns (2.9).
+//! Formats without effect: upstream's validation does not recognize them, and warns.
 
 use portico_machinery::Cursor;
 
@@ -6,7 +6,7 @@ use super::visit::visit;
 use crate::structural::Format;
 use crate::structural::model::JsonType;
 
-/// Whether a format means something for a type; an empty type is a text's.
+/// True if a format applies to a type; an empty type means string.
 fn is_recognized(ty: &str, format: &str) -> bool {
     match (ty, JsonType::parse(ty)) {
         ("", _) => Format::recognised(format, None).is_some(),
@@ -15,7 +15,7 @@ fn is_recognized(ty: &str, format: &str) -> bool {
     }
 }
 
-/// The formats of a schema that mean nothing, one for each place where one stands.
+/// Returns the formats of a schema that have no effect, one for each occurrence.
 #[must_use]
 pub fn unrecognized<'a>(schema: &Cursor<'a>) -> Vec<&'a str> {
     let mut found = Vec::new();

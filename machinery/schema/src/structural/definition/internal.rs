@@ -1,17 +1,17 @@
-//! How upstream holds a schema inside: what its errors print where they show a whole schema, a rule, or items.
+//! Go representation of schemas: upstream's errors print whole schemas, rules and items in this form.
 //!
-//! Every member is there, under the name of the field, in the order of upstream's type.
+//! All members are printed, with their Go field names, in the order of upstream's type.
 
 use portico_machinery::object::{cut, escape_html};
 use portico_machinery::{Cursor, MAX_PRINTED_BYTES};
 use serde_json::{Map, Value};
 
-/// What a member holds.
+/// Type of a member.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holds {
     Text,
     Truth,
-    /// A pointer, a list or any JSON: null when absent.
+    /// Pointer, list or any JSON: null if absent.
     Plain,
     Schema,
     Schemas,
@@ -23,7 +23,7 @@ enum Holds {
     Rules,
 }
 
-/// JSON name, field name, content.
+/// JSON name, Go field name, type.
 const MEMBERS: [(&str, &str, Holds); 44] = [
     ("id", "ID", Holds::Text),
     ("$schema", "Schema", Holds::Text),
@@ -71,7 +71,7 @@ const MEMBERS: [(&str, &str, Holds); 44] = [
     ("x-kubernetes-validations", "XValidations", Holds::Rules),
 ];
 
-/// The fields of a rule: JSON name, field name, content.
+/// Fields of a rule: JSON name, Go field name, type.
 const RULE: [(&str, &str, Holds); 6] = [
     ("rule", "Rule", Holds::Text),
     ("message", "Message", Holds::Text),
@@ -83,12 +83,12 @@ const RULE: [(&str, &str, Holds); 6] = [
 const DOCS: [(&str, &str, Holds); 2] =
     [("description", "Description", Holds::Text), ("url", "URL", Holds::Text)];
 
-/// The field names of the members that a node has, in upstream's order.
+/// Returns the Go field names of the members of a node, in upstream's order.
 pub(super) fn members(schema: &Value) -> impl Iterator<Item = &'static str> {
     MEMBERS.iter().filter(|(name, ..)| schema.get(name).is_some()).map(|(_, field, _)| *field)
 }
 
-/// A schema as upstream prints it in an error.
+/// Formats a schema as upstream prints it in an error.
 #[must_use]
 pub fn schema_as_held(schema: &Cursor<'_>) -> String {
     self::schema(schema.value().unwrap_or(&Value::Null))
@@ -100,7 +100,7 @@ pub(super) fn schema(schema: &Value) -> String {
     text.finish()
 }
 
-/// One of `x-kubernetes-validations` as upstream prints it in an error.
+/// Formats an entry of `x-kubernetes-validations` as upstream prints it in an error.
 #[must_use]
 pub fn rule_as_held(rule: &Value) -> String {
     let mut text = Shown::default();
@@ -108,14 +108,14 @@ pub fn rule_as_held(rule: &Value) -> String {
     text.finish()
 }
 
-/// `items` that is a list.
+/// Formats `items` that is a list.
 pub(super) fn items_as_held(items: &[Value]) -> String {
     let mut text = Shown::default();
     text.items(None, items);
     text.finish()
 }
 
-/// What is written so far; once there is enough, nothing more is.
+/// Output with a limited length: further text is dropped.
 #[derive(Default)]
 struct Shown(String);
 
@@ -130,7 +130,7 @@ impl Shown {
         }
     }
 
-    /// JSON as Go writes it.
+    /// Writes JSON as Go does.
     fn json(&mut self, value: &Value) {
         self.put(&escape_html(&value.to_string()));
     }

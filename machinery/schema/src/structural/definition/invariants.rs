@@ -1,5 +1,4 @@
-//! What makes a schema structural: a skeleton in which each node has one type, and logical operators that only validate values (2.1,
-//! 2.2, 2.4, 2.5).
+//! Structural invariants: the skeleton of a schema has one type for each node, and logical operators only validate values.
 
 use serde_json::Value;
 
@@ -8,7 +7,7 @@ use super::props::{Additional, Props};
 use super::{metadata, nested};
 use crate::structural::at::At;
 
-/// Which kind of node of the skeleton is looked at.
+/// Level of a skeleton node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
     Root,
@@ -80,12 +79,12 @@ fn types(props: &Props<'_>, level: Level, at: &At<'_>, errors: &mut Errors) {
     }
 }
 
-/// `anyOf: [{type: integer}, {type: string}]`, in that order and with nothing else.
+/// True for `anyOf: [{type: integer}, {type: string}]` in this order, without other members.
 fn is_usual_any_of(props: &Props<'_>) -> bool {
     is_int_or_string(props.any_of)
 }
 
-/// The same as the first of `allOf`.
+/// True if the first branch of `allOf` is such an `anyOf`.
 fn is_usual_all_of(props: &Props<'_>) -> bool {
     props.all_of.first().is_some_and(|first| is_int_or_string(Props::of(first).any_of))
 }

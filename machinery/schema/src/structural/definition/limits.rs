@@ -1,5 +1,5 @@
-//! How much a schema may say. Upstream has no such limits: what grows with the product of two of these would keep a processor
-//! busy for minutes, and each compiled schema stays in memory.
+//! Limits of schemas, which upstream does not have. Without them, work that grows with the product of two sizes would occupy a
+//! processor for minutes; each compiled schema also stays in memory.
 
 use std::collections::HashSet;
 
@@ -39,10 +39,10 @@ pub const MAX_RULES: usize = 10_000;
 /// Limit (Definitions and schemas, bytes): the definition is rejected.
 pub const MAX_PATTERN_BYTES: usize = 128 * 1024 * 1024;
 
-/// How much of a name that is too long is shown.
+/// Maximum bytes that are printed of a name that is too long.
 const SHOWN_BYTES: usize = 64;
 
-/// Checks a schema before anything looks closer at it: the first limit that it exceeds is reported.
+/// Checks the limits of a schema before any other validation. Reports the first exceeded limit.
 pub(super) fn validate(schema: &Value, at: &At<'_>, errors: &mut Errors) {
     let mut found: Option<Error> = None;
     let (mut rules, mut patterns) = (0, HashSet::new());
@@ -91,7 +91,7 @@ fn of_node(props: &Props<'_>, at: &At<'_>) -> Option<Error> {
     })
 }
 
-/// Patterns that do not compile are reported where they stand.
+/// True if the patterns exceed the limit. Patterns that do not compile are reported at their location.
 fn are_too_large(patterns: &HashSet<&str>) -> bool {
     if patterns.len() * MAX_COMPILED_BYTES <= MAX_PATTERN_BYTES {
         return false;

@@ -1,4 +1,4 @@
-//! List and map types: what may be a set, what a map, and which keys identify its items (2.6).
+//! List and map types: item types of sets, item types of maps, and the keys that identify items.
 
 use std::collections::HashSet;
 
@@ -44,12 +44,12 @@ fn list_type(props: &Props<'_>, at: &At<'_>, terms: &Terms, errors: &mut Errors)
     }
 }
 
-/// Whether the node is a set of lists or objects that are not compared whole.
+/// True if the node is a set whose items are lists or objects that are not atomic.
 pub(super) fn has_loose_items(props: &Props<'_>) -> bool {
     loose_items(props).is_some()
 }
 
-/// The member of such items that says otherwise.
+/// Returns the member that makes the items non-atomic, with the items.
 fn loose_items<'a>(props: &Props<'a>) -> Option<(&'static str, Props<'a>)> {
     let item = props.item().filter(|_| props.list_type == Some("set")).map(Props::of)?;
     match item.ty {
@@ -61,7 +61,7 @@ fn loose_items<'a>(props: &Props<'a>) -> Option<(&'static str, Props<'a>)> {
 
 fn atomic_items(props: &Props<'_>, at: &At<'_>, errors: &mut Errors) {
     let Some((member, item)) = loose_items(props) else { return };
-    // Upstream shows the list type in either case.
+    // Upstream prints the list type in either case.
     let shown = item.list_type.map_or_else(|| "null".to_owned(), |ty| format!("{ty:?}"));
     let text = "must be atomic as item of a list with x-kubernetes-list-type=set";
     at.field("items").field(member).invalid_printed(&shown, text, errors);
@@ -115,7 +115,7 @@ fn key_types(props: &Props<'_>, item: &Props<'_>, at: &At<'_>, errors: &mut Erro
                     here.field("properties"),
                     "must be a scalar type if parent array's x-kubernetes-list-type is map",
                 );
-                // Upstream shows the type of the item.
+                // Upstream prints the type of the item.
                 here.key(key).field("type").invalid(item.ty, text, errors);
             }
             Some(_) => {}
@@ -131,7 +131,7 @@ fn key_types(props: &Props<'_>, item: &Props<'_>, at: &At<'_>, errors: &mut Erro
     }
 }
 
-/// Items that are never null, and keys that are always there.
+/// Checks that items are not nullable and that keys are required or have a default.
 pub(super) fn settled_keys(props: &Props<'_>, at: &At<'_>, errors: &mut Errors) {
     let Some(list_type @ ("set" | "map")) = props.list_type else { return };
     let Some(item) = props.item().map(Props::of) else { return };

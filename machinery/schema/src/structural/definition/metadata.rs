@@ -1,4 +1,4 @@
-//! `apiVersion`, `kind` and `metadata` at the root and in embedded resources: implied, and hardly to be restricted (2.2).
+//! `apiVersion`, `kind` and `metadata` at the root and in embedded resources: implied, with few restrictions allowed.
 
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ pub(super) fn validate(props: &Props<'_>, root: bool, at: &At<'_>, errors: &mut 
     }
 }
 
-/// A type, properties `name` and `generateName`, and a default, which is refused elsewhere.
+/// True if metadata has only a type, properties `name` and `generateName`, and a default, which another rule rejects.
 fn only_names(metadata: &Value) -> bool {
     metadata.as_object().into_iter().flatten().all(|(member, value)| match member.as_str() {
         "type" | "default" => true,

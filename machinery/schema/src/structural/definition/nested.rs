@@ -1,4 +1,4 @@
-//! What may stand under `allOf`, `anyOf`, `oneOf` and `not`: conditions on values, no structure (2.1).
+//! Branches of `allOf`, `anyOf`, `oneOf` and `not`: conditions on values, without structure.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::pattern;
 use super::props::{Additional, Props};
 use crate::structural::at::At;
 
-/// The logical operators of a node and its pattern. The two usual spellings of int-or-string may name types.
+/// Validates the logical operators of a node and its pattern. The two usual forms of int-or-string may contain types.
 pub(super) fn logical_operators(
     props: &Props<'_>,
     usual_any_of: bool,
@@ -54,9 +54,9 @@ const EMPTY: &str = "must be empty to be structural";
 const UNDEFINED: &str = "must be undefined to be structural";
 const FALSE: &str = "must be false to be structural";
 
-/// The members that have no place here.
+/// Returns the members that are not allowed in a branch.
 fn forbidden(props: &Props<'_>) -> impl Iterator<Item = (&'static str, &'static str)> {
-    // `false` is as good as nothing here.
+    // `false` is equivalent to an absent value.
     let additional = !matches!(props.additional, None | Some(Additional::Allowed(false)));
     let members = [
         (!props.ty.is_empty(), "type", EMPTY),

@@ -1,4 +1,4 @@
-//! The rules of each node by itself, wherever it stands (2.1, 2.6).
+//! Rules for each node, independent of its position.
 
 use serde_json::Value;
 
@@ -8,15 +8,15 @@ use super::terms::Terms;
 use super::{lists, rules};
 use crate::structural::at::At;
 
-/// The types of OpenAPI v3.
+/// Types of OpenAPI v3.
 pub(super) const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-/// What is around a node.
+/// Context of a node.
 #[derive(Clone, Copy, Default)]
 struct Around<'a> {
-    /// Why there may be no defaults here.
+    /// Reason why defaults are not allowed at this node.
     no_defaults: Option<NoDefaults<'a>>,
-    /// Below `apiVersion`, `kind` or `metadata` of an object.
+    /// True below `apiVersion`, `kind` or `metadata` of an object.
     in_meta: bool,
 }
 
@@ -55,7 +55,7 @@ impl Nodes<'_, '_> {
         rules::validate(schema, &props, at, self.errors);
     }
 
-    /// Members that have no place in a definition, and values that they may not have.
+    /// Rejects members that definitions do not support, and invalid values of members.
     fn members(&mut self, props: &Props<'_>, at: &At<'_>, around: Around<'_>) {
         if self.terms.known_types && !props.ty.is_empty() && !TYPES.contains(&props.ty) {
             at.field("type").not_supported(props.ty, &TYPES, self.errors);
@@ -100,7 +100,7 @@ impl Nodes<'_, '_> {
             here.forbidden("additionalProperties and properties are mutual exclusive", self.errors);
         }
         if let Additional::Schema(schema) = additional {
-            // What a default would be pruned to is not known without the key.
+            // Pruning of a default depends on the key, which is unknown.
             let no_defaults =
                 if around.in_meta { Some(NoDefaults::AdditionalMetadata) } else { around.no_defaults };
             self.node(schema, &here, Around { no_defaults, ..around }, false);
@@ -130,7 +130,7 @@ impl Nodes<'_, '_> {
         }
     }
 
-    /// Definitions, items and dependencies.
+    /// Validates definitions, items and dependencies.
     fn rare(&mut self, props: &Props<'_>, at: &At<'_>, around: Around<'_>) {
         let definitions = at.field("definitions");
         for (name, schema) in entries(props.definitions) {

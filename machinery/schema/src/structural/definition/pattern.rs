@@ -1,4 +1,4 @@
-//! Patterns must be regular expressions that run in linear time (2.1).
+//! Patterns must be regular expressions that run in linear time.
 
 use super::errors::Errors;
 use crate::structural::Pattern;

@@ -1,8 +1,8 @@
-//! One schema node as upstream's type JSONSchemaProps holds it: absent and zero are one where they are there.
+//! One schema node in the form of upstream's type JSONSchemaProps, where absent and zero values are equal for most members.
 
 use serde_json::{Map, Value};
 
-/// The members of a node, borrowed.
+/// Members of a node, borrowed.
 #[derive(Debug, Default)]
 pub(super) struct Props<'a> {
     pub(super) id: &'a str,
@@ -37,14 +37,14 @@ pub(super) struct Props<'a> {
     pub(super) rules: &'a [Value],
 }
 
-/// `items`.
+/// Value of `items`.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Items<'a> {
     One(&'a Value),
     Many(&'a [Value]),
 }
 
-/// `additionalProperties` or `additionalItems`.
+/// Value of `additionalProperties` or `additionalItems`.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Additional<'a> {
     Allowed(bool),
@@ -52,7 +52,7 @@ pub(super) enum Additional<'a> {
 }
 
 impl<'a> Props<'a> {
-    /// The members of a node; of what is no object, none.
+    /// Returns the members of a node, or no members if the value is not an object.
     pub(super) fn of(node: &'a Value) -> Self {
         let mut props = Self::default();
         for (name, value) in node.as_object().into_iter().flatten() {
@@ -99,12 +99,12 @@ impl<'a> Props<'a> {
             "x-kubernetes-list-type" => self.list_type = value.as_str(),
             "x-kubernetes-map-type" => self.map_type = value.as_str(),
             "x-kubernetes-validations" => self.rules = list(value),
-            // What only counts when objects are validated.
+            // Members without effect on the schema itself, only on objects.
             _ => {}
         }
     }
 
-    /// The single schema of all items.
+    /// Returns the single schema of all items.
     pub(super) fn item(&self) -> Option<&'a Value> {
         match self.items {
             Some(Items::One(schema)) => Some(schema),
@@ -112,23 +112,23 @@ impl<'a> Props<'a> {
         }
     }
 
-    /// Whether unknown fields stay.
+    /// True if unknown fields are preserved.
     pub(super) fn preserves(&self) -> bool {
         self.preserve_unknown == Some(true)
     }
 
-    /// The property of this name.
+    /// Returns the property of this name.
     pub(super) fn property(&self, name: &str) -> Option<&'a Value> {
         self.properties?.get(name)
     }
 
-    /// All properties, by name.
+    /// Returns all properties with their names.
     pub(super) fn properties(&self) -> impl Iterator<Item = (&'a str, &'a Value)> + use<'a> {
         entries(self.properties)
     }
 }
 
-/// The entries of a map of schemas.
+/// Returns the entries of a map of schemas.
 pub(super) fn entries<'a>(
     map: Option<&'a Map<String, Value>>,
 ) -> impl Iterator<Item = (&'a str, &'a Value)> + use<'a> {
@@ -147,7 +147,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// An empty map is none.
+/// Returns a map, or `None` if it is empty.
 fn map(value: &Value) -> Option<&Map<String, Value>> {
     value.as_object().filter(|map| !map.is_empty())
 }

@@ -1,11 +1,11 @@
-//! What a schema may not say to have a structural form at all, in upstream's order.
+//! Members that a schema with a structural form must not have, in upstream's order.
 
 use serde_json::Value;
 
 use super::props::{Items, Props};
 use crate::structural::compile_error::CompileError;
 
-/// The first thing that this node says.
+/// Returns the error for the first unsupported member of this node.
 pub(in crate::structural) fn refused(node: &Value) -> Option<CompileError> {
     of_node(&Props::of(node))
 }

@@ -1,4 +1,4 @@
-//! What the root alone may not say: with a status subresource only what does not concern `status` (2.2).
+//! Rules of the root. With a status subresource, only members that do not affect `status` are allowed.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::internal;
 use super::props::Props;
 use crate::structural::at::At;
 
-/// The members that may stand at the root, as upstream calls them inside.
+/// Members that are allowed at the root, with the names of upstream's internal type.
 const ALLOWED: [&str; 22] = [
     "Description",
     "Type",
@@ -42,7 +42,7 @@ pub(super) fn validate(schema: &Value, props: &Props<'_>, at: &At<'_>, status: b
     }
 }
 
-/// Members in the order of upstream's type; the first bad one is reported and ends the search.
+/// Checks members in the order of upstream's type. Reports the first invalid one and stops.
 fn below_status(schema: &Value, props: &Props<'_>, at: &At<'_>, errors: &mut Errors) {
     for name in internal::members(schema) {
         if name == "Type" {

@@ -1,4 +1,4 @@
-//! What `x-kubernetes-validations` must look like before anybody reads the expressions (3.1).
+//! Form of `x-kubernetes-validations`, checked before the expressions are compiled.
 
 use std::cell::LazyCell;
 
@@ -10,7 +10,7 @@ use super::props::Props;
 use super::survey::Survey;
 use crate::structural::at::At;
 
-/// Reasons that a rule may give.
+/// Reasons that a rule may have.
 const REASONS: [&str; 4] =
     ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 const NO_BREAKS: &str = "must not contain line breaks";
@@ -18,7 +18,7 @@ const NOT_BLANK: &str = "must be non-empty if specified";
 
 pub(super) fn validate(schema: &Value, props: &Props<'_>, at: &At<'_>, errors: &mut Errors) {
     let here = at.field("x-kubernetes-validations");
-    // Of a schema that has no structural form no path is known to be wrong.
+    // Paths cannot be checked in a schema without a structural form.
     let formed = LazyCell::new(|| Survey::of(schema).refused.is_none());
     let leads = |path: &str| !*formed || field_path::follow(schema, path, true).is_ok();
     for (index, rule) in props.rules.iter().enumerate() {

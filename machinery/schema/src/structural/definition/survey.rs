@@ -1,4 +1,4 @@
-//! What decides how a schema is validated.
+//! Facts of a schema that decide how it is validated.
 
 use serde_json::Value;
 
@@ -6,16 +6,16 @@ use super::refused;
 use super::visit::visit;
 use crate::structural::compile_error::CompileError;
 
-/// What decides how a schema is validated.
+/// Facts of a schema that decide how it is validated.
 pub(super) struct Survey {
-    /// Why upstream cannot make its structural form at all.
+    /// Reason why upstream cannot compute the structural form, if any.
     pub(super) refused: Option<CompileError>,
-    /// Whether there is a default.
+    /// True if there is a default.
     pub(super) defaults: bool,
 }
 
 impl Survey {
-    /// Looks at every node once.
+    /// Visits every node once.
     pub(super) fn of(schema: &Value) -> Self {
         let mut survey = Self { refused: None, defaults: false };
         visit(schema, &mut |props| {

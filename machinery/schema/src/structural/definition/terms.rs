@@ -1,26 +1,26 @@
-//! What is demanded of a schema.
+//! Requirements of a schema.
 
-/// What is demanded of a schema. Old definitions keep what was let through before (1.5).
+/// Requirements of a schema. Updates of old definitions may keep violations that were accepted before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
     /// The schema must be structural.
     pub structural: bool,
-    /// Types must be those of OpenAPI v3.
+    /// Types must be types of OpenAPI v3.
     pub known_types: bool,
-    /// Defaults must hold nothing that the schema does not know.
+    /// Defaults must not contain fields that the schema does not specify.
     pub pruned_defaults: bool,
     /// Items of sets must be atomic.
     pub atomic_sets: bool,
-    /// Items of sets and maps must not be nullable, keys of maps must be there.
+    /// Items of sets and maps must not be nullable; keys of maps must be required or have a default.
     pub settled_keys: bool,
-    /// A status subresource will validate `properties.status` alone.
+    /// The definition has a status subresource, which validates `properties.status` on its own.
     pub status: bool,
-    /// The schema stays as it was: what a single rule may cost is not validated again.
+    /// The schema is unchanged: cost limits of single rules are not checked again.
     pub stays: bool,
 }
 
 impl Terms {
-    /// Those of a new definition without a status subresource.
+    /// Requirements of a new definition without a status subresource.
     pub const NEW: Self = Self {
         structural: true,
         known_types: true,

@@ -1,4 +1,4 @@
-//! The rules of a schema, each by itself and in the order in which they are reported.
+//! The rules of a schema, each on its own and in the order of reports.
 
 use portico_machinery::Object;
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::errors::MAX_ERRORS;
 use super::*;
 
-/// What is wrong with a schema that stands at `s`.
+/// Returns the errors of a schema at the path `s`.
 fn errors_of(schema: Value, terms: &Terms) -> Vec<String> {
     let object = Object::from_map(Map::from_iter([("s".to_owned(), schema)]));
     let types = defaults::tests::object_meta();
@@ -14,7 +14,7 @@ fn errors_of(schema: Value, terms: &Terms) -> Vec<String> {
     validate(&object.at(&["s"]), terms, metadata, &|| false).iter().map(ToString::to_string).collect()
 }
 
-/// As [`errors_of`], for `spec` of an object.
+/// Returns the errors of a schema for `spec` of an object.
 fn spec(spec: Value) -> Vec<String> {
     let texts = errors_of(json!({"type": "object", "properties": {"spec": spec}}), &Terms::NEW);
     texts.iter().map(|text| text.replace("s.properties[spec]", "spec")).collect()

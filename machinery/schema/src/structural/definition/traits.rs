@@ -1,4 +1,4 @@
-//! What a schema has somewhere, be it at the root or deep below.
+//! Features that a schema uses at any level.
 
 use portico_machinery::Cursor;
 
@@ -8,23 +8,23 @@ use super::visit::visit;
 use super::{lists, nodes};
 use crate::structural::at::At;
 
-/// What was found, each by itself.
+/// Features of a schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traits {
-    /// A default.
+    /// Has a default.
     pub defaults: bool,
-    /// An `x-kubernetes-` extension other than the map type.
+    /// Has an `x-kubernetes-` extension other than the map type.
     pub extensions: bool,
-    /// A type that OpenAPI v3 does not know.
+    /// Has a type that OpenAPI v3 does not define.
     pub unknown_types: bool,
-    /// A set whose items are not atomic.
+    /// Has a set whose items are not atomic.
     pub loose_sets: bool,
-    /// A set or map of nullable items, or a map whose keys may be missing.
+    /// Has a set or map of nullable items, or a map whose keys may be missing.
     pub loose_keys: bool,
 }
 
 impl Traits {
-    /// What either has.
+    /// Returns the features of both.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -37,7 +37,7 @@ impl Traits {
     }
 }
 
-/// The traits of a schema, in one walk.
+/// Returns the features of a schema.
 #[must_use]
 pub fn traits(schema: &Cursor<'_>) -> Traits {
     let mut found = Traits::default();

@@ -1,10 +1,10 @@
-//! Walks every node of a schema.
+//! Walk over all nodes of a schema.
 
 use serde_json::Value;
 
 use super::props::{Additional, Items, Props, entries};
 
-/// Shows every node, also those in places where schemas are refused.
+/// Visits every node, including those at positions where schemas are rejected.
 pub(super) fn visit<'a>(schema: &'a Value, see: &mut impl FnMut(&Props<'a>)) {
     let props = Props::of(schema);
     see(&props);

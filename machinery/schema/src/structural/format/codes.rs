@@ -1,6 +1,6 @@
-//! Formats of numbers and codes that people write as text: UUIDs, ISBNs, cards, colors, base64.
+//! Formats of numbers and codes that are written as text: UUIDs, ISBNs, credit cards, colors, base64.
 
-/// 32 hexadecimal digits with an optional dash between the groups; of this version, whose variant is checked from 4 on.
+/// True for 32 hexadecimal digits with an optional dash between groups, of this version; the variant is checked from version 4.
 pub(super) fn is_uuid(text: &str, version: Option<u8>) -> bool {
     let mut rest = text.as_bytes();
     for (group, length) in [8, 4, 4, 4, 12].into_iter().enumerate() {
@@ -21,7 +21,7 @@ pub(super) fn is_uuid(text: &str, version: Option<u8>) -> bool {
     rest.is_empty()
 }
 
-/// The characters of an ISBN without white space and dashes.
+/// Returns the characters of an ISBN without white space and dashes.
 fn isbn(text: &str) -> Vec<u8> {
     text.bytes().filter(|b| !matches!(b, b'\t' | b'\n' | b'\x0c' | b'\r' | b' ' | b'-')).collect()
 }
@@ -50,7 +50,7 @@ pub(super) fn is_isbn13(text: &str) -> bool {
     sum.is_multiple_of(10)
 }
 
-/// A number of a known card company whose check digit is right; anything may stand between the digits.
+/// True for a number of a known card company with a valid check digit. Other characters between digits are ignored.
 pub(super) fn is_credit_card(text: &str) -> bool {
     let digits: Vec<u32> = text.bytes().filter(u8::is_ascii_digit).map(|b| u32::from(b - b'0')).collect();
     let head = |count: usize| digits.iter().take(count).fold(0, |number, digit| number * 10 + digit);
@@ -76,7 +76,7 @@ fn luhn(at: usize, digit: u32) -> u32 {
     }
 }
 
-/// `123-45-6789`, with dashes or blanks: eleven characters.
+/// True for `123-45-6789`, with dashes or spaces: eleven characters.
 pub(super) fn is_ssn(text: &str) -> bool {
     text.len() == 11
         && text.bytes().enumerate().all(|(at, b)| match at {
@@ -90,7 +90,7 @@ pub(super) fn is_hex_color(text: &str) -> bool {
     matches!(digits.len(), 3 | 6) && digits.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// `rgb(1, 2, 3)`.
+/// True for `rgb(1, 2, 3)`.
 pub(super) fn is_rgb_color(text: &str) -> bool {
     let inside = text.strip_prefix("rgb(").and_then(|rest| rest.strip_suffix(')'));
     let Some(inside) = inside else { return false };
@@ -102,13 +102,13 @@ fn is_space(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\x0c' | '\r' | ' ')
 }
 
-/// A number up to 255 without leading zeros.
+/// True for a number up to 255 without leading zeros.
 fn is_shade(text: &str) -> bool {
     let plain = text == "0" || !text.starts_with('0');
     plain && text.bytes().all(|b| b.is_ascii_digit()) && text.parse::<u8>().is_ok()
 }
 
-/// Padded base64 of at least one byte, without line breaks.
+/// True for padded base64 of at least one byte, without line breaks.
 pub(super) fn is_base64(text: &str) -> bool {
     let digits = text.trim_end_matches('=');
     let padding = text.len() - digits.len();

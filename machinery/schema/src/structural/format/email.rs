@@ -1,8 +1,8 @@
-//! The format `email`: one address as RFC 5322 writes them, with a name and comments or without.
+//! The format `email`: one address in the syntax of RFC 5322, optionally with a name and comments.
 
 use std::net::IpAddr;
 
-/// Whether the text is one address.
+/// True if the text is one address.
 pub(super) fn is_address(text: &str) -> bool {
     let mut reader = Reader(text);
     reader.skip_space();
@@ -10,7 +10,7 @@ pub(super) fn is_address(text: &str) -> bool {
     address.is_some_and(|mut rest| rest.skip_comments().is_some() && rest.0.is_empty())
 }
 
-/// What is left to read. Each step gives what follows it, or nothing when it does not fit.
+/// Remaining text. Each method parses one element and returns the text after it, or `None` if it does not match.
 #[derive(Clone, Copy)]
 struct Reader<'t>(&'t str);
 
@@ -28,7 +28,7 @@ impl<'t> Reader<'t> {
         self.0.strip_prefix(c).map(Self)
     }
 
-    /// `local@domain`.
+    /// Parses `local@domain`.
     fn bare(mut self) -> Option<Self> {
         self.skip_space();
         let local = if self.0.starts_with('"') {
@@ -48,7 +48,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// `A name <local@domain>`, or a group of one: `Name: local@domain;`.
+    /// Parses `A name <local@domain>`, or a group of one: `Name: local@domain;`.
     fn named(self) -> Option<Self> {
         let group = if self.0.starts_with('<') { None } else { self.phrase()?.after_space().take(':') };
         if let Some(mut group) = group {
@@ -60,7 +60,7 @@ impl<'t> Reader<'t> {
         self.angled()
     }
 
-    /// `<local@domain>`, after a name or without.
+    /// Parses `<local@domain>`, optionally after a name.
     fn angled(mut self) -> Option<Self> {
         if !self.0.starts_with('<') {
             self = self.phrase()?;
@@ -69,7 +69,7 @@ impl<'t> Reader<'t> {
         self.take('<')?.bare()?.take('>')
     }
 
-    /// Words: atoms or quoted.
+    /// Parses words: atoms or quoted strings.
     fn phrase(mut self) -> Option<Self> {
         let mut words = 0;
         loop {
@@ -88,20 +88,20 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Characters of an atom, at least one.
+    /// Parses the characters of an atom, at least one.
     fn atom(self, dots: bool) -> Option<Self> {
         let rest = self.0.trim_start_matches(|c| in_atom(c, dots));
         (rest.len() < self.0.len()).then_some(Self(rest))
     }
 
-    /// Atoms with dots between them.
+    /// Parses atoms with dots between them.
     fn dotted(self) -> Option<Self> {
         let rest = self.atom(true)?;
         let text = &self.0[..self.0.len() - rest.0.len()];
         text.split('.').all(|atom| !atom.is_empty()).then_some(rest)
     }
 
-    /// The text between quotes, and what follows.
+    /// Parses a quoted string. Returns its content and the text after it.
     fn quoted(self) -> Option<(&'t str, Self)> {
         let inside = self.take('"')?.0;
         let mut escaped = false;
@@ -119,7 +119,7 @@ impl<'t> Reader<'t> {
         None
     }
 
-    /// Blanks and comments in parentheses, which nest.
+    /// Skips spaces and comments in parentheses, which can be nested.
     fn skip_comments(&mut self) -> Option<()> {
         self.skip_space();
         while let Some(comment) = self.take('(') {

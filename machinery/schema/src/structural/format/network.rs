@@ -1,15 +1,15 @@
-//! Formats of names and addresses in networks. Leading zeros in IPv4 addresses are tolerated where upstream tolerates them.
+//! Formats of network names and addresses. Leading zeros in IPv4 addresses are accepted where upstream accepts them.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Most bytes of a host name, and of one of its labels.
+/// Maximum bytes of a host name and of one of its labels.
 const HOSTNAME_MAX: usize = 255;
 const LABEL_MAX: usize = 63;
 
-/// A single label; or labels with dots, the last of letters only. Letters and symbols of any script are taken.
+/// A single label, or labels with dots, the last of letters only. Letters and symbols of any script are accepted.
 static HOSTNAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let any = r"[a-zA-Z0-9\p{S}\p{L}]";
     let dashed = r"[a-zA-Z0-9\-\p{S}\p{L}]";
@@ -24,7 +24,7 @@ pub(super) fn is_hostname(text: &str) -> bool {
         && HOSTNAME.as_ref().is_some_and(|regex| regex.is_match(text))
 }
 
-/// An address as Go's older parser read it.
+/// Parses an address like Go's older parser.
 fn sloppy(text: &str) -> Option<IpAddr> {
     if text.contains(':') {
         let Some((head, v4)) = text.rsplit_once(':').filter(|(_, tail)| tail.contains('.')) else {
@@ -36,7 +36,7 @@ fn sloppy(text: &str) -> Option<IpAddr> {
     quad(text).map(IpAddr::from)
 }
 
-/// Four decimal numbers, leading zeros or not.
+/// Parses four decimal numbers, which may have leading zeros.
 fn quad(text: &str) -> Option<[u8; 4]> {
     let mut parts = text.split('.');
     let mut next = || {
@@ -69,7 +69,7 @@ pub(super) fn is_cidr(text: &str) -> bool {
     digits && length.parse::<u32>().is_ok_and(|length| length <= most)
 }
 
-/// 6, 8 or 20 bytes: `01:23:…`, `01-23-…`, `0123.4567.…`, or digits alone.
+/// True for 6, 8 or 20 bytes: `01:23:…`, `01-23-…`, `0123.4567.…`, or digits without separators.
 pub(super) fn is_mac(text: &str) -> bool {
     let groups = |separator: char, digits: usize, counts: &[usize]| {
         let groups: Vec<&str> = text.split(separator).collect();

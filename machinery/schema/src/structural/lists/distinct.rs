@@ -1,5 +1,5 @@
-//! What distinguishes elements of lists: scalars by type and value, the rest by their JSON, in which keys have no order and
-//! a float may look whole. Nothing is copied for it.
+//! Equality of list elements: scalars by type and value, other values by their JSON, where the order of keys is ignored and
+//! floats with a zero fraction equal integers. Values are not copied.
 
 use std::hash::{Hash, Hasher};
 
@@ -7,21 +7,21 @@ use serde_json::{Number, Value};
 
 use crate::normalise;
 
-/// A value that is equal to others as upstream compares them.
+/// Value with upstream's equality and the matching hash.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Distinct<'v> {
     value: &'v Value,
-    /// Whether a float without a fraction is the whole number.
+    /// True if a float without a fraction equals the integer.
     whole: bool,
 }
 
 impl<'v> Distinct<'v> {
-    /// An element of a set.
+    /// Creates an element of a set.
     pub fn of_set(value: &'v Value) -> Self {
         Self { value, whole: false }
     }
 
-    /// A key of an element; where there are several, they are compared as JSON.
+    /// Creates a key of an element; several keys are compared as JSON.
     pub fn of_key(value: &'v Value, of_several: bool) -> Self {
         Self { value, whole: of_several }
     }

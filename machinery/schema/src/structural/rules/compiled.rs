@@ -1,4 +1,4 @@
-//! One rule, compiled over the type of its place.
+//! Compilation of one rule for the type of its node.
 
 use std::sync::Arc;
 
@@ -7,35 +7,34 @@ use portico_cel::{CompileError, DeclType, DeclaredSizes, Environment, Language, 
 use super::path;
 use crate::structural::model::{Node, Rule};
 
-/// A rule that can be evaluated.
+/// Rule that can be evaluated.
 #[derive(Debug)]
 pub(in crate::structural) struct Compiled {
-    /// Its expression.
     pub program: Program,
-    /// Whether it mentions `oldSelf`.
+    /// True if the expression uses `oldSelf`.
     pub uses_old: bool,
-    /// What to say when it fails.
+    /// Expression for the message of a failure.
     pub message: Option<Program>,
-    /// Where its error belongs, relative to its place.
+    /// Path of the error, relative to the value of the rule.
     pub field: Option<String>,
 }
 
-/// The result of compiling a rule.
+/// Result of compiling a rule.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// The rule; nothing for a blank one.
+    /// Compiled rule; `None` for a blank one.
     pub compiled: Option<Compiled>,
-    /// Why it does not compile.
+    /// Compilation error of the rule.
     pub error: Option<String>,
-    /// Why its message does not.
+    /// Compilation error of the message expression.
     pub message_error: Option<String>,
-    /// What it may cost.
+    /// Maximum estimated cost of the rule.
     pub cost: u64,
-    /// What its message may cost.
+    /// Maximum estimated cost of the message expression.
     pub message_cost: u64,
 }
 
-/// The environments of a place's rules: with a plain and with an optional `oldSelf`.
+/// Environments of the rules of a node: with a plain and with an optional `oldSelf`.
 #[derive(Debug)]
 pub(super) struct Environments {
     plain: Environment,
@@ -53,7 +52,7 @@ impl Environments {
     }
 }
 
-/// Compiles a rule of a place. The meter pays for its constants and patterns.
+/// Compiles a rule of a node. The meter pays for its constants and patterns.
 pub(super) fn compile(
     rule: &Rule,
     node: &Node,

@@ -1,14 +1,14 @@
-//! The context that all evaluations of rules over one object share, or all that validate one schema.
+//! Context shared by all evaluations of rules for one object, or by all validations of one schema.
 
 use portico_cel::Meter;
 
-/// The meters and the interruption.
+/// Meters, and the check for interruption.
 pub(in crate::structural) struct Context<'c> {
-    /// Counts the steps of all of them. Their costs are taken off the budget of [`super::evaluation::Evaluation`].
+    /// Counts the steps of all evaluations. Their costs are subtracted from the budget of [`super::evaluation::Evaluation`].
     pub meter: Meter,
-    /// Counts compiling the rules of a schema.
+    /// Counts the work of compiling the rules of a schema.
     pub compilation: Meter,
-    /// Returns true once the caller has left.
+    /// Returns true if the caller has disconnected.
     pub interrupted: &'c dyn Fn() -> bool,
 }
 

@@ -1,4 +1,4 @@
-//! Limits of estimated costs (3.6): of one rule as often as it may run, and of all rules of a schema.
+//! Limits of estimated costs: of one rule times its maximum number of evaluations, and of all rules of a schema.
 
 use portico_machinery::field::{Error, Path};
 
@@ -10,10 +10,10 @@ pub(super) const MAX_PER_EXPRESSION: u64 = 10_000_000;
 ///
 /// Limit (Definitions and schemas, cost units): the definition is rejected.
 const MAX_PER_SCHEMA: u64 = 100_000_000;
-/// How many of the most expensive ones are named.
+/// Maximum number of expensive rules that an error lists.
 const MAX_NAMED: usize = 4;
 
-/// Costs of a schema's expressions, added up.
+/// Sum of the costs of a schema's expressions.
 #[derive(Debug, Default)]
 pub(super) struct Total {
     sum: u64,
@@ -23,7 +23,7 @@ pub(super) struct Total {
 impl Total {
     pub fn add(&mut self, path: Path, cost: u64) {
         self.sum = self.sum.saturating_add(cost);
-        // What is not a hundredth of the limit is not worth naming.
+        // Costs below a hundredth of the limit are not listed.
         if cost < MAX_PER_SCHEMA / 100 {
             return;
         }
@@ -32,7 +32,7 @@ impl Total {
         self.expensive.truncate(MAX_NAMED);
     }
 
-    /// What there is to say when all together may cost too much.
+    /// Returns the errors if the sum exceeds the limit.
     pub fn errors(self, schema: &Path) -> Vec<Error> {
         if self.sum <= MAX_PER_SCHEMA {
             return Vec::new();
@@ -47,7 +47,7 @@ impl Total {
     }
 }
 
-/// How far a cost exceeds its limit, in upstream's words.
+/// Formats upstream's message for a cost above its limit.
 #[expect(clippy::cast_precision_loss, reason = "a factor to show")]
 pub(super) fn exceeds(what: &str, cost: u64, limit: u64) -> String {
     let factor = cost as f64 / limit as f64;

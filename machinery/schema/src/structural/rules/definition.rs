@@ -1,5 +1,5 @@
-//! Rules as they are written in a definition: they must compile to the right type, be followed along to old values, and
-//! not cost too much (3.1, 3.3, 3.6).
+//! Validation of rules in a definition: they must compile to the right type, use old values only where they correlate, and
+//! not exceed cost limits.
 
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
@@ -20,11 +20,10 @@ use crate::structural::definition::terms::Terms;
 use crate::structural::languages;
 use crate::structural::model::{Additional, JsonType, Node};
 
-/// The name of the member.
 const MEMBER: &str = "x-kubernetes-validations";
 
-/// Validates the rules of a schema that is structural. `wrong` is what else is wrong with it: rules at and above such places
-/// are not looked at. Where the schema stays as it was, what a single rule costs is not validated again. An interruption is an error.
+/// Validates the rules of a structural schema. `other_errors` contains the other errors of the schema: rules of nodes with such
+/// errors are skipped. If the schema is unchanged, cost limits of single rules are not checked. An interruption is an error.
 #[must_use]
 pub(in crate::structural) fn validate(
     schema: &Value,
@@ -50,14 +49,14 @@ pub(in crate::structural) fn validate(
     errors
 }
 
-/// What is around a place.
+/// Context of a node.
 #[derive(Clone, Copy)]
 struct Around<'a> {
-    /// How often there may be such a place in an object; None is unbounded.
+    /// Maximum number of values of this node in an object; `None` is unbounded.
     often: Option<u64>,
-    /// The list or map below which old values cannot be correlated.
+    /// List or map below which old values cannot be correlated.
     no_old: Option<&'a Path>,
-    /// Whether it is the object itself.
+    /// True if the node is the whole object.
     resource: bool,
 }
 
@@ -71,7 +70,7 @@ struct Pass<'e> {
 }
 
 impl Pass<'_> {
-    /// Validates what is below a place first, then the place itself, as upstream does.
+    /// Validates the nodes below first, then the node itself, as upstream does.
     fn node(&mut self, node: &Node, json: &Value, path: &Path, around: Around<'_>) -> ControlFlow<()> {
         if !node.marks.rules {
             return Continue(());
@@ -100,7 +99,7 @@ impl Pass<'_> {
         Continue(())
     }
 
-    /// Whether anything else is wrong with a place or below it.
+    /// True if there are other errors at this path or below.
     fn is_wrong(&self, path: &Path) -> bool {
         self.wrong.iter().any(|error| {
             let rest = error.path.as_str().strip_prefix(path.as_str());
@@ -125,7 +124,7 @@ impl Pass<'_> {
             let json = json.unwrap_or(&Value::Null);
             self.costs(&outcome, &path, often);
             self.diagnostics(&outcome, &path, json);
-            // One that does not compile uses nothing.
+            // Rules that do not compile use no variables.
             let uses_old = outcome.compiled.as_ref().is_some_and(|compiled| compiled.uses_old);
             let here = path.child("rule");
             if let (true, Some(within)) = (uses_old, around.no_old) {
@@ -169,7 +168,7 @@ impl Pass<'_> {
     }
 }
 
-/// How many children of a place there may be for each of it; None is unbounded.
+/// Returns the maximum number of children per value of a node; `None` is unbounded.
 fn how_many(node: &Node) -> Option<u64> {
     let checks = node.checks.as_deref();
     let bound = |most: Option<i64>| most.map(|most| u64::try_from(most).unwrap_or(0));

@@ -1,4 +1,4 @@
-//! One rule at one place: what it says of the value there, within the budget, and what is reported when it fails (3.2, 3.7).
+//! Evaluation of rules for one value, within a cost budget, and the errors of failed rules.
 
 use std::ops::ControlFlow::{self, Break, Continue};
 
@@ -20,23 +20,22 @@ use crate::structural::model::Rule;
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 const MESSAGE_OUT_OF_BUDGET: &str = "messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run";
-/// What stands for the path of the object itself.
+/// Path of the whole object in errors.
 const NO_PATH: &str = "<nil>";
 
-/// An evaluation of rules, place by place.
+/// Evaluation of rules, value by value.
 pub(super) struct Evaluation<'e> {
-    /// What was found.
     pub validated: Findings,
-    /// What it may still cost; less than nothing when it was stopped.
+    /// Remaining cost budget; negative if the evaluation was stopped.
     pub left: i64,
     context: &'e Context<'e>,
 }
 
-/// A rule at a place.
+/// Rule and the value for which it runs.
 #[derive(Clone, Copy)]
 struct Turn<'r, 'a> {
     place: Place<'r, 'a>,
-    /// What was there; nothing for null.
+    /// Old value; `None` for null.
     old: Option<Held<'a>>,
     rule: &'a Rule,
     compiled: &'a Compiled,
@@ -48,7 +47,7 @@ impl<'e> Evaluation<'e> {
         Self { validated: Findings::default(), left: budget, context }
     }
 
-    /// The rules of one place, in their order.
+    /// Evaluates the rules of one value in order.
     pub fn rules(&mut self, place: Place<'_, '_>) -> ControlFlow<()> {
         let tree = place.tree;
         if tree.rules.is_empty() {
@@ -64,7 +63,7 @@ impl<'e> Evaluation<'e> {
                 (Ok(Some(compiled)), Some(declared)) => {
                     self.rule(Turn { place, old, rule, compiled, declared })?;
                 }
-                // A blank one.
+                // Blank rule.
                 (Ok(_), _) => {}
             }
             if self.validated.errors.len() > MAX_FIELD_ERRORS {
@@ -91,7 +90,7 @@ impl<'e> Evaluation<'e> {
         }
     }
 
-    /// Takes a cost off the budget, if it is there.
+    /// Subtracts a cost from the budget. Returns false if the budget is too small.
     fn pay(&mut self, cost: u64) -> bool {
         match i64::try_from(cost) {
             Ok(cost) if cost <= self.left => {
@@ -121,7 +120,7 @@ impl<'e> Evaluation<'e> {
         Continue(())
     }
 
-    /// Reports a rule that does not hold. When its message uses up the budget, that is reported, and it is the last.
+    /// Reports a failed rule. If its message expression uses up the budget, reports that instead and stops.
     fn failed(&mut self, turn: Turn<'_, '_>) -> ControlFlow<()> {
         let Turn { place, rule, compiled, .. } = turn;
         let (path, node) = (turn.path(), &place.tree.node);
@@ -145,10 +144,10 @@ impl<'e> Evaluation<'e> {
         flow
     }
 
-    /// What an expression makes of a failure: a message, nothing usable, or why nothing more is evaluated.
+    /// Evaluates the message expression. Returns `None` if there is no usable message, and an error if the evaluation must stop.
     fn message(&mut self, turn: Turn<'_, '_>) -> Result<Option<String>, String> {
         let Some(program) = &turn.compiled.message else { return Ok(None) };
-        // Upstream binds the plain old value here, whatever the rule's is.
+        // As upstream, binds the plain old value here, even if the rule uses an optional one.
         let (result, cost) = run(program, turn.bind(false, true), self.context);
         if !self.pay(cost) {
             return Err(MESSAGE_OUT_OF_BUDGET.to_owned());
@@ -174,7 +173,7 @@ impl<'e> Evaluation<'e> {
     }
 }
 
-/// Where a place is, as errors print it.
+/// Returns the path of a value as errors print it.
 fn path(place: Place<'_, '_>) -> Path {
     let path = place.at.path();
     if path.as_str().is_empty() { Path::new(NO_PATH) } else { path }
@@ -193,7 +192,7 @@ impl<'a> Turn<'_, 'a> {
         Ok((now, if optional { Some(old.map_or(Value::NONE, Value::some)) } else { old }))
     }
 
-    /// Where its error belongs.
+    /// Returns the path of the error.
     fn path(self) -> Path {
         let path = path(self.place);
         match &self.compiled.field {

@@ -1,12 +1,12 @@
-//! What rules find wrong with an object.
+//! Results of the rules of an object.
 
 use portico_machinery::field::Error;
 
-/// What rules say of an object.
+/// Results of the rules of an object.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// What is wrong with it.
+    /// Errors of new or changed values.
     pub errors: Vec<Error>,
-    /// What is wrong with it but was before: reported, not refused.
+    /// Errors of unchanged values, which are reported and do not reject the object.
     pub warnings: Vec<String>,
 }

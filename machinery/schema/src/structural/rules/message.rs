@@ -1,4 +1,4 @@
-//! The message when a rule fails or cannot be evaluated.
+//! Messages of rules that fail or cannot be evaluated.
 
 use portico_machinery::field::{Error, Path};
 use serde_json::Value;
@@ -11,12 +11,12 @@ use crate::structural::printed;
 /// Limit (Expressions, bytes): the rule's fixed message is used.
 const MAX_LENGTH: usize = 5_120;
 
-/// What failed, as messages name it: the rule's message, else the rule.
+/// Returns the label of a rule in messages: the rule's message, or the rule itself.
 pub(super) fn named(rule: &Rule) -> &str {
     if rule.message.is_empty() { rule.rule.trim() } else { rule.message.trim() }
 }
 
-/// What to say of a rule that failed and has no expression that says more.
+/// Returns the message of a failed rule without a message expression.
 pub(super) fn default(rule: &Rule) -> String {
     if rule.message.is_empty() {
         format!("failed rule: {}", named(rule))
@@ -25,18 +25,18 @@ pub(super) fn default(rule: &Rule) -> String {
     }
 }
 
-/// A message that an expression made; None for one that is blank, too long, or of several lines.
+/// Returns the result of a message expression, or `None` if it is blank, too long, or has several lines.
 pub(super) fn usable(made: &str) -> Option<String> {
     let made = made.trim();
     (!made.is_empty() && made.len() <= MAX_LENGTH && !made.contains('\n')).then(|| made.to_owned())
 }
 
-/// An error that shows the type of the place instead of its value.
+/// Returns an error that prints the type of the node instead of the value.
 pub(super) fn of_type(path: &Path, node: &Node, detail: &str) -> Error {
     Error::invalid(path, node.ty.map_or("", JsonType::as_str), detail)
 }
 
-/// The error of a failed rule: by its reason, with the value unless it is an object or a list.
+/// Returns the error of a failed rule: the type depends on its reason; the value is included unless it is an object or a list.
 pub(super) fn of_rule(path: &Path, node: &Node, value: Option<&Value>, rule: &Rule, detail: &str) -> Error {
     let container = matches!(node.ty, Some(JsonType::Object | JsonType::Array));
     let value = value.filter(|_| !container);

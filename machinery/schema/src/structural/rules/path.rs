@@ -1,11 +1,11 @@
-//! Where a rule's error belongs: its `fieldPath`, followed along the schema.
+//! Path of a rule's error: its `fieldPath`, resolved against the schema.
 
 use portico_machinery::field::Path;
 
 use crate::structural::definition::field_path::{Tokens, quoted};
 use crate::structural::model::Node;
 
-/// A `fieldPath` as field paths are printed; None for one that leads nowhere.
+/// Converts a `fieldPath` to the notation of field errors. Returns `None` if it does not resolve.
 pub(super) fn normalise(text: &str, node: &Node) -> Option<String> {
     let (mut path, mut at) = (Path::root(), Some(node));
     let mut tokens = Tokens(text);

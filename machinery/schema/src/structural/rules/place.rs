@@ -1,11 +1,11 @@
-//! A place of an object to which rules apply.
+//! Value to which rules apply.
 
 use super::ratchet::Ratchet;
 use super::tree::Tree;
 use crate::structural::at::At;
 use crate::structural::held::Held;
 
-/// A place of the object.
+/// Value of the object to which rules apply.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'r, 'a> {
     pub tree: &'a Tree,

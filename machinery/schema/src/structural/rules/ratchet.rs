@@ -1,10 +1,10 @@
-//! Ratcheting of rules: an error at a place that stays as it was is a warning.
+//! Ratcheting of rules: errors of unchanged values become warnings.
 
 use std::cell::OnceCell;
 
 use crate::structural::correlate::Pair;
 
-/// A place that belongs to an old one, and whether both are the same.
+/// Value with its old value, and the cached result of their comparison.
 pub(super) struct Correlated<'a> {
     pub pair: Pair<'a>,
     same: OnceCell<bool>,
@@ -20,7 +20,7 @@ impl<'a> Correlated<'a> {
     }
 }
 
-/// What errors of a place are measured by: itself, or the nearest above that belongs to an old one.
+/// Values whose comparison decides about ratcheting: the value itself, or the nearest parent that has an old value.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Ratchet<'r, 'a> {
     current: Option<&'r Correlated<'a>>,
@@ -28,12 +28,12 @@ pub(super) struct Ratchet<'r, 'a> {
 }
 
 impl<'r, 'a> Ratchet<'r, 'a> {
-    /// Of the whole object.
+    /// Creates the ratchet of the whole object.
     pub fn of(root: Option<&'r Correlated<'a>>) -> Self {
         Self { current: root, nearest: None }
     }
 
-    /// Of a place below, which is found from the pair of this one.
+    /// Returns the ratchet of a child, whose pair was found through the pair of this value.
     pub fn below(self, found: Option<&'r Correlated<'a>>) -> Self {
         match self.current {
             None => self,
@@ -41,17 +41,17 @@ impl<'r, 'a> Ratchet<'r, 'a> {
         }
     }
 
-    /// The place and the old one that belongs to it.
+    /// Returns the value with its old value.
     pub fn pair(self) -> Option<&'r Pair<'a>> {
         self.current.map(|current| &current.pair)
     }
 
-    /// Whether it is the whole object's.
+    /// True for the whole object.
     pub fn is_of_root(self) -> bool {
         self.nearest.is_none()
     }
 
-    /// Whether nothing changed that an error could be blamed on.
+    /// True if the value, or its nearest correlated parent, is unchanged, so that errors become warnings.
     pub fn forgives(self) -> bool {
         self.current.or(self.nearest).is_some_and(Correlated::is_same)
     }

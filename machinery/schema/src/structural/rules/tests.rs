@@ -31,7 +31,7 @@ fn validated_until(
     (validated.errors.iter().map(ToString::to_string).collect(), validated.warnings)
 }
 
-/// A schema whose `spec` has this schema.
+/// Returns an object schema with this schema for `spec`.
 fn with_spec(spec: &Value) -> Value {
     json!({"type": "object", "properties": {"spec": spec}})
 }

@@ -1,4 +1,4 @@
-//! All rules of a schema, compiled, in the shape of the schema: only places that have rules or lead to some.
+//! Compiled rules of a schema as a tree with the shape of the schema; nodes without rules in their subtree are omitted.
 
 use std::sync::Arc;
 
@@ -9,28 +9,28 @@ use super::types;
 use crate::structural::languages;
 use crate::structural::model::{Node, Rule};
 
-/// A place with its rules.
+/// Schema node with its compiled rules.
 #[derive(Debug)]
 pub(in crate::structural) struct Tree {
     pub node: Arc<Node>,
     pub rules: Box<[Ready]>,
-    /// The type of the place; nothing where no rule stands or expressions see nothing.
+    /// Type of the node; `None` if it has no rules or expressions cannot access it.
     pub declared: Option<Arc<DeclType>>,
     pub properties: Box<[(Arc<str>, Tree)]>,
     pub values: Option<Box<Tree>>,
     pub items: Option<Box<Tree>>,
 }
 
-/// A rule, and what came of compiling it.
+/// Rule with the result of its compilation.
 #[derive(Debug)]
 pub(in crate::structural) struct Ready {
     pub rule: Rule,
-    /// Nothing for a blank one.
+    /// `None` for a blank rule.
     pub compiled: Result<Option<Compiled>, String>,
 }
 
 impl Tree {
-    /// The rules below a place; None when there are none. The meter pays for their constants and patterns.
+    /// Compiles the rules of a node and below. Returns `None` if there are none. The meter pays for constants and patterns.
     pub fn compile(node: &Arc<Node>, resource: bool, meter: &Meter) -> Option<Self> {
         if !node.marks.rules {
             return None;
@@ -48,14 +48,14 @@ impl Tree {
         })
     }
 
-    /// What is below a field.
+    /// Returns the rules of a property.
     pub fn property(&self, name: &str) -> Option<&Self> {
         let at = self.properties.binary_search_by(|(known, _)| (**known).cmp(name)).ok()?;
         Some(&self.properties[at].1)
     }
 }
 
-/// Whether expressions see a place at all: what they do not see has no rules that run.
+/// True if expressions can access values of this node. Otherwise its rules do not run.
 fn sees(node: &Node) -> bool {
     node.ty.is_some() || node.int_or_string
 }

@@ -1,4 +1,4 @@
-//! Types of a schema's places as expressions see them (3.4), and how big their values may be.
+//! Expression types of schema nodes, and the maximum size of their values.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -12,27 +12,27 @@ use super::limits::MAX_REQUEST_BYTES;
 use crate::model::ListType;
 use crate::structural::model::{Additional, Checks, JsonType, Node};
 
-/// What the type of a rule's own place is called.
+/// Type name of the value to which a rule belongs.
 const SELF: &str = "selfType";
 
-/// Bytes of the longest and the shortest texts of formats, quotation marks included.
+/// Bytes of the longest and the shortest texts of formats, including quotation marks.
 const MAX_TIME: u64 = 32;
 const SHORTEST_TIME: u64 = 21;
 const SHORTEST_DURATION: u64 = 3;
 const DAY: u64 = 12;
 
-/// Longest name of a type; below it, types are numbered. Every object has its whole path for a name otherwise, in the memory
-/// of each of them.
+/// Maximum bytes of a type name; nested types are numbered from there on. Otherwise every object type would store its whole
+/// path as its name.
 const MAX_TYPE_NAME_BYTES: usize = 512;
 
-/// Names of types, which identify them.
+/// Generator of type names, which identify types.
 #[derive(Default)]
 struct Names {
     numbered: Cell<usize>,
 }
 
 impl Names {
-    /// The name of what is below a type.
+    /// Returns the name of a child type.
     fn below(&self, name: &str, step: &str) -> String {
         if name.len() + step.len() < MAX_TYPE_NAME_BYTES {
             return format!("{name}.{step}");
@@ -42,7 +42,7 @@ impl Names {
     }
 }
 
-/// The type of a place; None for what expressions do not see: places without a type, and what is made of such.
+/// Returns the type of a node. Returns `None` if expressions cannot access it: nodes without a type, and lists or maps of such.
 pub(in crate::structural) fn declare(node: &Node, resource: bool) -> Option<Arc<DeclType>> {
     of(node, resource || node.embedded, SELF, &Names::default())
 }
@@ -60,7 +60,7 @@ fn int_or_string(node: &Node) -> DeclType {
 }
 
 fn typed(node: &Node, resource: bool, name: &str, names: &Names) -> Option<DeclType> {
-    // Whoever is a resource is an object with type and metadata, whatever else the schema says of it.
+    // A resource is an object with type and metadata, even if the schema does not specify them.
     Some(match node.ty? {
         JsonType::Array => list(node, name, names)?,
         JsonType::Object => match &node.additional {
@@ -128,7 +128,7 @@ fn field(property: &str, of: Arc<DeclType>) -> Option<Field> {
     Some(Field { name: Arc::from(property), escaped: Arc::from(escape(property)?), of })
 }
 
-/// Whether a schema says itself what type and metadata are, so that it is trusted.
+/// True if a schema itself specifies type and metadata, which are then used.
 fn declares_metadata(node: &Node) -> bool {
     let is = |node: &Node, name: &str, ty| node.property(name).is_some_and(|below| below.ty == Some(ty));
     is(node, "kind", JsonType::String)
@@ -139,7 +139,7 @@ fn declares_metadata(node: &Node) -> bool {
         })
 }
 
-/// What of a resource is always seen.
+/// Returns the fields of a resource that expressions can always access.
 fn type_and_metadata(name: &str) -> Vec<Field> {
     let text = || Arc::new(DeclType::scalar(DeclKind::String, MAX_REQUEST_BYTES - 2, 2));
     let texts =
@@ -164,7 +164,7 @@ fn text(node: &Node) -> DeclType {
     }
 }
 
-/// Most bytes of a text: four for each character that its length allows, or those of the longest allowed value.
+/// Returns the maximum bytes of a text: four per character of the maximum length, or the bytes of the longest allowed value.
 fn longest(node: &Node) -> u64 {
     if let Some(length) = most_length(node) {
         return length.saturating_mul(4);

@@ -1,8 +1,9 @@
-//! Expressions over an object and its schema, with what kube-apiserver's own evaluator answered: refusals, types, costs
-//! validated before and counted while running, values and errors.
+//! Expressions for an object and its schema, compared with the results of kube-apiserver's own evaluator: errors, types,
+//! estimated and actual costs, values.
 //!
-//! `testdata/rules` holds a folder per schema: `schema.json`, `object.json`, `old.json` where the old object is another,
-//! and `answers.jsonl` with one expression a line: `e`, `o` where `oldSelf` is optional, and the answer. `PORTICO_CEL_ANSWERS` names a folder with more such folders.
+//! `testdata/rules` contains a folder per schema: `schema.json`, `object.json`, `old.json` if the old object differs, and
+//! `answers.jsonl` with one expression per line: `e`, `o` if `oldSelf` is optional, and the result. The variable
+//! `PORTICO_CEL_ANSWERS` names a directory with more such folders.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,10 +17,10 @@ use serde_json::Value;
 use super::types;
 use crate::structural::Structural;
 
-/// What one evaluation may cost.
+/// Cost budget of one evaluation.
 const BUDGET: u64 = 1_000_000;
 
-/// A value as the answers spell it: nearly a literal, entries of maps in the order of their spelling.
+/// Formats a value as in the recorded results: almost a literal, with the entries of maps sorted by their text.
 fn shown(value: &Evaluated<'_>) -> String {
     match value {
         Evaluated::Null => "null".to_owned(),
@@ -66,7 +67,7 @@ fn map_shown(map: &CelMap<'_>) -> String {
     format!("{{{}}}", entries.join(", "))
 }
 
-/// A schema with objects, as one of the folders has them.
+/// Schema with objects, read from one folder.
 struct Case {
     declared: Arc<DeclType>,
     plain: Environment,
@@ -94,7 +95,7 @@ impl Case {
         }
     }
 
-    /// What differs from an answer.
+    /// Returns the differences from a recorded result.
     fn differences(&self, answer: &Value) -> Vec<String> {
         let text = answer["e"].as_str().unwrap();
         let mut differences = Vec::new();

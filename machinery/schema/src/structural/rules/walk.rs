@@ -1,4 +1,4 @@
-//! Rules over an object: place by place, with the old value that belongs to each (3.2, 3.3).
+//! Walk of rules over an object: each value with its correlated old value.
 
 use std::ops::ControlFlow::{self, Continue};
 
@@ -16,7 +16,7 @@ use crate::structural::at::At;
 use crate::structural::correlate::Pair;
 use crate::structural::held::Held;
 
-/// Evaluates the rules of a schema over an object and what it was before, until `interrupted` returns true.
+/// Evaluates the rules of a schema for an object and its previous state, until `interrupted` returns true.
 pub(in crate::structural) fn object(
     tree: &Tree,
     new: &Map<String, Value>,
@@ -28,13 +28,13 @@ pub(in crate::structural) fn object(
     let context = Context::new(interrupted);
     let mut evaluation = Evaluation::new(MAX_PER_OBJECT, &context);
     let (new, old) = (Held::Fields(new), old.map(Held::Fields));
-    // Stopped or not, what was found is returned.
+    // The findings are returned even if the evaluation was stopped.
     let _ = place(Place { tree, new, old, ratchet, at: &at }, &mut evaluation);
     evaluation.validated
 }
 
-/// Evaluates the rules of a place over a value that stands there (a default, say) within a budget; what is left of the
-/// budget comes back, less than nothing when it is used up.
+/// Evaluates the rules of a node for a single value (such as a default) within a budget. Also returns the remaining budget,
+/// negative if it is used up.
 pub(in crate::structural) fn value(
     tree: &Tree,
     (new, old): (&Value, Option<&Value>),
@@ -49,7 +49,7 @@ pub(in crate::structural) fn value(
     (evaluation.validated, evaluation.left)
 }
 
-/// The rules of a place, then those below it; ended when nothing more is to be evaluated.
+/// Evaluates the rules of a value, then those of nested values. Breaks if the evaluation must stop.
 fn place(place: Place<'_, '_>, evaluation: &mut Evaluation<'_>) -> ControlFlow<()> {
     if place.new.is_null() {
         return Continue(());
@@ -64,7 +64,7 @@ fn place(place: Place<'_, '_>, evaluation: &mut Evaluation<'_>) -> ControlFlow<(
 
 fn list<'a>(around: Place<'_, 'a>, items: &'a [Value], evaluation: &mut Evaluation<'_>) -> ControlFlow<()> {
     let Some(tree) = around.tree.items.as_deref() else { return Continue(()) };
-    // Old items are only found by keys, and asked for even where errors are not forgiven.
+    // Old items are only found by keys, even where errors are not ratcheted.
     let whole = match (around.new, around.old) {
         (Held::Value(new), Some(Held::Value(old))) => Some(Pair::of_values(new, old, &around.tree.node)),
         _ => None,
@@ -92,7 +92,7 @@ fn fields<'a>(
         };
         let old = around.old.and_then(Held::fields).and_then(|old| old.get(name));
         let found = around.ratchet.pair().and_then(|pair| pair.key(name)).map(Correlated::new);
-        // What kind an object is of cannot have changed: it was converted.
+        // Not ratcheted: conversion has set both objects to this kind and version.
         let is_tag = around.ratchet.is_of_root() && matches!(name.as_str(), "apiVersion" | "kind");
         let ratchet = if is_tag { Ratchet::default() } else { around.ratchet.below(found.as_ref()) };
         let (new, old) = (Held::Value(value), old.map(Held::Value));

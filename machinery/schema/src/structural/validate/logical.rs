@@ -1,10 +1,10 @@
-//! Logical operators: allOf, anyOf, oneOf, not. Of branches that do not hold, the one that came closest is reported.
+//! Logical operators: allOf, anyOf, oneOf, not. If no branch matches, reports the branch with the most matches.
 
 use super::outcome::Outcome;
 use super::view::View;
 use super::{Checks, Walk};
 
-/// The branch that failed after the most matches; of equals the first.
+/// Failed branch with the most matches; the first one if several have the same number.
 #[derive(Default)]
 struct Closest(Option<Outcome>);
 
@@ -17,7 +17,7 @@ impl Closest {
 }
 
 impl Walk<'_> {
-    /// Branches know no old value: what is wrong under a logical operator is forgiven with the whole place, or not at all.
+    /// Validates the logical operators. Branches have no old values: ratcheting covers the whole value or nothing.
     pub(super) fn logical_operators(&mut self, view: View<'_>, checks: &Checks, out: &mut Outcome) {
         self.any_of(view, checks, out);
         self.one_of(view, checks, out);

@@ -1,4 +1,4 @@
-//! Numbers: ranges of types and formats, bounds, multiples. Whole numbers are compared as such, as upstream does.
+//! Numbers: ranges of types and formats, bounds, multiples. Integers are compared as integers, as upstream does.
 
 use portico_machinery::object::Float;
 use serde_json::{Number, Value};
@@ -10,7 +10,7 @@ use crate::structural::format::FormatKind;
 use crate::structural::model::{Bound, JsonType};
 use crate::structural::printed;
 
-/// The number that a check demands, as it is compared and printed.
+/// Number that a check requires, in the form in which it is compared and printed.
 #[derive(Clone, Copy)]
 enum Limit {
     Whole(i64),
@@ -37,7 +37,7 @@ impl std::fmt::Display for Limit {
 }
 
 impl Walk<'_> {
-    /// What the schema demands of a number of this type.
+    /// Validates a number of this type.
     pub(super) fn number(&self, held: &Number, ty: Option<JsonType>, checks: &Checks, out: &mut Outcome) {
         self.range(held, "Checked", ty, checks, out);
         let shown = || printed::value(&Value::Number(held.clone()));
@@ -67,7 +67,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What a number is compared with: a whole number with a whole one, unless the limit does not fit the type.
+    /// Converts a limit for the comparison with a number: an integer for an integer, unless the limit does not fit the type.
     fn limit(
         &self,
         held: &Number,
@@ -84,7 +84,7 @@ impl Walk<'_> {
         Limit::Float(limit)
     }
 
-    /// Whether a number fits the type and its format.
+    /// Checks that a number is in the range of the type and its format.
     fn range(
         &self,
         held: &Number,
@@ -124,7 +124,7 @@ impl Walk<'_> {
     }
 }
 
-/// The whole number that a number is, within 64 bits.
+/// Returns the number as a 64-bit integer, if it is one.
 fn whole(held: &Number) -> Option<i64> {
     held.as_i64().or_else(|| held.as_f64()?.to_string().parse().ok())
 }
@@ -139,7 +139,8 @@ fn is_multiple(held: &Number, factor: Limit) -> bool {
     }
 }
 
-/// Whether a number is on this side of a bound, or on an exclusive one; then what its message says of being equal.
+/// Checks a bound on this side. Returns `None` if the number is within the bound, otherwise the text about equality for the
+/// message, which is empty for an exclusive bound.
 fn beyond(held: &Number, limit: Limit, bound: Bound, side: std::cmp::Ordering) -> Option<&'static str> {
     let order = match (held.as_i64(), limit) {
         (Some(held), Limit::Whole(limit)) => held.cmp(&limit),

@@ -1,9 +1,10 @@
-//! The outcome of checking a place and what is below it. Errors are kept up to a limit; that there were more is known.
+//! Outcome of validating a value and everything below it. Errors are stored up to a limit; further errors only make the value
+//! invalid, without being stored.
 
 use portico_machinery::field::Error;
 use portico_machinery::status::{MAX_CAUSES_BYTES, MAX_FIELD_ERRORS};
 
-/// How much may still be reported.
+/// Number and bytes of errors that can still be stored.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budget {
     errors: usize,
@@ -11,30 +12,30 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// For a whole object.
+    /// Returns the budget of a whole object.
     pub(super) fn whole() -> Self {
         Self { errors: MAX_FIELD_ERRORS + 1, bytes: MAX_CAUSES_BYTES }
     }
 }
 
-/// The outcome of checking a place.
+/// Outcome of validating a value.
 #[derive(Debug)]
 pub(super) struct Outcome {
     errors: Vec<Error>,
     budget: Budget,
     valid: bool,
     matches: usize,
-    /// Whether errors may come twice.
+    /// True if equal errors are stored once.
     once: bool,
 }
 
 impl Outcome {
-    /// Nothing is wrong yet. Where branches of logical operators are reported beside other errors, each is reported once.
+    /// Creates a valid outcome. With `once`, for values with logical operators, equal errors of branches are stored once.
     pub(super) fn new(budget: Budget, once: bool) -> Self {
         Self { errors: Vec::new(), budget, valid: true, matches: 0, once }
     }
 
-    /// The budget that is left for what is below.
+    /// Returns the remaining budget for nested values.
     pub(super) fn budget(&self) -> Budget {
         self.budget
     }
@@ -43,7 +44,7 @@ impl Outcome {
         self.valid
     }
 
-    /// How many checks held: of a logical operator's branches that fail, the one with the most is reported.
+    /// Returns the number of successful checks: the failed branch of a logical operator with the most is reported.
     pub(super) fn matches(&self) -> usize {
         self.matches
     }
@@ -52,12 +53,12 @@ impl Outcome {
         self.matches += more;
     }
 
-    /// Whether further errors are not kept.
+    /// True if further errors are not stored.
     pub(super) fn is_full(&self) -> bool {
         self.budget.errors == 0 || self.budget.bytes == 0
     }
 
-    /// Something is wrong. The error is only made when there is room for it.
+    /// Marks the value as invalid. The error is only created if there is room for it.
     pub(super) fn push(&mut self, error: impl FnOnce() -> Error) {
         self.valid = false;
         if !self.is_full() {
@@ -74,7 +75,7 @@ impl Outcome {
         self.errors.push(error);
     }
 
-    /// Takes over what came out below or beside.
+    /// Adds the outcome of a nested value or of another check.
     pub(super) fn merge(&mut self, other: Self) {
         self.valid &= other.valid;
         self.matches += other.matches;
@@ -85,7 +86,7 @@ impl Outcome {
         other.errors.into_iter().for_each(|error| self.keep(error));
     }
 
-    /// Errors go; what held remains counted.
+    /// Drops the errors. The number of successful checks is kept.
     pub(super) fn forgive(&mut self) {
         (self.errors, self.valid) = (Vec::new(), true);
     }

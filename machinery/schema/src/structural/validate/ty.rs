@@ -1,4 +1,4 @@
-//! Types and what belongs to them: whether a value has the type, the paths that errors print.
+//! Types: checks the type of a value, and formats paths for errors.
 
 use portico_machinery::field::Path;
 
@@ -16,7 +16,7 @@ fn takes(node: &Node, ty: JsonType) -> bool {
 }
 
 impl Walk<'_> {
-    /// The types of a place as errors print them, empty for any.
+    /// Returns the types of a node as errors print them, empty for any.
     pub(super) fn type_names(&self, node: &Node) -> &'static str {
         match node.ty {
             _ if node.int_or_string && !self.of_default => "integer,string",
@@ -25,8 +25,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether a value that is not null has its type. As upstream: a format makes strings and lists pass here, unless the
-    /// type is a number's; what strings hold is validated by the format itself.
+    /// Checks the type of a value that is not null. As upstream, strings and lists always pass if there is a format, unless the
+    /// type is a number type; the format itself validates strings.
     pub(super) fn check_type(&self, view: View<'_>, node: &Node, out: &mut Outcome) {
         let format = node.checks.as_ref().and_then(|checks| checks.format.as_ref());
         if self.type_names(node).is_empty() && format.is_none() {
@@ -61,12 +61,12 @@ impl Walk<'_> {
         }
     }
 
-    /// Where the walk is, as a field.
+    /// Returns the current path as a field path.
     pub(super) fn field_path(&self) -> Path {
         self.field_path_of(&self.path)
     }
 
-    /// A path of messages as a field: upstream prints `<nil>` for the object itself.
+    /// Converts a path of messages to a field path: upstream prints `<nil>` for the whole object.
     pub(super) fn field_path_of(&self, path: &str) -> Path {
         let path = path.strip_prefix('.').unwrap_or(path);
         match (self.prefix, path) {
@@ -78,7 +78,7 @@ impl Walk<'_> {
     }
 }
 
-/// The type of a value, and the format that upstream takes numbers to be of.
+/// Returns the type of a value, and the format that upstream assigns to numbers.
 fn kind(view: View<'_>) -> (JsonType, &'static str) {
     match view {
         View::Bool(_) => (JsonType::Boolean, ""),

@@ -1,4 +1,4 @@
-//! A value as checks look at it: an object need not be one value.
+//! View of a value for checks. A whole object need not be a JSON value.
 
 use serde_json::{Map, Number, Value};
 
@@ -27,8 +27,8 @@ impl<'v> View<'v> {
         }
     }
 
-    /// Whether it is this value of an enumeration, once it has that value's type as Go converts it: a float loses its
-    /// fraction, a whole number is a character. Null is none, as upstream has it.
+    /// True if the value equals a value of an enumeration after Go's conversion to the type of that value: a float loses its
+    /// fraction, an integer becomes a character. As upstream, null equals no value.
     pub(super) fn equals(self, other: &Value) -> bool {
         match (self, other) {
             (Self::Bool(a), Value::Bool(b)) => a == *b,
@@ -47,7 +47,7 @@ impl<'v> View<'v> {
         }
     }
 
-    /// As errors print it.
+    /// Formats the value for an error.
     pub(super) fn printed(self) -> String {
         printed::value(&match self {
             Self::Null => Value::Null,
@@ -60,7 +60,7 @@ impl<'v> View<'v> {
     }
 }
 
-/// Whether a text is the character of this code; there is one that stands for codes of none.
+/// True if a text is the character with this code. Codes without a character become the replacement character.
 fn is_character(code: i64, text: &str) -> bool {
     let mut chars = text.chars();
     let wanted = u32::try_from(code).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);

@@ -1,5 +1,5 @@
-//! How much work the checks of one object may be. A schema and an object are each bounded by the size of a body; what each
-//! says of the other is their product: ten thousand branches of a junctor for each of a hundred thousand elements.
+//! Limit for the work of validating one object. Schema and object are each limited by the size of a body, but the work can be
+//! their product: ten thousand branches of a logical operator for each of a hundred thousand elements.
 
 /// Steps to validate one custom resource against its schema.
 ///
@@ -8,12 +8,12 @@
 ///
 /// Limit (Definitions and schemas): 422.
 pub(super) const MAX_STEPS: usize = 4_000_000;
-/// How many values of an enumeration are compared in a step.
+/// Number of enumeration values that are compared per step.
 pub(super) const VALUES_PER_STEP: usize = 8;
-/// How many bytes of a text are read in a step.
+/// Number of bytes of a text that are read per step.
 pub(super) const BYTES_PER_STEP: usize = 64;
 
-/// What is left of it.
+/// Remaining steps.
 #[derive(Debug)]
 pub(super) struct Work {
     left: usize,
@@ -27,7 +27,7 @@ impl Default for Work {
 }
 
 impl Work {
-    /// Takes steps; false when there are no more.
+    /// Takes steps. Returns false if there are not enough.
     pub(super) fn take(&mut self, steps: usize) -> bool {
         match self.left.checked_sub(steps) {
             Some(left) if !self.spent => self.left = left,
@@ -36,7 +36,7 @@ impl Work {
         !self.spent
     }
 
-    /// Whether more were needed than there were.
+    /// True if the limit was exceeded.
     pub(super) fn is_spent(&self) -> bool {
         self.spent
     }
