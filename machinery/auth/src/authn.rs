@@ -1,7 +1,8 @@
-//! Who is calling: the ordered chain of authenticators over one request's credentials.
+//! Authentication: the ordered chain of authenticators over the credentials of one request.
 //!
-//! Upstream rules: generic API server 11.1. One failed credential does not end the attempt: any later good one names
-//! the caller; a bad one and no good one is 401; nothing that was tried is anonymous. Must not know HTTP.
+//! Upstream rules: generic API server 11.1. A failed credential does not end authentication: any later valid one identifies
+//! the caller. The result is 401 if credentials failed and none was valid, and anonymous if there were no credentials. Does not
+//! depend on HTTP.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -42,59 +43,60 @@ pub use token_file::{TokenFile, TokenFileError};
 pub use token_review::{ReviewedUser, TokenReviewStatus};
 pub use websocket::without_token;
 
-/// The group of facades' certificates. Only the internal CA can put a caller into it.
+/// Group in the certificates of facades. Only the internal CA can assign it to a caller.
 pub const FACADES: &str = "system:portico:facades";
 
-/// What one request brought to prove who sends it.
+/// Credentials of one request.
 #[derive(Clone, Copy)]
 pub struct Credentials<'a> {
     /// The raw `Authorization` value (the first, if there are several).
     pub authorization: Option<&'a [u8]>,
     /// All values of `Sec-WebSocket-Protocol` joined by commas; only for a WebSocket upgrade.
     pub websocket_protocols: Option<&'a [u8]>,
-    /// The certificates that the peer presented on this connection and holds the key of.
+    /// Certificates that the peer presented on this connection, and whose key it possesses.
     pub peer: Option<&'a PeerChain>,
-    /// The header fields, read only when the peer is a front proxy.
+    /// Header fields, used only if the peer is a front proxy.
     pub headers: &'a dyn HeaderValues,
-    /// The path that is asked for, where that makes a difference: callers without credentials may be let in by it.
+    /// Requested path, if it matters: anonymous access may depend on it.
     pub path: Option<&'a str>,
 }
 
-/// Knows the user of a bearer token, from memory.
+/// Authenticator of bearer tokens that works in memory.
 pub trait TokenAuthenticator: Send + Sync {
-    /// The token's user; nothing when the token is not this authenticator's.
+    /// Returns the user of the token, or `None` if the token belongs to another authenticator.
     ///
     /// # Errors
-    /// When the token is this authenticator's and is bad (expired, revoked).
+    /// Returns an error if the token belongs to this authenticator and is invalid (expired, revoked).
     fn authenticate_token(&self, token: &str) -> Result<Option<Arc<UserInfo>>, AuthnError>;
 }
 
-/// Who the caller is. Users are shared: whoever is known by a certificate or a token file is made once, not for each
-/// request.
+/// Outcome of authentication. Users are shared: the user of a certificate or a token file is created once, not
+/// for each request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// This user, `system:authenticated` included.
+    /// The caller is this user, with the group `system:authenticated`.
     Authenticated(Arc<UserInfo>, Method),
-    /// Nothing was presented and anonymous callers are let in.
+    /// The request has no credentials, and anonymous access is allowed.
     Anonymous(Arc<UserInfo>),
-    /// 401.
+    /// The response is 401.
     Unauthorized(Unauthorized),
-    /// Nothing counts so far but this token, whose user [`AuthenticatorChain::reviewed`] finds out. Who has nobody to ask answers 401.
+    /// The only possible credential is this token, which [`AuthenticatorChain::review_token`] can review. Servers without a
+    /// reviewer respond with 401.
     Ask(String),
 }
 
-/// Where a credential leads.
+/// Result of a valid credential.
 enum Found {
     User(Arc<UserInfo>, Method),
     Ask(String),
 }
 
-/// A 401 and what led to it.
+/// Details of a 401 response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unauthorized {
-    /// What was presented, in upstream's words (`basic`, `bearer`, `x509`).
+    /// Methods of the presented credentials, in upstream's terms (`basic`, `bearer`, `x509`).
     pub attempted: Vec<&'static str>,
-    /// Why each credential did not count.
+    /// Errors of the credentials.
     pub errors: Vec<AuthnError>,
 }
 
@@ -109,20 +111,20 @@ impl Unauthorized {
     }
 }
 
-/// The outcome and what the caller should be warned of.
+/// Result of authentication with a warning for the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authentication {
-    /// Who it is.
+    /// Outcome of authentication.
     pub outcome: Outcome,
     /// Text of a `Warning` header.
     pub warning: Option<&'static str>,
 }
 
 impl Authentication {
-    /// The user to go on with.
+    /// Returns the user with whom the request continues.
     ///
     /// # Errors
-    /// [`Unauthorized`]: answer 401.
+    /// [`Unauthorized`]: the response is 401.
     pub fn user(self) -> Result<Arc<UserInfo>, Unauthorized> {
         match self.outcome {
             Outcome::Authenticated(user, _) | Outcome::Anonymous(user) => Ok(user),
@@ -132,7 +134,7 @@ impl Authentication {
     }
 }
 
-/// The configured authenticators. Immutable: a reload builds another and swaps it in.
+/// Configured authenticators. Immutable: a reload builds and swaps in a new chain.
 #[derive(Clone, Default)]
 pub struct AuthenticatorChain {
     request_header: Option<RequestHeader>,
@@ -143,12 +145,12 @@ pub struct AuthenticatorChain {
     reviews: Option<Arc<Reviews>>,
     trust: Arc<TokenTrust>,
     anonymous: Anonymous,
-    /// The setting for all servers together, which replaces the own one.
+    /// Setting shared by all servers, which overrides the local setting.
     shared_anonymous: Option<Anonymous>,
 }
 
 impl AuthenticatorChain {
-    /// Trusts front proxies that this describes.
+    /// Trusts the front proxies of this configuration.
     #[must_use]
     pub fn with_request_header(mut self, proxy: RequestHeader) -> Self {
         self.request_header = Some(proxy);
@@ -169,50 +171,50 @@ impl AuthenticatorChain {
         self
     }
 
-    /// Trusts client certificates of the CA that signs certificate requests, or of none: they name users as those of
-    /// `--client-ca-file` do.
+    /// Trusts client certificates of the CA that signs certificate requests, if any. They name users in the same way as those of
+    /// `--client-ca-file`.
     #[must_use]
     pub fn with_signing_authority(mut self, authority: Option<Authority>) -> Self {
         self.signing = authority;
         self
     }
 
-    /// Asks this authenticator about bearer tokens, after those added before.
+    /// Adds an authenticator of bearer tokens, which is called after those added before.
     #[must_use]
     pub fn with_tokens(mut self, tokens: Arc<dyn TokenAuthenticator>) -> Self {
         self.tokens.push(tokens);
         self
     }
 
-    /// Has tokens that stand for objects reviewed, after all others, once there is somebody to trust.
+    /// Enables reviews of tokens, after all other authenticators. Has an effect once [`TokenTrust`] is set.
     #[must_use]
     pub fn with_reviews(mut self, reviews: Arc<Reviews>) -> Self {
         self.reviews = Some(reviews);
         self
     }
 
-    /// Says whose tokens are reviewed: nobody's otherwise.
+    /// Sets the tokens to review; by default, none are reviewed.
     #[must_use]
     pub fn with_trust(mut self, trust: Arc<TokenTrust>) -> Self {
         self.trust = trust;
         self
     }
 
-    /// Lets callers without credentials in as `system:anonymous`; nobody otherwise.
+    /// Allows or denies callers without credentials, as `system:anonymous`; denied by default.
     #[must_use]
     pub fn with_anonymous(mut self, anonymous: bool) -> Self {
         self.anonymous = anonymous.into();
         self
     }
 
-    /// Sets who is let in without credentials in the place of the own setting; `None` keeps that.
+    /// Overrides the local setting of anonymous access; `None` uses the local setting.
     #[must_use]
     pub fn with_shared_anonymous(mut self, anonymous: Option<Anonymous>) -> Self {
         self.shared_anonymous = anonymous;
         self
     }
 
-    /// Whether inner handlers (and backends) must not see this header: it carried or could carry an identity.
+    /// True if inner handlers and backends must not receive this header, because it can carry an identity.
     #[must_use]
     pub fn consumes_header(&self, name: &str) -> bool {
         name.eq_ignore_ascii_case("authorization")
@@ -220,13 +222,13 @@ impl AuthenticatorChain {
             || self.request_header.as_ref().is_some_and(|proxy| proxy.reads(name))
     }
 
-    /// Names the caller, now.
+    /// Authenticates the caller at the current time.
     #[must_use]
     pub fn authenticate(&self, credentials: &Credentials<'_>) -> Authentication {
         self.authenticate_at(credentials, UnixTime::now())
     }
 
-    /// Names the caller as of `now`, which certificates' dates are compared with.
+    /// Authenticates the caller at the time `now`, to which the dates of certificates are compared.
     #[must_use]
     pub fn authenticate_at(&self, credentials: &Credentials<'_>, now: UnixTime) -> Authentication {
         let bearer = bearer::parse(credentials.authorization);
@@ -254,10 +256,10 @@ impl AuthenticatorChain {
         self.shared_anonymous.as_ref().unwrap_or(&self.anonymous).admits(path)
     }
 
-    /// The user of the peer's certificate, or the one that a front proxy names.
+    /// Returns the user of the peer's certificate, or the one that a front proxy names.
     ///
     /// # Errors
-    /// [`AuthnError::Header`]: the request is refused even if it has other credentials; it would run as the proxy's own user.
+    /// [`AuthnError::Header`]: the request is refused even if it has other credentials; it would run as the user of the proxy.
     fn by_certificate(
         &self,
         credentials: &Credentials<'_>,
@@ -284,21 +286,21 @@ impl AuthenticatorChain {
         for candidate in authorities() {
             match user(candidate) {
                 Ok((Some(user), method)) => return Ok(Some((user, method))),
-                // A trusted certificate that names nobody proves nothing and is no error.
+                // A trusted certificate without a user name is ignored and is not an error.
                 Ok((None, _)) => return Ok(None),
                 Err(_) => {}
             }
         }
-        // Asked again, from memory, for the reasons: most callers whom one authority refuses another one knows.
+        // The errors are collected in a second, cached pass: most callers whom one authority refuses are accepted by another.
         errors.extend(authorities().filter_map(|candidate| user(candidate).err()));
         Ok(None)
     }
 
-    /// Finds out whose token this is, which this client presents, so that authenticating again knows. The token is one that
-    /// was asked for.
+    /// Reviews a token that [`AuthnOutcome::NeedsReview`] named, so that the next authentication of the same credentials finds
+    /// the result. `client` is the address of the client.
     ///
     /// # Errors
-    /// [`TooManyReviews`]: it stays unknown for now.
+    /// [`TooManyReviews`]: the token was not reviewed.
     pub async fn reviewed(
         &self,
         token: &str,

@@ -1,6 +1,6 @@
-//! What a caller may do: the trait, its answers, and the 403 that follows from a refusal.
+//! Authorization: the authorizer trait, decisions, and the 403 response of a denied request.
 //!
-//! Upstream rules: generic API server 11.3 and 10. Must not know where the question came from.
+//! Upstream rules: generic API server 11.3 and 10. Does not depend on the origin of the attributes.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -25,35 +25,37 @@ pub use node::{Node, Relations};
 pub use questions::Questions;
 pub use rbac::Rbac;
 
-/// Cached responses of an authorization or token webhook, and decisions that a facade keeps for when the control service is
-/// away.
+/// Cached responses of an authorization or token webhook, and decisions that a facade caches while the control
+/// service is away.
 ///
-/// The number of kube-apiserver.
+/// Equal to kube-apiserver's number.
 ///
 /// Limit (Authentication and authorization): the least recently used one is removed.
 pub const MAX_ANSWERS: usize = 8192;
 
-/// An authorizer's opinion.
+/// Verdict of an authorizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Yes.
+    /// The request is allowed.
     Allow,
-    /// No, and nobody else is asked.
+    /// The request is denied, and later authorizers are not called.
     Deny,
-    /// Ask the next one; at the end of the chain this is a no.
+    /// The next authorizer decides; at the end of the chain the request is denied.
     NoOpinion,
-    /// It cannot be decided here: whoever keeps the objects has to be asked, and until then this is a no.
+    /// The decision needs objects or webhooks of the control service. Until a remote authorizer has decided, the
+    /// request is denied.
     Ask,
 }
 
-/// An opinion and its grounds.
+/// Verdict with reason and error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// The opinion.
+    /// Verdict of the authorizer.
     pub verdict: Verdict,
-    /// Why; appended to the 403's message and written as audit annotation `authorization.k8s.io/reason`. Often empty.
+    /// Reason, often empty. Appended to the message of the 403, and written as audit annotation `authorization.k8s.io/reason`.
     pub reason: Cow<'static, str>,
-    /// What kept somebody from an opinion; empty when all went well. Where nobody allows the request it is an internal error.
+    /// Error that kept an authorizer from a verdict; empty if there was none. If no authorizer allows the request, it is an
+    /// internal error.
     pub error: Cow<'static, str>,
 }
 
@@ -62,81 +64,81 @@ impl Decision {
         Self { verdict, reason: reason.into(), error: Cow::Borrowed("") }
     }
 
-    /// Yes, for this reason.
+    /// Returns a decision that allows the request, with a reason.
     pub fn allow(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Verdict::Allow, reason)
     }
 
-    /// No, for this reason.
+    /// Returns a decision that denies the request, with a reason.
     pub fn deny(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Verdict::Deny, reason)
     }
 
-    /// No opinion, for this reason.
+    /// Returns a decision without an opinion, with a reason.
     pub fn no_opinion(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Verdict::NoOpinion, reason)
     }
 
-    /// Ask whoever keeps the objects.
+    /// Returns a decision that delegates to a remote authorizer.
     #[must_use]
     pub fn ask() -> Self {
         Self::new(Verdict::Ask, "")
     }
 
-    /// The same, where this went wrong.
+    /// Sets the error.
     #[must_use]
     pub fn with_error(self, error: impl Into<Cow<'static, str>>) -> Self {
         Self { error: error.into(), ..self }
     }
 
-    /// Whether the caller may.
+    /// True if the request is allowed.
     #[must_use]
     pub fn allowed(&self) -> bool {
         self.verdict == Verdict::Allow
     }
 
-    /// The decision as a result: the 403 to answer with when the caller may not.
+    /// Converts the decision to a result: the error is the 403 response of a denied request.
     ///
     /// # Errors
-    /// The `Forbidden` Status of [`forbidden`].
+    /// Returns the `Forbidden` Status of [`forbidden`].
     pub fn permit(&self, attributes: &Attributes) -> Result<(), Box<Status>> {
         if self.allowed() { Ok(()) } else { Err(Box::new(forbidden(attributes, &self.reason))) }
     }
 }
 
-/// What a user may do, as far as it can be listed.
+/// Permissions of a user, as far as they can be listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// The rules, in the order of the authorizers.
+    /// Rules in the order of the authorizers.
     pub rules: Vec<Rule>,
-    /// What went wrong while they were gathered.
+    /// Errors of collecting the rules.
     pub errors: Vec<String>,
-    /// Whether some authorizer allows what it cannot list.
+    /// True if an authorizer has permissions that it cannot list.
     pub incomplete: bool,
 }
 
-/// A decision on its way.
+/// Future decision.
 pub type Authorizing<'a> = Pin<Box<dyn Future<Output = Decision> + Send + 'a>>;
 
-/// Decides from memory, or by asking somebody.
+/// Authorizer, which decides in memory or by calling a remote authorizer.
 pub trait Authorizer: Send + Sync {
-    /// May this user do this? Never waits: who has to ask somebody says so ([`Verdict::Ask`]).
+    /// Decides without waiting. An authorizer that would have to wait returns [`Verdict::Delegate`].
     fn authorize(&self, attributes: &Attributes) -> Decision;
 
-    /// The same, asking whoever has to be asked.
+    /// Decides like [`Self::authorize`], and calls remote authorizers if necessary.
     fn decide<'a>(&'a self, attributes: &'a Attributes) -> Authorizing<'a> {
         Box::pin(std::future::ready(self.authorize(attributes)))
     }
 
-    /// What this user may do in a namespace (empty: at cluster scope alone). By default there is nothing to list.
+    /// Returns the permissions of the user in a namespace; an empty namespace means only cluster scope. Empty by default.
     fn rules_for(&self, _user: &UserInfo, _namespace: &str) -> Rules {
         Rules::default()
     }
 
-    /// The same as a result: the 403 to answer with when the caller may not.
+    /// Authorizes and converts the decision to a result: the error is the 403 response of a denied request.
     ///
     /// # Errors
-    /// The `Forbidden` Status of [`forbidden`].
+    /// Returns the `Forbidden` Status of [`forbidden`].
     fn check(&self, attributes: &Attributes) -> Result<(), Box<Status>> {
         self.authorize(attributes).permit(attributes)
     }
@@ -156,23 +158,23 @@ impl<A: Authorizer + ?Sized> Authorizer for Arc<A> {
     }
 }
 
-/// A decision on its way; nothing when nobody could be asked.
+/// Future decision of a remote authorizer; `None` if it could not be reached.
 pub type Deciding<'a> = Pin<Box<dyn Future<Output = Option<Decision>> + Send + 'a>>;
 
-/// Whoever keeps the objects, for what cannot be decided without them ([`Verdict::Ask`]).
+/// Remote authorizer, with access to the objects and webhooks that a delegated decision needs ([`Verdict::Delegate`]).
 pub trait Decider: Send + Sync {
-    /// May this user do this?
+    /// Decides about the attributes.
     fn decide<'a>(&'a self, attributes: &'a Attributes) -> Deciding<'a>;
 }
 
-/// An authorizer, and a decider for what it cannot decide.
+/// Authorizer that passes delegated decisions to a remote authorizer.
 pub struct Delegating {
     local: Arc<dyn Authorizer>,
     decider: Arc<dyn Decider>,
 }
 
 impl Delegating {
-    /// This authorizer, and this decider for what it cannot decide.
+    /// Combines a local authorizer with a remote one for delegated decisions.
     #[must_use]
     pub fn new(local: Arc<dyn Authorizer>, decider: Arc<dyn Decider>) -> Self {
         Self { local, decider }
@@ -200,7 +202,7 @@ impl Authorizer for Delegating {
     }
 }
 
-/// Lets everybody do everything (`--authorization-mode AlwaysAllow`).
+/// Authorizer that allows everything (`--authorization-mode AlwaysAllow`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AlwaysAllow;
 
@@ -214,7 +216,7 @@ impl Authorizer for AlwaysAllow {
     }
 }
 
-/// Lets nobody do anything (`--authorization-mode AlwaysDeny`).
+/// Authorizer that allows nothing (`--authorization-mode AlwaysDeny`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AlwaysDeny;
 
@@ -224,13 +226,13 @@ impl Authorizer for AlwaysDeny {
     }
 }
 
-/// Authorizers in order: the first that has an opinion or must ask for one wins, the reasons and errors of those without opinion
-/// are joined.
+/// Authorizers in order: the first one that allows, denies or delegates decides. The reasons and errors of those without an
+/// opinion are joined.
 #[derive(Clone, Default)]
 pub struct AuthorizerUnion(Vec<Arc<dyn Authorizer>>);
 
 impl AuthorizerUnion {
-    /// These, in this order.
+    /// Combines these authorizers in this order.
     #[must_use]
     pub fn new(authorizers: Vec<Arc<dyn Authorizer>>) -> Self {
         Self(authorizers)
@@ -276,7 +278,7 @@ impl Authorizer for AuthorizerUnion {
     }
 }
 
-/// What authorizers without an opinion say.
+/// Reasons and errors of authorizers without an opinion.
 #[derive(Default)]
 struct Undecided {
     reasons: Vec<Cow<'static, str>>,
@@ -296,7 +298,7 @@ impl Undecided {
     }
 }
 
-/// The 403 Status of a refused question, in upstream's words.
+/// Returns the 403 Status of a denied request, with upstream's message.
 #[must_use]
 pub fn forbidden(attributes: &Attributes, reason: &str) -> Status {
     let mut why = attributes.describe();

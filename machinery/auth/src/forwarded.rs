@@ -1,24 +1,24 @@
-//! Identities that one half of Portico vouches for towards the other.
+//! Identities that a facade forwards to the control service.
 //!
-//! Over the wire a facade proves itself by a certificate of the internal CA and the identity travels as metadata
-//! (encoded by `proto`). In one process there is no certificate: then the call carries a [`LocalTrust`], which only
-//! assembly can issue. "No peer certificate" therefore never means "trusted".
+//! If the halves are separate processes, a facade authenticates with a certificate of the internal CA, and the identity of the
+//! caller is sent as metadata (encoded by `proto`). Within one process there is no certificate; the call carries a [`LocalTrust`]
+//! instead, which only the process assembly can issue. A missing peer certificate therefore never means that a call is trusted.
 
 use std::sync::Arc;
 
-/// Proof that a call was made inside this process by a part that assembly joined.
+/// Proof that a call was made inside this process, by a part that the process assembly has connected.
 ///
-/// It is an identity, not a value: clones of the one that [`LocalTrust::issue`] made are honoured, nothing else is.
-/// It travels as a request extension, so nothing that arrives on a socket can carry one.
+/// Only clones of the value that [`LocalTrust::issue`] created are accepted; equality of contents is irrelevant.
+/// The value is passed as a request extension, so a request from a socket cannot contain one.
 #[derive(Clone, Debug)]
 pub struct LocalTrust(Arc<()>);
 
-/// The receiving side's half: recognises the trust issued with it.
+/// Verifier that accepts the [`LocalTrust`] issued with it.
 #[derive(Clone, Debug)]
 pub struct LocalTrustVerifier(Arc<()>);
 
 impl LocalTrust {
-    /// Makes a pair: the proof for the in-process facade, the verifier for the control service. Called by assembly, once.
+    /// Creates the proof for the in-process facade and the verifier for the control service. The process assembly calls it once.
     #[must_use]
     pub fn issue() -> (Self, LocalTrustVerifier) {
         let identity = Arc::new(());
@@ -27,7 +27,7 @@ impl LocalTrust {
 }
 
 impl LocalTrustVerifier {
-    /// Whether the proof was issued with this verifier.
+    /// True if the proof was issued with this verifier.
     #[must_use]
     pub fn accepts(&self, trust: &LocalTrust) -> bool {
         Arc::ptr_eq(&self.0, &trust.0)

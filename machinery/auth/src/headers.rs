@@ -1,4 +1,4 @@
-//! Header fields as this crate reads them, whatever the protocol calls them (HTTP headers, gRPC metadata).
+//! Access to header fields, independent of the protocol (HTTP headers, gRPC metadata).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -6,21 +6,21 @@ use std::collections::BTreeMap;
 use percent_encoding::percent_decode_str;
 use portico_gostd::url::escapes_are_whole;
 
-/// A header that names an identity and whose value, or the name of its extra field, is not UTF-8. Such a request is refused: it
-/// cannot go on without the header, nor with a name that was changed.
+/// Error for a header that names an identity and whose value, or the name of its extra field, is not UTF-8. The request is
+/// refused, because it must continue neither without the header nor with a changed name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("header {0} is not valid UTF-8")]
 pub struct NotUtf8(pub String);
 
-/// Read access to a request's header fields. The servers implement it on their own wrapper of `HeaderMap` or `MetadataMap`.
+/// Read access to the header fields of a request. The servers implement it for wrappers of `HeaderMap` or `MetadataMap`.
 pub trait HeaderValues {
-    /// Calls `visit` with the name, in any case, and the raw value of each field, in the order received.
+    /// Calls `visit` with the name, in any case, and the raw value of each field, in the order of arrival.
     fn visit(&self, visit: &mut dyn FnMut(&str, &[u8]));
 
-    /// Every value of the field of this name (any case), in order.
+    /// Returns every value of the field with this name (any case), in order.
     ///
     /// # Errors
-    /// [`NotUtf8`] if one of them is not.
+    /// Returns [`NotUtf8`] if a value is not UTF-8.
     fn values(&self, name: &str) -> Result<Vec<String>, NotUtf8> {
         let mut found = Vec::new();
         self.visit(&mut |field, value| {
@@ -38,7 +38,7 @@ impl<V: AsRef<[u8]>> HeaderValues for &[(&str, V)] {
     }
 }
 
-/// No header fields at all.
+/// Empty header fields.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoHeaders;
 
@@ -46,19 +46,19 @@ impl HeaderValues for NoHeaders {
     fn visit(&self, _: &mut dyn FnMut(&str, &[u8])) {}
 }
 
-/// The value of a header that names an identity.
+/// Decodes the value of a header that names an identity.
 pub(crate) fn text<'a>(name: &str, value: &'a [u8]) -> Result<&'a str, NotUtf8> {
     std::str::from_utf8(value).map_err(|_| NotUtf8(name.to_owned()))
 }
 
-/// What follows `prefix` in a header name (any case), when something does.
+/// Returns the rest of a header name after `prefix` (any case), unless it is empty.
 pub(crate) fn after_prefix<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
     let (head, rest) = name.split_at_checked(prefix.len())?;
     (head.eq_ignore_ascii_case(prefix) && !prefix.is_empty()).then_some(rest)
 }
 
-/// The key of an extra field as upstream reads it: lower case, then percent-decoded; kept as it is if it does not decode.
-/// `name` is that of the whole header.
+/// Decodes the key of an extra field as upstream does: lower case, then percent-decoded; unchanged if it cannot be decoded.
+/// `name` is the name of the whole header.
 pub(crate) fn extra_key(name: &str, raw: &str) -> Result<String, NotUtf8> {
     let lower = raw.to_ascii_lowercase();
     if !escapes_are_whole(&lower) {
@@ -68,7 +68,7 @@ pub(crate) fn extra_key(name: &str, raw: &str) -> Result<String, NotUtf8> {
     decoded.map(Cow::into_owned).map_err(|_| NotUtf8(name.to_owned()))
 }
 
-/// Extra fields of a user, collected from headers.
+/// Collector of a user's extra fields from headers.
 #[derive(Default)]
 pub(crate) struct ExtraFields {
     fields: BTreeMap<String, Vec<String>>,
@@ -76,7 +76,7 @@ pub(crate) struct ExtraFields {
 }
 
 impl ExtraFields {
-    /// Adds the value of the header `name`, whose part `key` names the field.
+    /// Adds the value of the header `name`; `key` is the part of the name that names the field.
     pub(crate) fn insert(&mut self, name: &str, key: &str, value: &[u8]) {
         match extra_key(name, key).and_then(|key| Ok((key, text(name, value)?.to_owned()))) {
             Ok((key, value)) => self.fields.entry(key).or_default().push(value),
@@ -84,7 +84,7 @@ impl ExtraFields {
         }
     }
 
-    /// The fields.
+    /// Returns the fields, or the last error.
     pub(crate) fn finish(self) -> Result<BTreeMap<String, Vec<String>>, NotUtf8> {
         self.refused.map_or(Ok(self.fields), Err)
     }

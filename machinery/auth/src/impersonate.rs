@@ -1,8 +1,9 @@
-//! Acting as somebody else: reads what is asked, tries upstream's modes in order, and gives the user to go on with.
+//! Impersonation: parses the requested user, tries upstream's modes in order, and returns the user with whom
+//! the request continues.
 //!
-//! Upstream rules: generic API server 11.2 with the constrained modes that are on since 1.36. Each constrained mode
-//! asks first whether the caller may do *this request* in that mode, then whether it may be that identity; the legacy
-//! mode comes last; of several refusals the first is shown. Must not know HTTP, nor what authorizes.
+//! Upstream rules: generic API server 11.2 with the constrained modes that are enabled since 1.36. Each constrained mode
+//! checks first that the caller may perform *this request* in that mode, then that the caller may use that identity. The legacy
+//! mode is last. Of several refusals, the first is returned. Does not depend on HTTP nor on the authorizer.
 
 use portico_machinery::user::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED};
 use portico_machinery::{Attributes, GroupResource, RequestInfo, Status, UserInfo};
@@ -18,26 +19,26 @@ mod request;
 pub use request::ImpersonationRequest;
 use request::{EXTRA_PREFIX, GROUP, UID, USER};
 
-/// Whether this field asks for impersonation: removed before inner handlers and backends see the request.
+/// True for headers that request impersonation, which are removed before inner handlers and backends see the request.
 #[must_use]
 pub fn consumes_header(name: &str) -> bool {
     [USER, GROUP, UID].iter().any(|known| name.eq_ignore_ascii_case(known))
         || headers::after_prefix(name, EXTRA_PREFIX).is_some()
 }
 
-/// The user to go on with and what allowed it.
+/// Result of a successful impersonation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Impersonated {
-    /// The wanted user, groups completed.
+    /// Requested user with all groups.
     pub user: UserInfo,
-    /// `impersonate:<mode>`, written to audit as `impersonationConstraint`; empty in the legacy mode.
+    /// Value `impersonate:<mode>` of `impersonationConstraint` in audit events; empty in the legacy mode.
     pub constraint: String,
 }
 
-/// Replaces the caller, if it may be whom it asks to be while doing what it asks to do.
+/// Returns the requested user if the caller may impersonate it for this request.
 ///
 /// # Errors
-/// The 403 of the first mode that applies and refuses.
+/// Returns the 403 of the first mode that applies and refuses.
 pub fn impersonate(
     authorizer: &dyn Authorizer,
     caller: &UserInfo,
@@ -56,11 +57,11 @@ pub fn impersonate(
             Err(refusal) => first = first.or(Some(refusal)),
         }
     }
-    // The legacy mode always applies, so there is a refusal; were there none, refusing is the safe answer.
+    // The legacy mode always applies, so a refusal exists; otherwise refusing is the safe result.
     Err(first.unwrap_or_else(|| Box::new(Status::internal("no impersonation mode applies"))))
 }
 
-/// Adds the group that says whether the user is authenticated.
+/// Adds the group for authenticated or unauthenticated users.
 fn completed(mut user: UserInfo) -> UserInfo {
     let group = if user.name == ANONYMOUS || user.in_group(UNAUTHENTICATED) {
         UNAUTHENTICATED

@@ -1,7 +1,7 @@
-//! JSON Web Tokens as service accounts carry them: keys, signatures, claims and the published key set.
+//! JSON Web Tokens of service accounts: keys, signatures, claims and the published key set.
 //!
-//! A small part of JOSE (compact tokens signed by RS256, ES256, ES384 or ES512) on the crypto that TLS uses. Knows no
-//! clock, no files and no object.
+//! Implements a small part of JOSE (compact tokens signed with RS256, ES256, ES384 or ES512) with the crypto provider of TLS.
+//! Does not depend on the clock, files or stored objects.
 
 mod claims;
 mod compact;

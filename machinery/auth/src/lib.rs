@@ -1,8 +1,9 @@
-//! Who is calling and what they may do, on attributes rather than on HTTP.
+//! Authentication, impersonation and authorization, based on attributes and independent of HTTP.
 //!
 //! Both servers (the facade's HTTPS and the control service's gRPC) wrap this crate as tower layers, so that there is
-//! one chain: [`authn::AuthenticatorChain`] names the caller, [`impersonate`] may replace them, [`authz::Authorizer`] decides.
-//! Everything here is synchronous and in memory. It must not know HTTP types, gRPC, sockets, files or settings.
+//! one chain: [`authn::AuthenticatorChain`] identifies the caller, [`impersonate`] may replace the user, [`authz::Authorizer`]
+//! decides. Almost everything is synchronous and in memory; reviews and remote decisions are futures of the caller's. The crate
+//! must not depend on HTTP types, gRPC, sockets, files or settings.
 
 pub mod authn;
 pub mod authz;

@@ -1,7 +1,7 @@
-//! OpenID Connect: tokens that an issuer of somebody else's has signed, and the users that they name.
+//! OpenID Connect: verification of tokens that external issuers have signed, and the users that they name.
 //!
-//! Upstream rules: plugin/pkg/authenticator/token/oidc, pkg/authentication/cel. Knows no clock, no files and no network: keys and
-//! distributed claims are brought by whoever fetches them. Messages are upstream's, for they are read in TokenReviews.
+//! Upstream rules: plugin/pkg/authenticator/token/oidc, pkg/authentication/cel. Does not depend on the clock, files or the
+//! network: the caller fetches keys and distributed claims. Messages are upstream's, because users read them in TokenReviews.
 
 mod algorithm;
 mod authenticator;

@@ -1,18 +1,18 @@
-//! Who may come without credentials.
+//! Anonymous access, for callers without credentials.
 //!
 //! Upstream rules: pkg/authentication/request/anonymous.
 
 use std::sync::Arc;
 
-/// See the module.
+/// Setting of anonymous access.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Anonymous {
-    /// Nobody.
+    /// No anonymous access.
     #[default]
     No,
-    /// Anybody.
+    /// Anonymous access to all paths.
     Yes,
-    /// Whoever asks for one of these paths, and for nothing below them.
+    /// Anonymous access to exactly these paths, without their subpaths.
     Paths(Arc<[String]>),
 }
 
@@ -23,7 +23,7 @@ impl From<bool> for Anonymous {
 }
 
 impl Anonymous {
-    /// Whether somebody without credentials may ask for this path; one that is not known is none of those that are named.
+    /// True if a caller without credentials may access this path. An unknown path (`None`) matches no listed path.
     #[must_use]
     pub fn admits(&self, path: Option<&str>) -> bool {
         match self {
@@ -33,18 +33,18 @@ impl Anonymous {
         }
     }
 
-    /// As JSON: true, false, or the paths.
+    /// Encodes the setting as JSON: true, false, or the paths.
     #[must_use]
     pub fn to_setting(&self) -> String {
         match self {
             Self::No => "false".to_owned(),
             Self::Yes => "true".to_owned(),
-            // Texts always encode.
+            // Encoding strings cannot fail.
             Self::Paths(paths) => serde_json::to_string(&**paths).unwrap_or_default(),
         }
     }
 
-    /// Reads that; what is not understood lets nobody in.
+    /// Parses the output of [`Self::to_setting`]; invalid text denies access.
     #[must_use]
     pub fn of_setting(text: &str) -> Self {
         match text {

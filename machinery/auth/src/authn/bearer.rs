@@ -1,19 +1,19 @@
-//! Reads a bearer token off an `Authorization` value, as upstream does.
+//! Parses a bearer token from an `Authorization` value, as upstream does.
 
-/// The warning for two spaces after the scheme; the token is then empty and ignored.
+/// Warning for two spaces after the scheme; the token is then empty and ignored.
 pub const EXTRA_SPACE_WARNING: &str =
     "the provided Authorization header contains extra space before the bearer token, and is ignored";
 
-/// What the header contained.
+/// Contents of the `Authorization` header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bearer<'a> {
-    /// The token; `None` if the header is absent, of another scheme or empty.
+    /// Token, or `None` if the header is absent, has another scheme or is empty.
     pub token: Option<&'a [u8]>,
-    /// What to warn of.
+    /// Warning for the caller.
     pub warning: Option<&'static str>,
 }
 
-/// The second space-separated field after the scheme `bearer` (any case), the header trimmed first.
+/// Returns the second space-separated field after the scheme `bearer` (any case) of the trimmed header.
 pub(super) fn parse(header: Option<&[u8]>) -> Bearer<'_> {
     let mut fields = header.unwrap_or_default().trim_ascii().split(|byte| *byte == b' ');
     if !fields.next().is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer")) {

@@ -1,8 +1,8 @@
-//! Certificate authorities, and the chains that peers present.
+//! Trusted authorities, and certificate chains of peers.
 //!
-//! The TLS layer proves possession of the key only. Whether a chain leads to an authority is asked here, per request
-//! and per authority, so that an expired certificate beside a good token is the token's user. The answer is kept on
-//! the connection's [`PeerChain`] until the first of its certificates runs out.
+//! The TLS layer only verifies possession of the key. This module verifies the chain per request
+//! and per authority, so that a request with an expired certificate and a valid token runs as the user of the token. The verdict
+//! is cached in the connection's [`PeerChain`] until the first of its certificates expires.
 
 mod direct;
 mod reason;
@@ -27,34 +27,34 @@ use super::error::AuthnError;
 use super::method::{Method, completed};
 use super::x509;
 
-/// A refusal is looked at again after this long: the certificate may have become valid.
+/// Time for which a refusal is cached, since the certificate may become valid.
 const REFUSAL_KEPT: Duration = Duration::from_secs(5);
-/// An acceptance is kept at most this long, whatever the certificates say.
+/// Maximum time for which an acceptance is cached.
 const ACCEPTANCE_KEPT: Duration = Duration::from_secs(300);
-/// Verdicts kept per connection: four authorities, and one reload of each.
+/// Number of verdicts cached per connection: four authorities, and one reload of each.
 const VERDICTS: usize = 8;
 
-/// A set of roots that nobody can verify with.
+/// Error of a bundle of trusted roots.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AuthorityError {
-    /// The file holds no certificate.
+    /// The bundle contains no certificate.
     #[error("no certificate found")]
     Empty,
-    /// A PEM block cannot be read.
+    /// A PEM block cannot be parsed.
     #[error("invalid PEM: {0}")]
     Pem(String),
-    /// A certificate cannot serve as a root.
+    /// A certificate cannot be used as a root.
     #[error("certificate {0} is not an X.509 certificate that can be trusted")]
     Certificate(usize),
-    /// They cannot be used together.
+    /// The certificates cannot be used together.
     #[error("the certificates cannot be used as authorities")]
     Unusable,
 }
 
-/// One trusted set of roots: the client CA, the CA that signs requests, the front-proxy CA or the internal CA.
+/// Set of trusted roots: the client CA, the CA that signs requests, the front-proxy CA or the internal CA.
 #[derive(Clone)]
 pub struct Authority {
-    /// Never used twice in a process, so that verdicts of a replaced bundle are not mistaken for this one's.
+    /// ID that is unique in the process, so that verdicts of a replaced bundle are not used for the new one.
     id: u64,
     verifier: Arc<dyn ClientCertVerifier>,
     roots: Arc<[CertificateDer<'static>]>,
@@ -67,19 +67,19 @@ impl fmt::Debug for Authority {
 }
 
 impl Authority {
-    /// Trusts the certificates of a PEM bundle.
+    /// Parses a PEM bundle of trusted certificates.
     ///
     /// # Errors
-    /// When the bundle is empty, malformed, or holds what cannot be a root.
+    /// Returns an error if the bundle is empty or malformed, or contains a certificate that cannot be a root.
     pub fn from_pem(pem: &[u8]) -> Result<Self, AuthorityError> {
         let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
         Self::new(&certificates.map_err(|e| AuthorityError::Pem(pem_reason(&e)))?)
     }
 
-    /// Trusts these certificates.
+    /// Returns an authority that trusts these certificates.
     ///
     /// # Errors
-    /// As [`Authority::from_pem`].
+    /// Returns the errors of [`Self::from_pem`].
     pub fn new(certificates: &[CertificateDer<'_>]) -> Result<Self, AuthorityError> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         if certificates.is_empty() {
@@ -97,13 +97,14 @@ impl Authority {
         Ok(Self { id: NEXT.fetch_add(1, Ordering::Relaxed), verifier, roots })
     }
 
-    /// What is trusted.
+    /// Returns the trusted certificates.
     #[must_use]
     pub fn certificates(&self) -> &[CertificateDer<'static>] {
         &self.roots
     }
 
-    /// Whether the chain leads here and every certificate of it is in date, for client authentication.
+    /// Verifies that the chain leads to this authority and that all its certificates are valid at `now`,
+    /// for client authentication.
     ///
     /// # Errors
     /// [`AuthnError::Chain`].
@@ -131,25 +132,26 @@ impl Authority {
 
 struct Remembered {
     authority: u64,
-    /// Seconds since the epoch; not used from this on, nor before `since` (a clock set back).
+    /// Expiration in seconds since the epoch. The verdict is not used from this time on, nor before `valid_from`, in case the
+    /// clock is set back.
     until: u64,
     since: u64,
     verdict: Result<(), AuthnError>,
 }
 
-/// The certificates of one connection, leaf first, and what was found out about them.
+/// Certificates of one connection, leaf first, with cached verdicts.
 ///
-/// Made once per connection, so verification costs once per connection and authority.
+/// Created once per connection, so that a chain is verified once per connection and authority.
 pub struct PeerChain {
     leaf: CertificateDer<'static>,
     intermediates: Vec<CertificateDer<'static>>,
     subject: OnceLock<Result<x509::Subject, AuthnError>>,
-    /// As whom the client CA and as whom the internal CA vouch for it, should they.
+    /// Users derived from the leaf by the client CA and by the internal CA.
     users: [OnceLock<Named>; 2],
     verdicts: Mutex<Vec<Remembered>>,
 }
 
-/// The user that a leaf names; nothing when it has no CN.
+/// User that a leaf names, or `None` if it has no CN.
 type Named = Result<Option<Arc<UserInfo>>, AuthnError>;
 
 impl fmt::Debug for PeerChain {
@@ -159,7 +161,7 @@ impl fmt::Debug for PeerChain {
 }
 
 impl PeerChain {
-    /// What the peer presented; nothing when it presented nothing.
+    /// Returns the chain of a peer, or `None` if there are no certificates.
     #[must_use]
     pub fn new(certificates: &[CertificateDer<'_>]) -> Option<Self> {
         let (leaf, intermediates) = certificates.split_first()?;
@@ -172,19 +174,19 @@ impl PeerChain {
         })
     }
 
-    /// The leaf's user, unverified: for messages about a connection, never for a decision.
+    /// Returns the unverified user of the leaf, only for messages about a connection.
     #[must_use]
     pub fn claimed_user(&self) -> Option<UserInfo> {
         x509::user(self.subject().ok()?).ok().flatten()
     }
 
-    /// When the leaf runs out, in seconds since the epoch; nothing when it cannot be read.
+    /// Returns the expiration of the leaf in seconds since the epoch, or `None` if it cannot be parsed.
     #[must_use]
     pub fn leaf_not_after(&self) -> Option<i64> {
         Some(self.subject().ok()?.not_after)
     }
 
-    /// The leaf's user once an authority has vouched for it, the same one for all requests of the connection.
+    /// Returns the user of a verified leaf. All requests of the connection share it.
     pub(super) fn user(&self, method: Method) -> Named {
         let user = || Ok(x509::user(self.subject()?)?.map(|user| completed(Arc::new(user), method)));
         self.users[usize::from(method == Method::InternalCertificate)].get_or_init(user).clone()
@@ -224,7 +226,7 @@ impl PeerChain {
         verdicts.push(Remembered { authority, until, since, verdict: verdict.clone() });
     }
 
-    /// When the first of the presented certificates runs out; 0 when one cannot be read.
+    /// Returns the earliest expiration of the presented certificates, or 0 if one cannot be parsed.
     fn not_after(&self) -> u64 {
         let all = std::iter::once(&self.leaf).chain(&self.intermediates);
         all.map(|c| x509::not_after(c).unwrap_or(0)).min().unwrap_or(0)

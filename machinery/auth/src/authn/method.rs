@@ -1,29 +1,29 @@
-//! What names a caller, and what that makes of the user.
+//! Authentication methods, and the groups that follow from them.
 
 use std::sync::Arc;
 
 use portico_machinery::UserInfo;
 
-/// Groups of this prefix are Portico's own; every identity that the internal CA does not vouch for loses them.
+/// Prefix of Portico's groups. They are removed from every identity that the internal CA does not certify.
 pub const RESERVED_GROUP_PREFIX: &str = "system:portico:";
 
-/// What named the caller.
+/// Method by which the caller was authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// A front proxy's headers.
+    /// Headers of a front proxy.
     RequestHeader,
-    /// A certificate of `--client-ca-file`, or of the CA that signs certificate requests.
+    /// Certificate of `--client-ca-file`, or of the CA that signs certificate requests.
     ClientCertificate,
-    /// A certificate of Portico's internal CA: administrators and facades.
+    /// Certificate of Portico's internal CA: administrators and facades.
     InternalCertificate,
-    /// A bearer token.
+    /// Bearer token.
     BearerToken,
-    /// A bearer token sent as a WebSocket subprotocol.
+    /// Bearer token passed as a WebSocket subprotocol.
     WebSocketToken,
 }
 
-/// The user with the group of everybody who proved who they are, and without Portico's own groups unless the internal
-/// CA vouches for them. Costs a look at the groups when the user is complete already.
+/// Adds the group of authenticated users, and removes Portico's groups unless the internal CA certified them. Only checks the
+/// groups if the user is already complete.
 pub(super) fn completed(mut user: Arc<UserInfo>, method: Method) -> Arc<UserInfo> {
     let reserved = |group: &String| group.starts_with(RESERVED_GROUP_PREFIX);
     if method != Method::InternalCertificate && user.groups.iter().any(reserved) {

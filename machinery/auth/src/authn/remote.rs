@@ -1,6 +1,7 @@
-//! Tokens that somebody else knows: TokenReviews as webhooks see them, and what was answered lately.
+//! Token webhooks: encoding and decoding of TokenReviews, and a cache of recent answers.
 //!
-//! Upstream rules: plugin/pkg/authenticator/token/webhook, pkg/authentication/token/cache. Pure: answers are foreign bytes.
+//! Upstream rules: plugin/pkg/authenticator/token/webhook, pkg/authentication/token/cache. Performs no I/O;
+//! answers are untrusted.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -22,28 +23,28 @@ use crate::authz::review::Version;
 const KIND: &str = "TokenReview";
 const GROUP: &str = "authentication.k8s.io";
 
-/// Whose token it is.
+/// Result of a successful token authentication.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known {
-    /// The user, as the webhook names them.
+    /// User, as named by the webhook.
     pub user: UserInfo,
-    /// Those of the token's audiences that were asked for.
+    /// Requested audiences for which the token is valid.
     pub audiences: Vec<String>,
 }
 
-/// An answer about a token on its way: nothing when nobody there knows it.
+/// Future result of a token authentication: `None` if the token is not known.
 pub type Authenticating<'a> = Pin<Box<dyn Future<Output = Result<Option<Known>, String>> + Send + 'a>>;
 
-/// The audiences of tokens that name none: those of this API that were asked for. Nothing when none of them was.
+/// Returns the audiences of a token that names none: those of this API that were requested. `None` if none of them was requested.
 #[must_use]
 pub fn own_audiences(own: &[String], asked: &[String]) -> Option<Vec<String>> {
     let shared: Vec<_> = own.iter().filter(|a| asked.is_empty() || asked.contains(a)).cloned().collect();
     (!shared.is_empty() || own.is_empty()).then_some(shared)
 }
 
-/// Knows tokens by asking somebody.
+/// Authenticator of tokens that calls another server.
 pub trait RemoteTokens: Send + Sync {
-    /// Whose token this is for these audiences; those of this API when there are none.
+    /// Authenticates a token for these audiences; an empty list means those of this API.
     fn authenticate<'a>(&'a self, token: &'a str, audiences: &'a [String]) -> Authenticating<'a>;
 }
 
@@ -72,7 +73,7 @@ struct Unanswered {
     user: Empty,
 }
 
-/// A whole review in a version.
+/// Encodes a TokenReview in a version.
 #[must_use]
 pub fn review(version: Version, token: &str, audiences: &[String]) -> Vec<u8> {
     let review = Review {
@@ -82,7 +83,7 @@ pub fn review(version: Version, token: &str, audiences: &[String]) -> Vec<u8> {
         spec: Spec { token, audiences },
         status: Unanswered { user: Empty {} },
     };
-    // Texts always encode.
+    // Encoding strings cannot fail.
     serde_json::to_vec(&review).unwrap_or_default()
 }
 
@@ -94,10 +95,10 @@ struct Answered {
     status: TokenReviewStatus,
 }
 
-/// Reads a review that was asked for the audiences `asked`; tokens that name none are for `own`.
+/// Parses a review for the audiences `requested`; tokens that name no audiences are for `own`.
 ///
 /// # Errors
-/// What the webhook says is wrong with the token, or why its answer is none.
+/// Returns the webhook's error about the token, or the reason why the response is not a valid review.
 pub fn answer(
     version: Version,
     body: &[u8],
@@ -124,7 +125,7 @@ pub fn answer(
     Ok(Some(Known { user: user.into(), audiences }))
 }
 
-/// What was answered about tokens lately; tokens are kept under a keyed hash, never themselves.
+/// Cache of recent answers. Tokens are stored as keyed hashes.
 pub struct TokenAnswers {
     secret: hmac::Key,
     answers: ExpiringCache<Option<Known>>,
@@ -132,29 +133,29 @@ pub struct TokenAnswers {
 }
 
 impl TokenAnswers {
-    /// Answers that are good for so long.
+    /// Returns a cache whose answers are valid for this time.
     ///
     /// # Errors
-    /// The system gives no random numbers for the key: nobody may know what a token's hash is.
+    /// Returns an error if no random key is available. The key keeps the hashes of tokens unpredictable.
     pub fn new(life: Duration) -> Result<Self, Unspecified> {
         let secret = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new())?;
         Ok(Self { secret, answers: ExpiringCache::new(MAX_ANSWERS), life })
     }
 
-    /// What is known of a token for these audiences.
+    /// Returns the cached answer for a token and these audiences; the inner `None` means that the token is not known.
     #[must_use]
     pub fn get(&self, token: &str, audiences: &[String], now: Instant) -> Option<Option<Known>> {
         self.answers.get(&self.key(token, audiences), now)
     }
 
-    /// Keeps an answer.
+    /// Stores an answer.
     pub fn keep(&self, token: &str, audiences: &[String], answer: Option<Known>, now: Instant) {
         self.answers.keep(&self.key(token, audiences), answer, now, self.life);
     }
 
     fn key(&self, token: &str, audiences: &[String]) -> String {
         let mut context = hmac::Context::with_key(&self.secret);
-        // Lengths come first: "xy" and "z" are not "x" and "yz".
+        // Each text is preceded by its length, so that "xy", "z" and "x", "yz" have different keys.
         for text in std::iter::once(token).chain(audiences.iter().map(String::as_str)) {
             context.update(&text.len().to_be_bytes());
             context.update(text.as_bytes());

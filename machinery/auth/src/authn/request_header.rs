@@ -1,4 +1,4 @@
-//! Front proxies: a peer whose certificate leads to a CA of its own may say, in headers, who is calling.
+//! Front proxies: a peer whose certificate leads to the front-proxy CA may name the caller in headers.
 
 use std::collections::BTreeMap;
 
@@ -9,25 +9,25 @@ use super::chain::{Authority, PeerChain};
 use super::error::AuthnError;
 use crate::headers::{self, ExtraFields, HeaderValues, NotUtf8};
 
-/// Whom to trust and which headers to read (`--requestheader-*`).
+/// Trusted front proxies and the headers to read (`--requestheader-*`).
 #[derive(Clone, Debug)]
 pub struct RequestHeader {
-    /// `--requestheader-client-ca-file`
+    /// Authority of `--requestheader-client-ca-file`.
     pub authority: Authority,
-    /// Common names that may vouch; empty: any that the authority signed.
+    /// Allowed common names of front proxies; empty allows all certificates of the authority.
     pub allowed_names: Vec<String>,
-    /// Headers to look for the user in; the first that is not empty counts.
+    /// Headers that may contain the user name; the first one that is not empty is used.
     pub username_headers: Vec<String>,
-    /// Headers to look for the uid in; empty (the default): no uid is trusted.
+    /// Headers that may contain the uid; by default empty, so that no uid is accepted.
     pub uid_headers: Vec<String>,
-    /// Headers to collect groups from.
+    /// Headers that contain groups.
     pub group_headers: Vec<String>,
-    /// Prefixes of headers to collect extra fields from.
+    /// Prefixes of headers that contain extra fields.
     pub extra_prefixes: Vec<String>,
 }
 
 impl RequestHeader {
-    /// Trusts every certificate of this authority on upstream's usual headers, without uid.
+    /// Returns a configuration that trusts every certificate of this authority, with upstream's usual headers except the uid.
     #[must_use]
     pub fn new(authority: Authority) -> Self {
         let one = |name: &str| vec![name.to_owned()];
@@ -41,17 +41,17 @@ impl RequestHeader {
         }
     }
 
-    /// Whether this header is one of the configured ones.
+    /// True if this is one of the configured headers.
     pub(super) fn reads(&self, name: &str) -> bool {
         let mut named = self.username_headers.iter().chain(&self.uid_headers).chain(&self.group_headers);
         named.any(|h| h.eq_ignore_ascii_case(name))
             || self.extra_prefixes.iter().any(|p| headers::after_prefix(name, p).is_some())
     }
 
-    /// The user that the proxy vouches for; `None` if it names none.
+    /// Returns the user that the proxy names, or `None` if it names none.
     ///
     /// # Errors
-    /// [`AuthnError::Header`] if the peer is a front proxy whose headers cannot be read; other errors if it is no front proxy.
+    /// [`AuthnError::Header`] if the peer is a front proxy whose headers are not UTF-8; other errors if it is not a front proxy.
     pub(super) fn authenticate(
         &self,
         peer: &PeerChain,
@@ -92,7 +92,7 @@ impl RequestHeader {
     }
 }
 
-/// The first value of the first of these headers whose first value is not empty; empty if there is none.
+/// Returns the first value of the first of these headers whose first value is not empty, or an empty string.
 fn first(names: &[String], fields: &dyn HeaderValues) -> Result<String, NotUtf8> {
     for name in names {
         let value = fields.values(name)?.into_iter().next().unwrap_or_default();
@@ -103,7 +103,7 @@ fn first(names: &[String], fields: &dyn HeaderValues) -> Result<String, NotUtf8>
     Ok(String::new())
 }
 
-/// Whether this is one of upstream's own identity headers, which are never let through whatever the configuration.
+/// True for upstream's standard identity headers, which are removed independent of the configuration.
 pub(super) fn is_standard(name: &str) -> bool {
     ["X-Remote-User", "X-Remote-Uid", "X-Remote-Group"].iter().any(|h| h.eq_ignore_ascii_case(name))
         || headers::after_prefix(name, "X-Remote-Extra-").is_some()

@@ -1,8 +1,8 @@
-//! Tokens that stand for objects: checked here as far as keys and the clock say, then by whoever keeps the objects.
+//! Reviews of tokens that represent objects: keys and dates are checked here, then a reviewer with access to the objects decides.
 //!
-//! The answers are kept for a few seconds, so that the objects' keeper is asked once per token and not once per request.
-//! Tokens are kept under a keyed hash, never themselves. What anybody can invent (bootstrap tokens, which no key signs) is
-//! reviewed within a limit.
+//! Results are cached for a few seconds, so that the reviewer is called once per token instead of once per request.
+//! Tokens are stored as keyed hashes. Reviews of tokens that any client can invent (bootstrap tokens, which have no signature)
+//! are rate limited.
 
 mod metrics;
 mod unknown;
@@ -40,7 +40,7 @@ const BAD_KEPT: Duration = Duration::from_secs(1);
 ///
 /// Limit (Authentication and authorization): requests with the token get 503.
 const STALE_KEPT: Duration = Duration::from_secs(600);
-/// How long nobody is asked again after an answer that did not come.
+/// Time until the next review after the reviewer could not be reached.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Cached successful token reviews.
 ///
@@ -51,53 +51,53 @@ const MAX_GOOD: usize = 4096;
 /// Limit (Authentication and authorization): the least recently used failed one is removed; successful ones stay.
 const MAX_BAD: usize = 4096;
 
-/// Result of a review: the user, or why the token is bad.
+/// Future result of a review: the user, or the reason why the token is invalid.
 pub type Reviewing<'a> =
     Pin<Box<dyn Future<Output = Result<Result<UserInfo, String>, NoReview>> + Send + 'a>>;
 
-/// Reason for which a token was not reviewed.
+/// Error for which a token was not reviewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoReview {
-    /// No reviewer was reached: earlier answers are used for longer.
+    /// No reviewer was reached. Earlier results remain valid for longer.
     Unreachable,
-    /// The reviewer has failed: earlier answers are neither used for longer nor forgotten.
+    /// The reviewer failed. Earlier results are neither extended nor removed.
     Failed,
 }
 
-/// Whoever keeps the objects that tokens stand for.
+/// Reviewer with access to the objects that tokens represent.
 pub trait Reviewer: Send + Sync {
-    /// Whose token this is, for the audiences of this API.
+    /// Reviews a token for the audiences of this API.
     fn review<'a>(&'a self, token: &'a str) -> Reviewing<'a>;
 }
 
-/// What is known of a token at once.
+/// Result of a lookup without a review.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Known {
-    /// It is no such token.
+    /// The token is not of a kind that is reviewed.
     Nothing,
-    /// Its user.
+    /// The token is valid and belongs to this user.
     User(Arc<UserInfo>),
-    /// It does not count.
+    /// The token is invalid.
     Bad(AuthnError),
-    /// Somebody must be asked.
+    /// The token must be reviewed.
     Ask,
 }
 
-/// Whose tokens are reviewed. Immutable: other keys are another one.
+/// Configuration of the tokens that are reviewed. Immutable: a change of keys creates a new value.
 #[derive(Clone, Debug, Default)]
 pub struct TokenTrust {
     keys: TokenKeys,
     bootstrap: bool,
-    /// Whether somebody knows tokens that no key here has signed.
+    /// True if the reviewer may know tokens that no key here has signed.
     others: bool,
-    /// Whether keys change: one that is not known here may be known to whoever is asked.
+    /// True if keys change, so that the reviewer may know keys that are unknown here.
     keys_change: bool,
-    /// Counts up through the process, so that answers given under other keys are known as such; 0 trusts nobody.
+    /// Number that increases within the process and identifies results given under other keys; 0 trusts no tokens.
     generation: u64,
 }
 
 impl TokenTrust {
-    /// Trusts these keys, and bootstrap tokens or not.
+    /// Trusts these keys and, if `bootstrap` is set, bootstrap tokens.
     #[must_use]
     pub fn new(keys: TokenKeys, bootstrap: bool) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -105,25 +105,25 @@ impl TokenTrust {
         Self { keys, bootstrap, others: false, keys_change: false, generation }
     }
 
-    /// The same where tokens of any kind are reviewed, or not.
+    /// Sets whether tokens of any kind are reviewed.
     #[must_use]
     pub fn with_others(self, others: bool) -> Self {
         Self { others, ..self }
     }
 
-    /// The same where tokens of unknown keys are reviewed, because keys change, or not.
+    /// Sets whether tokens with unknown keys are reviewed, because keys may change.
     #[must_use]
     pub fn with_changing_keys(self, keys_change: bool) -> Self {
         Self { keys_change, ..self }
     }
 
-    /// Whether anybody may have made up this token: no key verifies it.
+    /// True if no key here verifies the token, so that any client may have invented it.
     fn is_anybodys(&self, token: &str, now: i64) -> bool {
         is_bootstrap(token)
             || ((self.others || self.keys_change) && !matches!(self.keys.read(token, &[], now), Ok(Some(_))))
     }
 
-    /// Whether another one says the same, so that what was answered under it still counts.
+    /// True if both configurations are equal except for the generation, so that results remain valid.
     #[must_use]
     pub fn agrees_with(&self, other: &Self) -> bool {
         self.keys == other.keys
@@ -131,38 +131,38 @@ impl TokenTrust {
                 == (other.bootstrap, other.others, other.keys_change)
     }
 
-    /// The keys, their issuers and the audiences of this API.
+    /// Returns the keys, their issuers and the audiences of this API.
     #[must_use]
     pub fn keys(&self) -> &TokenKeys {
         &self.keys
     }
 }
 
-/// What was answered lately. See the module.
+/// Cache of reviews.
 pub struct Reviews {
     secret: hmac::Key,
     answers: Mutex<Answers>,
     unknown: UnknownReviews,
-    /// Reviews under way: of one token under one trust there is one.
+    /// Running reviews: at most one per token and generation.
     flights: SingleFlight<(Hashed, u64), Result<(), TooManyReviews>>,
     metrics: Option<TokenCacheMetrics>,
 }
 
-/// A token under its keyed hash.
+/// Keyed hash of a token.
 type Hashed = [u8; 32];
 
-/// What was answered lately.
+/// Results of recent reviews.
 struct Answers {
     good: Cache<Hashed, Good>,
     bad: Cache<Hashed, Bad>,
-    /// Under which trust: what was answered under another one counts no more.
+    /// Generation of the trust under which the tokens were reviewed. Results of another generation are not used.
     generation: u64,
 }
 
 struct Good {
     user: Arc<UserInfo>,
     until: Instant,
-    /// When it was answered.
+    /// Time of the review.
     answered: Instant,
 }
 
@@ -176,7 +176,7 @@ impl Answers {
         Self { good: Cache::new(MAX_GOOD), bad: Cache::new(MAX_BAD), generation }
     }
 
-    /// These answers, emptied when they were given under an older trust; nothing when they were given under a newer one.
+    /// Returns the results for this trust, after removing results of an older one. `None` if the results are of a newer trust.
     fn of(&mut self, trust: &TokenTrust) -> Option<&mut Self> {
         if self.generation < trust.generation {
             *self = Self::new(trust.generation);
@@ -192,7 +192,7 @@ impl Answers {
         Some(Known::Bad(bad.error.clone()))
     }
 
-    /// Whether it was good lately, so that a review of it is not somebody's guess.
+    /// True if the token was valid recently, so that the client has not invented it.
     fn was_good(&self, key: &Hashed, at: Instant) -> bool {
         self.good.get(key).is_some_and(|good| at.duration_since(good.answered) < STALE_KEPT)
     }
@@ -208,7 +208,7 @@ impl Answers {
         self.bad.insert(key, Bad { error: AuthnError::Token(why.into()), until: at + BAD_KEPT });
     }
 
-    /// Nobody could be asked: a token that was good counts a little longer.
+    /// Extends a valid token for a short time, because no reviewer was reached.
     fn keep_on(&mut self, key: &Hashed, at: Instant) {
         if self.was_good(key, at)
             && let Some(mut good) = self.good.get_mut(key)
@@ -220,7 +220,7 @@ impl Answers {
 
 impl Default for Reviews {
     fn default() -> Self {
-        // As wide as the digest; random, so that nobody can aim at a place in the table.
+        // As long as the digest, and random, so that clients cannot cause collisions in the table.
         let secret: [u8; 32] = rand::random();
         Self {
             secret: hmac::Key::new(hmac::HMAC_SHA256, &secret),
@@ -233,13 +233,13 @@ impl Default for Reviews {
 }
 
 impl Reviews {
-    /// The same, counting reviews.
+    /// Enables metrics.
     #[must_use]
     pub fn counted(self, metrics: TokenCacheMetrics) -> Self {
         Self { metrics: Some(metrics), ..self }
     }
 
-    /// What is known of a token. `now` is in seconds since the epoch, for the token's own time.
+    /// Looks up a token without a review. `now` is in seconds since the epoch, for the dates of the token.
     pub(super) fn look(&self, trust: &TokenTrust, token: &str, now: i64) -> Known {
         let bootstrap = trust.bootstrap && is_bootstrap(token);
         if !bootstrap && !trust.others && !token.contains('.') {
@@ -261,11 +261,11 @@ impl Reviews {
         }
     }
 
-    /// Asks the keeper for a client at this address, so that the next look knows. Whoever asks about a token that somebody
-    /// asks about waits for that answer.
+    /// Reviews a token for the client at this address, so that the next lookup finds the result. Concurrent calls for one token
+    /// share one review.
     ///
     /// # Errors
-    /// [`TooManyReviews`]: the keeper was not asked.
+    /// [`TooManyReviews`]: the reviewer was not called.
     pub async fn ask(
         &self,
         trust: &TokenTrust,
@@ -319,7 +319,7 @@ impl Reviews {
     }
 }
 
-/// `abcdef.0123456789abcdef`: an id and a secret of lower-case letters and digits.
+/// Parses a bootstrap token such as `abcdef.0123456789abcdef`: an ID and a secret of lower-case letters and digits.
 #[must_use]
 pub fn bootstrap_token(token: &str) -> Option<(&str, &str)> {
     let plain = |text: &str| text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
@@ -328,7 +328,7 @@ pub fn bootstrap_token(token: &str) -> Option<(&str, &str)> {
         .filter(|(id, secret)| id.len() == 6 && secret.len() == 16 && plain(id) && plain(secret))
 }
 
-/// Returns true for a JWT of any issuer that has expired.
+/// True for a JWT of any issuer that has expired.
 fn has_expired(token: &str, now: i64) -> bool {
     Compact::parse(token).is_ok_and(|token| token.claims().check_time(now) == Err(TimeError::Expired))
 }
@@ -443,7 +443,7 @@ mod tests {
     fn a_token_that_has_expired_is_not_good_for_longer_while_nobody_can_be_asked() {
         let (reviews, trust, key) = trusting();
         let trust = trust.with_others(true);
-        // In 1970 and in 2096.
+        // Expirations in 1970 and in 2096.
         for (exp, counts) in [(1, false), (4_000_000_000, true)] {
             let claims = Claims { iss: "another".into(), exp: Some(exp), ..Claims::default() };
             let token = key.sign(&claims).unwrap();
@@ -473,7 +473,7 @@ mod tests {
         assert!(matches!(reviews.look(&trust, &last, 0), Known::User(_)), "the newest is kept");
     }
 
-    /// Somebody else looks under other keys while it is asked.
+    /// Reviewer during whose review a lookup happens under other keys.
     struct Racing<'a>(&'a Reviews, &'a TokenTrust);
 
     impl Reviewer for Racing<'_> {
@@ -507,7 +507,7 @@ mod tests {
         let seconds = usize::try_from(begin.elapsed().as_secs()).unwrap() + 2;
         assert!(keeper.asked.load(Ordering::Relaxed) <= seconds * MAX_UNKNOWN_REVIEWS_PER_SECOND);
         assert!(refused > 0);
-        // One that was good is reviewed again, and so is what a key has signed.
+        // A recently valid token and a signed token are reviewed without the limit.
         now(reviews.ask(&trust, ours, CLIENT, &keeper)).unwrap();
         let signed =
             key.sign(&Claims { iss: "i".into(), aud: vec!["a".into()], ..Claims::default() }).unwrap();

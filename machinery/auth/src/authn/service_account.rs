@@ -1,50 +1,50 @@
-//! What keys and the clock alone can verify of a service account's token.
+//! Verification of service account tokens with keys and the clock.
 //!
-//! Whether what it stands for still lives is asked by whoever keeps the objects.
+//! A reviewer with access to the objects checks that the objects of the token still exist.
 
 use crate::jwt::{Claims, Compact, LEGACY_ISSUER, PublicKey};
 
-/// Whose tokens are trusted: issuers, the audiences of this API, and keys.
+/// Trusted issuers, audiences of this API, and keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenKeys {
-    /// Issuers; the first signs.
+    /// Trusted issuers; new tokens name the first one.
     pub issuers: Vec<String>,
-    /// The audiences of this API.
+    /// Audiences of this API.
     pub audiences: Vec<String>,
-    /// Public keys.
+    /// Trusted public keys.
     pub keys: Vec<PublicKey>,
 }
 
-/// A token that one of the keys has signed, for an audience that was asked for.
+/// Token that one of the keys has signed for a requested audience.
 #[derive(Debug)]
 pub struct Signed {
-    /// What it says.
+    /// Claims of the token.
     pub claims: Claims,
-    /// Those of its audiences that were asked for.
+    /// Requested audiences that the token names.
     pub audiences: Vec<String>,
 }
 
 impl Signed {
-    /// Whether it is kept in a Secret rather than bound and timed.
+    /// True for a token stored in a Secret, which is neither bound nor limited in time.
     #[must_use]
     pub fn is_legacy(&self) -> bool {
         self.claims.iss == LEGACY_ISSUER
     }
 }
 
-/// A token of a known issuer that does not count; the words are upstream's.
+/// Reason why a token of a known issuer was rejected. Messages are upstream's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// There is no key of the id that it names.
+    /// No key has the ID that the token names.
     #[error("invalid signature, no keys found")]
     NoKey,
-    /// No key has signed it.
+    /// No key has signed the token.
     #[error("invalid signature")]
     Signature,
-    /// It is for somebody else.
+    /// The token is for other audiences.
     #[error("token audiences {} is invalid for the target audiences {}", quoted(.0), quoted(.1))]
     Audience(Vec<String>, Vec<String>),
-    /// It is out of its time.
+    /// The token is not valid at this time.
     #[error(transparent)]
     Time(#[from] crate::jwt::TimeError),
 }
@@ -55,11 +55,11 @@ fn quoted(texts: &[String]) -> String {
 }
 
 impl TokenKeys {
-    /// Reads a token. `asked` are the audiences that the reader is, those of this API when there are none. Nothing when
-    /// it is no token of these issuers.
+    /// Verifies a token for the audiences `requested`, or for those of this API if the list is empty. Returns `None` if
+    /// the token has none of these issuers.
     ///
     /// # Errors
-    /// [`Refused`]
+    /// Returns [`TokenRefusal`] if the token is rejected.
     pub fn read(&self, token: &str, asked: &[String], now: i64) -> Result<Option<Signed>, Refused> {
         let Ok(compact) = Compact::parse(token) else { return Ok(None) };
         let issuer = &compact.claims().iss;
@@ -88,7 +88,7 @@ impl TokenKeys {
     }
 }
 
-/// Whether a token may be of this key: it names it, or names none.
+/// True if the token names this key, or no key.
 fn names(compact: &Compact<'_>, key: &PublicKey) -> bool {
     compact.key_id().is_empty() || compact.key_id() == key.id()
 }

@@ -1,4 +1,4 @@
-//! The chain over real certificates, tokens and headers, row by row as upstream answered.
+//! Tests of the chain with real certificates, tokens and headers, compared with upstream's results.
 
 use std::time::Duration;
 
@@ -86,7 +86,7 @@ fn world() -> World {
     World { client, proxy, internal, chain }
 }
 
-/// `name[groups]`, `anonymous`, or `401`.
+/// Returns `name[groups]`, `anonymous`, or `401`.
 fn ask(chain: &AuthenticatorChain, peer: Option<&PeerChain>, token: &str, fields: &[(&str, &str)]) -> String {
     let authorization = format!("Bearer {token}");
     let credentials = Credentials {
@@ -103,7 +103,7 @@ fn ask(chain: &AuthenticatorChain, peer: Option<&PeerChain>, token: &str, fields
     }
 }
 
-/// What is presented, certificate, token, header fields, who it is.
+/// Description, certificate, token, header fields, expected identity.
 type Row<'a> = (&'a str, Option<&'a PeerChain>, &'a str, &'a [(&'a str, &'a str)], &'a str);
 
 #[test]
@@ -387,7 +387,7 @@ fn the_audit_message_names_the_methods_that_were_tried() {
 fn headers_of_a_front_proxy_are_utf_8_or_nobody_is_authenticated() {
     let w = world();
     let front = w.proxy.client("front-proxy-client", &[]);
-    // The proxy's own certificate names a user, too: the request must not go on as that one.
+    // The certificate of the proxy also names a user, with whom the request must not continue.
     let proxy =
         RequestHeader { uid_headers: vec!["X-Remote-Uid".into()], ..RequestHeader::new(w.proxy.authority()) };
     let chain = w.chain.clone().with_client_authority(w.proxy.authority()).with_request_header(proxy);
@@ -444,7 +444,7 @@ fn a_bundle_without_certificates_is_refused() {
     ));
 }
 
-/// Made with `openssl x509 -req` and nothing else, so of version 1; valid from November 2026 for 10,000 days, signed by the CA.
+// Created with plain `openssl x509 -req`, so of version 1; valid for 10,000 days from November 2026, signed by the CA.
 const VERSION1: &str = include_str!("testdata/version1.crt");
 const VERSION1_CA: &str = include_str!("testdata/version1-ca.crt");
 

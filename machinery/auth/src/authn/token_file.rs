@@ -1,7 +1,7 @@
-//! The static token file (`--token-auth-file`): lines of `token,user,uid[,"group1,group2"]`.
+//! Static token file (`--token-auth-file`) with lines of `token,user,uid[,"group1,group2"]`.
 //!
-//! Knows the text only; assembly reads the file, again when it changes. Tokens are kept and looked up as digests, so
-//! that neither a memory dump of the table nor the time of a lookup reveals anything of a token.
+//! Parses the text; the process assembly reads the file and reloads it after changes. Tokens are stored and looked up as digests,
+//! so that neither a memory dump of the table nor the duration of a lookup reveals a token.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,36 +11,36 @@ use portico_machinery::UserInfo;
 
 use super::{AuthnError, Method, TokenAuthenticator, completed};
 
-/// A token file that cannot be used. The line is the record's first, from 1; tokens are never repeated in messages.
+/// Error in a token file. `line` is the first line of the record, from 1. Messages never contain tokens.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenFileError {
-    /// Fewer than three columns.
+    /// The record has fewer than three columns.
     #[error("line {line}: expected at least 3 columns (token, user name, user uid), found {found}")]
     Columns {
-        /// Where.
+        /// Line of the record.
         line: usize,
-        /// How many there are.
+        /// Number of columns found.
         found: usize,
     },
-    /// A quote inside an unquoted field, text after a closing quote, or a quote never closed.
+    /// A quote inside an unquoted field, text after a closing quote, or an unclosed quote.
     #[error("line {line}: misplaced or unclosed quote")]
     Quote {
-        /// Where.
+        /// Line of the record.
         line: usize,
     },
 }
 
-/// The users of a token file.
+/// Users of a token file.
 #[derive(Clone, Debug, Default)]
 pub struct TokenFile {
     users: HashMap<[u8; 32], Arc<UserInfo>>,
 }
 
 impl TokenFile {
-    /// Reads the file's text. Of several lines with one token the last counts; lines without a token are skipped.
+    /// Parses the text of the file. If a token occurs on several lines, the last one is used; lines without a token are skipped.
     ///
     /// # Errors
-    /// [`TokenFileError`] naming the line.
+    /// Returns a [`TokenFileError`] that names the line.
     pub fn parse(text: &str) -> Result<Self, TokenFileError> {
         let mut users = HashMap::new();
         for (line, record) in records(text)? {
@@ -57,13 +57,13 @@ impl TokenFile {
         Ok(Self { users })
     }
 
-    /// How many tokens there are.
+    /// Returns the number of tokens.
     #[must_use]
     pub fn len(&self) -> usize {
         self.users.len()
     }
 
-    /// Whether there is no token at all.
+    /// True if there are no tokens.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.users.is_empty()
@@ -84,7 +84,7 @@ fn key(token: &str) -> [u8; 32] {
 
 type Record = (usize, Vec<String>);
 
-/// Comma-separated records with RFC 4180 quotes; blank lines are none.
+/// Parses comma-separated records with RFC 4180 quotes, without blank lines.
 fn records(text: &str) -> Result<Vec<Record>, TokenFileError> {
     let mut records = Vec::new();
     let (mut rest, mut line) = (text.strip_prefix('\u{feff}').unwrap_or(text), 1);
@@ -107,7 +107,7 @@ fn records(text: &str) -> Result<Vec<Record>, TokenFileError> {
     Ok(records)
 }
 
-/// One field, whether the record ends with it, and what follows.
+/// Returns one field, true if it is the last of its record, and the remaining text.
 fn field(text: &str) -> Option<(String, bool, &str)> {
     let (value, after) = match text.strip_prefix('"') {
         Some(quoted) => unquote(quoted)?,

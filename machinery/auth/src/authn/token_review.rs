@@ -1,25 +1,25 @@
-//! The status of a TokenReview, as whoever has decided about the token answers it (`authentication.k8s.io`).
+//! Status of a TokenReview in the response of a webhook or of the control service (`authentication.k8s.io`).
 
 use std::collections::BTreeMap;
 
 use portico_machinery::UserInfo;
 use serde::Deserialize;
 
-/// See the module. Any part may be missing.
+/// Status of a TokenReview. All parts are optional.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct TokenReviewStatus {
-    /// Whether the token is somebody's.
+    /// True if the token belongs to a user.
     pub authenticated: bool,
-    /// Whose.
+    /// User of the token.
     pub user: ReviewedUser,
-    /// Those of the audiences that were asked for.
+    /// Requested audiences for which the token is valid.
     pub audiences: Vec<String>,
-    /// What is wrong with the token.
+    /// Reason why the token is invalid.
     pub error: String,
 }
 
-/// A user as reviews spell one.
+/// User in the form of review APIs.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ReviewedUser {

@@ -1,4 +1,4 @@
-//! The bearer token that browsers send as a WebSocket subprotocol, because they can set no header.
+//! Bearer token passed as a WebSocket subprotocol, which browsers use because they cannot set headers.
 //!
 //! Upstream rule: generic API server 7.5.
 
@@ -13,7 +13,8 @@ fn protocols(header: &[u8]) -> impl Iterator<Item = &[u8]> {
     header.split(|byte| *byte == b',').map(<[u8]>::trim_ascii)
 }
 
-/// The token among the offered subprotocols; another subprotocol must be offered, too. An empty token counts as absent.
+/// Returns the token among the offered subprotocols. Another subprotocol must be offered as well. An empty token
+/// counts as absent.
 pub(super) fn token(header: &[u8]) -> Result<Option<String>, AuthnError> {
     let mut encoded = protocols(header).filter_map(|protocol| protocol.strip_prefix(PREFIX));
     let Some(first) = encoded.next() else { return Ok(None) };
@@ -31,7 +32,7 @@ pub(super) fn token(header: &[u8]) -> Result<Option<String>, AuthnError> {
     Ok(Some(token))
 }
 
-/// The subprotocols that inner handlers may see: all but the token.
+/// Returns the subprotocols without the token, for inner handlers.
 #[must_use]
 pub fn without_token(header: &[u8]) -> Vec<u8> {
     let others = protocols(header).filter(|protocol| !protocol.is_empty() && !protocol.starts_with(PREFIX));

@@ -1,4 +1,4 @@
-//! The user that a client certificate names: CN, each O, the uid, and the credential's id.
+//! User that a client certificate names: CN, each O, the uid, and the credential ID.
 
 use std::collections::BTreeMap;
 
@@ -10,27 +10,27 @@ use x509_parser::x509::AttributeTypeAndValue;
 
 use super::error::AuthnError;
 
-/// The attribute of a subject that carries the user's uid.
+/// Attribute of a subject that contains the user's uid.
 const UID_OID: &str = "1.3.6.1.4.1.57683.2";
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// What a leaf says of its holder.
+/// Contents of a leaf certificate that describe its owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Subject {
-    /// The last CN; may be empty.
+    /// Last CN of the subject; may be empty.
     pub common_name: String,
-    /// Each O, in order.
+    /// Each O of the subject, in order.
     pub organizations: Vec<String>,
     /// Values of the uid attribute.
     uids: Vec<String>,
-    /// `X509SHA256=<hex of the leaf>`
+    /// Credential ID, `X509SHA256=<hex of the leaf>`.
     credential_id: String,
-    /// In seconds since the epoch.
+    /// End of the validity, in seconds since the epoch.
     pub not_after: i64,
 }
 
 impl Subject {
-    /// Reads a leaf certificate.
+    /// Parses a leaf certificate.
     pub(super) fn parse(der: &[u8]) -> Result<Self, AuthnError> {
         let (_, certificate) = X509Certificate::from_der(der)
             .map_err(|_| AuthnError::Certificate("malformed certificate".to_owned()))?;
@@ -46,7 +46,7 @@ impl Subject {
     }
 }
 
-/// Values of attributes. The certificate is refused if one cannot be read: without it, it would name another user.
+/// Returns the values of attributes. Fails if one cannot be decoded, because the certificate would then name another user.
 fn texts<'a, 'b: 'a>(
     values: impl Iterator<Item = &'a AttributeTypeAndValue<'b>>,
 ) -> Result<Vec<String>, AuthnError> {
@@ -57,7 +57,7 @@ fn texts<'a, 'b: 'a>(
 fn text(value: &AttributeTypeAndValue<'_>) -> Option<String> {
     let bytes = value.as_slice();
     match value.attr_value().tag() {
-        // Read as Latin-1, as Go's crypto/x509 does.
+        // Decoded as Latin-1, as in Go's crypto/x509.
         Tag::TeletexString => Some(bytes.iter().copied().map(char::from).collect()),
         Tag::BmpString => {
             let (units, []) = bytes.as_chunks::<2>() else { return None };
@@ -73,7 +73,7 @@ fn credential_id(der: &[u8]) -> String {
     format!("X509SHA256={}", sha256_hex(der))
 }
 
-/// The user that a leaf names; nothing when it has no CN.
+/// Returns the user that a leaf names, or `None` if it has no CN.
 pub(super) fn user(subject: &Subject) -> Result<Option<UserInfo>, AuthnError> {
     if subject.common_name.is_empty() {
         return Ok(None);
@@ -92,7 +92,7 @@ pub(super) fn user(subject: &Subject) -> Result<Option<UserInfo>, AuthnError> {
     }))
 }
 
-/// The end of a certificate's validity, in seconds since the epoch.
+/// Returns the end of a certificate's validity, in seconds since the epoch.
 pub(super) fn not_after(der: &[u8]) -> Option<u64> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     u64::try_from(certificate.validity().not_after.timestamp()).ok()

@@ -1,6 +1,6 @@
-//! Attribute-based access control (`--authorization-mode ABAC`): policies of a file, one JSON object a line.
+//! Attribute-based access control (`--authorization-mode ABAC`): a file with one JSON policy per line.
 //!
-//! Upstream rules: pkg/auth/authorizer/abac. Knows the text only; assembly reads the file.
+//! Upstream rules: pkg/auth/authorizer/abac. Parses the text; the process assembly reads the file.
 
 use portico_machinery::rbac::Rule;
 use portico_machinery::user::AUTHENTICATED;
@@ -12,24 +12,24 @@ use super::{Authorizer, Decision, Rules};
 const KIND: &str = "Policy";
 const V1BETA1: &str = "abac.authorization.kubernetes.io/v1beta1";
 const V0: &str = "abac.authorization.kubernetes.io/v0";
-/// What fits everything.
+/// Matches every value.
 const ANY: &str = "*";
 
-/// A line that is no policy.
+/// Error in a line of the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("error reading policy, line {line}: {reason}")]
 pub struct PolicyError {
-    /// Counted from 1.
+    /// Number of the line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// Reason why the line is not a policy.
     pub reason: String,
 }
 
-/// The policies of a file, in its order.
+/// Policies of a file, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policies(Vec<Policy>);
 
-/// One policy: whom it is about, and what they may do.
+/// Policy: subjects and their permissions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Policy {
@@ -52,10 +52,10 @@ struct Tagged {
 }
 
 impl Policies {
-    /// Reads a file's text; blank lines and comments (`#`) are none.
+    /// Parses the text of a file. Blank lines and comments (`#`) are skipped.
     ///
     /// # Errors
-    /// [`PolicyError`] names the first line that is no policy.
+    /// Returns a [`PolicyError`] for the first line that is not a policy.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
         let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
         let policies = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
@@ -71,7 +71,7 @@ impl Policy {
         let tagged: Tagged = portico_gostd::json::from_slice(line.as_bytes()).map_err(wrong)?;
         match (tagged.api_version.as_str(), tagged.kind.as_str()) {
             (V1BETA1, KIND) => Ok(tagged.spec.any_is_authenticated()),
-            // A line of no kind is of the oldest one, whose fields stand at its top.
+            // A line without kind and version is of the oldest version, whose fields are at the top level.
             ("" | V0, "" | KIND) => {
                 let policy: Self = portico_gostd::json::from_slice(line.as_bytes()).map_err(wrong)?;
                 Ok(policy.of_v0())
@@ -80,7 +80,7 @@ impl Policy {
         }
     }
 
-    /// Everybody is everybody who has proved who they are.
+    /// Replaces `*` as user or group by the group of authenticated users.
     fn any_is_authenticated(mut self) -> Self {
         if self.user == ANY || self.group == ANY {
             AUTHENTICATED.clone_into(&mut self.group);
@@ -89,7 +89,7 @@ impl Policy {
         self
     }
 
-    /// What the oldest version leaves out is everything (`Convert_v0_Policy_To_abac_Policy`).
+    /// Converts a policy of the oldest version, in which omitted fields match everything (`Convert_v0_Policy_To_abac_Policy`).
     fn of_v0(mut self) -> Self {
         ANY.clone_into(&mut self.api_group);
         self.path.clear();

@@ -1,6 +1,6 @@
-//! What no policy can give or take: everything to `system:masters`, and to facades the services made for them.
+//! Permissions that no policy can change: all for `system:masters`, and the services for facades.
 //!
-//! Upstream rules: generic API server 11.3 (privileged groups). Must not know RBAC.
+//! Upstream rules: generic API server 11.3 (privileged groups). Does not depend on RBAC.
 
 use portico_machinery::Attributes;
 use portico_machinery::user::MASTERS;
@@ -8,7 +8,7 @@ use portico_machinery::user::MASTERS;
 use super::{Authorizer, Decision};
 use crate::authn::FACADES;
 
-/// Lets `system:masters` do everything.
+/// Authorizer that allows everything to `system:masters`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Masters;
 
@@ -18,11 +18,11 @@ impl Authorizer for Masters {
     }
 }
 
-/// Lets facades' certificates call the services that exist for facades.
+/// Authorizer that allows facades, identified by their certificates, to call the services for facades.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Facades;
 
-/// Prefixes of their paths.
+/// Path prefixes of the services for facades.
 const SERVICES: [&str; 2] = ["/grpc/portico.config.v1.Config/", "/grpc/portico.catalog.v1.Catalog/"];
 
 impl Authorizer for Facades {

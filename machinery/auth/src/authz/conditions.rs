@@ -1,4 +1,4 @@
-//! Match conditions of authorization webhooks: expressions about what is asked, which decide whether the webhook is (upstream's
+//! Match conditions of authorization webhooks: expressions about a request that decide whether the webhook is called (upstream's
 //! pkg/authorization/cel).
 
 use std::sync::{Arc, LazyLock};
@@ -15,10 +15,10 @@ use crate::expressions;
 ///
 /// Limit (Expressions, cost units): the condition fails.
 const BUDGET: u64 = 2_500_000;
-/// The variable.
+/// Name of the variable.
 const REQUEST: &str = "request";
 
-/// One condition.
+/// Compiled match condition.
 #[derive(Clone, Debug)]
 pub struct Condition {
     text: Box<str>,
@@ -26,10 +26,10 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Compiles one.
+    /// Compiles a condition.
     ///
     /// # Errors
-    /// What is wrong with it, in upstream's words.
+    /// Returns upstream's message about the invalid expression.
     pub fn compile(text: &str) -> Result<Self, String> {
         let language = Arc::clone(expressions::language());
         let environment =
@@ -42,10 +42,10 @@ impl Condition {
     }
 }
 
-/// Whether all conditions hold of what is asked. One that does not hold decides, whatever else fails.
+/// True if all conditions hold for the request. A condition that does not hold takes precedence over errors of others.
 ///
 /// # Errors
-/// Why it cannot be decided.
+/// Returns the errors of the conditions if they cannot be decided.
 pub fn hold(conditions: &[Condition], attributes: &Attributes) -> Result<bool, String> {
     if conditions.is_empty() {
         return Ok(true);
@@ -68,10 +68,10 @@ pub fn hold(conditions: &[Condition], attributes: &Attributes) -> Result<bool, S
     if failed.is_empty() { Ok(true) } else { Err(aggregate(&failed)) }
 }
 
-/// What is asked with every text of it, also those that are empty (`convertObjectToUnstructured`).
+/// Converts the request to an object with all string fields, also empty ones (`convertObjectToUnstructured`).
 fn shown(attributes: &Attributes) -> Object {
     let spec = Spec::of(attributes).to_json();
-    // What was written as an object is one.
+    // The encoded form is always a JSON object.
     let mut request = Object::from_json(spec.as_bytes()).unwrap_or_default();
     let r = &attributes.request;
     request.set(&["user"], &attributes.user.name);
@@ -97,7 +97,7 @@ fn shown(attributes: &Attributes) -> Object {
     request
 }
 
-/// `kubernetes.SubjectAccessReviewSpec` (upstream's `buildRequestType`).
+/// Type of `kubernetes.SubjectAccessReviewSpec` (upstream's `buildRequestType`).
 static SPEC: LazyLock<Arc<DeclType>> = LazyLock::new(|| {
     let texts = list(text());
     let requirement = object("SelectorRequirement", &["key", "operator"], vec![field("values", &texts)]);

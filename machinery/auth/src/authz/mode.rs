@@ -1,4 +1,4 @@
-//! `--authorization-mode`: which authorizers are asked, in which order.
+//! `--authorization-mode`: selection and order of the authorizers.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use super::{
     AlwaysAllow, AlwaysDeny, Authorizer, AuthorizerUnion, Decision, Facades, Masters, Node, Relations, Rules,
 };
 
-/// One of the modes.
+/// Authorization mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Mode {
-    /// Kubelets by what their nodes run.
+    /// Node authorization: kubelets by the objects that their nodes use.
     Node,
-    /// By roles and bindings.
+    /// Roles and bindings.
     Rbac,
-    /// Everybody may do everything.
+    /// Allows everything.
     AlwaysAllow,
-    /// Nobody but `system:masters` may do anything.
+    /// Denies everything, except for `system:masters`.
     AlwaysDeny,
-    /// By the policies of a file, which the control service reads.
+    /// Policies of a file, which the control service reads.
     Abac,
-    /// As a webhook says, which the control service asks.
+    /// Decisions of a webhook, which the control service calls.
     Webhook,
 }
 
@@ -30,7 +30,7 @@ pub const MODES: [Mode; 6] =
     [Mode::AlwaysAllow, Mode::AlwaysDeny, Mode::Abac, Mode::Webhook, Mode::Rbac, Mode::Node];
 
 impl Mode {
-    /// Upstream's name.
+    /// Returns upstream's name of the mode.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -43,14 +43,14 @@ impl Mode {
         }
     }
 
-    /// The mode of this name.
+    /// Returns the mode with this name.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         MODES.into_iter().find(|mode| mode.name() == name)
     }
 }
 
-/// What only the control service decides: always to be asked.
+/// Placeholder for authorizers of the control service, which always delegates.
 struct AlwaysAsk;
 
 impl Authorizer for AlwaysAsk {
@@ -63,7 +63,7 @@ impl Authorizer for AlwaysAsk {
     }
 }
 
-/// The authorizers of these modes behind those that no mode turns off.
+/// Returns the authorizers of these modes, preceded by the authorizers that are always active.
 #[must_use]
 pub fn of_modes(modes: &[Mode], rbac: &Arc<dyn Authorizer>, relations: &Relations) -> Arc<dyn Authorizer> {
     let mut all: Vec<Arc<dyn Authorizer>> = vec![Arc::new(Masters), Arc::new(Facades)];

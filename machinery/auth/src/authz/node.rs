@@ -1,8 +1,8 @@
-//! The Node authorizer: a kubelet may read what the pods of its node need, and write what is its node's own.
+//! Node authorizer: a kubelet may read the objects that pods of its node need, and write objects of its node.
 //!
-//! Upstream rules: plugin/pkg/auth/authorizer/node of 1.36 with AuthorizeNodeWithSelectors. What a question has to do with
-//! a node is read off a [`Graph`] where one is kept; elsewhere the answer is to ask whoever keeps it. Without opinion
-//! whatever is not known: a graph that is not filled allows nothing.
+//! Upstream rules: plugin/pkg/auth/authorizer/node of 1.36 with AuthorizeNodeWithSelectors. Relations between objects and nodes
+//! are looked up in a [`Graph`]; processes without a graph delegate the decision. The authorizer has no opinion about unknown
+//! objects, so an empty graph allows nothing.
 
 mod facts;
 mod graph;
@@ -21,42 +21,42 @@ use super::{Authorizer, Decision, Rules};
 pub use graph::{Fact, Graph, Kind, Vertex};
 pub use source::Source;
 
-/// Where nodes' leases are.
+/// Namespace of node leases.
 const LEASES: &str = "kube-node-lease";
-/// The field that a selector must pin to the node.
+/// Field that a selector must restrict to the node.
 const NODE_NAME: &str = "spec.nodeName";
 
-/// Where it is known what objects have to do with nodes.
+/// Access to the relations between objects and nodes.
 #[derive(Clone, Debug)]
 pub enum Relations {
-    /// Here.
+    /// This process has the graph.
     Known {
-        /// As far as objects have been seen.
+        /// Graph of the objects seen so far.
         graph: Arc<RwLock<Graph>>,
-        /// Which of the features that are off by default are on.
+        /// Enabled features.
         features: Features,
     },
-    /// With the control service, which has to be asked.
+    /// The control service has the graph; decisions are delegated to it.
     Remote,
 }
 
-/// Feature gates that matter to nodes and are off by default.
+/// Feature gates of node authorization that are off by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
-    /// `PodCertificateRequest`
+    /// Feature gate `PodCertificateRequest`.
     pub pod_certificates: bool,
-    /// `ClusterTrustBundle`
+    /// Feature gate `ClusterTrustBundle`.
     pub trust_bundles: bool,
 }
 
-/// See the module.
+/// Node authorizer.
 #[derive(Clone, Debug)]
 pub struct Node {
     relations: Relations,
 }
 
 impl Node {
-    /// Decides by these.
+    /// Returns an authorizer that uses these relations.
     #[must_use]
     pub fn new(relations: Relations) -> Self {
         Self { relations }
@@ -84,7 +84,7 @@ impl Node {
         self.get(node, at, r)
     }
 
-    /// What all nodes may do alike.
+    /// Decides by the rules that apply to all nodes.
     fn by_rules(&self, r: &RequestInfo) -> Decision {
         if rules::ALL.iter().any(|rule| rule.allows(r)) {
             return Decision::allow("");
@@ -146,7 +146,7 @@ impl Node {
             return Decision::no_opinion("cannot authorize ResourceSlice subresources");
         }
         match r.verb.as_str() {
-            // NodeRestriction looks at whose slice it is.
+            // The NodeRestriction plugin checks the node of the slice.
             "create" => Decision::allow(""),
             "get" | "update" | "patch" | "delete" => self.named(node, Kind::Slice, r),
             "watch" | "list" | "deletecollection" if selects_own(node, r) => Decision::allow(""),
@@ -173,7 +173,7 @@ impl Node {
             return Decision::no_opinion(why);
         }
         match r.verb.as_str() {
-            // NodeRestriction looks at whose request it is.
+            // The NodeRestriction plugin checks the node of the request.
             "create" => Decision::allow(""),
             "get" => self.named(node, Kind::CertificateRequest, r),
             "list" | "watch" if selects_own(node, r) => Decision::allow(""),
@@ -192,7 +192,7 @@ impl Node {
             ("", "list" | "watch") => {
                 Decision::no_opinion("can only list/watch pods with spec.nodeName field selector")
             }
-            // Mirror pods, their status, and evictions: NodeRestriction looks at whose pod it is.
+            // Mirror pods, their status, and evictions: the NodeRestriction plugin checks the node of the pod.
             ("", "create" | "delete") | ("status", "update" | "patch") | ("eviction", "create") => {
                 Decision::allow("")
             }
@@ -200,7 +200,7 @@ impl Node {
         }
     }
 
-    /// Whether the node has to do with the object in question.
+    /// Decides by the relation between the named object and the node.
     fn named(&self, node: &str, kind: Kind, r: &RequestInfo) -> Decision {
         if r.name.is_empty() {
             return Decision::no_opinion("No Object name found");
@@ -234,7 +234,7 @@ impl Authorizer for Node {
     }
 }
 
-/// Whether the field selector keeps to what is the node's.
+/// True if the field selector restricts the request to objects of the node.
 fn selects_own(node: &str, r: &RequestInfo) -> bool {
     let Ok(selector) = FieldSelector::parse(&r.field_selector) else { return false };
     selector.terms().iter().any(|term| !term.negated && term.field == NODE_NAME && term.value == node)
@@ -247,7 +247,7 @@ fn lease(node: &str, r: &RequestInfo) -> Decision {
     if r.namespace != LEASES {
         return Decision::no_opinion(format!("can only access leases in the {LEASES:?} system namespace"));
     }
-    // What is created has no name here; NodeRestriction sees it.
+    // A create request has no name here; the NodeRestriction plugin checks the object.
     if r.verb != "create" && r.name != node {
         let why = "can only access node lease with the same name as the requesting node";
         return Decision::no_opinion(why);
@@ -268,7 +268,7 @@ fn csi_node(node: &str, r: &RequestInfo) -> Decision {
     Decision::allow("")
 }
 
-/// By name and not by graph: a kubelet looks for its node before there is one.
+/// Decides about Node objects, by name instead of the graph: a kubelet reads its node before the object exists.
 fn own_node(node: &str, r: &RequestInfo) -> Decision {
     match (r.subresource.as_str(), r.verb.as_str()) {
         ("", "create" | "update" | "patch") | ("status", "update" | "patch") => Decision::allow(""),

@@ -1,12 +1,13 @@
-//! Questions of code that cannot wait: an authorizer that notes what has to be asked, has it asked afterwards, and answers from that
-//! when the code runs again.
+//! Authorization checks of code that cannot wait: an authorizer that records checks that have to be delegated, resolves them
+//! later, and returns the decisions when the code runs again.
 //!
-//! Rules of kinds and expressions of policies are evaluated at one go. Whoever runs them does so until nothing is open:
+//! Validation rules of kinds and expressions of policies are evaluated synchronously. The caller repeats the evaluation until no
+//! check is pending:
 //!
 //! ```text
 //! loop {
-//!     let outcome = rules(&questions);
-//!     if !questions.settle().await { break outcome }
+//!     let outcome = evaluate(&authorizer);
+//!     if !authorizer.resolve_pending().await { break outcome }
 //! }
 //! ```
 
@@ -22,7 +23,7 @@ use super::{Authorizer, Decision, Rules, Verdict};
 /// Limit (Authentication and authorization): further checks are denied.
 const MAX_QUESTIONS: usize = 256;
 
-/// See the module.
+/// Authorizer that defers delegated decisions.
 pub struct Questions {
     authorizer: Arc<dyn Authorizer>,
     noted: Mutex<Noted>,
@@ -35,13 +36,13 @@ struct Noted {
 }
 
 impl Questions {
-    /// Questions to this authorizer; none yet.
+    /// Wraps an authorizer.
     #[must_use]
     pub fn new(authorizer: Arc<dyn Authorizer>) -> Self {
         Self { authorizer, noted: Mutex::default() }
     }
 
-    /// Has open questions answered. Whether there were any: then whatever asked them has to run again.
+    /// Decides pending checks. Returns true if there were any, so that the evaluation has to be repeated.
     pub async fn settle(&self) -> bool {
         let open = std::mem::take(&mut self.noted.lock().open);
         if open.is_empty() {
@@ -49,7 +50,7 @@ impl Questions {
         }
         for question in open {
             let decision = match self.authorizer.decide(&question).await {
-                // Nobody else is there to be asked.
+                // No further authorizer exists to delegate to.
                 Decision { verdict: Verdict::Ask, .. } => Decision::no_opinion(""),
                 decision => decision,
             };
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
     use crate::authz::Authorizing;
 
-    /// Lets everybody do everything, if asked.
+    /// Authorizer that allows everything, but only in [`Authorizer::decide`].
     struct Remote;
 
     impl Authorizer for Remote {
@@ -117,7 +118,7 @@ mod tests {
         let mut runs = 0;
         let both = loop {
             runs += 1;
-            // The second is asked once the first is answered.
+            // The second check is requested only after the first is decided.
             let both =
                 questions.authorize(&path("/a")).allowed() && questions.authorize(&path("/b")).allowed();
             if !now(questions.settle()) {

@@ -1,6 +1,6 @@
-//! The RBAC authorizer: a policy, alone or as whoever follows roles and bindings keeps it up to date.
+//! RBAC authorizer over a policy that followers of roles and bindings update.
 //!
-//! Empty it allows nothing: a policy that has not arrived is no permission.
+//! An empty policy allows nothing, so that a policy that has not arrived grants no permissions.
 
 use parking_lot::RwLock;
 use portico_machinery::rbac::{Fact, Key, Policy, Ruling};
@@ -8,20 +8,20 @@ use portico_machinery::{Attributes, UserInfo};
 
 use super::{Authorizer, Decision, Rules};
 
-/// A policy that changes.
+/// RBAC authorizer with a policy that can change.
 #[derive(Debug, Default)]
 pub struct Rbac {
     policy: RwLock<Policy>,
 }
 
 impl Rbac {
-    /// Takes up what objects say; nothing stands for one that is gone.
+    /// Sets the facts of objects; `None` removes an object.
     pub fn update(&self, changes: impl IntoIterator<Item = (Key, Option<Fact>)>) {
         let mut policy = self.policy.write();
         changes.into_iter().for_each(|(key, fact)| policy.set(key, fact));
     }
 
-    /// Takes up what objects say and forgets everything else.
+    /// Replaces the whole policy by these facts.
     pub fn replace(&self, facts: impl IntoIterator<Item = (Key, Fact)>) {
         let mut policy = Policy::default();
         facts.into_iter().for_each(|(key, fact)| policy.set(key, Some(fact)));

@@ -1,4 +1,5 @@
-//! SubjectAccessReviews as webhooks see them: the question in either version, and what is answered. Pure: the answer is foreign bytes.
+//! Authorization webhooks: encoding and decoding of SubjectAccessReviews in both versions. Performs no I/O;
+//! responses are untrusted.
 //!
 //! Upstream rules: plugin/pkg/authorizer/webhook.
 
@@ -19,7 +20,7 @@ const GROUP: &str = "authorization.k8s.io";
 /// Limit (Authentication and authorization, bytes): the webhook is called for each request.
 const MAX_CALLER_BYTES: usize = 10_000;
 
-/// The version of reviews that a webhook speaks.
+/// Version of the review API that a webhook supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// `authorization.k8s.io/v1`
@@ -29,13 +30,13 @@ pub enum Version {
 }
 
 impl Version {
-    /// The version of this name.
+    /// Returns the version of this name.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         [Self::V1, Self::V1beta1].into_iter().find(|version| version.name() == name)
     }
 
-    /// Its name.
+    /// Returns the name of the version.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -45,7 +46,7 @@ impl Version {
     }
 }
 
-/// What is asked, as `authorization.k8s.io/v1` has it.
+/// Spec of a SubjectAccessReview in `authorization.k8s.io/v1`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spec<'a> {
@@ -94,7 +95,7 @@ struct Path<'a> {
     verb: &'a str,
 }
 
-/// A selector, term by term.
+/// Requirements of a selector.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Requirements {
     requirements: Vec<Requirement>,
@@ -108,7 +109,7 @@ struct Requirement {
     values: Vec<String>,
 }
 
-/// The older version, whose groups are called otherwise.
+/// Spec in v1beta1, where the field of the groups has another name.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct OlderSpec<'s, 'a> {
@@ -145,7 +146,7 @@ struct Unanswered {
 }
 
 impl<'a> Spec<'a> {
-    /// What these attributes ask.
+    /// Returns the spec for these attributes.
     #[must_use]
     pub fn of(attributes: &'a Attributes) -> Self {
         let (user, request) = (&attributes.user, &*attributes.request);
@@ -160,14 +161,14 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// The question as JSON, by which its answer is remembered.
+    /// Encodes the spec as JSON, which is also the key of its cached answer.
     #[must_use]
     pub fn to_json(&self) -> String {
-        // Texts, lists and maps of texts always encode.
+        // Encoding strings, lists and maps of strings cannot fail.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// A whole review in a version.
+    /// Encodes a SubjectAccessReview in a version.
     #[must_use]
     pub fn review(&self, version: Version) -> Vec<u8> {
         match version {
@@ -210,7 +211,7 @@ impl<'a> Resource<'a> {
     }
 }
 
-/// The terms of a field selector. What cannot be read asks for more, never for less.
+/// Returns the requirements of a field selector. An invalid selector is omitted: the review then asks about more objects.
 fn of_fields(selector: &str) -> Option<Requirements> {
     let selector = FieldSelector::parse(selector).ok()?;
     let terms = selector.terms().iter().map(|term| Requirement {
@@ -229,7 +230,7 @@ fn of_labels(selector: &str) -> Option<Requirements> {
             Operator::NotEquals | Operator::NotIn => "NotIn",
             Operator::Exists => "Exists",
             Operator::DoesNotExist => "DoesNotExist",
-            // Nothing says these; without them more is asked for.
+            // The review API has no such operators; without them the review asks about more objects.
             Operator::GreaterThan | Operator::LessThan => return None,
         };
         Some(Requirement { key: term.key.clone(), operator, values: term.values.clone() })
@@ -241,7 +242,7 @@ fn some(requirements: Vec<Requirement>) -> Option<Requirements> {
     (!requirements.is_empty()).then_some(Requirements { requirements })
 }
 
-/// Whether an answer may be remembered: what callers may write of any length is short (`shouldCache`).
+/// True if the answer may be cached: the attributes that callers can make arbitrarily long are short (`shouldCache`).
 #[must_use]
 pub fn is_short(attributes: &Attributes) -> bool {
     let r = &attributes.request;
@@ -250,15 +251,15 @@ pub fn is_short(attributes: &Attributes) -> bool {
     texts.iter().map(|text| text.len()).sum::<usize>() < MAX_CALLER_BYTES
 }
 
-/// What a webhook answers.
+/// Status of a SubjectAccessReview in the response of a webhook.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Answer {
-    /// Yes.
+    /// True if the request is allowed.
     pub allowed: bool,
-    /// No, and nobody else is to be asked.
+    /// True if the request is denied and later authorizers must not be called.
     pub denied: bool,
-    /// Why.
+    /// Reason of the decision.
     pub reason: String,
 }
 
@@ -271,10 +272,10 @@ struct Answered {
 }
 
 impl Answer {
-    /// Reads a review of this version.
+    /// Parses a review of this version.
     ///
     /// # Errors
-    /// Why it is none.
+    /// Returns the reason why the response is not a valid review.
     pub fn read(version: Version, body: &[u8]) -> Result<Self, String> {
         let answered: Answered = portico_gostd::json::from_slice(body).map_err(|error| {
             if error.is_syntax() || error.is_eof() {
@@ -286,7 +287,7 @@ impl Answer {
             portico_gostd::json::error_text(&error)
         })?;
         let expected = format!("{GROUP}/{}", version.name());
-        // A webhook that leaves out what it answers with answers what it was asked with.
+        // A response without kind or version has those of the request.
         let of = |given: &str, wanted: &str| given.is_empty() || given == wanted;
         if of(&answered.kind, KIND) && of(&answered.api_version, &expected) {
             return Ok(answered.status);
@@ -296,7 +297,7 @@ impl Answer {
         Err(format!("no kind {kind:?} is registered for version {version:?}"))
     }
 
-    /// The decision that it is.
+    /// Converts the answer to a decision.
     #[must_use]
     pub fn decision(&self) -> Decision {
         let reason = self.reason.clone();

@@ -1,26 +1,26 @@
-//! Names with a scheme: nodes and service accounts, and what extra fields may look like.
+//! User names of nodes and service accounts, and rules for extra fields.
 
 use std::collections::BTreeMap;
 
 use portico_machinery::names::{dns1123_label, dns1123_subdomain};
 
-/// The node of `system:node:<name>`.
+/// Returns the node name of `system:node:<name>`.
 pub(super) fn node_name(user: &str) -> Option<&str> {
     user.strip_prefix("system:node:").filter(|name| dns1123_subdomain(name).is_empty())
 }
 
-/// Namespace and name of `system:serviceaccount:<namespace>:<name>`.
+/// Returns namespace and name of `system:serviceaccount:<namespace>:<name>`.
 pub(super) fn service_account(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;
     (dns1123_label(namespace).is_empty() && dns1123_subdomain(name).is_empty()).then_some((namespace, name))
 }
 
-/// The groups that every service account of a namespace is in.
+/// Returns the groups of every service account of a namespace.
 pub(super) fn service_account_groups(namespace: &str) -> Vec<String> {
     vec!["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")]
 }
 
-/// What the constrained modes refuse of extra fields; the text says why.
+/// Returns the reason why the constrained modes refuse these extra fields, if any.
 pub(super) fn check_extra(extra: &BTreeMap<String, Vec<String>>) -> Result<(), String> {
     for (key, values) in extra {
         if key.is_empty() {

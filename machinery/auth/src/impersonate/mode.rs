@@ -1,4 +1,4 @@
-//! The modes of impersonation, in upstream's order, and the questions that each asks.
+//! Modes of impersonation, in upstream's order, and the authorization checks of each.
 
 use std::sync::Arc;
 
@@ -10,27 +10,27 @@ use super::request::ImpersonationRequest;
 use crate::authz::{Authorizer, forbidden};
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
-/// The extra field in which a service account's token names the node of its pod.
+/// Extra field in which the token of a service account names the node of its pod.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
-/// From this many groups or extra values on, one question about all of them comes first.
+/// Number of groups or extra values from which a check of all values precedes the individual checks.
 const MANY: usize = 4;
 
-/// A way of being somebody else.
+/// Mode of impersonation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// The node that the calling service account runs on.
+    /// The node on which the calling service account runs.
     AssociatedNode,
     /// Any node.
     ArbitraryNode,
     /// A service account.
     ServiceAccount,
-    /// Everybody else, with groups, uid and extra fields.
+    /// Any other user, with groups, uid and extra fields.
     UserInfo,
-    /// The one verb `impersonate`, whatever is done with it.
+    /// The single verb `impersonate`, independent of the request.
     Legacy,
 }
 
-/// In the order in which they are tried.
+/// Modes in the order in which they are tried.
 pub(super) const ALL: [Mode; 5] =
     [Mode::AssociatedNode, Mode::ArbitraryNode, Mode::ServiceAccount, Mode::UserInfo, Mode::Legacy];
 
@@ -55,12 +55,12 @@ impl Mode {
         if self.constrained() { format!("impersonate:{}", self.name()) } else { "impersonate".to_owned() }
     }
 
-    /// What audit writes; empty for legacy.
+    /// Returns the constraint for audit events; empty for the legacy mode.
     pub(super) fn constraint(self) -> String {
         if self.constrained() { self.verb() } else { String::new() }
     }
 
-    /// Whether the mode can make this caller that user at all.
+    /// True if the mode can turn this caller into the requested user.
     pub(super) fn applies(self, wanted: &ImpersonationRequest, caller: &UserInfo) -> bool {
         let node = node_name(&wanted.user);
         match self {
@@ -72,7 +72,7 @@ impl Mode {
         }
     }
 
-    /// Asks everything that the mode wants to know.
+    /// Performs all authorization checks of the mode.
     pub(super) fn check(
         self,
         authorizer: &dyn Authorizer,
@@ -98,7 +98,7 @@ impl Mode {
         })
     }
 
-    /// The caller as the questions name it: for its own node, without the values that differ from pod to pod.
+    /// Returns the caller used in the checks. For the associated node, it excludes values that differ between pods.
     fn asking(self, caller: &UserInfo) -> UserInfo {
         let mut asking = caller.clone();
         if self == Self::AssociatedNode {
@@ -128,7 +128,7 @@ fn runs_on(caller: &UserInfo, node: &str) -> bool {
     named && service_account(&caller.name).is_some()
 }
 
-/// The identity questions of one mode.
+/// Identity checks of one mode.
 struct Ask<'a> {
     mode: Mode,
     authorizer: &'a dyn Authorizer,
@@ -150,7 +150,7 @@ impl Ask<'_> {
             .with_version("v1")
     }
 
-    /// Users, groups, service accounts: of the core group in the legacy mode.
+    /// Returns the API group of users, groups and service accounts, which is the core group in the legacy mode.
     fn group(&self) -> &'static str {
         if self.mode.constrained() { AUTHENTICATION } else { "" }
     }

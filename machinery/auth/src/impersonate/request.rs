@@ -1,4 +1,4 @@
-//! Whom a caller wants to be, read from the header fields.
+//! Parses the user to impersonate from header fields.
 
 use std::collections::BTreeMap;
 
@@ -15,25 +15,26 @@ pub(super) const UID: &str = "Impersonate-Uid";
 
 pub(super) const EXTRA_PREFIX: &str = "Impersonate-Extra-";
 
-/// Whom the caller wants to be, as written.
+/// User that the caller wants to impersonate, as in the headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImpersonationRequest {
-    /// The user; never empty.
+    /// User name; never empty.
     pub user: String,
-    /// The uid, often empty.
+    /// User ID, often empty.
     pub uid: String,
-    /// Groups, in order.
+    /// Groups in the order of the headers.
     pub groups: Vec<String>,
-    /// Extra fields, keys decoded and in lower case.
+    /// Extra fields, with keys decoded and in lower case.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl ImpersonationRequest {
-    /// Reads the `Impersonate-*` fields; `None` if there is no user to impersonate. Of a repeated user or uid the first counts.
+    /// Parses the `Impersonate-*` fields; `None` if there is no user to impersonate. The first value of a repeated user or
+    /// uid is used.
     ///
     /// # Errors
-    /// 400 if a group, uid or extra field is given without a user, and if a field is not UTF-8: leaving it out would let the
-    /// request run as another user than the requested one.
+    /// 400 if a group, uid or extra field is present without a user, or if a field is not UTF-8: without that field, the
+    /// request would run as another user than the requested one.
     pub fn from_headers(fields: &dyn HeaderValues) -> Result<Option<Self>, Box<Status>> {
         let wanted = Self::read(fields).map_err(|error| Box::new(Status::bad_request(error.to_string())))?;
         if !wanted.user.is_empty() {

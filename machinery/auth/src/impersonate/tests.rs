@@ -1,9 +1,9 @@
-//! Impersonation against scripted rights, and against the refusals of who has none as upstream words them.
+//! Tests of impersonation with scripted permissions, and of upstream's refusal messages.
 
 use super::*;
 use crate::authz::{Decision, Masters};
 
-/// Allows exactly these questions: `verb resource[/sub] name [namespace]` or `verb path`.
+/// Authorizer that allows exactly these requests: `verb resource[/sub] name [namespace]` or `verb path`.
 struct Rights(&'static [&'static str]);
 
 impl Authorizer for Rights {
@@ -106,7 +106,7 @@ fn fields_are_utf_8_or_the_request_is_refused() {
     assert_eq!(ImpersonationRequest::from_headers(&fields).unwrap_err().code, 400);
 }
 
-/// Header fields, groups of the result, what audit calls it.
+/// Header fields, groups of the result, constraint in audit events.
 type Row = (&'static [(&'static str, &'static str)], &'static [&'static str], &'static str);
 
 #[test]

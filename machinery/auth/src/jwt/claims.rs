@@ -1,110 +1,110 @@
-//! What a service account's token says, and whether it says so in time.
+//! Claims of service account tokens, and verification of their times.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The issuer of tokens that are kept in Secrets.
+/// Issuer of tokens that are stored in Secrets.
 pub const LEGACY_ISSUER: &str = "kubernetes/serviceaccount";
-/// How far clocks may be apart, in seconds.
+/// Maximum difference between clocks, in seconds.
 pub const LEEWAY: i64 = 60;
 
-/// Something by name and uid.
+/// Reference to an object by name and uid.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ref {
-    /// Its name.
+    /// Name of the object.
     pub name: String,
-    /// Its uid, empty when it is not known.
+    /// Uid of the object; empty if not known.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
 }
 
-/// What a bound token stands for.
+/// Objects that a bound token represents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Kubernetes {
-    /// Where the service account lives.
+    /// Namespace of the service account.
     pub namespace: String,
-    /// The node that it is bound to, or that its pod runs on.
+    /// Node to which the token is bound, or on which its pod runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<Ref>,
-    /// The pod that it is bound to.
+    /// Pod to which the token is bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod: Option<Ref>,
-    /// The Secret that it is bound to.
+    /// Secret to which the token is bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret: Option<Ref>,
-    /// The service account.
+    /// Service account of the token.
     pub serviceaccount: Ref,
-    /// When its user should have asked for another, in seconds.
+    /// Time in seconds after which the user of the token should have requested a new one.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "date")]
     pub warnafter: Option<i64>,
 }
 
-/// All claims; times are seconds since the epoch. Names are in the order in which upstream writes them.
+/// Claims of a token. Times are seconds since the epoch. Fields are in the order in which upstream encodes them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Claims {
-    /// For whom; none in legacy tokens.
+    /// Audiences; empty in legacy tokens.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "audience")]
     pub aud: Vec<String>,
-    /// Until when.
+    /// Expiration time.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "date")]
     pub exp: Option<i64>,
-    /// When it was made.
+    /// Issue time.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "date")]
     pub iat: Option<i64>,
-    /// By whom.
+    /// Issuer of the token.
     pub iss: String,
-    /// Its own id.
+    /// Unique ID of the token.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub jti: String,
-    /// What a bound token stands for.
+    /// Objects that a bound token represents.
     #[serde(rename = "kubernetes.io", skip_serializing_if = "Option::is_none")]
     pub kubernetes: Option<Kubernetes>,
-    /// Of a legacy token: its namespace.
+    /// Namespace of a legacy token.
     #[serde(rename = "kubernetes.io/serviceaccount/namespace", skip_serializing_if = "String::is_empty")]
     pub legacy_namespace: String,
-    /// Of a legacy token: its Secret.
+    /// Secret of a legacy token.
     #[serde(rename = "kubernetes.io/serviceaccount/secret.name", skip_serializing_if = "String::is_empty")]
     pub legacy_secret: String,
-    /// Of a legacy token: its service account.
+    /// Service account of a legacy token.
     #[serde(
         rename = "kubernetes.io/serviceaccount/service-account.name",
         skip_serializing_if = "String::is_empty"
     )]
     pub legacy_name: String,
-    /// Of a legacy token: its service account's uid.
+    /// Uid of the service account of a legacy token.
     #[serde(
         rename = "kubernetes.io/serviceaccount/service-account.uid",
         skip_serializing_if = "String::is_empty"
     )]
     pub legacy_uid: String,
-    /// From when on.
+    /// Beginning of the validity.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "date")]
     pub nbf: Option<i64>,
-    /// Whom it names.
+    /// Subject, which is the user name.
     pub sub: String,
 }
 
-/// A token out of its time.
+/// Error for a token that is not valid at the current time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimeError {
-    /// Too early.
+    /// The validity has not begun.
     #[error("service account token is not valid yet")]
     NotYet,
-    /// Too late.
+    /// The validity has ended.
     #[error("service account token has expired")]
     Expired,
-    /// Made later than now.
+    /// The issue time is in the future.
     #[error("service account token is issued in the future")]
     FromTheFuture,
 }
 
 impl Claims {
-    /// Whether the token is in its time, give or take [`LEEWAY`].
+    /// Verifies that the token is valid at `now`, with a tolerance of [`LEEWAY`].
     ///
     /// # Errors
-    /// [`TimeError`], the first in upstream's order.
+    /// Returns the first [`TimeError`] in upstream's order.
     pub fn check_time(&self, now: i64) -> Result<(), TimeError> {
         if self.nbf.is_some_and(|from| now.saturating_add(LEEWAY) < from) {
             return Err(TimeError::NotYet);
@@ -119,11 +119,11 @@ impl Claims {
     }
 }
 
-/// Seconds that lie beyond what a time can be.
+/// Limit beyond which a number of seconds is not a valid time.
 const MAX_SECONDS: f64 = 9.2e18;
 
-/// A number, whole or not: a part of a second counts for nothing. One beyond all times is refused: upstream's conversion
-/// makes a time long past of it.
+/// Deserializes a number of seconds and truncates fractions. Rejects numbers beyond all valid times, which upstream converts
+/// to a time in the distant past.
 fn date<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
     let Some(seconds) = Option::<f64>::deserialize(from)? else { return Ok(None) };
     if seconds.abs() > MAX_SECONDS {

@@ -1,4 +1,4 @@
-//! A compact token: three parts of base64url between dots.
+//! Compact token: three parts in base64url, separated by dots.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -6,12 +6,12 @@ use serde::Deserialize;
 
 use super::{Claims, PublicKey};
 
-/// Text that is no compact token, or one that says what nobody here understands.
+/// Error for text that is not a compact token, or for a token with unsupported extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed token: {0}")]
 pub struct Malformed(&'static str);
 
-/// A token whose signature has not been checked.
+/// Token whose signature is not verified.
 #[derive(Debug)]
 pub struct Compact<'a> {
     header: Header,
@@ -25,21 +25,21 @@ struct Header {
     alg: String,
     #[serde(default)]
     kid: String,
-    /// Names extensions that must be understood: none is.
+    /// Extensions that must be supported: any value is rejected.
     #[serde(default)]
     crit: Option<serde::de::IgnoredAny>,
 }
 
 impl<'a> Compact<'a> {
-    /// Reads a token.
+    /// Parses a token.
     ///
     /// # Errors
-    /// [`Malformed`]
+    /// Returns [`MalformedToken`].
     pub fn parse(token: &'a str) -> Result<Self, Malformed> {
         let (signed, signature) = token.rsplit_once('.').ok_or(Malformed("no dot"))?;
         let (header, payload) = signed.split_once('.').ok_or(Malformed("one dot"))?;
         let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| Malformed("not base64url"));
-        // The payload first: most foreign tokens are recognised by their issuer.
+        // The payload is decoded first, because most foreign tokens are recognized by their issuer.
         let claims = object(&decode(payload)?).ok_or(Malformed("claims"))?;
         let header: Header = object(&decode(header)?).ok_or(Malformed("header"))?;
         if header.crit.is_some() {
@@ -48,32 +48,32 @@ impl<'a> Compact<'a> {
         Ok(Self { header, claims, signed, signature: decode(signature)? })
     }
 
-    /// What it claims, whoever says so.
+    /// Returns the claims, which are not verified.
     #[must_use]
     pub fn claims(&self) -> &Claims {
         &self.claims
     }
 
-    /// The same, for those who have checked the signature.
+    /// Converts into the claims, for callers that have verified the signature.
     #[must_use]
     pub fn into_claims(self) -> Claims {
         self.claims
     }
 
-    /// The id of the key that the header names; may be empty.
+    /// Returns the key ID in the header; may be empty.
     #[must_use]
     pub fn key_id(&self) -> &str {
         &self.header.kid
     }
 
-    /// Whether the owner of this key has signed it, in the way that is the key's.
+    /// True if the owner of this key has signed the token, with the algorithm of the key.
     #[must_use]
     pub fn is_signed_by(&self, key: &PublicKey) -> bool {
         self.header.alg == key.algorithm().name() && key.has_signed(self.signed.as_bytes(), &self.signature)
     }
 }
 
-/// Reads an object; a list would do for serde, field by field.
+/// Deserializes a JSON object. Rejects lists, which serde would also accept for a struct.
 fn object<T: for<'de> Deserialize<'de>>(json: &[u8]) -> Option<T> {
     let opens = json.trim_ascii_start().first() == Some(&b'{');
     opens.then(|| serde_json::from_slice(json).ok()).flatten()

@@ -1,4 +1,4 @@
-//! The header of a token that somebody else signs: what it may say, and nothing else (`validateJWTHeader`).
+//! Header of a token that an external signer has signed, and its validation (`validateJWTHeader`).
 
 use std::collections::BTreeMap;
 
@@ -10,41 +10,41 @@ use serde::de::IgnoredAny;
 
 use super::Algorithm;
 
-/// The longest id of a key.
+/// Maximum length of a key ID.
 const MAX_KEY_ID: usize = 1024;
 
-/// A header that no token of ours may have; the words are upstream's.
+/// Reason why a header is rejected. Messages are upstream's.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    /// It is not base64url.
+    /// The header is not base64url.
     #[error("while unwrapping header: {0}")]
     Base64(String),
-    /// It is no object of texts.
+    /// The header is not a JSON object with string values.
     #[error("while parsing header JSON: {0}")]
     Json(String),
-    /// It says more than it may.
+    /// The header has an unknown field.
     #[error("while parsing header JSON: json: unknown field {}", quote(.0))]
     Unknown(String),
-    /// It is not the header of a JWT.
+    /// The type is not that of a JWT.
     #[error("bad type")]
     Type,
-    /// It names no key.
+    /// The key ID is missing.
     #[error("key id missing")]
     NoKeyId,
-    /// It names a key by too much.
+    /// The key ID is too long.
     #[error("key id longer than 1 kb")]
     LongKeyId,
-    /// No key of ours signs so.
+    /// The algorithm is not supported.
     #[error("bad signing algorithm {}", quote(.0))]
     Algorithm(String),
 }
 
-/// See the module.
+/// Validated header.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ExternalHeader {
-    /// How it says to be signed.
+    /// Signature algorithm.
     pub algorithm: Algorithm,
-    /// The key that it names.
+    /// ID of the key.
     pub key_id: String,
 }
 
@@ -59,10 +59,10 @@ struct Fields {
 }
 
 impl ExternalHeader {
-    /// Reads the first part of a token.
+    /// Parses and validates the first part of a token.
     ///
     /// # Errors
-    /// [`HeaderError`]
+    /// Returns [`HeaderError`].
     pub fn parse(header: &str) -> Result<Self, HeaderError> {
         let json = URL_SAFE_NO_PAD.decode(header).map_err(|error| HeaderError::Base64(error.to_string()))?;
         let opens = json.trim_ascii_start().first() == Some(&b'{');

@@ -1,4 +1,4 @@
-//! The key set that an issuer publishes.
+//! Key set that an issuer publishes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,7 +14,7 @@ struct KeySet {
     keys: Vec<Jwk>,
 }
 
-/// One key, fields in upstream's order.
+/// One key, with fields in upstream's order.
 #[derive(Serialize)]
 struct Jwk {
     #[serde(rename = "use")]
@@ -34,11 +34,11 @@ struct Jwk {
     y: Option<String>,
 }
 
-/// The set of those keys that are published, as JSON.
+/// Encodes the published ones of these keys as a JSON key set.
 #[must_use]
 pub fn key_set(keys: &[PublicKey]) -> Vec<u8> {
     let set = KeySet { keys: keys.iter().filter(|key| key.is_published()).filter_map(jwk).collect() };
-    // Texts always encode.
+    // Encoding strings cannot fail.
     serde_json::to_vec(&set).unwrap_or_default()
 }
 
@@ -55,7 +55,7 @@ fn jwk(key: &PublicKey) -> Option<Jwk> {
     let (kty, [n, e, x, y]) = match info.parsed().ok()? {
         Parts::RSA(rsa) => ("RSA", [number(rsa.modulus), number(rsa.exponent), None, None]),
         Parts::EC(point) => {
-            // An uncompressed point: a mark, then both coordinates.
+            // An uncompressed point: a prefix byte, then both coordinates.
             let coordinates = point.data().get(1..)?;
             let (x, y) = coordinates.split_at(coordinates.len() / 2);
             ("EC", [None, None, encoded(x), encoded(y)])
@@ -70,7 +70,7 @@ fn jwk(key: &PublicKey) -> Option<Jwk> {
 mod tests {
     use super::*;
 
-    /// A key, and how upstream published it.
+    /// Key and its published form, both from upstream.
     const KEY: &str = "-----BEGIN PUBLIC KEY-----
 MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEI9t+Xbq0aIqMeqwobDpora7KfWpo
 gtNa6B1icgq6oEsn1HaKG2YqovXZJUT+dQ5yC6/Fwg+taypo6NiJ/rHH9w==

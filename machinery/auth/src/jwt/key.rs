@@ -1,4 +1,4 @@
-//! Keys: public ones that check, and the one that signs.
+//! Public keys that verify tokens, and the key that signs tokens.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use x509_parser::oid_registry::{
 use x509_parser::prelude::{FromDer, X509Certificate};
 use x509_parser::x509::SubjectPublicKeyInfo;
 
-/// How tokens are signed. The kind of the key says it, as upstream has it.
+/// Signature algorithm. The type of the key determines the algorithm, as in upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     /// RSA, PKCS #1 v1.5, SHA-256.
@@ -37,7 +37,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// Its JOSE name.
+    /// Returns the JOSE name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ impl Algorithm {
         }
     }
 
-    /// The one of a JOSE name.
+    /// Returns the algorithm with this JOSE name.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         [Self::Rs256, Self::Es256, Self::Es384, Self::Es512].into_iter().find(|one| one.name() == name)
@@ -79,24 +79,24 @@ impl Algorithm {
     }
 }
 
-/// A key that cannot be used.
+/// Error of reading or using a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// There is no key in it.
+    /// The input contains no key.
     #[error("no PEM key found")]
     None,
-    /// A PEM block cannot be read.
+    /// A PEM block cannot be parsed.
     #[error("invalid PEM: {0}")]
     Pem(String),
-    /// A key cannot be read, or is of a kind that signs no tokens.
+    /// A key cannot be parsed, or has a type that is not supported.
     #[error("the key is neither RSA nor of the curves P-256, P-384 and P-521")]
     Kind,
-    /// No random numbers.
+    /// No random numbers are available to generate a key or to sign.
     #[error("cannot generate a key")]
     Make,
 }
 
-/// A public key, under the id that tokens name it by. Cheap to clone.
+/// Public key with the ID by which tokens name it. Cheap to clone.
 #[derive(Clone)]
 pub struct PublicKey {
     id: Arc<str>,
@@ -115,10 +115,10 @@ impl PartialEq for PublicKey {
 impl Eq for PublicKey {}
 
 impl PublicKey {
-    /// Reads a DER SubjectPublicKeyInfo. Its id is the base64url of the SHA-256 of that, as upstream has it.
+    /// Parses a DER SubjectPublicKeyInfo. The ID is the base64url of its SHA-256, as in upstream.
     ///
     /// # Errors
-    /// [`KeyError::Kind`]
+    /// Returns [`KeyError::Kind`] if the key cannot be used.
     pub fn from_der(der: &[u8]) -> Result<Self, KeyError> {
         let (_, info) = SubjectPublicKeyInfo::from_der(der).map_err(|_| KeyError::Kind)?;
         let algorithm = Algorithm::of(&info).ok_or(KeyError::Kind)?;
@@ -127,10 +127,10 @@ impl PublicKey {
         Ok(Self { id, algorithm, der: der.into(), parsed: Arc::new(parsed), unpublished: false })
     }
 
-    /// Every key of a PEM file: public ones, those of private keys and of certificates.
+    /// Parses every key of a PEM file: public keys, and the public keys of private keys and certificates.
     ///
     /// # Errors
-    /// [`KeyError`]
+    /// Returns [`KeyError`].
     pub fn all_from_pem(pem: &[u8]) -> Result<Vec<Self>, KeyError> {
         let mut keys = Vec::new();
         for section in <(SectionKind, Vec<u8>)>::pem_slice_iter(pem) {
@@ -151,43 +151,43 @@ impl PublicKey {
         if keys.is_empty() { Err(KeyError::None) } else { Ok(keys) }
     }
 
-    /// The same under the id that its owner gives it.
+    /// Sets the ID that the owner of the key uses.
     #[must_use]
     pub fn named(self, id: &str) -> Self {
         Self { id: id.into(), ..self }
     }
 
-    /// The same, published to relying parties or not.
+    /// Sets whether the key is excluded from the published key set.
     #[must_use]
     pub fn with_unpublished(self, unpublished: bool) -> Self {
         Self { unpublished, ..self }
     }
 
-    /// Whether it is published to relying parties.
+    /// True if the key is published to relying parties.
     #[must_use]
     pub fn is_published(&self) -> bool {
         !self.unpublished
     }
 
-    /// `kid`
+    /// Returns the key ID (`kid`).
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// How its owner signs.
+    /// Returns the signature algorithm.
     #[must_use]
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 
-    /// The DER SubjectPublicKeyInfo.
+    /// Returns the DER SubjectPublicKeyInfo.
     #[must_use]
     pub fn der(&self) -> &[u8] {
         &self.der
     }
 
-    /// Whether the owner of the key has signed this.
+    /// True if the owner of the key has signed the message.
     #[must_use]
     pub fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
         self.parsed.verify_sig(message, signature).is_ok()
@@ -240,7 +240,7 @@ impl Pair {
     }
 }
 
-/// The key that signs tokens.
+/// Key that signs tokens.
 pub struct SigningKey {
     pair: Pair,
     public: PublicKey,
@@ -258,29 +258,29 @@ struct Header<'a> {
     kid: &'a str,
 }
 
-/// A part of a token: JSON in base64url.
+/// Encodes a part of a token: JSON in base64url.
 ///
 /// # Errors
-/// [`KeyError::Make`] for what is no JSON.
+/// Returns [`KeyError::Generate`] if the value cannot be encoded as JSON.
 pub fn part(json: &impl Serialize) -> Result<String, KeyError> {
     serde_json::to_vec(json).map(|json| URL_SAFE_NO_PAD.encode(json)).map_err(|_| KeyError::Make)
 }
 
 impl SigningKey {
-    /// The first private key of a PEM file: PKCS #8, PKCS #1 or SEC 1.
+    /// Parses the first private key of a PEM file: PKCS #8, PKCS #1 or SEC 1.
     ///
     /// # Errors
-    /// [`KeyError`]
+    /// Returns [`KeyError`].
     pub fn from_pem(pem: &[u8]) -> Result<Self, KeyError> {
         let private = PrivateKeyDer::from_pem_slice(pem).map_err(|e| KeyError::Pem(pem_reason(&e)))?;
         let pair = Pair::from_der(&private)?;
         Ok(Self { public: pair.public()?, pair })
     }
 
-    /// Makes a key of P-256, as PEM.
+    /// Generates a P-256 key in PEM.
     ///
     /// # Errors
-    /// [`KeyError::Make`]
+    /// Returns [`KeyError::Generate`] if no random numbers are available.
     pub fn generate_pem() -> Result<String, KeyError> {
         let der = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
             .map_err(|_| KeyError::Make)?;
@@ -290,16 +290,16 @@ impl SigningKey {
         Ok(format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", lines.join("\n")))
     }
 
-    /// The public half.
+    /// Returns the public key.
     #[must_use]
     pub fn public(&self) -> &PublicKey {
         &self.public
     }
 
-    /// A compact token that says this.
+    /// Signs claims and returns a compact token.
     ///
     /// # Errors
-    /// When there are no random numbers.
+    /// Returns an error if no random numbers are available.
     pub fn sign(&self, claims: &impl Serialize) -> Result<String, KeyError> {
         let header = Header { alg: self.public.algorithm.name(), kid: &self.public.id };
         let message = format!("{}.{}", part(&header)?, part(claims)?);

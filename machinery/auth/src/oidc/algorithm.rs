@@ -1,4 +1,4 @@
-//! The algorithms that issuers may sign with (upstream's `allowedSigningAlgs`).
+//! Algorithms that issuers may use for signatures (upstream's `allowedSigningAlgs`).
 
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ECDSA_P521_SHA512_FIXED, EcdsaVerificationAlgorithm,
@@ -6,7 +6,7 @@ use aws_lc_rs::signature::{
     RSA_PSS_2048_8192_SHA256, RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512, RsaParameters,
 };
 
-/// One of them.
+/// Signature algorithm of an issuer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SigningAlgorithm {
     /// P-256, SHA-256.
@@ -29,14 +29,14 @@ pub enum SigningAlgorithm {
     Rs512,
 }
 
-/// How keys of one kind check a signature.
+/// Verification parameters of an algorithm.
 pub(super) enum Check {
     Rsa(&'static RsaParameters),
     Ecdsa(&'static EcdsaVerificationAlgorithm),
 }
 
 impl SigningAlgorithm {
-    /// All of them, by name.
+    /// All algorithms, sorted by name.
     pub const ALL: [Self; 9] = [
         Self::Es256,
         Self::Es384,
@@ -49,7 +49,7 @@ impl SigningAlgorithm {
         Self::Rs512,
     ];
 
-    /// Its JOSE name.
+    /// Returns the JOSE name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -65,7 +65,7 @@ impl SigningAlgorithm {
         }
     }
 
-    /// The one of this name.
+    /// Returns the algorithm with this name.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.name() == name)

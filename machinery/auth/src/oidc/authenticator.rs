@@ -1,4 +1,4 @@
-//! From claims to a user (upstream's `jwtAuthenticator`).
+//! Mapping of claims to a user (upstream's `jwtAuthenticator`).
 
 use portico_cel::Value;
 use portico_machinery::UserInfo;
@@ -6,82 +6,82 @@ use portico_machinery::UserInfo;
 use super::expression::{Expression, texts, user_value};
 use super::{Claims, SigningAlgorithm, Verification};
 
-/// Under which key of its extra facts a user's credential is named (`user.CredentialIDKey`).
+/// Key of the user's extra fields that contains the credential ID (`user.CredentialIDKey`).
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// Where a fact about the user comes from.
+/// Source of an attribute of the user.
 #[derive(Clone, Debug)]
 pub enum Mapping {
-    /// A claim, with something before it.
+    /// Value of a claim with a prefix.
     Claim {
-        /// Its name.
+        /// Name of the claim.
         claim: String,
-        /// What is put before it.
+        /// Prefix of the value.
         prefix: String,
     },
-    /// An expression about the claims.
+    /// Expression over the claims.
     Expression(Expression),
 }
 
-/// What claims have to say.
+/// Validation rule for claims.
 #[derive(Clone, Debug)]
 pub enum ClaimRule {
-    /// A claim has a value.
+    /// A claim must have a value.
     Required {
-        /// The claim.
+        /// Name of the claim.
         claim: String,
-        /// The value.
+        /// Required value.
         value: String,
     },
-    /// A condition holds.
+    /// A condition must hold.
     Condition {
-        /// The condition.
+        /// Condition over the claims.
         condition: Expression,
-        /// What it means that it does not.
+        /// Message if the condition does not hold.
         message: String,
     },
 }
 
-/// What has to be true of the user.
+/// Validation rule for the user.
 #[derive(Clone, Debug)]
 pub struct UserRule {
-    /// The condition.
+    /// Condition over the user.
     pub condition: Expression,
-    /// What it means that it does not hold.
+    /// Message if the condition does not hold.
     pub message: String,
 }
 
-/// One issuer, and what its tokens say.
+/// Configuration of one issuer.
 #[derive(Clone, Debug)]
 pub struct JwtAuthenticator {
-    /// The issuer.
+    /// URL of the issuer.
     pub issuer: String,
-    /// A token is for one of these.
+    /// Accepted audiences; a token must name one of them.
     pub audiences: Vec<String>,
-    /// What it may be signed with.
+    /// Accepted signature algorithms.
     pub algorithms: Vec<SigningAlgorithm>,
-    /// The user's name.
+    /// Source of the user name.
     pub username: Mapping,
-    /// Their groups.
+    /// Source of the groups.
     pub groups: Option<Mapping>,
-    /// Their uid.
+    /// Source of the uid.
     pub uid: Option<Mapping>,
-    /// What else is known of them, by key.
+    /// Sources of the extra fields, by key.
     pub extra: Vec<(String, Expression)>,
-    /// What claims have to say.
+    /// Validation rules for claims.
     pub claim_rules: Vec<ClaimRule>,
-    /// What has to be true of the user.
+    /// Validation rules for the user.
     pub user_rules: Vec<UserRule>,
 }
 
 impl JwtAuthenticator {
-    /// Which tokens count.
+    /// Returns the requirements for tokens of this issuer.
     #[must_use]
     pub fn verification(&self, now: i64) -> Verification<'_> {
         Verification { issuer: &self.issuer, audiences: &self.audiences, algorithms: &self.algorithms, now }
     }
 
-    /// The claim that may be kept by somebody else: the one that groups come from.
+    /// Returns the claim that another server may provide, which is the claim of the groups.
     #[must_use]
     pub fn distributed_claim(&self) -> Option<&str> {
         match &self.groups {
@@ -90,10 +90,10 @@ impl JwtAuthenticator {
         }
     }
 
-    /// The user that claims make, when all rules hold.
+    /// Maps claims to a user, if all rules hold.
     ///
     /// # Errors
-    /// What is wrong, in upstream's words.
+    /// Returns upstream's message about the failed rule or mapping.
     pub fn user(&self, claims: &Claims) -> Result<UserInfo, String> {
         let value = if self.evaluates() {
             claims.value().map_err(|error| format!("oidc: parse claims: {error}"))?
@@ -114,7 +114,7 @@ impl JwtAuthenticator {
         Ok(user)
     }
 
-    /// Whether any expression looks at the claims.
+    /// True if a mapping or rule is an expression over the claims.
     fn evaluates(&self) -> bool {
         let mapped = |mapping: Option<&Mapping>| matches!(mapping, Some(Mapping::Expression(_)));
         mapped(Some(&self.username))

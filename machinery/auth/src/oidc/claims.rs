@@ -1,4 +1,4 @@
-//! What a token claims.
+//! Claims of a token.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use serde_json::value::RawValue;
 use super::distributed::{Distributed, Source};
 use super::json::{self, object};
 
-/// Upstream's `claims`: by name, not read yet.
+/// Claims by name, with undecoded values (upstream's `claims`).
 #[derive(Debug, Default)]
 pub struct Claims(BTreeMap<String, Box<RawValue>>);
 
-/// What every token has to say.
+/// Claims that every token must have.
 pub(super) struct Standard {
     pub(super) issuer: String,
     pub(super) audiences: Vec<String>,
@@ -24,15 +24,15 @@ pub(super) struct Standard {
 }
 
 impl Claims {
-    /// Reads an object.
+    /// Parses a JSON object.
     ///
     /// # Errors
-    /// It is none.
+    /// Returns an error if the payload is not an object.
     pub fn parse(payload: &[u8]) -> Result<Self, String> {
         object(payload).map(Self)
     }
 
-    /// What go-oidc reads off every token.
+    /// Decodes the claims that go-oidc checks in every token.
     pub(super) fn standard(&self) -> Result<Standard, String> {
         let of = |name: &str, ty: &str, raw: &RawValue| {
             json::mismatch(raw, &format!("struct field idToken.{name} of type {ty}"))
@@ -63,25 +63,25 @@ impl Claims {
         Ok(Standard { issuer: text("iss")?, audiences, expires: time("exp")?, not_before })
     }
 
-    /// A claim as it came.
+    /// Returns the undecoded value of a claim.
     #[must_use]
     pub(super) fn raw(&self, name: &str) -> Option<&RawValue> {
         self.0.get(name).map(|raw| &**raw)
     }
 
-    /// Whether there is such a claim.
+    /// True if the claim exists.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// A claim that is a text (`unmarshalClaim`).
+    /// Returns a string claim (`unmarshalClaim`).
     pub(super) fn text(&self, name: &str) -> Result<String, String> {
         let raw = self.raw(name).ok_or("claim not present")?;
         json::text(raw).ok_or_else(|| json::mismatch(raw, "value of type string"))
     }
 
-    /// A claim that is true or false.
+    /// Returns a boolean claim; `null` counts as false.
     pub(super) fn flag(&self, name: &str) -> Result<bool, String> {
         let raw = self.raw(name).ok_or("claim not present")?;
         match raw.get() {
@@ -91,7 +91,7 @@ impl Claims {
         }
     }
 
-    /// A claim that is a list of texts, or one (`stringOrArray`).
+    /// Returns a claim that is a list of strings or one string (`stringOrArray`).
     pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, String> {
         let raw = self.raw(name).ok_or("claim not present")?;
         json::texts(raw)
@@ -99,20 +99,20 @@ impl Claims {
             .ok_or_else(|| json::mismatch(raw, "value of type string"))
     }
 
-    /// Where a claim is to be found that the token leaves out.
+    /// Returns the source of a distributed claim; `None` if the token contains the claim itself or names no source.
     ///
     /// # Errors
-    /// The token says it badly.
+    /// Returns an error if the token describes the source incorrectly.
     pub fn source(&self, claim: &str) -> Result<Option<Source>, String> {
         if self.has(claim) { Ok(None) } else { self.distributed().source(claim) }
     }
 
-    /// What is kept elsewhere.
+    /// Returns the distributed claims.
     pub(super) fn distributed(&self) -> Distributed<'_> {
         Distributed { names: self.raw("_claim_names"), sources: self.raw("_claim_sources") }
     }
 
-    /// Takes over what another token says of a claim. Answers whether it says anything.
+    /// Moves a claim from another token into this one. Returns true if the other token has the claim.
     pub fn adopt(&mut self, claim: &str, other: &mut Self) -> bool {
         let found = other.0.remove(claim);
         let is_there = found.is_some();
@@ -120,7 +120,7 @@ impl Claims {
         is_there
     }
 
-    /// The claims as expressions see them (`newClaimsValue`).
+    /// Returns the claims as a CEL value (`newClaimsValue`).
     pub(super) fn value(&self) -> Result<Value<'static>, EvalError> {
         let mut members = MapBuilder::default();
         for (name, raw) in &self.0 {
@@ -133,7 +133,7 @@ impl Claims {
     }
 }
 
-/// JSON as Go reads it into `any`: every number is a double.
+/// JSON value decoded as Go decodes into `any`: every number is a double.
 struct Read(Value<'static>);
 
 impl<'de> Deserialize<'de> for Read {

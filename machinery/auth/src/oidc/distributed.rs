@@ -1,4 +1,4 @@
-//! Claims that are to be had from somebody else (OpenID Connect Core 1.0, section 5.6.2; upstream's `claimResolver.expand`).
+//! Distributed claims, which another server provides (OpenID Connect Core 1.0, section 5.6.2; upstream's `claimResolver.expand`).
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,21 @@ use serde_json::value::RawValue;
 
 use super::json;
 
-/// Where a claim is to be found.
+/// Source of a distributed claim.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Source {
-    /// What to GET; empty for claims that are aggregated, which are passed over.
+    /// URL to GET; empty for aggregated claims, which are ignored.
     pub endpoint: String,
-    /// The bearer token to ask with; may be empty.
+    /// Bearer token for the request; may be empty.
     pub access_token: String,
 }
 
-/// What a token says of claims that are elsewhere.
+/// Description of distributed claims in a token.
 pub(super) struct Distributed<'a> {
-    /// Names of claims, each with the name of its source (`_claim_names`).
+    /// Names of claims with the names of their sources (`_claim_names`).
     pub(super) names: Option<&'a RawValue>,
-    /// The sources by name (`_claim_sources`).
+    /// Sources by name (`_claim_sources`).
     pub(super) sources: Option<&'a RawValue>,
 }
 
@@ -46,7 +46,7 @@ impl Distributed<'_> {
         members.into_iter().map(read).collect()
     }
 
-    /// Every claim that is named has a source: go-oidc looks at all of them.
+    /// Checks that every named claim has a source; go-oidc checks all of them.
     pub(super) fn check(&self) -> Result<(), String> {
         let unread = |error| format!("oidc: failed to unmarshal claims: {error}");
         let (names, sources) = (self.names().map_err(unread)?, self.sources().map_err(unread)?);
@@ -61,7 +61,7 @@ impl Distributed<'_> {
         Ok(())
     }
 
-    /// Where a claim is to be found that is not there itself.
+    /// Returns the source of a claim that the token does not contain itself.
     pub(super) fn source(&self, claim: &str) -> Result<Option<Source>, String> {
         if self.names.is_none() {
             return Ok(None);

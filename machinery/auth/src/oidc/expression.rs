@@ -1,4 +1,4 @@
-//! Expressions about claims and about the user that they make (upstream's pkg/authentication/cel).
+//! Expressions over claims and over the resulting user (upstream's pkg/authentication/cel).
 
 use std::sync::{Arc, LazyLock};
 
@@ -9,12 +9,12 @@ use portico_machinery::UserInfo;
 
 use crate::expressions;
 
-/// What claims are called.
+/// Name of the variable for claims.
 const CLAIMS: &str = "claims";
-/// What the user is called.
+/// Name of the variable for the user.
 const USER: &str = "user";
 
-/// One expression. Cheap to clone.
+/// Compiled expression. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Expression {
     text: Arc<str>,
@@ -23,26 +23,26 @@ pub struct Expression {
 }
 
 impl Expression {
-    /// An expression about claims, of any type.
+    /// Compiles an expression over claims, of any type.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns the compile error.
     pub fn of_claims(text: &str) -> Result<Self, String> {
         Self::compile(text, CLAIMS, Type::map(Type::String, Type::Any))
     }
 
-    /// A condition about claims.
+    /// Compiles a condition over claims.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns the compile error.
     pub fn condition_of_claims(text: &str) -> Result<Self, String> {
         Self::of_claims(text)?.deciding()
     }
 
-    /// A condition about the user.
+    /// Compiles a condition over the user.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns the compile error.
     pub fn condition_of_user(text: &str) -> Result<Self, String> {
         Self::compile(text, USER, USER_INFO.ty.clone())?.deciding()
     }
@@ -63,25 +63,25 @@ impl Expression {
         }
     }
 
-    /// As it was written.
+    /// Returns the source text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether it reads this claim by its name.
+    /// True if the expression selects this claim by name.
     #[must_use]
     pub fn uses_claim(&self, name: &str) -> bool {
         self.program.selects(CLAIMS, name)
     }
 
-    /// What it says.
+    /// Evaluates the expression.
     pub(super) fn evaluate(&self, value: &Value<'static>) -> Result<Value<'static>, String> {
         let found = self.program.run(&[(self.variable, value.clone())]);
         found.map_err(|error| format!("expression '{}' resulted in error: {error}", self.text))
     }
 
-    /// The text that it says; the error is upstream's `kind claim expression must return a string`.
+    /// Evaluates the expression to a string; the error is upstream's `kind claim expression must return a string`.
     pub(super) fn text_of(&self, claims: &Value<'static>, kind: &str) -> Result<String, String> {
         match self.evaluate(claims)? {
             Value::String(text) => Ok(text.to_string()),
@@ -89,7 +89,7 @@ impl Expression {
         }
     }
 
-    /// Whether it holds (`checkValidationRulesEvaluation`).
+    /// Evaluates the condition, and returns an error with `message` if it does not hold (`checkValidationRulesEvaluation`).
     pub(super) fn require(&self, value: &Value<'static>, message: &str) -> Result<(), String> {
         match self.evaluate(value)? {
             Value::Bool(true) => Ok(()),
@@ -99,7 +99,7 @@ impl Expression {
     }
 }
 
-/// The texts that an expression has returned, empty ones left out (`convertCELValueToStringList`).
+/// Converts the result of an expression to strings, without empty ones (`convertCELValueToStringList`).
 pub(super) fn texts(value: Value<'static>) -> Result<Vec<String>, &'static str> {
     const WRONG: &str = "expression must return a string or a list of strings";
     let items = match value {
@@ -118,7 +118,7 @@ pub(super) fn texts(value: Value<'static>) -> Result<Vec<String>, &'static str> 
     Ok(texts)
 }
 
-/// The user as expressions see them (`newUserInfoValue`).
+/// Returns the user as a CEL value (`newUserInfoValue`).
 pub(super) fn user_value(user: &UserInfo) -> Value<'static> {
     let text = |text: &str| Value::text(text);
     let list = |texts: &[String]| Value::list(texts.iter().map(|one| text(one)).collect());
@@ -138,7 +138,7 @@ pub(super) fn user_value(user: &UserInfo) -> Value<'static> {
     ])
 }
 
-/// `kubernetes.UserInfo` (upstream's `buildUserType`).
+/// Type `kubernetes.UserInfo` (upstream's `buildUserType`).
 static USER_INFO: LazyLock<DeclType> = LazyLock::new(|| {
     let text = Arc::new(DeclType::scalar(DeclKind::String, u64::MAX, 0));
     let texts = Arc::new(DeclType::list(Arc::clone(&text), ListKind::Atomic, u64::MAX));

@@ -1,10 +1,10 @@
-//! Members of JSON as Go's `json.Unmarshal` reads them, and its words for what does not fit.
+//! Decoding of JSON members as Go's `json.Unmarshal` does, with its error messages.
 
 use portico_gostd::json::error_text;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Reads an object; a list would do for serde, field by field.
+/// Deserializes a JSON object. Rejects lists, which serde would also accept for a struct.
 pub(super) fn object<T: for<'de> Deserialize<'de>>(json: &[u8]) -> Result<T, String> {
     match json.trim_ascii_start().first() {
         Some(b'{') => serde_json::from_slice(json).map_err(|error| error_text(&error)),
@@ -12,7 +12,7 @@ pub(super) fn object<T: for<'de> Deserialize<'de>>(json: &[u8]) -> Result<T, Str
     }
 }
 
-/// What upstream's `json.Unmarshal` says of a value of another type.
+/// Returns the message of Go's `json.Unmarshal` for a value of another type.
 pub(super) fn mismatch(raw: &RawValue, wanted: &str) -> String {
     format!("json: cannot unmarshal {} into Go {wanted}", kind(raw))
 }
@@ -31,12 +31,12 @@ pub(super) fn is_null(raw: &RawValue) -> bool {
     raw.get() == "null"
 }
 
-/// A text; nothing for what is none. `null` leaves it empty.
+/// Returns a string, or `None` for other types. `null` becomes an empty string.
 pub(super) fn text(raw: &RawValue) -> Option<String> {
     if is_null(raw) { Some(String::new()) } else { serde_json::from_str(raw.get()).ok() }
 }
 
-/// A list of texts; `null` is none of them, as an element an empty one.
+/// Returns a list of strings, or `None` for other types. `null` becomes an empty list, and as an element an empty string.
 pub(super) fn texts(raw: &RawValue) -> Option<Vec<String>> {
     if is_null(raw) {
         return Some(Vec::new());
@@ -45,7 +45,7 @@ pub(super) fn texts(raw: &RawValue) -> Option<Vec<String>> {
     Some(items.into_iter().map(Option::unwrap_or_default).collect())
 }
 
-/// Seconds since the epoch, as whole or broken number, or as the text of one (`jsonTime`).
+/// Returns seconds since the epoch, from an integer or fractional number, or from a string with one (`jsonTime`).
 pub(super) fn seconds(raw: &RawValue) -> Option<i64> {
     let text = match raw.get().as_bytes().first() {
         Some(b'"') => text(raw)?,

@@ -1,6 +1,6 @@
-//! The keys that an issuer publishes (RFC 7517).
+//! Keys that an issuer publishes (RFC 7517).
 //!
-//! Keys of kinds that sign no tokens here are passed over; upstream refuses the whole set for one of them.
+//! Keys of unsupported types are skipped; upstream rejects the whole set in that case.
 
 use aws_lc_rs::rsa::PublicKeyComponents;
 use aws_lc_rs::signature::UnparsedPublicKey;
@@ -17,7 +17,7 @@ use super::algorithm::Check;
 /// Limit (Authentication and authorization): further keys are ignored.
 pub const MAX_KEYS: usize = 256;
 
-/// See the module.
+/// Key set of an issuer.
 #[derive(Debug, Default)]
 pub struct JsonWebKeys(Vec<Key>);
 
@@ -29,7 +29,7 @@ struct Key {
 
 enum Material {
     Rsa(PublicKeyComponents<Vec<u8>>),
-    /// Both coordinates behind the mark of an uncompressed point, and the algorithm of its curve.
+    /// Algorithm of the curve, and both coordinates after the prefix byte of an uncompressed point.
     Ec(SigningAlgorithm, Vec<u8>),
 }
 
@@ -61,16 +61,16 @@ struct Jwk {
 }
 
 impl JsonWebKeys {
-    /// Reads a set.
+    /// Parses a key set.
     ///
     /// # Errors
-    /// It is no set of keys.
+    /// Returns an error if the JSON is not a key set.
     pub fn parse(json: &[u8]) -> Result<Self, String> {
         let set: Set = portico_gostd::json::from_slice(json).map_err(|error| error_text(&error))?;
         Ok(Self(set.keys.into_iter().filter_map(Key::of).take(MAX_KEYS).collect()))
     }
 
-    /// Whether one of them has signed this: one of that id, if an id is given.
+    /// True if one of the keys has signed the message. If `id` is not empty, only keys with that ID are tried.
     #[must_use]
     pub fn have_signed(
         &self,

@@ -16,12 +16,12 @@ use super::{JsonWebKeys, SigningAlgorithm};
 ///
 /// Limit (Authentication and authorization, bytes): the token is invalid.
 pub const MAX_TOKEN_BYTES: usize = 256 << 10;
-/// How much earlier than its `nbf` a token counts, in seconds.
+/// Time before its `nbf` at which a token is already accepted, in seconds.
 const NOT_BEFORE_LEEWAY: i64 = 60;
-/// What issues tokens under two names (`issuerGoogleAccounts`).
+/// Issuer with two names (`issuerGoogleAccounts`).
 const GOOGLE: (&str, &str) = ("https://accounts.google.com", "accounts.google.com");
 
-/// The issuer that a token names; nothing when it is no compact token. Nobody has checked it.
+/// Returns the unverified issuer that a token names, or `None` if it is not a compact token.
 #[must_use]
 pub fn untrusted_issuer(token: &str) -> Option<String> {
     if token.len() > MAX_TOKEN_BYTES || token.trim_start().starts_with('{') {
@@ -36,39 +36,39 @@ pub fn untrusted_issuer(token: &str) -> Option<String> {
     Some(if issuer == GOOGLE.1 { GOOGLE.0.to_owned() } else { issuer })
 }
 
-/// Whose tokens count.
+/// Requirements for tokens.
 #[derive(Clone, Debug)]
 pub struct Verification<'a> {
-    /// The issuer.
+    /// Required issuer.
     pub issuer: &'a str,
-    /// One of them has to be among the token's.
+    /// Accepted audiences; the token must name one of them.
     pub audiences: &'a [String],
-    /// What it may be signed with.
+    /// Accepted signature algorithms.
     pub algorithms: &'a [SigningAlgorithm],
-    /// Seconds since the epoch.
+    /// Current time in seconds since the epoch.
     pub now: i64,
 }
 
-/// Why a token does not count.
+/// Reason why a token was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unverified {
-    /// None of the keys has signed it; a newer one may have.
+    /// None of the keys has signed the token; a newer key set may contain the key.
     Signature,
-    /// For this reason, whatever keys there are.
+    /// Any other reason, independent of the keys.
     Refused(String),
 }
 
-/// The header of a token.
+/// Header of a token.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Header {
     alg: String,
     kid: String,
-    /// Names extensions that must be understood: none is.
+    /// Extensions that must be supported: any value is rejected.
     crit: Option<serde::de::IgnoredAny>,
 }
 
-/// A token whose signature has not been checked.
+/// Token whose signature is not verified.
 pub struct SignedToken<'a> {
     header: Header,
     payload: Vec<u8>,
@@ -77,10 +77,10 @@ pub struct SignedToken<'a> {
 }
 
 impl<'a> SignedToken<'a> {
-    /// Reads a token.
+    /// Parses a token.
     ///
     /// # Errors
-    /// Why it is none.
+    /// Returns the reason why it is malformed.
     pub fn parse(token: &'a str) -> Result<Self, String> {
         let malformed = |why: &str| format!("oidc: malformed jwt: {why}");
         if token.len() > MAX_TOKEN_BYTES {
@@ -101,10 +101,10 @@ impl<'a> SignedToken<'a> {
         Ok(Self { header, payload, signed, signature })
     }
 
-    /// Checks it: by whom it is signed, for whom it is, and until when.
+    /// Verifies the signature, issuer, audience and times.
     ///
     /// # Errors
-    /// [`Unverified`]
+    /// Returns [`VerificationError`].
     pub fn verify(&self, keys: &JsonWebKeys, wanted: &Verification<'_>) -> Result<Claims, Unverified> {
         let algorithm = self.algorithm(wanted.algorithms).map_err(Unverified::Refused)?;
         if !keys.have_signed(&self.header.kid, algorithm, self.signed.as_bytes(), &self.signature) {
@@ -163,10 +163,10 @@ impl<'a> SignedToken<'a> {
     }
 }
 
-/// Go's zero time.
+/// Zero time of Go.
 const ZERO_TIME: &str = "0001-01-01 00:00:00 +0000 UTC";
 
-/// A time as Go prints it.
+/// Formats a time as Go prints it.
 fn printed(seconds: i64) -> String {
     let text = Time::unix(seconds, 0).rfc3339().unwrap_or_default();
     format!("{} +0000 UTC", text.trim_end_matches('Z').replace('T', " "))

@@ -1,7 +1,7 @@
-//! Leaves that webpki refuses and Go's `crypto/x509` accepts: of X.509 version 1, which `openssl x509 -req` makes by default, those
-//! that may sign certificates themselves, and those for any purpose.
+//! Leaves that webpki rejects and Go's `crypto/x509` accepts: certificates of X.509 version 1, which `openssl x509 -req` makes by
+//! default, certificates that may sign others, and certificates for any purpose.
 //!
-//! Such a leaf is accepted if a root has signed it; a chain with intermediates is not looked at.
+//! Such a leaf is accepted if a root has signed it directly. Chains with intermediates are not supported.
 
 use portico_kit::pki::has_signed;
 use rustls::crypto::WebPkiSupportedAlgorithms;
@@ -11,14 +11,14 @@ use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 
 use super::reason::{EXPIRED, INCOMPATIBLE_USAGE, MALFORMED, UNHANDLED_EXTENSION, UNKNOWN_AUTHORITY};
 
-/// True if the leaf is one that webpki refuses for what it is.
+/// True if webpki rejects the leaf because of its kind.
 pub(super) fn applies(leaf: &[u8]) -> bool {
     let Ok((_, leaf)) = X509Certificate::from_der(leaf) else { return false };
     let is_any = leaf.extended_key_usage().is_ok_and(|usage| usage.is_some_and(|usage| usage.value.any));
     leaf.version() == X509Version::V1 || leaf.is_ca() || is_any
 }
 
-/// Verifies that one of the roots has signed the leaf, and that it is in date and for clients.
+/// Verifies that one of the roots has signed the leaf, and that the leaf is valid at `now` and usable by clients.
 pub(super) fn verify(
     leaf: &[u8],
     roots: &[CertificateDer<'static>],
@@ -51,7 +51,7 @@ pub(super) fn verify(
     let signed = |root: &CertificateDer<'static>| {
         let Ok((_, root)) = X509Certificate::from_der(root) else { return false };
         root.is_ca()
-            // Names are not checked here.
+            // Name constraints are not supported here.
             && root.name_constraints().is_ok_and(|constraints| constraints.is_none())
             && root.subject().as_raw() == leaf.issuer().as_raw()
             && has_signed(&root, &leaf, algorithms)

@@ -1,20 +1,20 @@
-//! Why a client's chain is refused, in the words of Go's `crypto/x509`; those of the library name its types.
+//! Reasons why a client's chain is rejected, in the words of Go's `crypto/x509`; messages of the library contain type names.
 
 use rustls::CertificateError;
 
-/// A certificate whose DER cannot be read.
+/// The DER of a certificate cannot be parsed.
 pub(super) const MALFORMED: &str = "malformed certificate";
-/// A certificate whose dates are wrong, either way.
+/// A certificate is not valid at this time.
 pub(super) const EXPIRED: &str = "certificate has expired or is not yet valid";
-/// A certificate that no root signed.
+/// No root has signed a certificate.
 pub(super) const UNKNOWN_AUTHORITY: &str = "certificate signed by unknown authority";
 
-/// A certificate for other purposes than those of clients.
+/// A certificate is not usable by clients.
 pub(super) const INCOMPATIBLE_USAGE: &str = "certificate specifies an incompatible key usage";
-/// A certificate with a critical extension that is not read here.
+/// A certificate has an unsupported critical extension.
 pub(super) const UNHANDLED_EXTENSION: &str = "unhandled critical extension";
 
-/// What an error of the verifier means.
+/// Returns the reason of an error of the verifier.
 pub(super) fn chain_reason(error: &rustls::Error) -> &'static str {
     let rustls::Error::InvalidCertificate(cause) = error else {
         return "certificate cannot be verified";

@@ -1,4 +1,4 @@
-//! Upstream's metrics of remembered tokens (pkg/authentication/token/cache). Every series is made once.
+//! Upstream's metrics of the token cache (pkg/authentication/token/cache). Every series is created once.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use prometheus_client::metrics::gauge::Gauge;
 
 type Label = [(&'static str, &'static str); 1];
 
-/// Upper bounds in seconds (Prometheus' `DefBuckets`).
+/// Upper bounds in seconds (`DefBuckets` of Prometheus).
 const SECONDS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
-/// `authentication_token_cache_*`
+/// Metrics `authentication_token_cache_*`.
 #[derive(Clone)]
 pub struct TokenCacheMetrics {
     hit: Requests,
@@ -23,7 +23,7 @@ pub struct TokenCacheMetrics {
     blocked: Gauge,
 }
 
-/// Requests of one kind.
+/// Metrics of requests with one status.
 #[derive(Clone)]
 struct Requests {
     count: Counter,
@@ -31,7 +31,7 @@ struct Requests {
 }
 
 impl TokenCacheMetrics {
-    /// Registers them.
+    /// Registers the metrics.
     #[must_use]
     pub fn new(registry: &Registry) -> Self {
         let counts: Family<Label, Counter> = registry.counter_vec(Desc::counter(
@@ -72,24 +72,24 @@ impl TokenCacheMetrics {
         }
     }
 
-    /// A request's token is known, or not; the token was known before, or had to be reviewed.
+    /// Records a request: a hit if the token was in the cache, a miss if it had to be reviewed.
     pub fn requested(&self, was_known: bool, took: Duration) {
         let of = if was_known { &self.hit } else { &self.miss };
         of.count.inc();
         of.seconds.observe(took.as_secs_f64());
     }
 
-    /// A request waits for a review until this is dropped.
+    /// Counts a request as waiting for a review until the guard is dropped.
     pub(super) fn blocked(&self) -> Active {
         Active::new(&self.blocked)
     }
 
-    /// A review is under way until this is dropped.
+    /// Counts a review as running until the guard is dropped.
     pub(super) fn in_flight(&self) -> Active {
         Active::new(&self.in_flight)
     }
 
-    /// A review has ended.
+    /// Records the end of a review.
     pub(super) fn fetched(&self, is_ok: bool) {
         if is_ok {
             self.ok.inc()
@@ -99,7 +99,7 @@ impl TokenCacheMetrics {
     }
 }
 
-/// Counts as long as it is there.
+/// Guard that increments a gauge until it is dropped.
 pub(super) struct Active(Gauge);
 
 impl Active {

@@ -1,6 +1,6 @@
-//! How many reviews of unknown tokens may go on: anybody can invent tokens, and each review costs whoever keeps the objects.
+//! Limits on reviews of unknown tokens: any client can invent tokens, and each review consumes resources of the reviewer.
 //!
-//! Half of them may be one client's, so that one who floods keeps nobody else out.
+//! One client can use at most half of the limit, so that a flood of one client does not block other clients.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// Concurrent reviews of tokens that only a webhook or a bootstrap token can know and that were not valid within ten
-/// minutes.
+/// Concurrent reviews of tokens that only a webhook or a bootstrap token can know and that were not valid
+/// within ten minutes.
 ///
 /// Limit (Authentication and authorization): 429 with `Retry-After: 1`.
 pub const MAX_UNKNOWN_REVIEWS: usize = 16;
@@ -18,27 +18,27 @@ pub const MAX_UNKNOWN_REVIEWS: usize = 16;
 /// Limit (Authentication and authorization): 429 with `Retry-After: 1`.
 pub const MAX_UNKNOWN_REVIEWS_PER_SECOND: usize = 100;
 
-/// How many clients share what there is, at least.
+/// Minimum number of clients that share the limits.
 const CLIENTS: usize = 2;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// More unknown tokens come than are reviewed; later there is room again.
+/// Error: more unknown tokens arrive than can be reviewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many unknown tokens are presented, please try again later")]
 pub struct TooManyReviews;
 
-/// Counts reviews of unknown tokens.
+/// Limiter of reviews of unknown tokens.
 #[derive(Debug)]
 pub(super) struct UnknownReviews(Mutex<Counts>);
 
 #[derive(Debug)]
 struct Counts {
     under_way: usize,
-    /// Begun since `since`.
+    /// Number of reviews started since `window_start`.
     begun: usize,
     since: Instant,
-    /// Those who have any under way or have begun any since `since`: no more than both limits together.
+    /// Clients with running reviews or with reviews started since `window_start`. Their number is at most the sum of both limits.
     clients: HashMap<IpAddr, OfClient>,
 }
 
@@ -48,7 +48,7 @@ struct OfClient {
     begun: usize,
 }
 
-/// One review under way, over when dropped.
+/// Permit for one review, returned when dropped.
 #[derive(Debug)]
 pub(super) struct UnderWay<'a> {
     reviews: &'a UnknownReviews,
@@ -62,7 +62,7 @@ impl Default for UnknownReviews {
 }
 
 impl UnknownReviews {
-    /// Counts one more of this client, if it may begin now.
+    /// Acquires a permit for a review by this client, unless a limit is reached.
     pub(super) fn begin(&self, client: IpAddr, now: Instant) -> Result<UnderWay<'_>, TooManyReviews> {
         let client = network(client);
         let mut counts = self.0.lock();
@@ -91,7 +91,8 @@ fn is_full(under_way: usize, begun: usize, shares: usize) -> bool {
     under_way >= MAX_UNKNOWN_REVIEWS / shares || begun >= MAX_UNKNOWN_REVIEWS_PER_SECOND / shares
 }
 
-/// Who counts as one client: an IPv4 address, or the /64 of an IPv6 address, of which anybody has as many as he likes.
+/// Returns the network that counts as one client: an IPv4 address, or the /64 of an IPv6 address, since one client usually
+/// has a whole /64.
 fn network(client: IpAddr) -> IpAddr {
     match client.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),

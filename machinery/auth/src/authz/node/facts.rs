@@ -1,4 +1,4 @@
-//! From objects to what they say of nodes. Everything else about them is dropped.
+//! Extraction of node relations from objects. Everything else in the objects is ignored.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use super::graph::{Fact, Kind, Vertex};
 use super::source::Source;
 
 impl Source {
-    /// The object of this name.
+    /// Returns the vertex of the object with this name.
     #[must_use]
     pub fn vertex(self, namespace: &str, name: &str) -> Vertex {
         Vertex::new(self.kind(), namespace, name)
     }
 
-    /// What an object says; nothing when it has to do with no node.
+    /// Returns the relation of an object, or `None` if it is not related to a node.
     #[must_use]
     pub fn fact(self, object: &Object) -> Option<Fact> {
         match self {
@@ -25,9 +25,9 @@ impl Source {
     }
 }
 
-/// On a pod that a kubelet has of its own: nobody else wrote it, so it gives no rights.
+/// Annotation of a mirror pod, which a kubelet creates itself. Such a pod grants no access to other objects.
 const MIRROR: &str = "kubernetes.io/config.mirror";
-/// Sources of pods' volumes whose secret is named by a reference.
+/// Volume sources in pods that name their secret by a reference.
 const BY_REFERENCE: [&str; 7] = ["cephfs", "cinder", "flexVolume", "rbd", "scaleIO", "iscsi", "storageos"];
 
 fn bound(object: &Object, refers: BTreeSet<Vertex>) -> Option<Fact> {
@@ -50,7 +50,7 @@ fn pod(pod: &Object) -> Option<Fact> {
     bound(pod, refers.found)
 }
 
-/// What a pod refers to, as it is found.
+/// Collector of the references of a pod.
 struct References<'a> {
     namespace: &'a str,
     found: BTreeSet<Vertex>,
@@ -98,7 +98,7 @@ impl References<'_> {
         }
     }
 
-    /// Claims by name, and those that have been made from templates.
+    /// Adds claims that are named directly, and claims created from templates.
     fn resource_claims(&mut self, pod: &Object) {
         let status = pod.at(&["status"]);
         for claim in pod.at(&["spec", "resourceClaims"]).items() {
@@ -142,7 +142,7 @@ fn volume(volume: &Object) -> Option<Fact> {
         ("scaleIO", "secretRef", namespace),
         ("iscsi", "secretRef", namespace),
         ("storageos", "secretRef", ""),
-        // What controllers publish and expand with is not for kubelets.
+        // Secrets for publishing and expanding by controllers are excluded.
         ("csi", "nodePublishSecretRef", ""),
         ("csi", "nodeStageSecretRef", ""),
         ("csi", "nodeExpandSecretRef", ""),

@@ -1,8 +1,8 @@
-//! Which objects have to do with which node: edges and nothing else of the objects.
+//! Graph of the relations between objects and nodes. Stores only edges, no contents of objects.
 //!
-//! A pod, an attachment, a slice is its node's; what a pod refers to is reached by the pod's node; a volume is reached by
-//! whoever reaches its claim, and its secrets by whoever reaches the volume. What many pods share keeps one count for each
-//! node, so that a look costs the same with ten pods and with ten thousand.
+//! A pod, an attachment or a slice belongs to its node. A pod makes the objects that it references accessible to its node. A
+//! volume is accessible to the nodes that can access its claim, and its secrets to the nodes that can access the volume. An
+//! object shared by many pods has one count per node, so that a lookup costs the same for ten pods and for ten thousand.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub use super::source::Kind;
 use super::source::Source;
 
-/// An object, there or only referred to.
+/// Object that exists or is only referenced.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Vertex {
     kind: Kind,
@@ -19,49 +19,49 @@ pub struct Vertex {
 }
 
 impl Vertex {
-    /// The object of this kind and name; `namespace` is empty at cluster scope.
+    /// Returns the vertex of this kind and name; `namespace` is empty at cluster scope.
     #[must_use]
     pub fn new(kind: Kind, namespace: &str, name: &str) -> Self {
         Self { kind, namespace: namespace.into(), name: name.into() }
     }
 }
 
-/// What an object says of itself.
+/// Relation that an object defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
-    /// It is this node's, and so is what it refers to.
+    /// The object belongs to a node, which can access the objects that it references.
     Bound {
-        /// The node's name.
+        /// Name of the node.
         node: Arc<str>,
-        /// Each once.
+        /// Referenced objects, without duplicates.
         refers: Vec<Vertex>,
     },
-    /// It is reached by whoever reaches its claim, and its secrets with it.
+    /// The object and its secrets are accessible to nodes that can access its claim.
     Claimed {
-        /// The claim.
+        /// Claim of the volume.
         by: Vertex,
-        /// Each once.
+        /// Secrets of the volume, without duplicates.
         secrets: Vec<Vertex>,
     },
 }
 
-/// The edges of one object, its ends shared with those of others.
+/// Outgoing edges of one object; targets are shared with edges of other objects.
 #[derive(Debug)]
 enum Edges {
     Bound { node: Arc<str>, refers: Vec<Arc<Vertex>> },
     Claimed { by: Vertex, secrets: Vec<Arc<Vertex>> },
 }
 
-/// What leads to an object.
+/// Incoming edges of an object.
 #[derive(Debug, Default)]
 struct Reached {
-    /// Nodes, with the number of pods there that refer to it.
+    /// Nodes with the number of their pods that reference the object.
     nodes: HashMap<Arc<str>, usize>,
-    /// Volumes that it is a secret of.
+    /// Volumes of which the object is a secret.
     volumes: Vec<Vertex>,
 }
 
-/// See the module.
+/// Relations between objects and nodes.
 #[derive(Debug, Default)]
 pub struct Graph {
     edges: HashMap<Vertex, Edges>,
@@ -69,7 +69,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Takes up the edges of an object; nothing stands for one that is gone, or that has to do with no node.
+    /// Sets the relation of an object; `None` removes it.
     pub fn set(&mut self, object: Vertex, fact: Option<Fact>) {
         self.withdraw(&object);
         let edges = match fact {
@@ -94,7 +94,7 @@ impl Graph {
         self.edges.insert(object, edges);
     }
 
-    /// Takes up all objects of a source, and forgets those that are not there any more.
+    /// Replaces the relations of all objects of a source.
     pub fn replace(&mut self, source: Source, facts: impl IntoIterator<Item = (Vertex, Option<Fact>)>) {
         let kind = source.kind();
         let old: Vec<Vertex> = self.edges.keys().filter(|object| object.kind == kind).cloned().collect();
@@ -102,12 +102,12 @@ impl Graph {
         facts.into_iter().for_each(|(object, fact)| self.set(object, fact));
     }
 
-    /// Whether the node has to do with the object.
+    /// True if the node can access the object.
     #[must_use]
     pub fn relates(&self, node: &str, object: &Vertex) -> bool {
         match self.edges.get(object) {
             Some(Edges::Bound { node: own, .. }) => **own == *node,
-            // A claim says nothing of itself: this ends.
+            // A claim is never the source of an edge, so this does not recurse.
             Some(Edges::Claimed { by, .. }) => {
                 self.reached.get(by).is_some_and(|r| r.nodes.contains_key(node))
             }
@@ -118,7 +118,7 @@ impl Graph {
         }
     }
 
-    /// Whether no edge is left.
+    /// True if the graph has no edges.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.edges.is_empty() && self.reached.is_empty()

@@ -1,6 +1,6 @@
-//! What every node may do, whichever node it is (upstream's NodeRules).
+//! Permissions of all nodes (upstream's NodeRules).
 //!
-//! Resources that the graph or a name decides about are not here: their rules would never be asked.
+//! Resources that are decided by the graph or by name are omitted, because their rules would never be evaluated.
 
 use std::sync::LazyLock;
 
@@ -20,13 +20,13 @@ const TABLE: [(&str, &str, &str); 9] = [
     (READ, "node.k8s.io", "runtimeclasses"),
     (READ, "certificates.k8s.io", "clustertrustbundles"),
 ];
-/// The last one stands under a feature gate.
+/// Index of the last entry, which depends on a feature gate.
 const GATED: usize = TABLE.len() - 1;
 
-/// The rules that are always in force.
+/// Rules that always apply.
 pub(super) static ALL: LazyLock<Vec<Rule>> = LazyLock::new(|| TABLE[..GATED].iter().map(rule).collect());
 
-/// Under `ClusterTrustBundle`.
+/// Rule of the feature gate `ClusterTrustBundle`.
 pub(super) static TRUST_BUNDLES: LazyLock<Rule> = LazyLock::new(|| rule(&TABLE[GATED]));
 
 fn rule((verbs, groups, resources): &(&str, &str, &str)) -> Rule {

@@ -1,11 +1,11 @@
-//! Resources whose objects make edges, and what the vertices stand for.
+//! Resources that define edges of the graph, and kinds of its vertices.
 
 use portico_machinery::GroupResource;
 
-/// A resource whose objects make edges.
+/// Resource whose objects define edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Pods.
+    /// Pods, with edges to the node and to referenced objects.
     Pods,
     /// Persistent volumes.
     Volumes,
@@ -18,18 +18,18 @@ pub enum Source {
 }
 
 impl Source {
-    /// All of them.
+    /// All sources.
     pub const ALL: [Self; 5] =
         [Self::Pods, Self::Volumes, Self::Attachments, Self::Slices, Self::CertificateRequests];
 
-    /// Its group and resource.
+    /// Returns the group and resource.
     #[must_use]
     pub fn resource(self) -> GroupResource {
         let (group, resource) = self.names();
         GroupResource::new(group, resource)
     }
 
-    /// The source that a resource is, if it is one.
+    /// Returns the source for a resource, if any.
     #[must_use]
     pub fn of(resource: &GroupResource) -> Option<Self> {
         let same = |source: &Self| source.names() == (resource.group.as_str(), resource.resource.as_str());
@@ -57,7 +57,7 @@ impl Source {
     }
 }
 
-/// Kinds of objects in the graph.
+/// Kind of an object in the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// Pod

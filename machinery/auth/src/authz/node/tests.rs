@@ -1,4 +1,4 @@
-//! Upstream's table of questions (node_authorizer_test), and how edges come and go.
+//! Upstream's table of requests (node_authorizer_test), and tests of adding and removing edges.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ fn authorizer(graph: Graph, features: Features) -> Node {
     Node::new(Relations::Known { graph: Arc::new(RwLock::new(graph)), features })
 }
 
-/// `verb group/resource[/subresource] namespace/name [selector]`, `core` for no group, `-` for nothing.
+/// Request as `verb group/resource[/subresource] namespace/name [selector]`; `core` for the core group, `-` for an empty value.
 fn ask(node: &Node, user: &str, question: &str) -> Decision {
     let mut words = question.split(' ');
     let verb = words.next().unwrap();
@@ -84,7 +84,7 @@ fn ask(node: &Node, user: &str, question: &str) -> Decision {
     node.authorize(&asked)
 }
 
-/// A question, whether node0 may, and the reason when it says one.
+/// Request, true if node0 is allowed, and the reason if there is one.
 #[rustfmt::skip]
 const QUESTIONS: &[(&str, bool, &str)] = &[
     ("get core/configmaps ns0/map-pod0", true, ""),
