@@ -1,13 +1,13 @@
-//! Shares out a sum among classes, each as near to its target as bounds allow (upstream's `computeConcurrencyAllocation`).
+//! Allocates a sum to classes, each as near to its target as its bounds allow (upstream's `computeConcurrencyAllocation`).
 
-/// Targets below are taken for this: they are divided by.
+/// Minimum target; smaller targets are raised to it, because targets are divisors.
 const MIN_TARGET: f64 = 0.001;
-/// Sums are the same when they differ by less.
+/// Sums that differ by less are considered equal.
 const EPSILON: f64 = 1e-7;
-/// Halvings of the interval in which the fair proportion lies: far below what is rounded to whole seats.
+/// Maximum bisections of the interval of the fair proportion, far more than rounding to whole seats requires.
 const STEPS: usize = 200;
 
-/// What one class wants.
+/// Target and bounds of one class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Class {
     pub(crate) target: f64,
@@ -21,10 +21,10 @@ impl Class {
     }
 }
 
-/// What each class gets, and the proportion of their targets that those get whom no bound stops; nothing when bounds make
-/// the sum impossible.
+/// Returns the share of each class, and the fair proportion: the ratio of share to target of classes that are not limited by a
+/// bound. Returns `None` if the bounds make the sum impossible.
 ///
-/// What all classes get together grows with the proportion, so that the one which gives the sum is found by halving.
+/// The total of all shares grows with the proportion, so the proportion for the sum is found by bisection.
 pub(crate) fn allocate(sum: f64, classes: &[Class]) -> Option<(Vec<f64>, f64)> {
     let of = |proportion: f64| classes.iter().map(|class| class.at(proportion)).sum::<f64>();
     let lowest: f64 = classes.iter().map(|class| class.lower).sum();

@@ -1,4 +1,4 @@
-//! Which requests a flow schema is about (upstream's `matchesFlowSchema`).
+//! Matching of requests to flow schemas (upstream's `matchesFlowSchema`).
 
 use portico_machinery::flow_control::{FlowSchema, NonResourceRule, PolicyRules, ResourceRule};
 use portico_machinery::rbac::Subject;
@@ -56,7 +56,7 @@ fn non_resource_rule_matches(rule: &NonResourceRule, request: &RequestInfo) -> b
     names(&rule.verbs, &request.verb) && rule.urls.iter().any(|url| url == ALL || url == path || below(url))
 }
 
-/// The star stands for all where it stands alone.
+/// True if the list consists of only the wildcard; within a longer list, `*` has no meaning.
 fn is_all(list: &[String]) -> bool {
     matches!(list, [only] if only == ALL)
 }

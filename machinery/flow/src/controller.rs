@@ -1,4 +1,4 @@
-//! All levels of a server: reads the objects, distinguishes requests, and shares out seats anew (upstream's
+//! All priority levels of a server: applies the configuration objects, classifies requests, and reassigns seats (upstream's
 //! `configController`).
 
 use std::collections::BTreeMap;
@@ -16,10 +16,10 @@ use crate::limits::{Limits, share_out};
 use crate::mandatory;
 use crate::queue_set::About;
 
-/// See the module.
+/// Controller of the priority levels of a server.
 #[derive(Debug)]
 pub struct Controller<W> {
-    /// `--max-requests-inflight` and `--max-mutating-requests-inflight` together.
+    /// Sum of `--max-requests-inflight` and `--max-mutating-requests-inflight`.
     seats: u32,
     known: Mutex<Known<W>>,
 }
@@ -30,7 +30,7 @@ struct Known<W> {
     fair_fraction: f64,
 }
 
-/// What requests are distinguished by. Does not see later changes of the objects.
+/// Rules that classify requests. They do not change with later changes of the objects.
 #[derive(Debug)]
 pub struct Rules<W> {
     matched: Vec<Matched<W>>,
@@ -42,22 +42,22 @@ impl<W> Default for Rules<W> {
     }
 }
 
-/// A schema, and where it leads.
+/// Flow schema with its priority level.
 #[derive(Debug)]
 pub struct Matched<W> {
-    /// The schema.
+    /// Flow schema.
     pub schema: Arc<FlowSchema>,
-    /// Its level, as its object says.
+    /// Specification of the priority level.
     pub spec: Arc<PriorityLevel>,
-    /// Its level.
+    /// State of the priority level.
     pub level: Arc<Level<W>>,
-    /// The most seats that one request takes; 0 where there is no such bound.
+    /// Maximum number of seats of one request, or 0 if there is no limit.
     pub max_seats: u32,
     counts: usize,
 }
 
 impl<W> Matched<W> {
-    /// A request of this schema.
+    /// Returns a request of this schema with its flow.
     #[must_use]
     pub fn about(&self, user: &Arc<UserInfo>, request: &Arc<RequestInfo>) -> About {
         let distinguisher = self.schema.distinguisher;
@@ -71,7 +71,7 @@ impl<W> Matched<W> {
         About { schema: self.counts, hash, distinguisher, user, request }
     }
 
-    /// So many watches would see a write.
+    /// Records the number of watches that receive the event of a write.
     pub fn observe_watches(&self, watches: u32)
     where
         W: Wake,
@@ -81,24 +81,24 @@ impl<W> Matched<W> {
 }
 
 impl<W> Rules<W> {
-    /// The first schema that is about a request; nothing while nothing is known.
+    /// Returns the first schema that matches a request, or `None` before the first configuration.
     #[must_use]
     pub fn classify(&self, user: &UserInfo, request: &RequestInfo) -> Option<&Matched<W>> {
         let found = self.matched.iter().find(|matched| matches(&matched.schema, user, request));
-        // A user in neither of the groups of all users: the last schema is for whatever matches nothing else.
+        // A user in neither of the groups of all users: the catch-all schema applies to all requests without another match.
         found.or_else(|| self.matched.iter().find(|matched| matched.schema.name == CATCH_ALL))
     }
 }
 
 impl<W: Wake> Controller<W> {
-    /// For a server of so many seats.
+    /// Returns a controller for a server with this number of seats.
     #[must_use]
     pub fn new(seats: u32) -> Self {
         Self { seats, known: Mutex::new(Known { levels: BTreeMap::new(), fair_fraction: 0.0 }) }
     }
 
-    /// Goes by these objects from now on. Levels that are there keep their requests; those that are gone keep them until they
-    /// are done.
+    /// Applies the configuration objects. Existing levels keep their requests; removed levels exist until their
+    /// requests are finished.
     pub fn digest(
         &self,
         schemas: &[Arc<FlowSchema>],
@@ -139,20 +139,20 @@ impl<W: Wake> Controller<W> {
         Rules { matched: matched.collect() }
     }
 
-    /// Shares out the seats by what was used of them since the last time. Levels that are gone and done are forgotten.
+    /// Reassigns seats by their use since the last call, and drops removed levels without requests.
     pub fn rebalance(&self, now: Instant) {
         let mut known = self.known.lock();
         known.levels.retain(|_, level| level.with(|state| !state.quiescing || !state.set.is_idle()));
         known.share_out(self.seats, now);
     }
 
-    /// All levels, by name.
+    /// Returns all levels, sorted by name.
     #[must_use]
     pub fn levels(&self) -> Vec<Arc<Level<W>>> {
         self.known.lock().levels.values().cloned().collect()
     }
 
-    /// How many requests may wait and run in all levels together.
+    /// Returns the maximum numbers of waiting and of running requests in all levels.
     #[must_use]
     pub fn room(&self) -> [u32; 2] {
         let known = self.known.lock();
@@ -165,19 +165,19 @@ impl<W: Wake> Controller<W> {
         each.fold([0, 0], |sum, room| [sum[0].saturating_add(room[0]), sum[1].saturating_add(room[1])])
     }
 
-    /// The fraction of their demand that levels got when seats were last shared out.
+    /// Returns the fraction of their demand that levels got in the last assignment of seats.
     #[must_use]
     pub fn fair_fraction(&self) -> f64 {
         self.known.lock().fair_fraction
     }
 
-    /// When seats come back by themselves that somebody waits for.
+    /// Returns the next time at which lingering seats are released that requests wait for, if any.
     #[must_use]
     pub fn next_due(&self) -> Option<Instant> {
         self.known.lock().levels.values().filter_map(|level| level.next_due()).min()
     }
 
-    /// Gives back what is due by now.
+    /// Releases all seats that are due at `now`.
     pub fn advance(&self, now: Instant) {
         self.known.lock().levels.values().for_each(|level| level.advance(now));
     }
@@ -207,8 +207,8 @@ impl<W: Wake> Known<W> {
     }
 }
 
-/// By precedence and then by name; the mandatory ones stand where they belong, be they objects or not. A schema that leads
-/// nowhere is left out.
+/// Sorts schemas by precedence, then by name, without schemas whose level does not exist. The mandatory schemas are added if
+/// their objects are missing.
 fn in_order_of_matching(schemas: &[Arc<FlowSchema>], leads: impl Fn(&str) -> bool) -> Vec<Arc<FlowSchema>> {
     let mut sorted: Vec<_> = schemas.iter().filter(|schema| leads(&schema.level)).cloned().collect();
     sorted.sort_by(|a, b| (a.precedence, &a.name).cmp(&(b.precedence, &b.name)));

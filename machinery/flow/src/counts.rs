@@ -1,25 +1,25 @@
-//! What is counted of one flow schema in one level: what upstream's `apiserver_flowcontrol_*` metrics show.
+//! Counters of one flow schema in one level, exposed as upstream's `apiserver_flowcontrol_*` metrics.
 
 use std::time::Duration;
 
-/// Bounds of durations, in seconds.
+/// Bucket bounds of durations, in seconds.
 pub const DURATION_BUCKETS: &[f64] =
     &[0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0];
-/// Bounds of lengths of queues.
+/// Bucket bounds of queue lengths.
 pub const LENGTH_BUCKETS: &[f64] = &[0.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0];
-/// Bounds of estimated seats.
+/// Bucket bounds of estimated seats.
 pub const SEAT_BUCKETS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 100.0];
-/// Bounds of numbers of watches.
+/// Bucket bounds of numbers of watches.
 pub const WATCH_BUCKETS: &[f64] = &[0.0, 1.0, 10.0, 100.0, 1000.0, 10_000.0];
 
-/// Values by size.
+/// Histogram with fixed buckets.
 #[derive(Clone, Debug)]
 pub struct Histogram {
-    /// Upper bounds, ascending, without infinity.
+    /// Upper bounds of the buckets, ascending, without infinity.
     pub bounds: &'static [f64],
-    /// How many values fell into each bucket; the last has no bound.
+    /// Number of values in each bucket; the last one has no upper bound.
     pub counts: Vec<u64>,
-    /// The sum of all values.
+    /// Sum of all values.
     pub sum: f64,
 }
 
@@ -42,45 +42,45 @@ impl Histogram {
         self.observe(time.as_secs_f64());
     }
 
-    /// Whether nothing was observed.
+    /// True if there are no observations.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.counts.iter().all(|count| *count == 0)
     }
 }
 
-/// See the module.
+/// Counters of one flow schema.
 #[derive(Clone, Debug)]
 pub struct Counts {
-    /// The schema.
+    /// Name of the schema.
     pub schema: String,
-    /// Requests that were served.
+    /// Number of requests that were served.
     pub dispatched: u64,
-    /// Requests that were rejected, by reason ([`crate::Reason::ALL`]).
+    /// Number of rejected requests, by reason ([`crate::RejectReason::ALL`]).
     pub rejected: [u64; 4],
-    /// How often the next request found too few seats.
+    /// Number of times at which the next request did not find enough seats.
     pub no_accommodation: u64,
-    /// Requests that run.
+    /// Number of running requests.
     pub executing: u32,
-    /// Seats that are taken, for requests that run and after them.
+    /// Seats in use by running requests and by lingering seats after them.
     pub executing_seats: u32,
-    /// Requests that wait.
+    /// Number of waiting requests.
     pub waiting: u32,
-    /// Seats that they want.
+    /// Seats that waiting requests need.
     pub waiting_seats: u32,
-    /// How long requests waited that were then served.
+    /// Waiting times of requests that were served.
     pub wait_served: Histogram,
-    /// How long requests waited that were not.
+    /// Waiting times of requests that were rejected.
     pub wait_rejected: Histogram,
-    /// How long requests ran.
+    /// Execution times of requests, except watches.
     pub execution: Histogram,
-    /// How long watches took to begin.
+    /// Initialization times of watches.
     pub watch_execution: Histogram,
-    /// How long the queue was, with the request that joined it.
+    /// Queue lengths, each including the request that joined the queue.
     pub queue_length: Histogram,
-    /// Seats that requests were estimated to need.
+    /// Estimated seats of requests.
     pub seats: Histogram,
-    /// Watches that would see a write.
+    /// Numbers of watches that receive the event of a write.
     pub watches: Histogram,
 }
 

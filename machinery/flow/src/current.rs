@@ -1,4 +1,4 @@
-//! How many requests run and how many wait, by kind: what `apiserver_current_inflight_requests` shows.
+//! Numbers of running and waiting requests, by kind, exposed as `apiserver_current_inflight_requests`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,36 +10,36 @@ use portico_machinery::RequestInfo;
 use crate::counts::Histogram;
 use crate::ratio::{CURRENT_BUCKETS, TimedRatio};
 
-/// What requests do that are counted.
+/// Phase of a counted request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// They run.
+    /// The request is running.
     Executing,
-    /// They wait for a seat.
+    /// The request waits for a seat.
     Waiting,
 }
 
-/// Two kinds of requests that are counted apart.
+/// Kind of a request; both kinds are counted separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// get, list, watch
+    /// The verbs get, list and watch.
     ReadOnly,
-    /// The rest.
+    /// All other verbs.
     Mutating,
 }
 
 impl Kind {
-    /// Of a request.
+    /// Returns the kind of a request.
     #[must_use]
     pub fn of(info: &RequestInfo) -> Self {
         if info.is_read_only() { Self::ReadOnly } else { Self::Mutating }
     }
 }
 
-/// Is given a number that has grown.
+/// Callback for a number that has increased.
 pub(crate) type Observe = Box<dyn Fn(Phase, Kind, usize) + Send + Sync>;
 
-/// See the module.
+/// Numbers of requests in flight.
 pub(crate) struct Current {
     counts: [[AtomicUsize; 2]; 2],
     ratios: [[Mutex<TimedRatio>; 2]; 2],
@@ -67,17 +67,17 @@ impl Current {
         ratio.set(u32::try_from(count).unwrap_or(u32::MAX), now);
     }
 
-    /// So many of both kinds may run or wait.
+    /// Sets the maximum number of requests of each kind in this phase.
     pub(crate) fn set_room(&self, phase: Phase, requests: u32, now: Instant) {
         self.ratios[phase as usize].iter().for_each(|ratio| ratio.lock().set_denominator(requests, now));
     }
 
-    /// How many ran or waited, of those that may.
+    /// Returns the ratios of the number of requests to the maximum, over time.
     pub(crate) fn shown(&self, phase: Phase, kind: Kind, now: Instant) -> Histogram {
         self.ratios[phase as usize][kind as usize].lock().shown(now)
     }
 
-    /// By kind.
+    /// Returns the current numbers by kind.
     pub(crate) fn now(&self, phase: Phase) -> [usize; 2] {
         self.counts[phase as usize].each_ref().map(|count| count.load(Ordering::Relaxed))
     }

@@ -1,15 +1,15 @@
-//! Shuffle sharding: deals a hand of queues to a flow, by its hash (upstream's `shufflesharding.Dealer`).
+//! Shuffle sharding: deals a hand of queues to a flow by its hash (upstream's `shufflesharding.Dealer`).
 
 use aws_lc_rs::digest::{Context, SHA256};
 
-/// Bits of the hash that a hand may use up; with more the last card would be uneven.
+/// Maximum number of hash bits for a hand; with more bits, the distribution of the last card would not be uniform.
 const MAX_HASH_BITS: f64 = 60.0;
-/// The largest deck that is not impractical.
+/// Maximum size of a deck.
 const MAX_DECK: u32 = 1 << 26;
-/// The largest hand that 60 bits allow, of any deck that is larger than itself.
+/// Maximum size of a hand that 60 bits allow, for any deck that is larger than the hand.
 const MAX_HAND: usize = 15;
 
-/// Deals hands of a size from a deck of a size.
+/// Dealer of hands of a fixed size from a deck of a fixed size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dealer {
     deck: u32,
@@ -17,7 +17,7 @@ pub struct Dealer {
 }
 
 impl Dealer {
-    /// Nothing when such hands cannot be dealt from 60 bits.
+    /// Returns a dealer, or `None` if such hands need more than 60 bits.
     #[must_use]
     pub fn new(deck: u32, hand: u32) -> Option<Self> {
         let bits = f64::from(deck).log2() * f64::from(hand);
@@ -26,7 +26,7 @@ impl Dealer {
         (fits && hand <= MAX_HAND).then_some(Self { deck, hand })
     }
 
-    /// Different numbers below the deck's size, in the order of the deal.
+    /// Returns distinct numbers below the size of the deck, in the order of dealing.
     pub fn deal(self, mut hash: u64) -> impl ExactSizeIterator<Item = usize> + Clone {
         let mut remainders = [0_u64; MAX_HAND];
         let mut cards = [0_usize; MAX_HAND];
@@ -46,7 +46,7 @@ impl Dealer {
     }
 }
 
-/// The hash of a flow: the same in every process and release.
+/// Returns the hash of a flow, which is identical in all processes and releases.
 #[must_use]
 pub(crate) fn hash_flow(schema: &str, distinguisher: &str) -> u64 {
     let mut context = Context::new(&SHA256);
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_flow_is_hashed_as_upstream_hashes_it() {
-        // The first eight bytes, little endian, of SHA-256 of "a\0b".
+        // First eight bytes, little endian, of SHA-256 of "a\0b".
         assert_eq!(hash_flow("a", "b"), 0xd3b1_bc1b_ae71_b259);
         assert_ne!(hash_flow("a", "b"), hash_flow("ab", ""));
         assert_ne!(hash_flow("a", "b"), hash_flow("", "a\0b"));

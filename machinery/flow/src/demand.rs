@@ -1,11 +1,11 @@
-//! How many seats a level could have used over time (upstream's `Integrator` and `seatDemandStats`).
+//! Number of seats that a level could have used over time (upstream's `Integrator` and `seatDemandStats`).
 
 use std::time::Instant;
 
-/// How much of the smoothed demand is left after a period: half of it after five minutes.
+/// Fraction of the smoothed demand that remains after a period; half of it remains after five minutes.
 const SMOOTHING: f64 = 0.977;
 
-/// Integrates a number over time.
+/// Integrator of a number over time.
 #[derive(Clone, Debug)]
 pub struct Integrator {
     last: Instant,
@@ -17,13 +17,13 @@ pub struct Integrator {
 }
 
 impl Integrator {
-    /// Zero from now on.
+    /// Returns an integrator that starts at zero.
     #[must_use]
     pub fn new(now: Instant) -> Self {
         Self { last: now, value: 0.0, seconds: 0.0, sum: 0.0, sum_of_squares: 0.0, max: 0.0 }
     }
 
-    /// The number is this from now on.
+    /// Sets the number from `now` on.
     pub fn set(&mut self, value: f64, now: Instant) {
         let seconds = now.saturating_duration_since(self.last).as_secs_f64();
         self.last = self.last.max(now);
@@ -34,7 +34,7 @@ impl Integrator {
         self.max = self.max.max(value);
     }
 
-    /// Takes what was into the demand, and begins anew.
+    /// Updates the demand with the values since the last call, and resets the integrator.
     pub fn take(&mut self, demand: &mut SeatDemand, now: Instant) {
         self.set(self.value, now);
         demand.high_watermark = self.max.round().max(0.0) as u32;
@@ -50,16 +50,16 @@ impl Integrator {
     }
 }
 
-/// What a level could have used in the last period.
+/// Seats that a level could have used in the last period.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SeatDemand {
-    /// Weighted by time.
+    /// Average over time.
     pub average: f64,
-    /// The standard deviation.
+    /// Standard deviation.
     pub deviation: f64,
-    /// The most at any time.
+    /// Maximum over the period.
     pub high_watermark: u32,
-    /// The demand as it is known for longer; it falls slowly.
+    /// Smoothed demand, which decreases slowly.
     pub smoothed: f64,
 }
 

@@ -1,7 +1,7 @@
-//! Lets requests run on seats, wait for one, or be rejected: the queues with a clock and with callers that wait.
+//! Dispatcher: gives requests seats, lets them wait, or rejects them. Combines the queues with a clock and with waiting callers.
 //!
-//! The only module of this crate that reads the clock and waits. It spawns nothing: whoever owns a dispatcher runs
-//! [`Dispatcher::rebalance`] and [`Dispatcher::give_back`]. It must not know HTTP's answers, nor gRPC's.
+//! The only module of this crate that reads the clock and waits. It spawns no tasks: the owner of a dispatcher runs
+//! [`Dispatcher::rebalance`] and [`Dispatcher::release_due_seats`]. Does not depend on HTTP or gRPC responses.
 
 mod seat;
 mod shared;
@@ -35,43 +35,43 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// Limit (Priority and fairness): 429.
 const WAITING_PART: u32 = 4;
 
-/// See the module. Cheap to clone.
+/// Dispatcher of requests to seats. Cheap to clone.
 #[derive(Clone)]
 pub struct Dispatcher {
     shared: Arc<Shared>,
-    /// The time of a request that has no deadline.
+    /// Timeout of a request without a deadline.
     request_timeout: Duration,
 }
 
-/// A request that wants to run.
+/// Request for a seat.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
-    /// Who.
+    /// User of the request.
     pub user: &'a Arc<UserInfo>,
-    /// What.
+    /// Attributes of the request.
     pub info: &'a Arc<RequestInfo>,
-    /// The raw query.
+    /// Raw query string.
     pub query: &'a str,
-    /// When it came.
+    /// Time of arrival.
     pub received: Instant,
-    /// When it must have been answered.
+    /// Time by which the response is due, if limited.
     pub deadline: Option<Instant>,
 }
 
-/// What becomes of a request.
+/// Decision about a request.
 #[derive(Debug)]
 pub enum Decision {
-    /// It runs.
+    /// The request runs on this seat.
     Run(Seat),
-    /// It runs once it has a seat.
+    /// The request has to wait for a seat.
     Wait(WaitForSeat),
-    /// It is rejected, and should come again after so many seconds.
+    /// The request is rejected; the client should retry after this number of seconds.
     Reject(u64),
 }
 
 impl Dispatcher {
-    /// For a server of so many seats, whose requests last as long as this unless they say otherwise. `observe` is given how
-    /// many requests of a kind run or wait, whenever there are more.
+    /// Returns a dispatcher for a server with this number of seats. `request_timeout` applies to requests without a deadline.
+    /// `observe` is called with the number of running or waiting requests of a kind whenever the number increases.
     #[must_use]
     pub fn new(
         seats: usize,
@@ -82,7 +82,7 @@ impl Dispatcher {
         Self { shared: Arc::new(Shared::new(seats, Box::new(observe))), request_timeout }
     }
 
-    /// Goes by these objects from now on.
+    /// Applies the configuration objects and returns the rules that classify requests.
     #[must_use]
     pub fn digest(&self, schemas: &[Arc<FlowSchema>], levels: &[Arc<PriorityLevel>]) -> Rules<Waker> {
         let now = Instant::now();
@@ -93,31 +93,31 @@ impl Dispatcher {
         rules
     }
 
-    /// All levels, by name.
+    /// Returns all levels, sorted by name.
     #[must_use]
     pub fn levels(&self) -> Vec<Arc<Level<Waker>>> {
         self.shared.controller.levels()
     }
 
-    /// The fraction of their demand that levels got when seats were last shared out.
+    /// Returns the fraction of their demand that levels got in the last assignment of seats.
     #[must_use]
     pub fn fair_fraction(&self) -> f64 {
         self.shared.controller.fair_fraction()
     }
 
-    /// How many requests run or wait, by kind.
+    /// Returns the numbers of running or waiting requests, by kind.
     #[must_use]
     pub fn now(&self, phase: Phase) -> [usize; 2] {
         self.shared.current.now(phase)
     }
 
-    /// How many requests ran or waited over time, of those that may.
+    /// Returns the ratios of running or waiting requests to their maximum, over time.
     #[must_use]
     pub fn ratio(&self, phase: Phase, kind: Kind) -> Histogram {
         self.shared.current.shown(phase, kind, Instant::now())
     }
 
-    /// A request comes, to which this schema applies.
+    /// Requests a seat for a request that this schema matches.
     #[must_use]
     pub fn admit(&self, asked: Asked<'_>, matched: &Matched<Waker>) -> Decision {
         let work = self.shared.estimator.estimate(asked.info, asked.query, matched);
@@ -138,7 +138,7 @@ impl Dispatcher {
                 self.shared.look_after(level.next_due());
                 Decision::Wait(self.wait(seat(ticket), woken, asked))
             }
-            // It cannot wait without a waker.
+            // A request without a waker cannot wait.
             (Admission::Waiting(ticket), None) => {
                 Decision::Reject(level.abandon(ticket, Reason::Cancelled, now))
             }
@@ -146,18 +146,18 @@ impl Dispatcher {
         }
     }
 
-    /// Estimates lists by these counts from now on, by `resource.group`.
+    /// Sets the numbers and sizes of stored objects, by `resource.group`, which estimates of lists use.
     pub fn set_stored(&self, stored: HashMap<String, StoredObjects>) {
         self.shared.estimator.set_stored(stored);
     }
 
-    /// A watch is counted until the guard is dropped.
+    /// Counts a watch until the guard is dropped.
     #[must_use]
     pub fn register_watch(&self, info: &RequestInfo) -> WatchGuard {
         self.shared.estimator.watches.register(info)
     }
 
-    /// Shares out seats anew, every period, for ever.
+    /// Reassigns seats every period. Never returns.
     pub async fn rebalance(self) {
         let mut ticks = tokio::time::interval(BORROWING_PERIOD);
         loop {
@@ -166,13 +166,13 @@ impl Dispatcher {
         }
     }
 
-    /// Gives seats back when they come back by themselves and somebody waits for them, for ever.
+    /// Releases lingering seats when they are due, if requests wait for them. Never returns.
     pub async fn give_back(self) {
         loop {
             let noticed = self.shared.lingering.notified();
             match self.shared.controller.next_due() {
                 Some(due) => {
-                    // Whatever is due sooner is noticed, too.
+                    // A notification means that another seat may be due earlier.
                     let _ = tokio::time::timeout_at(due.into(), noticed).await;
                 }
                 None => noticed.await,

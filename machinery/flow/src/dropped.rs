@@ -1,12 +1,12 @@
-//! When a rejected client should come again: 1 to 32 seconds, longer while many are rejected (upstream's
-//! `droppedRequestsTracker`, which imitates TCP: up by doubling, down by one).
+//! Retry time of rejected clients: 1 to 32 seconds, depending on the rate of rejections (upstream's
+//! `droppedRequestsTracker`, which imitates TCP: doubled on growth, decreased by one otherwise).
 
 use std::collections::VecDeque;
 
-/// The longest, in seconds.
+/// Maximum retry time, in seconds.
 const MAX: u64 = 32;
 
-/// Of one level. Seconds count from any fixed moment.
+/// Tracker of rejected requests of one level. Times are seconds since a fixed instant.
 #[derive(Clone, Debug)]
 pub(crate) struct Dropped {
     history: VecDeque<(u64, u64)>,
@@ -23,7 +23,7 @@ impl Default for Dropped {
 }
 
 impl Dropped {
-    /// A request is rejected now; says when its client should come again.
+    /// Records a rejected request, and returns the seconds after which its client should retry.
     pub(crate) fn record(&mut self, second: u64) -> u64 {
         let Some(known) = self.second else {
             (self.second, self.count) = (Some(second), 1);
@@ -39,7 +39,7 @@ impl Dropped {
         self.retry_after
     }
 
-    /// When a rejected client should come again.
+    /// Returns the seconds after which a rejected client should retry.
     pub(crate) fn retry_after(&self) -> u64 {
         self.retry_after
     }

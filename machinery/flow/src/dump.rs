@@ -1,4 +1,4 @@
-//! What a level looks like now: for upstream's debug tables and for metrics.
+//! Snapshots of levels, for upstream's debug tables and for metrics.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,89 +14,89 @@ use crate::seat_seconds::SeatSeconds;
 use crate::utilization::UtilizationDump;
 use crate::work::Work;
 
-/// A level.
+/// Snapshot of a level.
 #[derive(Clone, Debug)]
 pub struct LevelDump {
-    /// Its name.
+    /// Name of the level.
     pub name: String,
-    /// Whether nobody waits or runs.
+    /// True if no request waits or runs.
     pub idle: bool,
-    /// Whether its object is gone.
+    /// True if the object of the level was removed.
     pub quiescing: bool,
-    /// Requests that wait.
+    /// Number of waiting requests.
     pub waiting: u32,
-    /// Requests that run.
+    /// Number of running requests.
     pub executing: u32,
-    /// Requests that were served, ever.
+    /// Total number of requests that were served.
     pub dispatched: u64,
-    /// Requests that were rejected, ever.
+    /// Total number of requests that were rejected.
     pub rejected: u64,
-    /// Those that waited too long.
+    /// Total number of requests whose wait timed out.
     pub timed_out: u64,
-    /// Those whose client went away.
+    /// Total number of requests whose client disconnected.
     pub cancelled: u64,
-    /// Its seats.
+    /// Limits of the level.
     pub limits: Limits,
-    /// What was used of them in the last period.
+    /// Demand for seats in the last period.
     pub demand: SeatDemand,
-    /// What it should have had.
+    /// Target number of seats in the last assignment.
     pub target: f64,
-    /// Virtual time.
+    /// Virtual time of the queues.
     pub virtual_time: SeatSeconds,
-    /// Its queues.
+    /// Queues of the level.
     pub queues: Vec<QueueDump>,
-    /// When a request last left a queue.
+    /// Virtual times of the last dispatch from a queue, if any.
     pub last_dispatch: Option<DispatchMarks>,
-    /// How it was used over time.
+    /// Utilization over time.
     pub utilization: UtilizationDump,
-    /// By schema.
+    /// Counters by schema.
     pub counts: Vec<Counts>,
 }
 
-/// A queue.
+/// Snapshot of a queue.
 #[derive(Clone, Debug)]
 pub struct QueueDump {
-    /// Requests that wait in it.
+    /// Number of waiting requests.
     pub waiting: usize,
-    /// Requests that run from it.
+    /// Number of running requests.
     pub executing: u32,
-    /// Seats that they take.
+    /// Seats in use by running requests.
     pub seats_in_use: u32,
-    /// When, in virtual time, the next is dispatched.
+    /// Virtual time of the next dispatch.
     pub next_dispatch: SeatSeconds,
-    /// Initial seats of those that wait.
+    /// Initial seats of waiting requests.
     pub initial_seats: u32,
-    /// Seats of those that wait.
+    /// Maximum seats of waiting requests.
     pub max_seats: u32,
-    /// Their work.
+    /// Work of waiting requests.
     pub work: SeatSeconds,
 }
 
-/// A request.
+/// Snapshot of a request.
 #[derive(Clone, Debug)]
 pub struct RequestDump {
-    /// Its schema.
+    /// Name of the schema.
     pub schema: String,
-    /// Its queue; nothing in a level without queues.
+    /// Index of the queue, or `None` in a level without queues.
     pub queue: Option<usize>,
-    /// Its place in the queue, while it waits.
+    /// Position in the queue, while the request waits.
     pub place: Option<usize>,
-    /// What its flow is called.
+    /// Distinguisher of the flow.
     pub distinguisher: String,
-    /// How long ago it came.
+    /// Time since the arrival.
     pub arrived: Duration,
-    /// How long it has been running.
+    /// Time since the start, if the request is running.
     pub started: Option<Duration>,
-    /// How much it is.
+    /// Estimated work.
     pub work: Work,
-    /// Who.
+    /// User of the request.
     pub user: Arc<UserInfo>,
-    /// What.
+    /// Attributes of the request.
     pub request: Arc<RequestInfo>,
 }
 
 impl<W: Wake> Level<W> {
-    /// The level and its queues.
+    /// Returns a snapshot of the level and its queues.
     #[must_use]
     pub fn dump(&self, now: Instant) -> LevelDump {
         self.with(|state| {
@@ -132,7 +132,7 @@ impl<W: Wake> Level<W> {
         })
     }
 
-    /// Its requests: queue by queue those that wait, in order, and those that run.
+    /// Returns snapshots of all requests: for each queue the waiting ones in order, then the running ones.
     #[must_use]
     pub fn dump_requests(&self, now: Instant) -> Vec<RequestDump> {
         self.with(|state| {

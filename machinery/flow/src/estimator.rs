@@ -1,4 +1,4 @@
-//! The work of a request, by its attributes and by what is known of stored objects and watches (upstream's `workEstimator`).
+//! Estimates the work of a request by its attributes, stored objects and watches (upstream's `workEstimator`).
 
 use std::collections::HashMap;
 
@@ -13,16 +13,16 @@ use crate::list_work::of_list;
 use crate::watches::Watches;
 use crate::work::{Work, of_write};
 
-/// See the module.
+/// Estimator of the work of requests.
 #[derive(Default)]
 pub(crate) struct Estimator {
-    /// By `resource.group`.
+    /// Numbers and sizes of stored objects, by `resource.group`.
     stored: RwLock<HashMap<String, StoredObjects>>,
     pub(crate) watches: Watches,
 }
 
 impl Estimator {
-    /// Goes by these counts from now on.
+    /// Sets the numbers and sizes of stored objects.
     pub(crate) fn set_stored(&self, stored: HashMap<String, StoredObjects>) {
         *self.stored.write() = stored;
     }
@@ -50,7 +50,7 @@ impl Estimator {
     }
 }
 
-/// A service account's token is no object that anybody watches (upstream's `isRequestExemptFromWatchEvents`).
+/// True for token requests of service accounts, which change no watched object (upstream's `isRequestExemptFromWatchEvents`).
 fn causes_no_event(info: &RequestInfo) -> bool {
     info.resource == "serviceaccounts" && info.subresource == "token"
 }

@@ -1,4 +1,4 @@
-//! One priority level while it is used: its queues behind one short lock, its limits and what it remembers.
+//! State of one priority level: its queues behind one short lock, its limits and its statistics.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,33 +13,33 @@ use crate::queue::Ticket;
 use crate::queue_set::{About, Arrival, QueueSet, Reason};
 use crate::work::Work;
 
-/// Wakes who waits for a seat; called without any lock.
+/// Waker of a request that waits for a seat. Called without holding any lock.
 pub trait Wake {
-    /// It may run.
+    /// Wakes the request, which may run now.
     fn wake(self);
 }
 
-/// What becomes of a request.
+/// Outcome of the arrival of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It runs; whoever runs it says when it ends.
+    /// The request runs; the caller must call [`Level::finish`] when it ends.
     Executing(Ticket),
-    /// It waits until its waker is called; whoever waits gives up or says when it ends.
+    /// The request waits until its waker is called; the caller must call [`Level::abandon`] or [`Level::finish`].
     Waiting(Ticket),
-    /// It is rejected, and should come again after so many seconds.
+    /// The request is rejected.
     Rejected {
-        /// Why.
+        /// Reason of the rejection.
         reason: Reason,
-        /// Seconds.
+        /// Number of seconds after which the client should retry.
         retry_after: u64,
     },
 }
 
-/// See the module.
+/// Priority level with its requests.
 #[derive(Debug)]
 pub struct Level<W> {
     name: String,
-    /// Seconds count from here.
+    /// Start of the seconds that the rejection tracker counts.
     epoch: Instant,
     state: Mutex<State<W>>,
 }
@@ -47,7 +47,7 @@ pub struct Level<W> {
 #[derive(Debug)]
 pub(crate) struct State<W> {
     pub(crate) spec: Arc<PriorityLevel>,
-    /// Whether its object is gone and only its requests are left.
+    /// True if the object was removed and only requests are left.
     pub(crate) quiescing: bool,
     pub(crate) limits: Limits,
     pub(crate) demand: SeatDemand,
@@ -70,13 +70,13 @@ impl<W: Wake> Level<W> {
         Self { name: spec.name.clone(), epoch: now, state: Mutex::new(state) }
     }
 
-    /// Its name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// A request comes. One that has to wait is woken by what `waker` makes.
+    /// Handles the arrival of a request. A request that has to wait gets the waker that `waker` creates.
     pub fn arrive(&self, about: About, work: Work, now: Instant, waker: impl FnOnce() -> W) -> Admission {
         self.with(|state| match state.set.arrive(about, work, now, waker) {
             Arrival::Executing(ticket) => Admission::Executing(ticket),
@@ -87,8 +87,8 @@ impl<W: Wake> Level<W> {
         })
     }
 
-    /// A request that was to wait is given up, or one that was let run will not; says after how many seconds its client
-    /// should come again.
+    /// Abandons a request that waits, or that was dispatched but will not run. Returns the number of seconds after which its
+    /// client should retry.
     pub fn abandon(&self, ticket: Ticket, reason: Reason, now: Instant) -> u64 {
         self.with(|state| {
             state.set.abandon(ticket, reason, now);
@@ -96,7 +96,7 @@ impl<W: Wake> Level<W> {
         })
     }
 
-    /// A request that ran has ended; says when seats come back by themselves that somebody waits for.
+    /// Ends a request that ran. Returns the next time at which lingering seats are released that requests wait for, if any.
     pub fn finish(&self, ticket: Ticket, now: Instant) -> Option<Instant> {
         self.with(|state| {
             state.set.finish(ticket, now);
@@ -104,24 +104,24 @@ impl<W: Wake> Level<W> {
         })
     }
 
-    /// After how many seconds a rejected client should come again.
+    /// Returns the number of seconds after which a rejected client should retry.
     #[must_use]
     pub fn retry_after(&self) -> u64 {
         self.state.lock().dropped.retry_after()
     }
 
-    /// So many watches would see a write of this schema.
+    /// Records the number of watches that receive the event of a write of this schema.
     pub fn observe_watches(&self, schema: usize, watches: u32) {
         self.with(|state| state.set.counts[schema].watches.observe(f64::from(watches)));
     }
 
-    /// When seats come back by themselves that somebody waits for.
+    /// Returns the next time at which lingering seats are released that requests wait for, if any.
     #[must_use]
     pub fn next_due(&self) -> Option<Instant> {
         self.state.lock().set.next_due()
     }
 
-    /// Gives back what is due by now.
+    /// Releases all seats that are due at `now`.
     pub fn advance(&self, now: Instant) {
         self.with(|state| state.set.advance(now));
     }
@@ -130,7 +130,7 @@ impl<W: Wake> Level<W> {
         self.state.lock().set.counts_of(schema)
     }
 
-    /// Does something to the state, and wakes whom that lets run.
+    /// Changes the state, and wakes the requests that may run afterwards.
     pub(crate) fn with<T>(&self, change: impl FnOnce(&mut State<W>) -> T) -> T {
         let (result, woken) = {
             let mut state = self.state.lock();
@@ -147,7 +147,7 @@ impl<W: Wake> Level<W> {
 }
 
 impl<W> State<W> {
-    /// Takes the demand of the last period.
+    /// Takes the demand of the last period, and returns the resulting need.
     pub(crate) fn need(&mut self, now: Instant) -> Need {
         self.set.take_demand(&mut self.demand, now);
         let need = Need { exempt: self.spec.is_exempt(), limits: self.limits, demand: self.demand };
@@ -155,7 +155,7 @@ impl<W> State<W> {
         need
     }
 
-    /// `unlimited` seats stand for its limit where it has none.
+    /// Sets the current limit. `unlimited` is used for the utilization of a level without a limit.
     pub(crate) fn limit(&mut self, current: u32, unlimited: u32, now: Instant) {
         self.limits.current = current;
         let seats = if current > 0 { current } else { unlimited };

@@ -1,7 +1,7 @@
-//! API priority and fairness: which flow a request belongs to, who is served next, who waits and who is rejected.
+//! API priority and fairness: classifies requests into flows, and decides which run, wait or are rejected.
 //!
-//! Upstream's `util/flowcontrol`, on attributes. The queues are pure: times are passed in, and whoever queues a request gives
-//! something to wake it with ([`Wake`]). The [`Dispatcher`] alone has a clock and waits.
+//! Port of upstream's `util/flowcontrol`, based on attributes. The queues are pure: callers pass the time, and a waker for each
+//! queued request ([`Wake`]). Only the [`Dispatcher`] reads the clock and waits.
 
 mod allocation;
 mod classify;
@@ -46,5 +46,5 @@ pub use utilization::UtilizationDump;
 pub use watches::WatchGuard;
 pub use work::{MAX_WRITE_SEATS, Work, of_write};
 
-/// How often seats are shared out anew (upstream's `borrowingAdjustmentPeriod`).
+/// Interval at which seats are reassigned (upstream's `borrowingAdjustmentPeriod`).
 pub const BORROWING_PERIOD: std::time::Duration = std::time::Duration::from_secs(10);

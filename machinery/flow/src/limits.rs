@@ -1,28 +1,28 @@
-//! How many seats a level has: by its shares, at least, at most, and now (upstream's borrowing).
+//! Limits of the seats of a level: nominal, minimum, maximum, and current (upstream's borrowing).
 
 use portico_machinery::flow_control::{PriorityLevel, Response};
 
 use crate::allocation::{Class, allocate};
 use crate::demand::SeatDemand;
 
-/// No request takes more of its level's seats than this.
+/// Maximum fraction of the seats of its level that one request may take.
 const MAX_SEATS_PERCENT: f64 = 0.15;
 
-/// See the module.
+/// Numbers of seats of a level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Its share of the server's seats.
+    /// Share of the server's seats.
     pub nominal: u32,
-    /// What it cannot lend.
+    /// Seats that the level cannot lend.
     pub min: u32,
-    /// With all that it may borrow.
+    /// Seats including all that the level may borrow.
     pub max: u32,
-    /// Now.
+    /// Current number of seats.
     pub current: u32,
 }
 
 impl Limits {
-    /// Of a level among levels that have so many shares together.
+    /// Returns the limits of a level; `shares` is the sum over all levels.
     pub(crate) fn new(level: &PriorityLevel, server: u32, shares: u64) -> Self {
         let whole = f64::from(server) * f64::from(level.shares) / (shares.max(1) as f64);
         let nominal = whole.ceil() as u32;
@@ -37,7 +37,7 @@ impl Limits {
         }
     }
 
-    /// The most seats that one request takes; 0 where there is no such bound.
+    /// Returns the maximum number of seats of one request, or 0 if there is no limit.
     pub(crate) fn max_seats(&self, response: Response) -> u32 {
         match response {
             Response::Queue(queuing) => {
@@ -49,7 +49,7 @@ impl Limits {
     }
 }
 
-/// What is known of a level when seats are shared out.
+/// Need for seats of one level in an assignment of seats.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Need {
     pub(crate) exempt: bool,
@@ -58,20 +58,20 @@ pub(crate) struct Need {
 }
 
 impl Need {
-    /// What it must have: what it used at most, as far as it is its own, and what it cannot lend.
+    /// Returns the minimum assignment: the maximum use up to the nominal limit, and at least the seats that cannot be lent.
     fn least(&self) -> u32 {
         let used = self.demand.high_watermark;
         let own = if self.exempt { used } else { used.min(self.limits.nominal) };
         own.max(self.limits.min)
     }
 
-    /// What it should have.
+    /// Returns the target of the assignment.
     pub(crate) fn target(&self) -> f64 {
         f64::from(self.least()).max(self.demand.smoothed)
     }
 }
 
-/// The current limit of each level, and the fair fraction.
+/// Returns the current limit of each level, and the fair fraction.
 pub(crate) fn share_out(needs: &[Need]) -> (Vec<u32>, f64) {
     let limited = || needs.iter().filter(|need| !need.exempt);
     let total: u32 = needs.iter().map(|need| need.limits.nominal).sum();
@@ -96,7 +96,7 @@ pub(crate) fn share_out(needs: &[Need]) -> (Vec<u32>, f64) {
         upper: f64::from(need.limits.max.max(need.least())),
     };
     let classes: Vec<Class> = limited().map(class).collect();
-    // Upstream shares out all nominal seats here, those that the exempt level uses included.
+    // Upstream allocates all nominal seats here, including those that exempt levels use.
     let Some((seats, fair)) = allocate(f64::from(total), &classes) else {
         return (each(&|need| need.limits.current), 0.0);
     };
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_suggested_levels_get_what_upstream_gives_them() {
-        // Of 600 seats and 245 shares.
+        // 600 seats, 245 shares.
         let high = Limits::new(&level(40, 50, None), 600, 245);
         assert_eq!(high, Limits { nominal: 98, min: 49, max: 698, current: 74 });
         assert_eq!(high.max_seats(level(40, 50, None).response), 15);

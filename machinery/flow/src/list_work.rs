@@ -1,4 +1,4 @@
-//! How many seats a list needs: by how many objects there are and how large they are (upstream's `listWorkEstimator`).
+//! Estimates the seats of a list by the number and size of its objects (upstream's `listWorkEstimator`).
 
 use portico_gostd::url::Query;
 use portico_machinery::RequestInfo;
@@ -8,13 +8,13 @@ use crate::work::{Work, bounded};
 
 /// Seats of a list.
 ///
-/// `MaximumListSeatsLimit` of kube-apiserver.
+/// Equal to kube-apiserver's `MaximumListSeatsLimit`.
 ///
 /// Limit (Priority and fairness): the list takes this many.
 pub const MAX_LIST_SEATS: u32 = 100;
-/// Bytes of a list that a seat stands for.
+/// Bytes of a list per seat.
 const BYTES_PER_SEAT: u64 = 100_000;
-/// Bytes of a list from the cache that are in memory at once: the rest is streamed.
+/// Bytes of a list from the cache that are in memory at the same time; the list is streamed.
 const BYTES_AT_ONCE: u64 = 1_000_000;
 /// Bytes of label and field selectors for each seat.
 ///
@@ -22,10 +22,10 @@ const BYTES_AT_ONCE: u64 = 1_000_000;
 ///
 /// Limit (Priority and fairness, bytes): the request takes a further seat.
 const SELECTOR_BYTES_PER_SEAT: usize = 4_096;
-/// Objects whose size is not known are taken for as large as they may be.
+/// Assumed size of objects whose size is not known.
 const MAX_OBJECT_BYTES: u64 = 1_500_000;
 
-/// What a query asks of a list, as far as that costs.
+/// Options of a list that influence its cost.
 #[derive(Clone, Debug, Default)]
 struct ListOptions {
     limit: u64,
@@ -37,9 +37,9 @@ struct ListOptions {
     send_initial_events: Option<bool>,
 }
 
-/// The work of a list, of a watch that may begin with one, or of the deletion of a collection. Nothing is known of resources
-/// that this server does not store: they cost one seat. Long selectors cost more, which upstream does not count. `max_seats` is the
-/// level's.
+/// Estimates the work of a list, of a watch that may begin with one, or of the deletion of a collection. Resources that this
+/// server does not store cost one seat. In contrast to upstream, long selectors cost further seats. `max_seats` is the limit of
+/// the level.
 pub(crate) fn of_list(
     info: &RequestInfo,
     query: &str,
@@ -47,7 +47,7 @@ pub(crate) fn of_list(
     max_seats: u32,
 ) -> Work {
     let most = bounded(max_seats, MAX_LIST_SEATS);
-    // It is bound to fail.
+    // A request with invalid options fails anyway.
     let Some(options) = ListOptions::parse(query) else { return seats(u64::MAX, most) };
     let watches = info.verb == "watch";
     let listed = stored.filter(|_| !watches || options.watch_begins_with_list()).map_or(1, |stored| {
@@ -64,7 +64,7 @@ fn seats(wanted: u64, most: u32) -> Work {
 }
 
 impl ListOptions {
-    /// Nothing when a number is none.
+    /// Parses the query. Returns `None` if a number is invalid.
     fn parse(query: &str) -> Option<Self> {
         let query = Query::parse(query);
         let text = |key| query.first(key).unwrap_or_default();
@@ -90,7 +90,7 @@ impl ListOptions {
         self.send_initial_events == Some(true) || matches!(self.revision.as_str(), "" | "0")
     }
 
-    /// Whether the answer comes from memory (upstream's `ShouldDelegateListMeta`, the other way round).
+    /// True if the list is served from memory (the opposite of upstream's `ShouldDelegateListMeta`).
     fn is_from_cache(&self) -> bool {
         match self.revision_match.as_str() {
             "NotOlderThan" => true,
@@ -100,7 +100,7 @@ impl ListOptions {
         }
     }
 
-    /// Bytes in memory at once (`seatsBasedOnObjectSize`).
+    /// Returns the number of bytes that are in memory at the same time (`seatsBasedOnObjectSize`).
     fn bytes(&self, stored: StoredObjects, cached: bool, one: bool) -> u64 {
         let StoredObjects { count, average_bytes } = stored;
         let size = if average_bytes == 0 && count > 0 { MAX_OBJECT_BYTES } else { average_bytes };
@@ -130,7 +130,7 @@ mod tests {
         of_list(&info, query, stored, max).initial_seats
     }
 
-    /// Upstream's `TestWorkEstimator`, where consistent reads are answered from the cache, as with an etcd that can.
+    /// Cases of upstream's `TestWorkEstimator` for an etcd that supports consistent reads from the cache.
     #[test]
     fn lists_take_the_seats_that_upstream_gives_them() {
         for (query, stored, max, seats) in [

@@ -1,4 +1,4 @@
-//! What there is where the mandatory objects are missing: nobody is without a schema, and masters are never limited.
+//! Mandatory levels and schemas, used if their objects are missing: every request matches a schema, and masters are exempt.
 
 use std::sync::Arc;
 

@@ -18,7 +18,7 @@ use crate::queue_set::{DispatchMarks, Reason};
 use crate::seat_seconds::SeatSeconds;
 use crate::utilization::UtilizationDump;
 
-/// A level's or schema's figure.
+/// Labels of a level or schema.
 type Labels<'a> = Vec<(&'static str, &'a str)>;
 
 /// Prefix of the names in the descriptions below.
@@ -90,7 +90,7 @@ struct Page<'e, 'l> {
 }
 
 impl Page<'_, '_> {
-    /// Name of a family with the prefix of this page, without the `_total` that the library appends.
+    /// Returns the name of a family with the prefix of this dispatcher, without `_total`, which the library appends.
     fn full(&self, desc: Desc) -> String {
         desc.name.trim_end_matches("_total").replacen(PREFIX, self.prefix, 1)
     }
@@ -182,7 +182,7 @@ impl Page<'_, '_> {
         )
     }
 
-    /// Of levels from whose queues a request has been let run.
+    /// Writes the virtual times of the last dispatch, for levels with a dispatch.
     fn of_dispatch(&mut self) -> Result<(), Error> {
         let marks: Vec<(&str, DispatchMarks)> =
             self.levels.iter().filter_map(|l| Some((l.name.as_str(), l.last_dispatch?))).collect();
@@ -241,7 +241,7 @@ impl Page<'_, '_> {
         Ok(())
     }
 
-    /// Ratios of levels: each nanosecond is an observation.
+    /// Writes the ratios of levels over time; each nanosecond counts as an observation.
     fn over_time(&mut self) -> Result<(), Error> {
         self.ratios(
             Desc::histogram(
@@ -490,7 +490,7 @@ impl Page<'_, '_> {
     }
 }
 
-/// One more label.
+/// Additional label.
 type Label = Option<(&'static str, &'static str)>;
 
 fn each(levels: &[LevelDump]) -> impl Iterator<Item = (&str, &Counts)> {
@@ -502,7 +502,7 @@ fn labels<'a>(level: &'a str, counts: &'a Counts, more: Label) -> Labels<'a> {
     own.into_iter().chain(more).collect()
 }
 
-/// A histogram as the library takes it.
+/// Wrapper that encodes a histogram for the library.
 struct Shown<'a>(&'a Histogram);
 
 impl EncodeMetric for Shown<'_> {

@@ -1,37 +1,37 @@
-//! One queue of a level: who waits in it, in order, and what is under way from it.
+//! Queue of a level: its waiting requests in order, and statistics of its running requests.
 
 use std::collections::VecDeque;
 
 use crate::seat_seconds::SeatSeconds;
 
-/// Names a request while it waits or runs.
+/// Identifier of a waiting or running request.
 pub type Ticket = usize;
 
-/// See the module.
+/// Queue of a level.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queue {
     pub(crate) waiting: VecDeque<Ticket>,
-    /// Initial seats of all that wait.
+    /// Initial seats of all waiting requests.
     pub(crate) initial_seats: u32,
-    /// Seats of all that wait.
+    /// Maximum seats of all waiting requests.
     pub(crate) waiting_seats: u32,
-    /// Work of all that wait.
+    /// Work of all waiting requests.
     pub(crate) waiting_work: SeatSeconds,
-    /// Requests that run.
+    /// Number of running requests.
     pub(crate) executing: u32,
-    /// Seats that are taken by them, and by what lingers after them.
+    /// Seats in use by running requests and lingering seats.
     pub(crate) seats_in_use: u32,
-    /// When, in virtual time, the next request is dispatched.
+    /// Virtual time at which the next request is dispatched.
     pub(crate) next_dispatch: SeatSeconds,
 }
 
 impl Queue {
-    /// Whether virtual time runs for it.
+    /// True if the queue takes part in virtual time.
     pub(crate) fn is_active(&self) -> bool {
         !self.waiting.is_empty() || self.executing > 0
     }
 
-    /// Whether nothing is left of it.
+    /// True if the queue has no requests and no lingering seats.
     pub(crate) fn is_idle(&self) -> bool {
         !self.is_active() && self.seats_in_use == 0
     }

@@ -1,8 +1,8 @@
-//! The queues of one level and the seats that they share: fair queuing by virtual time (upstream's `queueset`).
+//! Queues of one level and the seats that they share: fair queuing by virtual time (upstream's `queueset`).
 //!
-//! A request that arrives runs, waits or is rejected. Virtual time advances by the seats that each busy queue gets; the
-//! queue whose oldest request would finish first in it is served next. Callers pass the time in and ask
-//! [`QueueSet::take_woken`] afterwards who may go on.
+//! A request that arrives runs, waits or is rejected. Virtual time advances by the seats that each busy queue gets. The
+//! queue whose oldest request would finish first in virtual time is served next. Callers pass the time, and call
+//! [`QueueSet::take_woken`] afterwards for the requests that may run.
 
 mod dispatch;
 #[cfg(test)]
@@ -25,30 +25,30 @@ use crate::seat_seconds::SeatSeconds;
 use crate::utilization::{Use, Utilization};
 use crate::work::Work;
 
-/// How long a request is taken to run before it has run.
+/// Estimated execution time of a request that has not run yet.
 const ESTIMATED_SERVICE: Duration = Duration::from_millis(3);
 
-/// Name of a place that is free for the next schema.
+/// Schema name of a free entry in the counters.
 const NO_SCHEMA: &str = "";
 
-/// Why a request is not served.
+/// Reason for which a request is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Its queue is full.
+    /// The queue is full.
     QueueFull,
-    /// All seats are taken, and the level does not queue.
+    /// All seats are in use, and the level does not queue requests.
     ConcurrencyLimit,
-    /// It has waited too long.
+    /// The wait timed out.
     TimeOut,
-    /// Its client is gone.
+    /// The client disconnected.
     Cancelled,
 }
 
 impl Reason {
-    /// All of them, as they are counted.
+    /// All reasons, in the order of their counters.
     pub const ALL: [Self; 4] = [Self::QueueFull, Self::ConcurrencyLimit, Self::TimeOut, Self::Cancelled];
 
-    /// As metrics call it.
+    /// Returns the value of the label in metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -60,33 +60,33 @@ impl Reason {
     }
 }
 
-/// Whose request it is, and what it is for.
+/// Request with its flow.
 #[derive(Clone, Debug)]
 pub struct About {
-    /// Where its schema is counted.
+    /// Index of the counters of its schema.
     pub schema: usize,
-    /// The hash of its flow.
+    /// Hash of its flow.
     pub hash: u64,
-    /// What its schema distinguishes flows by.
+    /// Distinguisher of its schema.
     pub distinguisher: portico_machinery::flow_control::Distinguisher,
-    /// Who.
+    /// User of the request.
     pub user: Arc<UserInfo>,
-    /// What.
+    /// Attributes of the request.
     pub request: Arc<RequestInfo>,
 }
 
-/// What becomes of a request that arrives.
+/// Result of the arrival of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// It runs.
+    /// The request runs.
     Executing(Ticket),
-    /// It waits.
+    /// The request waits.
     Waiting(Ticket),
-    /// It is rejected.
+    /// The request is rejected.
     Rejected(Reason),
 }
 
-/// A request that waits, runs, or has left seats behind.
+/// Request that waits, runs, or has lingering seats.
 #[derive(Debug)]
 pub(crate) struct Held<W> {
     pub(crate) about: About,
@@ -100,29 +100,29 @@ pub(crate) struct Held<W> {
     waker: Option<W>,
 }
 
-/// Virtual times when a request left a queue (upstream's `SetDispatchMetrics`).
+/// Virtual times at the dispatch of a request (upstream's `SetDispatchMetrics`).
 #[derive(Clone, Copy, Debug)]
 pub struct DispatchMarks {
-    /// Of the level.
+    /// Virtual time of the level.
     pub virtual_time: SeatSeconds,
-    /// When the request was to be dispatched.
+    /// Virtual time at which the request was to be dispatched.
     pub latest: SeatSeconds,
-    /// The first and the last at which an oldest request of a queue is to be dispatched.
+    /// Earliest and latest virtual time at which the oldest request of a queue is to be dispatched.
     pub bounds: [SeatSeconds; 2],
-    /// The same less what is under way from that queue.
+    /// The bounds, reduced by the running work of the queue.
     pub discounted_bounds: [SeatSeconds; 2],
 }
 
-/// See the module.
+/// Queues of one level.
 #[derive(Debug)]
 pub struct QueueSet<W> {
     response: Response,
     dealer: Option<Dealer>,
     limit: u32,
-    /// More than there should be while those that are too many still have requests.
+    /// Queues. There may be more than configured while surplus queues have requests.
     pub(crate) queues: Vec<Queue>,
     pub(crate) requests: Slab<Held<W>>,
-    /// Requests that ended and whose seats are given back then.
+    /// Finished requests with the times at which their lingering seats are released.
     lingering: BinaryHeap<Reverse<(Instant, Ticket)>>,
     woken: Vec<W>,
     /// Virtual time: work that each busy queue could have done since the start.
@@ -133,7 +133,7 @@ pub struct QueueSet<W> {
     active_queues: u32,
     demand: Integrator,
     pub(crate) utilization: Utilization,
-    /// What was known when a request last left a queue.
+    /// Virtual times of the last dispatch from a queue.
     pub(crate) last_dispatch: Option<DispatchMarks>,
     pub(crate) waiting: u32,
     pub(crate) waiting_seats: u32,
@@ -147,7 +147,7 @@ pub struct QueueSet<W> {
 }
 
 impl<W> QueueSet<W> {
-    /// Without requests.
+    /// Returns a queue set without requests.
     #[must_use]
     pub fn new(response: Response, limit: u32, now: Instant) -> Self {
         let mut set = Self {
@@ -180,7 +180,7 @@ impl<W> QueueSet<W> {
         set
     }
 
-    /// Goes by this from now on; who waits goes on to wait.
+    /// Changes the configuration. Waiting requests continue to wait.
     pub fn configure(&mut self, response: Response, limit: u32, now: Instant) {
         self.advance(now);
         if let Response::Queue(queuing) = response {
@@ -199,12 +199,12 @@ impl<W> QueueSet<W> {
         self.dispatch(now, None);
     }
 
-    /// The place in which a schema is counted.
+    /// Returns the index of the counters of a schema, which are created if necessary.
     pub fn counts_of(&mut self, schema: &str) -> usize {
         if let Some(place) = self.counts.iter().position(|counts| counts.schema == schema) {
             return place;
         }
-        // Requests that were classified before a schema went may arrive in its place afterwards.
+        // Requests classified before a schema was removed may arrive later and use its index.
         let is_free = |place: &usize| self.counts[*place].schema == NO_SCHEMA && !self.has_requests(*place);
         let place = (0..self.counts.len()).find(is_free).unwrap_or(self.counts.len());
         match self.counts.get_mut(place) {
@@ -214,7 +214,7 @@ impl<W> QueueSet<W> {
         place
     }
 
-    /// Drops the counts of schemas that are gone and have no requests here.
+    /// Drops the counters of removed schemas without requests.
     pub fn retain_counts(&mut self, is_there: impl Fn(&str) -> bool) {
         for place in 0..self.counts.len() {
             if !is_there(&self.counts[place].schema) && !self.has_requests(place) {
@@ -223,17 +223,17 @@ impl<W> QueueSet<W> {
         }
     }
 
-    /// True if a request waits, runs or has left seats behind that is counted in this place.
+    /// True if a request that waits, runs or has lingering seats uses the counters at this index.
     fn has_requests(&self, place: usize) -> bool {
         self.requests.iter().any(|(_, held)| held.about.schema == place)
     }
 
-    /// Counts of each schema.
+    /// Returns the counters of all schemas.
     pub(crate) fn counts(&self) -> impl Iterator<Item = &Counts> {
         self.counts.iter().filter(|counts| counts.schema != NO_SCHEMA)
     }
 
-    /// A request arrives. One that waits is woken by what `waker` makes.
+    /// Handles the arrival of a request. A request that has to wait gets the waker that `waker` creates.
     pub fn arrive(&mut self, about: About, work: Work, now: Instant, waker: impl FnOnce() -> W) -> Arrival {
         self.advance(now);
         self.counts[about.schema].seats.observe(f64::from(work.max_seats()));
@@ -263,7 +263,7 @@ impl<W> QueueSet<W> {
         Arrival::Waiting(ticket)
     }
 
-    /// A request that waited, or was let go on, is given up.
+    /// Abandons a request that waits, or that was dispatched but will not run.
     pub fn abandon(&mut self, ticket: Ticket, reason: Reason, now: Instant) {
         self.advance(now);
         let Some(held) = self.requests.get(ticket) else { return };
@@ -281,11 +281,11 @@ impl<W> QueueSet<W> {
         }
         self.note_demand();
         self.drop_idle_queues();
-        // It may have stood before others, wanting more seats than there were.
+        // The request may have blocked others, because it needed more seats than were free.
         self.dispatch(now, None);
     }
 
-    /// A request that ran has ended; its seats are given back now, or when what it caused is done.
+    /// Ends a request that ran. Its seats are released now, or after its additional latency.
     pub fn finish(&mut self, ticket: Ticket, now: Instant) {
         self.advance(now);
         let Some(held) = self.requests.get_mut(ticket).filter(|held| !held.finished) else { return };
@@ -302,7 +302,7 @@ impl<W> QueueSet<W> {
             let queue = &mut self.queues[at];
             queue.executing -= 1;
             let seats = f64::from(work.initial_seats);
-            // It was dispatched as if it took the estimated time.
+            // It was dispatched with the estimated execution time, which the actual time replaces.
             queue.next_dispatch -= SeatSeconds::of(seats, ESTIMATED_SERVICE);
             queue.next_dispatch += SeatSeconds::of(seats, took);
             self.active_queues -= u32::from(!queue.is_active());
@@ -317,14 +317,14 @@ impl<W> QueueSet<W> {
         self.dispatch(now, None);
     }
 
-    /// When seats come back by themselves that somebody waits for.
+    /// Returns the next time at which lingering seats are released that requests wait for, if any.
     #[must_use]
     pub fn next_due(&self) -> Option<Instant> {
         let due = self.lingering.peek().map(|Reverse((due, _))| *due);
         due.filter(|_| self.waiting > 0)
     }
 
-    /// Gives back what is due by now.
+    /// Releases all seats that are due at `now`.
     pub fn advance(&mut self, now: Instant) {
         while let Some(Reverse((due, ticket))) = self.lingering.peek().copied()
             && due <= now
@@ -337,24 +337,24 @@ impl<W> QueueSet<W> {
         self.sync(now);
     }
 
-    /// The wakers of requests that may run now.
+    /// Returns the wakers of requests that may run now.
     pub fn take_woken(&mut self) -> Vec<W> {
         std::mem::take(&mut self.woken)
     }
 
-    /// Whether nobody waits or runs.
+    /// True if no request waits or runs.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.waiting == 0 && self.executing == 0
     }
 
-    /// Takes the demand for seats of the last period.
+    /// Updates `demand` with the demand of the last period.
     pub(crate) fn take_demand(&mut self, demand: &mut crate::SeatDemand, now: Instant) {
         self.advance(now);
         self.demand.take(demand, now);
     }
 
-    /// Virtual time, for metrics.
+    /// Returns the virtual time, for metrics.
     pub(crate) fn virtual_time(&self) -> SeatSeconds {
         self.virtual_time
     }

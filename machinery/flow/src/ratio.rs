@@ -1,21 +1,21 @@
-//! A ratio over time, weighed by how long it lasted (upstream's `TimingRatioHistogram`): one observation each nanosecond.
+//! Histogram of a ratio over time (upstream's `TimingRatioHistogram`), with one observation per nanosecond.
 
 use std::time::Instant;
 
 use crate::counts::Histogram;
 
-/// Bounds of requests that run or wait in a level, of its limit.
+/// Bucket bounds of running or waiting requests in a level, relative to its limit.
 pub(crate) const REQUEST_BUCKETS: &[f64] = &[0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 1.0];
-/// Bounds of seats in use, of a level's limit.
+/// Bucket bounds of seats in use, relative to the limit of the level.
 pub(crate) const UTILIZATION_BUCKETS: &[f64] =
     &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0];
-/// Bounds of seats that a level could use, of its limit.
+/// Bucket bounds of seats that a level could use, relative to its limit.
 pub(crate) const DEMAND_BUCKETS: &[f64] = &[0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.7, 2.0, 2.8, 4.0, 6.0];
-/// Bounds of reads and of writes, of the server's limit.
+/// Bucket bounds of reading and of mutating requests, relative to the limit of the server.
 pub(crate) const CURRENT_BUCKETS: &[f64] =
     &[0.0, 0.001, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0];
 
-/// See the module.
+/// Ratio over time.
 #[derive(Clone, Debug)]
 pub(crate) struct TimedRatio {
     histogram: Histogram,
@@ -25,12 +25,12 @@ pub(crate) struct TimedRatio {
 }
 
 impl TimedRatio {
-    /// Nothing of one from now on.
+    /// Returns a ratio that starts as 0/1.
     pub(crate) fn new(bounds: &'static [f64], now: Instant) -> Self {
         Self { histogram: Histogram::new(bounds), numerator: 0, denominator: 1, since: now }
     }
 
-    /// So many from now on.
+    /// Sets the numerator from `now` on.
     pub(crate) fn set(&mut self, numerator: u32, now: Instant) {
         if numerator != self.numerator {
             self.pass(now);
@@ -38,7 +38,7 @@ impl TimedRatio {
         }
     }
 
-    /// Of so many from now on.
+    /// Sets the denominator from `now` on.
     pub(crate) fn set_denominator(&mut self, denominator: u32, now: Instant) {
         if denominator != self.denominator {
             self.pass(now);
@@ -46,7 +46,7 @@ impl TimedRatio {
         }
     }
 
-    /// What was until now.
+    /// Returns the histogram up to `now`.
     pub(crate) fn shown(&self, now: Instant) -> Histogram {
         let mut shown = self.clone();
         shown.pass(now);

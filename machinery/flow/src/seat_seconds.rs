@@ -1,36 +1,36 @@
-//! Seat-seconds: the unit of work, and of the virtual time that fair queuing goes by.
+//! Seat-seconds: unit of work and of the virtual time of fair queuing.
 //!
-//! Upstream counts in 64 bits and winds the meter back before it overflows; 128 bits never do.
+//! Upstream uses 64 bits and resets the virtual time before it overflows; 128 bits never overflow.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 use std::time::Duration;
 
-/// A seat-second is so many of the smallest unit.
+/// Number of smallest units per seat-second.
 const SCALE: i128 = 100_000_000;
 
-/// See the module.
+/// Number of seat-seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SeatSeconds(i128);
 
 impl SeatSeconds {
-    /// More than anything.
+    /// Maximum, greater than any real value.
     pub const MAX: Self = Self(i128::MAX);
 
-    /// So many seats for so long.
+    /// Returns the product of a number of seats and a duration.
     #[must_use]
     pub fn of(seats: f64, time: Duration) -> Self {
-        // One unit is ten nanoseconds of a seat.
+        // The unit is ten nanoseconds of a seat.
         Self((seats * time.as_nanos() as f64 / 10.0).round() as i128)
     }
 
-    /// The same as a number of seat-seconds.
+    /// Converts to a floating-point number of seat-seconds.
     #[must_use]
     pub fn as_f64(self) -> f64 {
         self.0 as f64 / SCALE as f64
     }
 
-    /// How long so many seats take for this work.
+    /// Returns the duration of this work on a number of seats.
     #[must_use]
     pub fn per_seat(self, seats: u32) -> Duration {
         let nanos = self.0.max(0) as f64 * 10.0 / f64::from(seats.max(1));

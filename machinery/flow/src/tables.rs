@@ -1,4 +1,4 @@
-//! The tables below `/debug/api_priority_and_fairness/`, as upstream prints them (its `apf_controller_debug.go`).
+//! Tables below `/debug/api_priority_and_fairness/`, formatted as upstream does (its `apf_controller_debug.go`).
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -7,10 +7,10 @@ use portico_gostd::time::{Time, format_duration};
 use crate::dispatcher::Dispatcher;
 use crate::dump::{LevelDump, RequestDump};
 
-/// Columns are at least so wide.
+/// Minimum width of a column.
 const MIN_WIDTH: usize = 8;
 
-/// A row for each priority level.
+/// Returns a table with one row per priority level.
 #[must_use]
 pub fn priority_levels(flow: &Dispatcher) -> String {
     let header = [
@@ -44,7 +44,7 @@ pub fn priority_levels(flow: &Dispatcher) -> String {
     table(&header, flow.levels().iter().map(|level| row(level.dump(now))))
 }
 
-/// A row for each queue.
+/// Returns a table with one row per queue.
 #[must_use]
 pub fn queues(flow: &Dispatcher) -> String {
     let header = [
@@ -78,7 +78,7 @@ pub fn queues(flow: &Dispatcher) -> String {
     table(&header, rows)
 }
 
-/// A row for each request that waits or runs; `details` adds who asks for what.
+/// Returns a table with one row per waiting or running request; `details` adds user and request attributes.
 #[must_use]
 pub fn requests(flow: &Dispatcher, details: bool) -> String {
     let mut header = vec![
@@ -107,7 +107,7 @@ pub fn requests(flow: &Dispatcher, details: bool) -> String {
 }
 
 fn request_row(level: &str, request: &RequestDump, now: SystemTime, details: bool) -> Vec<String> {
-    // What is in no queue stands at -1.
+    // -1 means that there is no queue or position.
     let place = |place: Option<usize>| place.map_or_else(|| "-1".to_owned(), |at| at.to_string());
     let started = request.started.map(|ago| time(now, ago));
     let mut row = vec![
@@ -142,14 +142,14 @@ fn request_row(level: &str, request: &RequestDump, now: SystemTime, details: boo
     row
 }
 
-/// The moment `ago` before `now`, as RFC 3339 with its fraction.
+/// Formats the time `ago` before `now` as RFC 3339 with fractions.
 fn time(now: SystemTime, ago: Duration) -> String {
     let since = now.checked_sub(ago).and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
     let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
     Time::unix(seconds, i64::from(since.subsec_nanos())).rfc3339_nano().unwrap_or_default()
 }
 
-/// Go's `tabwriter` with a least width of 8, a padding of 1, and cells that end in commas.
+/// Formats as Go's `tabwriter` does, with a minimum width of 8, a padding of 1, and cells that end in commas.
 fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let header = header.iter().map(|name| (*name).to_owned()).collect();
     let rows: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();

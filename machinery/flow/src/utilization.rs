@@ -1,11 +1,11 @@
-//! How a level is used over time: what upstream's `priority_level_*_utilization` and `demand_seats` show.
+//! Utilization of a level over time, exposed as upstream's `priority_level_*_utilization` and `demand_seats`.
 
 use std::time::Instant;
 
 use crate::counts::Histogram;
 use crate::ratio::{DEMAND_BUCKETS, REQUEST_BUCKETS, TimedRatio, UTILIZATION_BUCKETS};
 
-/// Figures of a level now.
+/// Current numbers of a level.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Use {
     pub(crate) waiting: u32,
@@ -14,7 +14,7 @@ pub(crate) struct Use {
     pub(crate) seats_wanted: u32,
 }
 
-/// See the module.
+/// Utilization of a level.
 #[derive(Clone, Debug)]
 pub(crate) struct Utilization {
     waiting: TimedRatio,
@@ -23,16 +23,16 @@ pub(crate) struct Utilization {
     demand: TimedRatio,
 }
 
-/// The same, to be shown.
+/// Snapshot of the utilization of a level.
 #[derive(Clone, Debug)]
 pub struct UtilizationDump {
-    /// Requests that wait, of those that may.
+    /// Waiting requests, relative to their maximum.
     pub waiting: Histogram,
-    /// Requests that run, of its seats.
+    /// Running requests, relative to the seats of the level.
     pub executing: Histogram,
-    /// Seats in use, of its seats.
+    /// Seats in use, relative to the seats of the level.
     pub seats: Histogram,
-    /// Seats that it could use, of its seats.
+    /// Seats that the level could use, relative to its seats.
     pub demand: Histogram,
 }
 
@@ -53,12 +53,12 @@ impl Utilization {
         self.demand.set(used.seats_wanted, now);
     }
 
-    /// So many requests may wait.
+    /// Sets the maximum number of waiting requests.
     pub(crate) fn set_room(&mut self, requests: u32, now: Instant) {
         self.waiting.set_denominator(requests, now);
     }
 
-    /// It has so many seats.
+    /// Sets the number of seats of the level.
     pub(crate) fn set_seats(&mut self, seats: u32, now: Instant) {
         for ratio in [&mut self.executing, &mut self.seats, &mut self.demand] {
             ratio.set_denominator(seats, now);

@@ -1,4 +1,4 @@
-//! How many watches of this server would see a write (upstream's `WatchTracker`): each costs time after it.
+//! Counts the watches of this server that receive the event of a write (upstream's `WatchTracker`); each adds work to the write.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -8,10 +8,10 @@ use parking_lot::Mutex;
 use portico_machinery::RequestInfo;
 use portico_machinery::selector::FieldSelector;
 
-/// Watches of pods of one node see few of all events.
+/// Resource and field of watches that are not counted: watches of the pods of one node receive few of all events.
 const INDEXED: (&str, &str) = ("pods", "spec.nodeName");
 
-/// See the module. Cheap to clone.
+/// Numbers of watches. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Watches {
     inner: Arc<Inner>,
@@ -20,11 +20,11 @@ pub(crate) struct Watches {
 #[derive(Default)]
 struct Inner {
     hasher: RandomState,
-    /// By the hash of group, resource, namespace and name.
+    /// Numbers of watches by the hash of group, resource, namespace and name.
     counts: Mutex<HashMap<u64, u32>>,
 }
 
-/// A watch that is counted until this is dropped.
+/// Guard that counts a watch until it is dropped.
 pub struct WatchGuard {
     inner: Arc<Inner>,
     key: Option<u64>,
@@ -56,7 +56,7 @@ impl Inner {
 }
 
 impl Watches {
-    /// Counts a watch.
+    /// Counts a watch until the guard is dropped.
     pub(crate) fn register(&self, info: &RequestInfo) -> WatchGuard {
         let key = (!is_of_a_node(info)).then(|| self.inner.key(info, &info.namespace, &info.name));
         if let Some(key) = key {
@@ -65,7 +65,7 @@ impl Watches {
         WatchGuard { inner: Arc::clone(&self.inner), key }
     }
 
-    /// How many would see this write.
+    /// Returns the number of watches that receive the event of this write.
     pub(crate) fn interested(&self, info: &RequestInfo) -> u32 {
         let mut keys = vec![self.inner.key(info, "", "")];
         if !info.namespace.is_empty() {

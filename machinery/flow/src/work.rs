@@ -1,5 +1,5 @@
-//! How much work a request is: seats while it runs, and seats for what it causes afterwards (upstream's `WorkEstimate` and its
-//! `mutatingWorkEstimator`). What is not known costs one seat.
+//! Work of a request: seats while it runs, and seats for the events that it causes afterwards (upstream's `WorkEstimate` and
+//! `mutatingWorkEstimator`). An unknown request costs one seat.
 
 use std::time::Duration;
 
@@ -9,27 +9,27 @@ use crate::seat_seconds::SeatSeconds;
 ///
 /// Limit (Priority and fairness): the write takes this many.
 pub const MAX_WRITE_SEATS: u32 = 10;
-/// Watches that an event keeps a seat busy for.
+/// Number of watches that occupy one seat with an event.
 const WATCHES_PER_SEAT: u32 = 10;
-/// For how long.
+/// Time for which an event occupies a seat.
 const EVENT_TIME: Duration = Duration::from_millis(5);
 
-/// See the module.
+/// Estimated work of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// Seats while it runs.
+    /// Seats while the request runs.
     pub initial_seats: u32,
-    /// Seats afterwards.
+    /// Seats after the request has finished.
     pub final_seats: u32,
-    /// For how long; the client does not wait for it.
+    /// Time for which the final seats are occupied; the client does not wait for it.
     pub additional_latency: Duration,
 }
 
 impl Work {
-    /// One seat, and nothing afterwards.
+    /// One seat, and none afterwards.
     pub const LEAST: Self = Self { initial_seats: 1, final_seats: 0, additional_latency: Duration::ZERO };
 
-    /// The seats that are kept for it.
+    /// Returns the number of seats that the request occupies.
     #[must_use]
     pub fn max_seats(&self) -> u32 {
         self.initial_seats.max(self.final_seats)
@@ -40,7 +40,7 @@ impl Work {
     }
 }
 
-/// Of a write that so many watches see.
+/// Estimates the work of a write that this number of watches receives.
 #[must_use]
 pub fn of_write(watches: u32, max_seats: u32) -> Work {
     if watches < WATCHES_PER_SEAT {
@@ -48,12 +48,12 @@ pub fn of_write(watches: u32, max_seats: u32) -> Work {
     }
     let seats = watches.div_ceil(WATCHES_PER_SEAT);
     let work = SeatSeconds::of(f64::from(seats), EVENT_TIME);
-    // Wide requests block others while they wait for seats: narrower and longer is the same work.
+    // Wide requests block others while they wait for seats; fewer seats for a longer time are the same work.
     let final_seats = seats.min(bounded(max_seats, MAX_WRITE_SEATS));
     Work { final_seats, additional_latency: work.per_seat(final_seats), ..Work::LEAST }
 }
 
-/// The level's limit, where it has one, and this at most.
+/// Returns the minimum of both limits; 0 means that the level has no limit.
 pub(crate) fn bounded(of_level: u32, limit: u32) -> u32 {
     if of_level == 0 { limit } else { of_level.min(limit) }
 }
@@ -62,7 +62,7 @@ pub(crate) fn bounded(of_level: u32, limit: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// Upstream's `TestWorkEstimator`.
+    /// Cases of upstream's `TestWorkEstimator`.
     #[test]
     fn writes_cost_by_watches_and_narrower_means_longer() {
         for (watches, max_seats, final_seats, millis) in [

@@ -1,4 +1,4 @@
-//! Objects in, requests distinguished, seats shared out.
+//! Tests of configuration, classification and assignment of seats.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::level::Admission;
 use crate::queue_set::Reason;
 use crate::work::Work;
 
-/// Nobody is woken here.
+/// Waker without effect.
 #[derive(Debug)]
 struct Nobody;
 
@@ -168,7 +168,7 @@ fn seats_follow_demand_every_period_and_rejections_say_when_to_come_again() {
     assert!(rejected > 0);
     controller.rebalance(begin + crate::BORROWING_PERIOD);
     assert!(current() > before, "{} after {before}", current());
-    // Demand is remembered for a while, and then the seats go back.
+    // The smoothed demand decreases slowly, and the seats are returned afterwards.
     for period in 2..400 {
         controller.rebalance(begin + Duration::from_secs(10 * period));
     }

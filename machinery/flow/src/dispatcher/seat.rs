@@ -1,4 +1,4 @@
-//! A request's seats: given back when dropped; and the place in a queue of a request that has none yet.
+//! Seats of a running request, released on drop, and the place in a queue of a request without seats.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,15 +12,15 @@ use crate::level::Level;
 use crate::queue::Ticket;
 use crate::queue_set::Reason;
 
-/// Seats in a level, for a request that runs.
+/// Seats in a level for a running request.
 pub struct Seat {
     shared: Arc<Shared>,
     level: Arc<Level<Waker>>,
     ticket: Ticket,
     kind: Kind,
-    /// As what it is counted now.
+    /// Phase in which the request is counted now.
     counted: Option<Phase>,
-    /// Why it is given up, while it was not let run.
+    /// Reason for which the request is abandoned on drop, while it has not started.
     gives_up: Option<Reason>,
 }
 
@@ -35,7 +35,7 @@ impl Seat {
         Self { shared, level, ticket, kind, counted: None, gives_up: None }
     }
 
-    /// The same, counted among those that run.
+    /// Marks the request as running.
     pub(super) fn taken(mut self) -> Self {
         self.gives_up = None;
         self.count(Some(Phase::Executing), Instant::now());
@@ -59,7 +59,7 @@ impl Drop for Seat {
         match self.gives_up {
             Some(reason) => {
                 self.level.abandon(self.ticket, reason, now);
-                // It may have been let run just now: then its seats come back after a while.
+                // The request may have been dispatched in the meantime: then its seats are released later.
                 self.shared.look_after(self.level.next_due());
             }
             None => self.shared.look_after(self.level.finish(self.ticket, now)),
@@ -67,7 +67,7 @@ impl Drop for Seat {
     }
 }
 
-/// A place in a queue, left when dropped.
+/// Place in a queue, which the request leaves on drop.
 #[derive(Debug)]
 pub struct WaitForSeat {
     seat: Seat,
@@ -85,7 +85,7 @@ impl WaitForSeat {
     /// Waits for the seat.
     ///
     /// # Errors
-    /// It took too long: the client should come again after so many seconds.
+    /// Returns the number of seconds after which the client should retry, if the wait timed out.
     pub async fn seat(self) -> Result<Seat, u64> {
         let Self { mut seat, woken, until } = self;
         if let Ok(Ok(())) = tokio::time::timeout_at(until.into(), woken).await {

@@ -1,4 +1,4 @@
-//! What a dispatcher and the seats that it has given out share.
+//! State that a dispatcher shares with its seats.
 
 use std::time::Instant;
 
@@ -9,12 +9,12 @@ use crate::controller::Controller;
 use crate::current::{Current, Observe};
 use crate::estimator::Estimator;
 
-/// See the module.
+/// State shared by a dispatcher and its seats.
 pub(super) struct Shared {
     pub(super) controller: Controller<Waker>,
     pub(super) estimator: Estimator,
     pub(super) current: Current,
-    /// Somebody waits for seats that come back by themselves.
+    /// Notified when lingering seats exist that requests wait for.
     pub(super) lingering: Notify,
 }
 
@@ -28,7 +28,7 @@ impl Shared {
         }
     }
 
-    /// Has seats given back at this moment.
+    /// Notifies the task that releases lingering seats, if there is a due time.
     pub(super) fn look_after(&self, due: Option<Instant>) {
         if due.is_some() {
             self.lingering.notify_one();

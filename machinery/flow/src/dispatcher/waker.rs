@@ -1,15 +1,15 @@
-//! Wakes a request that waits.
+//! Waker of a waiting request.
 
 use tokio::sync::oneshot;
 
 use crate::level::Wake;
 
-/// See the module.
+/// Waker of a request that waits for a seat.
 #[derive(Debug)]
 pub struct Waker(oneshot::Sender<()>);
 
 impl Waker {
-    /// And what the request waits for.
+    /// Returns a waker and the receiver that it notifies.
     pub(super) fn new() -> (Self, oneshot::Receiver<()>) {
         let (sender, receiver) = oneshot::channel();
         (Self(sender), receiver)
@@ -18,7 +18,7 @@ impl Waker {
 
 impl Wake for Waker {
     fn wake(self) {
-        // Whoever has stopped waiting gives up its ticket itself.
+        // A request that no longer waits abandons its ticket itself.
         let _ = self.0.send(());
     }
 }

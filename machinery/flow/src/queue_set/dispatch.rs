@@ -1,4 +1,4 @@
-//! How a set of queues moves: virtual time, joining and leaving a queue, who is next, seats taken and given back.
+//! State changes of a queue set: virtual time, joining and leaving a queue, selection of the next request, seats.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::seat_seconds::SeatSeconds;
 use crate::work::Work;
 
 impl<W> QueueSet<W> {
-    /// Virtual time goes on as if what is under way had been so since it was last looked at.
+    /// Advances the virtual time to `now`, under the state since the last call.
     pub(super) fn sync(&mut self, now: Instant) {
         let passed = now.saturating_duration_since(self.synced);
         self.synced = self.synced.max(now);
@@ -23,8 +23,8 @@ impl<W> QueueSet<W> {
         self.virtual_time += SeatSeconds::of(ratio, passed);
     }
 
-    /// The queue of a flow's hand in which the least work waits. Visited in turns: flows with overlapping hands are not
-    /// biased by the order of the deal.
+    /// Returns the queue of a flow's hand with the least waiting work. The first queue to compare rotates, so that the order of
+    /// dealing causes no bias for flows with overlapping hands.
     pub(super) fn shortest(&mut self, dealer: Dealer, hash: u64) -> usize {
         let hand = dealer.deal(hash);
         let offset = self.enqueued % hand.len();
@@ -82,7 +82,7 @@ impl<W> QueueSet<W> {
         ticket
     }
 
-    /// Takes a request out of its queue, wherever it stands in it.
+    /// Removes a request from its queue, at any position.
     pub(super) fn leave_queue(&mut self, ticket: Ticket) {
         let held = &self.requests[ticket];
         let (work, total_work, schema) = (held.work, held.total_work, held.about.schema);
@@ -104,7 +104,7 @@ impl<W> QueueSet<W> {
         self.bound_next_dispatch(at);
     }
 
-    /// Lets run whoever may. `only` is the one queue that is not empty, where that is known.
+    /// Dispatches requests while seats are free. `only` is the only queue that is not empty, if known.
     pub(super) fn dispatch(&mut self, now: Instant, only: Option<usize>) {
         while self.waiting > 0 && self.seats_in_use < self.limit {
             let Some(at) = only.or_else(|| self.next_queue()) else { return };
@@ -119,7 +119,7 @@ impl<W> QueueSet<W> {
             self.last_served = at;
             self.leave_queue(ticket);
             self.narrow(ticket);
-            // It was active, and is again.
+            // The queue was active before the request left it, and is active again when it starts.
             self.active_queues += u32::from(!self.queues[at].is_active());
             self.start(ticket, now);
             let held = &mut self.requests[ticket];
@@ -129,7 +129,8 @@ impl<W> QueueSet<W> {
         }
     }
 
-    /// The queue whose oldest request would finish first in virtual time; the one that was served last comes last of equals.
+    /// Returns the queue whose oldest request would finish first in virtual time. Among equal ones, the last served
+    /// queue is last.
     fn next_queue(&self) -> Option<usize> {
         let count = self.queues.len();
         let in_turns = (1..=count).map(|step| (self.last_served + step) % count);
@@ -147,7 +148,7 @@ impl<W> QueueSet<W> {
         best.map(|(_, at)| at)
     }
 
-    /// What upstream notes of a dispatch from this queue.
+    /// Returns the virtual times that upstream records for a dispatch from this queue.
     fn marks(&self, at: usize) -> DispatchMarks {
         let latest = self.queues[at].next_dispatch;
         let discounted = |queue: &Queue| {
@@ -159,7 +160,7 @@ impl<W> QueueSet<W> {
             bounds: [latest; 2],
             discounted_bounds: [discounted(&self.queues[at]); 2],
         };
-        // One that waits alone is the rule.
+        // Usually only one request waits.
         let others = if self.waiting > 1 { self.queues.as_slice() } else { &[] };
         others.iter().filter(|queue| !queue.waiting.is_empty()).fold(begin, |mut marks, queue| {
             let (s, less) = (queue.next_dispatch, discounted(queue));
@@ -170,7 +171,7 @@ impl<W> QueueSet<W> {
         })
     }
 
-    /// More seats than there are would never come: fewer are kept for longer.
+    /// Limits the final seats of a request, which would otherwise never be free, and extends its latency instead.
     fn narrow(&mut self, ticket: Ticket) {
         let limit = self.limit;
         let work = &mut self.requests[ticket].work;
@@ -202,7 +203,7 @@ impl<W> QueueSet<W> {
         self.note_demand();
     }
 
-    /// Gives back the seats of a request that has ended.
+    /// Releases the seats of a request that has ended.
     pub(super) fn release(&mut self, ticket: Ticket) {
         let held = self.requests.remove(ticket);
         let seats = held.work.max_seats();
@@ -220,7 +221,7 @@ impl<W> QueueSet<W> {
         self.counts[schema].rejected[reason as usize] += 1;
     }
 
-    /// A request that wants more seats than there are runs alone.
+    /// True if enough seats are free. A request that needs more seats than the limit runs alone.
     fn has_seats(&self, seats: u32) -> bool {
         match self.response {
             Response::Exempt => true,
@@ -229,8 +230,8 @@ impl<W> QueueSet<W> {
         }
     }
 
-    /// A queue that does not use what it gets must not save it up (upstream's anti-windup): dispatch in the virtual world does
-    /// not precede arrival.
+    /// Prevents a queue from saving up unused service (upstream's anti-windup): the virtual dispatch of a request does
+    /// not precede its arrival.
     pub(super) fn bound_next_dispatch(&mut self, at: usize) {
         let queue = &mut self.queues[at];
         if let Some(oldest) = queue.waiting.front() {
@@ -238,7 +239,7 @@ impl<W> QueueSet<W> {
         }
     }
 
-    /// Of queues that are too many the last go as they become empty.
+    /// Removes surplus queues from the end, once they are empty.
     pub(super) fn drop_idle_queues(&mut self) {
         let wanted = match self.response {
             Response::Queue(queuing) => queuing.queues as usize,

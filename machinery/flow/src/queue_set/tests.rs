@@ -1,4 +1,4 @@
-//! The queues of a level as requests come and go.
+//! Tests of arriving, waiting and finishing requests in the queues of a level.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ const QUEUES: Response = Response::Queue(Queuing { queues: 16, hand_size: 4, que
 const ONE_QUEUE: Response = Response::Queue(Queuing { queues: 1, hand_size: 1, queue_length_limit: 2 });
 const MILLI: Duration = Duration::from_millis(1);
 
-/// A set whose wakers are the numbers of requests.
+/// Queue set whose wakers are the numbers of requests.
 struct Set {
     set: QueueSet<u32>,
     now: Instant,
@@ -55,7 +55,7 @@ impl Set {
         }
     }
 
-    /// Ends a request, and says who was woken by it.
+    /// Ends a request, and returns the numbers of the requests that were woken.
     fn finish(&mut self, ticket: Ticket) -> Vec<u32> {
         self.set.finish(ticket, self.now);
         self.set.take_woken()
@@ -97,7 +97,7 @@ fn requests_of_a_queue_are_served_in_the_order_in_which_they_came() {
     let mut set = Set::new(Response::Queue(Queuing { queues: 1, hand_size: 1, queue_length_limit: 50 }), 1);
     let mut running = set.run("a");
     let waiting: Vec<Ticket> = (0..20).map(|_| set.wait("a")).collect();
-    // The third gives up.
+    // The third request is abandoned.
     set.set.abandon(waiting[2], Reason::TimeOut, set.now);
     let mut order = Vec::new();
     for ticket in waiting.iter().enumerate().filter(|(at, _)| *at != 2).map(|(_, ticket)| *ticket) {
@@ -175,7 +175,7 @@ fn a_place_is_not_used_again_while_a_request_that_was_classified_before_is_count
     assert_eq!(set.set.counts_of("next"), 1);
 }
 
-/// How often each flow was served while `waiting` requests of each wait all the time and one request takes `took`.
+/// Returns how often each flow was served while a number of requests of each flow waits all the time.
 fn served(flows: &[(&'static str, usize)], rounds: usize) -> BTreeMap<&'static str, usize> {
     let mut set = Set::new(QUEUES, 4);
     let mut flow_of = BTreeMap::new();
@@ -218,7 +218,7 @@ fn a_flow_that_floods_leaves_another_its_half() {
 
 #[test]
 fn a_flow_that_asks_for_little_gets_it_at_once() {
-    // Forty requests of the one fill its four queues; the other's single one is served at each turn of its queue.
+    // The requests of the first flow fill its four queues; the single request of the other is served at each turn of its queue.
     let served = served(&[("flood", 40), ("quiet", 1)], 2000);
     assert!(served["quiet"] * 8 > served["flood"], "{served:?}");
 }
@@ -292,7 +292,7 @@ proptest! {
             }
             check(&set.set);
         }
-        // Whoever is left is served in the end.
+        // All remaining requests are served in the end.
         set.set.configure(QUEUES, 6, set.now);
         for _ in 0..1000 {
             for number in set.set.take_woken() {
