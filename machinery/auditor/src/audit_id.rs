@@ -1,14 +1,14 @@
-//! The id of a request: the client's, or a new one.
+//! Audit ID of a request: taken from the client's header, or generated.
 
 use http::header::{HeaderName, HeaderValue};
 
-/// The header that has it, in requests and responses; metadata of the same name in calls.
+/// Header with the audit ID in requests and responses; gRPC metadata has the same name.
 pub const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
-/// An id for a request that has none.
+/// Generates an audit ID for a request without one.
 #[must_use]
 pub fn new_audit_id() -> HeaderValue {
-    // The thread's generator: unpredictable, and without a system call per request.
+    // The generator of the thread is unpredictable and needs no system call per request.
     let id = uuid::Builder::from_random_bytes(rand::random()).into_uuid();
     let mut text = [0u8; uuid::fmt::Hyphenated::LENGTH];
     let text = id.hyphenated().encode_lower(&mut text);

@@ -1,4 +1,4 @@
-//! One request's event in the making. Whoever answers the request adds to it; each stage sends it as it is then.
+//! Audit event of one request. The handlers of the request add to the event; each stage sends its current state.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,35 +18,36 @@ use crate::latencies::{Latencies, Latency};
 
 const DECISION: &str = "authorization.k8s.io/decision";
 const REASON: &str = "authorization.k8s.io/reason";
-/// Of a response that never came.
+/// Message of the response status when the connection closed before a response was written.
 const CLOSED_EARLY: &str = "Connection closed early";
 
-/// See the module.
+/// Audit event of one request, and the auditor that delivers it.
 pub struct Audited {
     auditor: Arc<Auditor>,
     config: AuditConfig,
     event: Mutex<Event>,
     latencies: Mutex<Latencies>,
-    /// The first one, where it may be written together with the next.
+    /// Event of stage `RequestReceived`, if it is deferred to be written together with the next one.
     held: Mutex<Option<Encoded>>,
-    /// Until its last event has come.
+    /// Keeps the auditor from shutting down before the last event of the request.
     _under_way: TaskTrackerToken,
 }
 
 impl Audited {
-    /// A request that is recorded as `config` says, from what its head says.
+    /// Starts the event of a request, recorded as `config` requires. `event` contains the data of the request's head.
     pub fn new(auditor: Arc<Auditor>, config: AuditConfig, event: Event) -> Self {
         let under_way = auditor.begun();
         let (event, latencies, held) = (Mutex::new(event), Mutex::default(), Mutex::default());
         Self { auditor, config, event, latencies, held, _under_way: under_way }
     }
 
-    /// How much is recorded.
+    /// Returns the audit level of the request.
     pub fn level(&self) -> Level {
         self.config.level
     }
 
-    /// Notes values for the event; what is known stays. Latencies are kept for the last event of a slow request.
+    /// Adds annotations to the event. An existing value is kept. Latencies are added to the last event only, if the request is
+    /// slow.
     pub fn annotate<K: Into<String>, V: Into<String>>(&self, notes: impl IntoIterator<Item = (K, V)>) {
         let mut event = self.event.lock();
         for (key, value) in notes {
@@ -63,33 +64,33 @@ impl Audited {
         }
     }
 
-    /// Notes how long a part of the request took.
+    /// Records the duration of a part of the request.
     pub fn took(&self, part: Latency, took: Duration) {
         self.latencies.lock().measured(part, took);
     }
 
-    /// Whom the caller impersonates, and by which verb other than `impersonate`.
+    /// Records the impersonated user; `constraint` is the verb that allowed it, empty for `impersonate`.
     pub fn impersonate(&self, user: &Arc<UserInfo>, constraint: &str) {
         let mut event = self.event.lock();
         event.impersonated_user = Some(Arc::clone(user));
         constraint.clone_into(&mut event.impersonation_constraint);
     }
 
-    /// What was sent, as JSON.
+    /// Sets the request body, if the level records it and it is valid JSON.
     pub fn set_request_object(&self, json: Bytes) {
         if self.config.level >= Level::Request && is_json(&json) {
             self.event.lock().request_object = Some(self.object(json));
         }
     }
 
-    /// What was answered, as JSON.
+    /// Sets the response object, as JSON, if the level records it.
     pub fn set_response_object(&self, json: Bytes) {
         if self.config.level >= Level::RequestResponse {
             self.event.lock().response_object = Some(self.object(json));
         }
     }
 
-    /// What was answered is too large to be recorded.
+    /// Notes that the response object is too large to be recorded.
     pub fn leave_out_response_object(&self) {
         self.event.lock().note_truncated();
     }
@@ -99,19 +100,19 @@ impl Audited {
         stripped.map_or(json, Bytes::from)
     }
 
-    /// What the object says that was sent, where the request line says nothing.
+    /// Fills in fields of the object reference that the request line does not contain, from the object in the request body.
     pub fn complete_reference(&self, of: &ObjectReference) {
         if let Some(known) = &mut self.event.lock().object_ref {
             known.complete(&of.namespace, &of.name, &of.uid, &of.resource_version);
         }
     }
 
-    /// The answer is this Status.
+    /// Sets the response status to that of a response with a Status object.
     pub fn set_status(&self, status: &Status) {
         self.event.lock().response_status = Some(ResponseStatus::from(status));
     }
 
-    /// What was decided of the caller's permission and why; nothing where it could not be decided.
+    /// Records the authorization decision: allowed or not, and the reason. `None` if the authorizer failed.
     pub fn set_decision(&self, decision: Option<(bool, &str)>) {
         match decision {
             Some((allowed, reason)) => {
@@ -122,18 +123,19 @@ impl Audited {
         }
     }
 
-    /// Whether it is known how the request ended.
+    /// True if the response status is known.
     pub fn has_status(&self) -> bool {
         self.event.lock().response_status.is_some()
     }
 
-    /// The answer's code.
+    /// Sets the HTTP status code of the response.
     pub fn set_code(&self, code: u16) {
         self.event.lock().response_status.get_or_insert_default().code = code;
     }
 
-    /// Sends the first event; false when the request must not go on. Where nobody would wait for it, it is held and written with
-    /// the next one, in one call: [`Audited::write_held`] is to come before the request waits for anything.
+    /// Processes the event of stage `RequestReceived`. Returns false if the request must be refused. If no backend makes the
+    /// request wait for this event, the event is deferred and written with the next one, in one call;
+    /// [`AuditedRequest::write_deferred`] must be called before the request waits for anything.
     pub async fn received(&self) -> bool {
         if !self.auditor.may_hold() {
             return self.process(Stage::RequestReceived).await;
@@ -142,7 +144,7 @@ impl Audited {
         true
     }
 
-    /// Sends the first event, if it is held.
+    /// Writes the event of stage `RequestReceived`, if it is deferred.
     pub async fn write_held(&self) {
         let held = self.held.lock().take();
         if let Some(held) = held {
@@ -150,7 +152,8 @@ impl Audited {
         }
     }
 
-    /// Sends the event of a stage, and waits as the modes of the backends say; false when the request must not go on.
+    /// Delivers the event of a stage and waits as the modes of the backends require. Returns false if the request must be
+    /// refused.
     pub async fn process(&self, stage: Stage) -> bool {
         match self.next(stage) {
             Some(encoded) => self.auditor.process(encoded, stage).await,
@@ -158,14 +161,14 @@ impl Audited {
         }
     }
 
-    /// The same where nobody can wait.
+    /// Delivers the event of a stage in the background, for callers that cannot wait.
     pub fn hand_over(&self, stage: Stage) {
         if let Some(encoded) = self.next(stage) {
             self.auditor.hand_over(encoded, stage);
         }
     }
 
-    /// What there is to be sent: what is held, and the event of this stage.
+    /// Returns the deferred event, if any, followed by the event of this stage.
     fn next(&self, stage: Stage) -> Option<Encoded> {
         match (self.held.lock().take(), self.encoded(stage)) {
             (Some(held), Some(encoded)) => Some(joined(held, encoded)),
@@ -173,7 +176,7 @@ impl Audited {
         }
     }
 
-    /// The request was refused because its first event was not stored.
+    /// Counts the request as refused because its first event was not stored.
     pub fn rejected(&self) {
         self.auditor.rejected();
     }
@@ -194,7 +197,7 @@ impl Audited {
     }
 }
 
-/// Both, for each backend the one behind the other.
+/// Concatenates two events for each backend.
 fn joined(first: Encoded, second: Encoded) -> Encoded {
     let both = first.into_iter().zip(second);
     both.map(|lines| match lines {
@@ -217,7 +220,7 @@ fn complete(event: &mut Event, latencies: Latencies) {
     }
 }
 
-/// Patches may be YAML, or nothing at all: upstream loses such an event, here it has no object.
+/// True for valid JSON. Patches may be YAML or empty: upstream loses such an event, here it has no request object.
 fn is_json(bytes: &[u8]) -> bool {
     serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
 }

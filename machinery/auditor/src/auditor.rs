@@ -1,4 +1,4 @@
-//! What is recorded of requests, by a policy, and the backends that take the events.
+//! Evaluates the audit policy and sends events to the backends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,12 +36,13 @@ const TAIL_BYTES: usize = 1 << 20;
 /// Start of the user agent of all browsers.
 const BROWSER: &str = "Mozilla/";
 
-/// Latest audit events, kept in memory. Requests of browsers are kept apart: the console sends many, which would displace the others.
+/// Latest audit events, in memory. Requests of browsers are separate: the console sends many, which would displace the other
+/// events.
 #[derive(Clone)]
 pub struct Tail {
     /// Events of requests by programs.
     pub programs: Arc<Recent>,
-    /// Events of requests by browsers, the console among them.
+    /// Events of requests by browsers, including the console.
     pub browsers: Arc<Recent>,
 }
 
@@ -57,25 +58,25 @@ impl Tail {
     }
 }
 
-/// What is recorded, and where it goes.
+/// Audit policy and backends of a server.
 pub struct Auditor {
     policy: FileWatch<Policy>,
     deliveries: Deliveries,
     tail: Option<Tail>,
     metrics: AuditMetrics,
-    /// Requests whose last event has not come.
+    /// Requests whose last event has not been processed.
     under_way: TaskTracker,
-    /// How long the end of the process waits for those.
+    /// Time that [`Auditor::shutdown`] waits for open requests.
     shutdown_timeout: Duration,
-    /// What takes events in the background; ends after everything else.
+    /// Background tasks of the backends; they end after everything else.
     tasks: TaskSet,
-    /// Connections of the webhook, which those tasks use to the last.
+    /// Connections of the webhook, which the background tasks use until they end.
     connections: TaskSet,
 }
 
 impl Auditor {
-    /// Reads the policy, opens the log and reads the webhook's configuration; nothing without a policy or somewhere to record.
-    /// Called in the runtime that is the last to end.
+    /// Reads the policy, opens the log and reads the configuration of the webhook. Returns `None` without a policy or without a
+    /// backend. Must be called in the runtime that ends last.
     ///
     /// # Errors
     /// [`AuditError`] names the setting.
@@ -117,14 +118,14 @@ impl Auditor {
         self.tail.clone()
     }
 
-    /// What is recorded of a request.
+    /// Returns the audit level and options that the policy sets for a request.
     pub fn evaluate(&self, user: Option<&UserInfo>, request: &RequestInfo) -> AuditConfig {
         let config = self.policy.current().evaluate(user, request);
         self.metrics.level(config.level);
         config
     }
 
-    /// Makes an event's bytes, once for all that take the same.
+    /// Encodes an event for all backends, and adds it to the tail. Backends with the same format share the bytes.
     pub(crate) fn encode(&self, event: &Event) -> Encoded {
         self.metrics.events.inc();
         let mut json = event.to_json();
@@ -136,8 +137,8 @@ impl Auditor {
         self.deliveries.encode(event, &json)
     }
 
-    /// Whether events may be written together that come one after the other: nobody waits for the first, and all that is written
-    /// is lines.
+    /// True if the first event of a request may be written together with the next one: no backend makes the request wait for it,
+    /// and all backends write lines.
     pub(crate) fn may_hold(&self) -> bool {
         self.deliveries.may_hold()
     }
@@ -147,22 +148,22 @@ impl Auditor {
         self.deliveries.process(encoded, stage).await
     }
 
-    /// Delivers an event without waiting.
+    /// Delivers an event in the background.
     pub(crate) fn hand_over(&self, encoded: Encoded, stage: Stage) {
         self.deliveries.hand_over(encoded, stage);
     }
 
-    /// A request whose last event is waited for while this is held.
+    /// Registers a request. [`Auditor::shutdown`] waits until the token is dropped.
     pub(crate) fn begun(&self) -> TaskTrackerToken {
         self.under_way.token()
     }
 
-    /// A request was refused because its event was not stored.
+    /// Counts a request that was refused because its event was not stored.
     pub(crate) fn rejected(&self) {
         self.metrics.rejected.inc();
     }
 
-    /// Reads the policy again. One that cannot be used is returned, and the old one stays.
+    /// Reads the policy again. If the new one cannot be used, returns the error and keeps the old one.
     pub async fn reload(&self) -> Option<FileError> {
         match self.policy.reload().await {
             Ok(changed) => {
@@ -175,9 +176,9 @@ impl Auditor {
         }
     }
 
-    /// Delivers all events that came before, and takes no more.
+    /// Delivers all accepted events, and accepts no more.
     pub async fn shutdown(&self) {
-        // Who serves a stream may learn a moment later than its connection that it has ended.
+        // The handler of a stream may notice the end of its connection slightly after the connection itself.
         self.under_way.close();
         if tokio::time::timeout(self.shutdown_timeout, self.under_way.wait()).await.is_err() {
             tracing::warn!(

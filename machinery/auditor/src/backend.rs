@@ -1,4 +1,4 @@
-//! One backend: what of an event it takes, and who waits for that.
+//! One audit backend: its event format, truncation and buffering, and the modes in which requests wait for it.
 
 use std::sync::Arc;
 
@@ -19,34 +19,34 @@ use crate::settings::{
 };
 use crate::webhook::Webhook;
 
-/// What upstream calls the part that buffers, and the one that cuts.
+/// Upstream's names of the buffering and the truncating plugin, in `apiserver_audit_error_total`.
 const BUFFERED: &str = "buffered";
 const TRUNCATE: &str = "truncate";
 
-/// Who waits for an event.
+/// Modes of a backend in which the request waits for an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// Only a strict backend: the request has not begun.
+    /// Only `blocking-strict`: the request has not started.
     Strict,
-    /// Every blocking one: the response waits.
+    /// Both blocking modes: the response waits.
     Blocking,
 }
 
-/// See the module.
+/// Audit backend: a destination with its settings.
 pub(super) struct Backend {
     destination: Arc<Destination>,
     strict: bool,
     legacy: bool,
     truncation: Option<Truncation>,
-    /// In batch mode.
+    /// Queue of batch mode.
     buffer: Option<mpsc::Sender<Bytes>>,
-    /// Events that wait for the destination, or for room to.
+    /// Events that wait for the destination, or for space in its queue.
     waiting: Gauge,
     metrics: AuditMetrics,
 }
 
 impl Backend {
-    /// Lines in a file.
+    /// Opens a backend that writes lines to a file.
     pub(super) fn log(
         settings: &AuditLogSettings,
         metrics: &AuditMetrics,
@@ -58,7 +58,7 @@ impl Backend {
         Ok(Self::new(Destination::Log(log), &settings.delivery, legacy, metrics, tasks))
     }
 
-    /// Lists of events for a server.
+    /// Creates a backend that posts lists of events to a server.
     pub(super) fn webhook(
         settings: &AuditWebhookSettings,
         metrics: &AuditMetrics,
@@ -92,7 +92,7 @@ impl Backend {
         }
     }
 
-    /// The event as it is delivered; `json` is it in a line.
+    /// Encodes an event for this backend; `json` is the event as one line. Returns `None` if it is too large even when truncated.
     pub(super) fn encode(&self, event: &Event, json: &Bytes) -> Option<Bytes> {
         let Some(limit) = self.truncation.map(|truncation| truncation.max_event_bytes) else {
             return Some(self.formatted(event, json));
@@ -119,12 +119,12 @@ impl Backend {
         }
     }
 
-    /// Whether a first event may be written with the next one.
+    /// True if the first event of a request may be written together with the next one.
     pub(super) fn may_hold(&self) -> bool {
         !self.strict && self.buffer.is_none() && matches!(*self.destination, Destination::Log(_))
     }
 
-    /// Takes an event if that needs no waiting; false if the request must not go on, `None` if it has to wait.
+    /// Takes an event if that needs no waiting. Returns false if the request must be refused, `None` if the event has to wait.
     pub(super) fn take_at_once(&self, event: &Bytes) -> Option<bool> {
         match &*self.destination {
             _ if self.buffer.is_some() => {
@@ -136,13 +136,13 @@ impl Backend {
         }
     }
 
-    /// Takes an event that [`Backend::take_at_once`] did not take; false if the request must not go on.
+    /// Takes an event that [`Backend::try_take`] did not take. Returns false if the request must be refused.
     pub(super) async fn take(&self, event: Bytes, wait: Wait) -> bool {
         let wait = self.strict || wait == Wait::Blocking;
         self.destination.deliver(vec![event], wait).await || !self.strict
     }
 
-    /// Counts events that begin to wait for the backend (1) or cease to (-1).
+    /// Counts events that start to wait for the backend (1) or stop waiting (-1).
     pub(super) fn waiting(&self, events: i64) {
         self.waiting.inc_by(events);
     }
@@ -157,7 +157,7 @@ impl Backend {
         );
     }
 
-    /// Keeps an event until its batch is sent; drops it when there is no room.
+    /// Queues an event for its batch; drops it if the queue is full.
     fn buffer(&self, event: Bytes) {
         let Some(buffer) = &self.buffer else { return };
         match buffer.try_send(event) {
@@ -167,7 +167,7 @@ impl Backend {
         }
     }
 
-    /// Writes what is under way, and takes no more.
+    /// Writes the accepted lines, and accepts no more.
     pub(super) async fn close(&self) {
         if let Destination::Log(log) = &*self.destination {
             log.close().await;

@@ -1,4 +1,4 @@
-//! Events gathered in the background, and delivered many at a time (upstream's `bufferedBackend`).
+//! Events buffered in the background and delivered in batches (upstream's `bufferedBackend`).
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ use crate::throttle::Throttle;
 /// Limit (Audit): further ones wait in the buffer.
 const MAX_UNDER_WAY: usize = 16;
 
-/// See the module.
+/// Task that collects events into batches and sends them.
 pub(super) struct Batches {
     events: mpsc::Receiver<Bytes>,
     settings: AuditBatches,
-    /// A larger batch is split.
+    /// Maximum size of a batch; larger ones are split.
     max_bytes: Option<usize>,
     destination: Arc<Destination>,
     throttle: Option<Throttle>,
@@ -32,7 +32,7 @@ pub(super) struct Batches {
 }
 
 impl Batches {
-    /// Starts gathering what comes out of the returned queue. Ends with `tasks`, when all that was queued is delivered.
+    /// Starts collecting the events of the returned queue. The task ends with `tasks`, after it has delivered all queued events.
     pub(super) fn start(
         settings: AuditBatches,
         max_bytes: Option<usize>,
@@ -69,13 +69,13 @@ impl Batches {
         }
     }
 
-    /// The next batch: full, or what there is when its time is over or everything ends.
+    /// Collects the next batch: full, or whatever arrived before its deadline or shutdown.
     async fn gather(&mut self, stop: &CancellationToken) -> Vec<Bytes> {
         let (mut batch, max) = (Vec::new(), self.settings.max_size);
         let end = Instant::now().checked_add(self.settings.max_wait);
         let end = async {
             match end {
-                // One event is a batch: there is nothing to wait for.
+                // A batch of one event is complete at once, no deadline applies.
                 Some(end) if max > 1 => sleep_until(end).await,
                 _ => std::future::pending().await,
             }
@@ -101,7 +101,7 @@ impl Batches {
             }
             let destination = Arc::clone(&self.destination);
             if matches!(&*destination, Destination::Log(_)) {
-                // Lines stay in order.
+                // The log is written by this task, to keep the order of lines.
                 destination.deliver(batch, false).await;
                 continue;
             }
@@ -114,7 +114,7 @@ impl Batches {
     }
 }
 
-/// The same events in batches that are not larger than this, or have one event.
+/// Splits a batch into batches of at most `max_bytes`; a single larger event is a batch by itself.
 fn split(batch: Vec<Bytes>, max_bytes: Option<usize>) -> Vec<Vec<Bytes>> {
     let max = max_bytes.unwrap_or(usize::MAX);
     let (mut batches, mut size): (Vec<Vec<Bytes>>, usize) = (Vec::new(), 0);

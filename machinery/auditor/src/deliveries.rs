@@ -17,7 +17,7 @@ use crate::backend::{Backend, Wait};
 ///
 /// Limit (Audit, bytes): requests wait; events of streamed responses are lost and counted.
 const MAX_WAITING_BYTES: usize = 16 << 20;
-/// Minimum size that an event counts for in these modes.
+/// Minimum size counted for an event in these modes.
 ///
 /// Its task and its request to the webhook need more memory than the event.
 ///
@@ -27,16 +27,16 @@ const MIN_EVENT_BYTES: usize = 8 << 10;
 /// One event, encoded for each backend; `None` for a backend that does not get it.
 pub(crate) type Encoded = Vec<Option<Bytes>>;
 
-/// The backends, and the events on their way to them.
+/// Backends, and the budgets of events that wait for them.
 pub(crate) struct Deliveries {
     lanes: Vec<Arc<Lane>>,
     tasks: TaskSet,
-    /// Runs the deliveries: a request may end with the runtime that served it.
+    /// Runtime of the deliveries: a request may end with the runtime that served it.
     runtime: Handle,
 }
 
-/// A backend and the room for events that it has not taken. Events of requests that wait and events that are handed over have separate
-/// room: a client without credentials can send any number of requests, and must not displace events that would be lost.
+/// Backend with byte budgets for the events that wait for it. Requests that wait and background deliveries have separate
+/// budgets: a client without credentials can send any number of requests, and must not displace events that would be lost.
 struct Lane {
     backend: Backend,
     room_for_waiting: Arc<Semaphore>,
@@ -44,7 +44,7 @@ struct Lane {
 }
 
 impl Deliveries {
-    /// Delivers to `backends` in tasks of the current runtime.
+    /// Creates deliveries to `backends`, which run in tasks of the current runtime.
     pub(crate) fn new(backends: Vec<Backend>, tasks: TaskSet) -> Self {
         let room = || Arc::new(Semaphore::new(MAX_WAITING_BYTES));
         let lane = |backend| Arc::new(Lane { backend, room_for_waiting: room(), room_for_tasks: room() });
@@ -61,7 +61,7 @@ impl Deliveries {
         self.lanes.iter().all(|lane| lane.backend.may_hold())
     }
 
-    /// Delivers an event and waits as the modes of the backends say; false if a strict backend failed.
+    /// Delivers an event and waits as the modes of the backends require. Returns false if a strict backend failed.
     pub(crate) async fn process(&self, events: Encoded, stage: Stage) -> bool {
         let (stored, waiting) = self.take_at_once(events);
         if waiting.is_empty() {
@@ -71,7 +71,7 @@ impl Deliveries {
         stored && delivered.into_iter().all(|delivered| delivered)
     }
 
-    /// Delivers an event without waiting. It is lost, and counted as such, if too many events wait already.
+    /// Delivers an event in the background. It is lost, and counted as such, if too many events wait already.
     pub(crate) fn hand_over(&self, events: Encoded, stage: Stage) {
         for waiting in self.take_at_once(events).1 {
             let room = Arc::clone(&waiting.lane.room_for_tasks);
@@ -88,8 +88,8 @@ impl Deliveries {
         }
     }
 
-    /// Gives the event to the backends that take it without waiting. Returns false if a strict one failed, and the event for each
-    /// of the others.
+    /// Passes the event to the backends that take it without waiting. Returns false if a strict one failed, and the event for
+    /// each of the other backends.
     fn take_at_once(&self, events: Encoded) -> (bool, Vec<Waiting>) {
         let (mut stored, mut waiting) = (true, Vec::new());
         for (lane, event) in self.lanes.iter().zip(events) {
@@ -102,7 +102,7 @@ impl Deliveries {
         (stored, waiting)
     }
 
-    /// Waits for room and then for the backend; false if it is strict and failed.
+    /// Waits for budget and then for the backend. Returns false if the backend is strict and failed.
     async fn delivered(&self, waiting: Waiting, stage: Stage) -> bool {
         let room = Arc::clone(&waiting.lane.room_for_waiting);
         // The semaphore is never closed.
@@ -130,7 +130,7 @@ impl Deliveries {
     }
 }
 
-/// An event that its backend has not taken. Dropped before it has, it counts as lost.
+/// Event that its backend has not taken. If dropped before delivery, it counts as lost.
 struct Waiting {
     lane: Arc<Lane>,
     event: Option<Bytes>,
@@ -142,13 +142,13 @@ impl Waiting {
         Self { lane, event: Some(event) }
     }
 
-    /// Bytes that the event counts for.
+    /// Returns the bytes that the event counts for in the budget.
     fn size(&self) -> u32 {
         let bytes = self.event.as_ref().map_or(0, Bytes::len);
         u32::try_from(bytes.clamp(MIN_EVENT_BYTES, MAX_WAITING_BYTES)).unwrap_or(u32::MAX)
     }
 
-    /// Gives the event to the backend; false if it is strict and failed.
+    /// Delivers the event to the backend. Returns false if the backend is strict and failed.
     async fn deliver(mut self, stage: Stage) -> bool {
         let wait = if stage == Stage::RequestReceived { Wait::Strict } else { Wait::Blocking };
         let Some(event) = self.event.clone() else { return true };
@@ -181,7 +181,7 @@ mod tests {
 
     const MOST: usize = MAX_WAITING_BYTES / MIN_EVENT_BYTES;
 
-    /// A webhook that accepts connections and never answers, as a backend.
+    /// Creates a webhook backend whose server accepts connections and never responds.
     fn silent_webhook(silent: &TcpListener, metrics: &AuditMetrics, tasks: &TaskSet) -> Backend {
         let kubeconfig = format!(
             r#"{{"kind":"Config","current-context":"c","contexts":[{{"name":"c","context":{{"cluster":"a"}}}}],
@@ -228,11 +228,11 @@ mod tests {
         deliveries.hand_over(vec![None, Some(event())], Stage::ResponseComplete);
         has(lost, 100);
 
-        // Requests that wait have room of their own; those beyond it wait, and the events of cancelled ones are lost.
+        // Waiting requests have a separate budget; those beyond it wait, and the events of cancelled requests are lost.
         let mut blocked = Vec::new();
         for _ in 0..=MOST {
             let request = deliveries.process(vec![Some(event()), None], Stage::ResponseStarted);
-            // Each request runs in another task.
+            // Each request runs in its own task.
             let mut request = tokio::task::unconstrained(request).boxed();
             assert_eq!((&mut request).now_or_never(), None);
             blocked.push(request);

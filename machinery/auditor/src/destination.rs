@@ -1,11 +1,11 @@
-//! Where events end.
+//! Destination of audit events: the log or the webhook.
 
 use bytes::Bytes;
 
 use crate::log::{self, Log};
 use crate::webhook::{self, Webhook};
 
-/// Where events end.
+/// Destination of audit events.
 pub(super) enum Destination {
     Log(Log),
     Webhook(Box<Webhook>),
@@ -20,11 +20,11 @@ impl Destination {
         }
     }
 
-    /// Delivers events, in order; false when one was not. Loss is counted here.
+    /// Delivers events in order, and counts lost ones. Returns false if one was not delivered.
     pub(super) async fn deliver(&self, events: Vec<Bytes>, wait: bool) -> bool {
         match self {
             Self::Log(log) => log.write(events, wait).await,
-            // In a box: by value it would make what every recorded request allocates twice as large.
+            // Boxed: by value it would double the allocation of every recorded request.
             Self::Webhook(webhook) => Box::pin(webhook.post(&events)).await,
         }
     }

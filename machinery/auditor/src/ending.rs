@@ -1,4 +1,4 @@
-//! The last event of a request, whichever way the request ends.
+//! Guard that sends the last event of a request, regardless of how the request ends.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -9,26 +9,26 @@ use portico_machinery::Status;
 
 use crate::audited::Audited;
 
-/// Sends the last event of a request when this is dropped: with the response's body, or with the request.
+/// Sends the last event of a request when dropped: with the body of the response, or with the request.
 pub struct Ending {
     audited: Option<Arc<Audited>>,
-    /// Of a request without an answer yet.
+    /// Deadline of a request that has no response yet. If it has passed at drop, the event records a timeout.
     deadline: Option<Instant>,
 }
 
 impl Ending {
-    /// Of a request that ends at `deadline` at the latest, if it is not answered before.
+    /// Creates the guard of a request that times out at `deadline`, if it has one and no response is ready before.
     #[must_use]
     pub fn new(audited: Arc<Audited>, deadline: Option<Instant>) -> Self {
         Self { audited: Some(audited), deadline }
     }
 
-    /// How it ended is known.
+    /// Notes that the response is known, so that the deadline no longer applies.
     pub fn answered(&mut self) {
         self.deadline = None;
     }
 
-    /// The last event is sent otherwise.
+    /// Returns the request without sending its last event; the caller sends it.
     pub fn disarm(&mut self) -> Option<Arc<Audited>> {
         self.audited.take()
     }
@@ -44,7 +44,7 @@ impl Drop for Ending {
     }
 }
 
-/// What is recorded of a handler that panicked, in upstream's words.
+/// Returns the status that is recorded for a panic of a handler, with upstream's message.
 #[must_use]
 pub fn panicked(panic: &(dyn Any + Send)) -> Status {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());

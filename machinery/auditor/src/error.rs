@@ -1,8 +1,8 @@
-//! Why audit cannot begin.
+//! Errors that prevent the start of audit.
 
 use portico_kit::certs::FileError;
 
-/// Why audit cannot begin.
+/// Error that prevents the start of audit.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
     /// `--audit-policy-file`
@@ -11,9 +11,7 @@ pub enum AuditError {
     /// `--audit-log-path`
     #[error("--audit-log-path: ensureLogFile: open {path}: {}", portico_gostd::os::error_text(source))]
     Log {
-        /// The path.
         path: String,
-        /// Why not.
         source: std::io::Error,
     },
     /// `--audit-webhook-config-file`

@@ -1,4 +1,4 @@
-//! A list that is recorded while its parts pass.
+//! Recorder of a list that is sent in parts.
 
 use std::sync::Arc;
 
@@ -11,21 +11,21 @@ use crate::audited::Audited;
 /// Limit (Audit, bytes): the list is omitted, with `audit.k8s.io/truncated`.
 const MAX_RECORDED_LIST: usize = 16 << 20;
 
-/// See the module.
+/// Collects the parts of a list that is streamed to the client, and records the complete list as response object.
 pub struct GatheredList {
     audited: Arc<Audited>,
-    /// Nothing when it is too large, or did not come whole.
+    /// `None` if the list is too large or incomplete.
     whole: Option<BytesMut>,
 }
 
 impl GatheredList {
-    /// Of a list of which nothing has come.
+    /// Creates a recorder without parts.
     #[must_use]
     pub fn new(audited: Arc<Audited>) -> Self {
         Self { audited, whole: Some(BytesMut::new()) }
     }
 
-    /// Adds a part.
+    /// Adds a part of the list.
     pub fn add(&mut self, part: &[u8]) {
         match &mut self.whole {
             Some(whole) if whole.len() + part.len() <= MAX_RECORDED_LIST => whole.extend_from_slice(part),
@@ -33,12 +33,12 @@ impl GatheredList {
         }
     }
 
-    /// The list will not come whole.
+    /// Notes that the list will not be complete.
     pub fn broken(&mut self) {
         self.whole = None;
     }
 
-    /// All parts have passed: they are what was answered.
+    /// Records the list as response object. Called after the last part.
     pub fn end(&mut self) {
         match self.whole.take() {
             Some(whole) => self.audited.set_response_object(whole.freeze()),

@@ -1,28 +1,28 @@
-//! Where the time of a request went: noted of every request that is recorded, written only of slow ones (upstream's
+//! Durations of the parts of a request. They are measured for every recorded request and written only for slow ones (upstream's
 //! `writeLatencyToAnnotation` and `LatencyTrackers`).
 
 use std::time::Duration;
 
 use portico_gostd::time::format_duration;
 
-/// Requests that took longer say where their time went.
+/// Duration above which the event of a request contains its latencies.
 const SLOW: Duration = Duration::from_millis(500);
-/// What the keys begin with.
+/// Prefix of annotations with latencies.
 const PREFIX: &str = "apiserver.latency.k8s.io/";
 const TOTAL: &str = "apiserver.latency.k8s.io/total";
 
-/// A part of a request's time that is measured by who receives it.
+/// Part of a request that the component which receives the request measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Latency {
-    /// Until it was known who asks.
+    /// Authentication of the caller.
     Authentication,
-    /// Until it was known who they want to be.
+    /// Check of the impersonation headers.
     Impersonation,
-    /// In a queue of priority and fairness.
+    /// Wait in a queue of priority and fairness.
     QueueWait,
-    /// Until it was known whether they may.
+    /// Authorization of the request.
     Authorization,
-    /// Until the client, or the network, had taken what was answered.
+    /// Writing the response to the client.
     ResponseWrite,
 }
 
@@ -38,16 +38,16 @@ impl Latency {
     }
 }
 
-/// See the module.
+/// Latencies of one request.
 #[derive(Default)]
 pub(crate) struct Latencies {
     measured: Vec<(Latency, Duration)>,
-    /// By who answers the request elsewhere.
+    /// Annotations reported by another process that handled a part of the request.
     reported: Vec<(String, String)>,
 }
 
 impl Latencies {
-    /// Whether an annotation is one of these.
+    /// True if an annotation is a latency.
     pub(crate) fn has(key: &str) -> bool {
         key.starts_with(PREFIX)
     }
@@ -60,7 +60,8 @@ impl Latencies {
         self.reported.push((key, value));
     }
 
-    /// What the event of a request says that took so long in all: nothing of a quick one, nor of parts that took no time.
+    /// Returns the annotations of a request with this total duration: empty if it is not slow. Parts without duration are
+    /// omitted.
     pub(crate) fn annotations(self, total: Duration) -> Vec<(String, String)> {
         if total <= SLOW {
             return Vec::new();

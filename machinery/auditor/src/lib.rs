@@ -1,7 +1,7 @@
-//! Audit: where events of requests go, for whoever answers requests.
+//! Audit: delivery of the events of requests, for servers that handle requests.
 //!
-//! [`Auditor`] has the policy and the backends; [`Audited`] is one request's event in the making, [`Ending`] sends its last stage.
-//! It must not know how requests come and are answered: not routes, layers or messages.
+//! [`Auditor`] has the policy and the backends; [`AuditedRequest`] collects the event of one request, [`CompletionGuard`] sends
+//! its last stage. The crate does not depend on how requests are received and handled: it knows no routes, layers or messages.
 
 mod audit_id;
 mod audited;

@@ -1,4 +1,4 @@
-//! The log: lines in a file, or on standard output.
+//! Audit log: lines in a file, or on standard output.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::settings::AuditLogSettings;
 pub(super) const PLUGIN: &str = "log";
 const STANDARD_OUTPUT: &str = "-";
 
-/// See the module.
+/// Destination that writes lines to the audit log.
 pub(super) struct Log {
     writer: LineWriter,
     metrics: AuditMetrics,
@@ -32,7 +32,7 @@ impl Log {
         Ok(Self { writer: writer?, metrics })
     }
 
-    /// Writes lines; where nobody waits, errors are only counted.
+    /// Writes lines. Returns false if one could not be written; without `wait`, write errors are only counted.
     pub(super) async fn write(&self, lines: Vec<Bytes>, wait: bool) -> bool {
         let mut written = true;
         for line in lines {
@@ -46,7 +46,7 @@ impl Log {
         written
     }
 
-    /// Writes a line if that needs no waiting; whether it could be written, or `None` if it has to wait.
+    /// Writes a line if that needs no waiting. Returns false if it could not be written, `None` if it has to wait.
     pub(super) fn write_at_once(&self, line: &[u8]) -> Option<bool> {
         self.writer.write_at_once(line)
     }

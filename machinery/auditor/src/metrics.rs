@@ -1,4 +1,4 @@
-//! Upstream's metrics of audit.
+//! Audit metrics, mostly those of kube-apiserver.
 
 use portico_audit::Level;
 use portico_kit::metrics::{Desc, Registry};
@@ -11,9 +11,9 @@ type Label = [(&'static str, &'static str); 1];
 /// `apiserver_audit_*`
 #[derive(Clone)]
 pub(super) struct AuditMetrics {
-    /// Events that were made.
+    /// Number of encoded events.
     pub(super) events: Counter,
-    /// Requests that were refused because their event could not be stored.
+    /// Number of requests that were refused because their event could not be stored.
     pub(super) rejected: Counter,
     errors: Family<Label, Counter>,
     waiting: Family<Label, Gauge>,
@@ -57,17 +57,17 @@ impl AuditMetrics {
         }
     }
 
-    /// A request is recorded at this level.
+    /// Counts a request recorded at this level.
     pub(super) fn level(&self, level: Level) {
         self.levels[level as usize].inc();
     }
 
-    /// Events that wait for this backend.
+    /// Returns the gauge of events that wait for the backend.
     pub(super) fn waiting(&self, plugin: &'static str) -> Gauge {
         self.waiting.get_or_create_owned(&[("plugin", plugin)])
     }
 
-    /// So many events are lost.
+    /// Counts and logs lost events.
     pub(super) fn lost(&self, plugin: &'static str, events: usize, why: &str) {
         self.errors.get_or_create_owned(&[("plugin", plugin)]).inc_by(events as u64);
         tracing::error!(plugin, events, error = why, "audit events are lost");

@@ -1,11 +1,11 @@
-//! The policy's file.
+//! Reads the audit policy file.
 
 use std::path::Path;
 
 use portico_audit::Policy;
 use portico_kit::certs::{FileError, FileWatch};
 
-/// Reads the policy.
+/// Reads and parses the policy, and prepares it for reloads.
 pub(super) fn read(path: &Path) -> Result<FileWatch<Policy>, FileError> {
     let parse = |files: &[Vec<u8>]| {
         let text = String::from_utf8_lossy(files.first().map_or(&[], Vec::as_slice));
@@ -14,7 +14,7 @@ pub(super) fn read(path: &Path) -> Result<FileWatch<Policy>, FileError> {
     FileWatch::new(vec![path.to_owned()], parse)
 }
 
-/// Logs what is wrong with a policy and was passed over.
+/// Logs the fields of a policy that were ignored.
 pub(super) fn warn_of(policy: &Policy) {
     if !policy.warnings().is_empty() {
         let errors = policy.warnings().join(", ");

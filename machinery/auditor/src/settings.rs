@@ -1,4 +1,4 @@
-//! What can be chosen: field names follow the flags.
+//! Settings of audit. Field names follow the flags.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,18 +8,18 @@ use portico_kit::rotating_file::Rotation;
 
 use crate::policy_file;
 
-/// `--audit-*`; nothing is recorded without a policy.
+/// `--audit-*`. Without a policy, audit is off.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AuditSettings {
     /// `--audit-policy-file`
     pub policy_file: Option<PathBuf>,
-    /// `--audit-log-path` and what belongs to it.
+    /// `--audit-log-*`
     pub log: Option<AuditLogSettings>,
-    /// `--audit-webhook-config-file` and what belongs to it.
+    /// `--audit-webhook-*`
     pub webhook: Option<AuditWebhookSettings>,
     /// `--audit-shutdown-timeout`
     pub shutdown_timeout: Duration,
-    /// Keeps the latest events in memory ([`crate::Auditor::tail`]).
+    /// True to keep the latest events in memory ([`crate::Auditor::tail`]).
     pub tail: bool,
 }
 
@@ -36,29 +36,29 @@ impl Default for AuditSettings {
 }
 
 impl AuditSettings {
-    /// Whether the policy can be used.
+    /// Checks that the policy can be used.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The policy cannot be read or is invalid.
     pub fn check(&self) -> Result<(), FileError> {
         self.policy_file.as_deref().map_or(Ok(()), |file| policy_file::read(file).map(drop))
     }
 }
 
-/// The log.
+/// Settings of the audit log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AuditLogSettings {
     /// `--audit-log-path`; `-` is standard output.
     pub path: PathBuf,
     /// `--audit-log-format`
     pub format: AuditFormat,
-    /// `--audit-log-maxsize` and so on.
+    /// `--audit-log-maxsize`, `--audit-log-maxage`, `--audit-log-maxbackup`, `--audit-log-compress`
     pub rotation: Rotation,
     /// `--audit-log-mode`, `--audit-log-batch-*`, `--audit-log-truncate-*`
     pub delivery: AuditDelivery,
 }
 
-/// The webhook.
+/// Settings of the audit webhook.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AuditWebhookSettings {
     /// `--audit-webhook-config-file`
@@ -69,14 +69,14 @@ pub struct AuditWebhookSettings {
     pub delivery: AuditDelivery,
 }
 
-/// How events come to a backend.
+/// Delivery of events to a backend.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AuditDelivery {
-    /// Whether requests wait.
+    /// Waiting behavior of requests.
     pub mode: AuditMode,
-    /// In batch mode.
+    /// Settings of batch mode.
     pub batches: AuditBatches,
-    /// What is too large; without, nothing is.
+    /// Maximum sizes; `None` for no limit.
     pub truncation: Option<Truncation>,
 }
 
@@ -86,35 +86,35 @@ pub enum AuditFormat {
     /// A JSON object in each line.
     #[default]
     Json,
-    /// Text.
+    /// One line of text per event.
     Legacy,
 }
 
-/// Whether requests wait for their events.
+/// Waiting behavior of requests: `--audit-log-mode`, `--audit-webhook-mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuditMode {
-    /// Events are buffered; those for which there is no room are dropped.
+    /// Events are buffered; those that do not fit are dropped.
     Batch,
     /// Responses wait for their events.
     Blocking,
-    /// And a request whose first event cannot be stored is refused.
+    /// Responses wait for their events, and a request whose first event cannot be stored is refused.
     BlockingStrict,
 }
 
-/// How events are gathered in batch mode.
+/// Settings of batch mode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AuditBatches {
-    /// Events that may wait; further ones are dropped.
+    /// Maximum number of buffered events; further events are dropped.
     pub buffer: usize,
-    /// Events in one batch.
+    /// Maximum number of events in a batch.
     pub max_size: usize,
-    /// How long a batch that is not full waits.
+    /// Maximum time before a batch that is not full is sent.
     pub max_wait: Duration,
-    /// Batches a second, and how many at once after a pause.
+    /// Maximum batches per second, and burst size.
     pub throttle: Option<(f32, usize)>,
 }
 
-/// Which events are too large.
+/// Maximum sizes of events and batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Truncation {
     /// Larger events lose their objects; those that are still larger are dropped.

@@ -1,14 +1,14 @@
-//! A bucket of tokens (client-go's `flowcontrol`): so many a second, and some at once after a pause.
+//! Token bucket that limits a rate (client-go's `flowcontrol`): tokens per second, and a burst.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// See the module.
+/// Token bucket.
 pub(super) struct Throttle {
-    /// How long one token takes to come.
+    /// Time until one token is added.
     interval: Duration,
-    /// When the bucket would be full again.
+    /// Time at which the bucket would be full again.
     full_at: Instant,
     burst: u32,
 }
@@ -19,7 +19,7 @@ impl Throttle {
         Self { interval, full_at: Instant::now(), burst: u32::try_from(burst).unwrap_or(u32::MAX) }
     }
 
-    /// Takes a token, and waits for one when there is none.
+    /// Takes a token; waits for one if the bucket is empty.
     pub(super) async fn accept(&mut self) {
         let now = Instant::now();
         let capacity = self.interval.saturating_mul(self.burst);

@@ -1,4 +1,4 @@
-//! The webhook: a server that takes lists of events. Whatever goes wrong is tried again, a few times.
+//! Audit webhook: a server that receives lists of events. Failed requests are retried a few times.
 
 use std::path::Path;
 use std::time::Duration;
@@ -30,19 +30,19 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 ///
 /// Limit (Audit): the batch is lost and counted.
 const ATTEMPTS: u32 = 5;
-/// How much longer each wait is than the one before, and by which part of it at random.
+/// Factor between the delays of consecutive attempts, and maximum random part added to a delay.
 const FACTOR: f64 = 1.5;
 const JITTER: f64 = 0.2;
-/// Of an answer nothing is read but whether it is one.
+/// Maximum size of a response in bytes. Only the status of the response is used.
 const MAX_ANSWER: usize = 64 * 1024;
-/// Connections that wait for the next batch.
+/// Maximum number of idle connections.
 const KEPT_CONNECTIONS: usize = 4;
 /// Concurrent requests to the audit webhook.
 ///
 /// Limit (Audit): further ones wait.
 const MAX_REQUESTS: usize = 256;
 
-/// See the module.
+/// Destination that posts events to the audit webhook.
 pub(super) struct Webhook {
     fetcher: Fetcher,
     target: FetchTarget,
@@ -76,7 +76,7 @@ impl Webhook {
         })
     }
 
-    /// Sends events, again when that fails; false when it failed each time.
+    /// Sends events, with retries. Returns false if all attempts failed.
     pub(super) async fn post(&self, events: &[Bytes]) -> bool {
         let (body, mut wait) = (list(events), self.initial_backoff);
         for attempt in 1.. {
@@ -110,7 +110,7 @@ impl Webhook {
     }
 }
 
-/// An `EventList`.
+/// Encodes an `EventList`.
 fn list(events: &[Bytes]) -> Bytes {
     let size: usize = events.iter().map(Bytes::len).sum();
     let mut out = BytesMut::with_capacity(size + 128);
@@ -119,7 +119,7 @@ fn list(events: &[Bytes]) -> Bytes {
     );
     for (i, event) in events.iter().enumerate() {
         out.put_slice(if i == 0 { b"{" } else { b",{" });
-        // Elements of a list do not say what they are.
+        // Elements of a list have no `kind` and `apiVersion`.
         let element = Event::without_type(event).unwrap_or_default();
         out.put_slice(element.strip_suffix(b"\n").unwrap_or(element));
     }
@@ -127,7 +127,7 @@ fn list(events: &[Bytes]) -> Bytes {
     out.freeze()
 }
 
-/// The user of the current context; nobody where there is none.
+/// Returns the user of the current context; empty if the context has none.
 fn user(file: &Path) -> Result<KubeconfigUser, String> {
     let KubeconfigUsers { users, current } =
         KubeconfigUsers::read(file).map_err(|error| error.to_string())?;
