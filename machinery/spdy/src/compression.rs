@@ -1,16 +1,16 @@
-//! Header compression: one zlib stream over all blocks of a direction, flushed after each.
+//! Header compression: one zlib stream over all header blocks of a direction, flushed after each block.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress};
 
 use crate::dictionary::{ADLER, DICTIONARY};
 use crate::error::SpdyError;
 
-/// The window of what is sent: it holds the dictionary, and headers are few.
+/// Window of the compressor: large enough for the dictionary, and small because headers are short.
 const WINDOW_BITS: u8 = 11;
-/// Room that is made at once.
+/// Number of bytes by which buffers grow.
 const STEP: usize = 512;
 
-/// Compresses what is sent.
+/// Compressor of sent headers.
 pub(crate) struct Compressor(Compress);
 
 impl Compressor {
@@ -28,7 +28,7 @@ impl Compressor {
             let flushed = self.0.compress_vec(plain, &mut out, FlushCompress::Sync);
             flushed.map_err(|_| SpdyError::Compression)?;
             plain = plain.get(taken(before.0, self.0.total_in())..).unwrap_or_default();
-            // A flush is complete when there was room left.
+            // A flush is complete if the output buffer was not filled.
             if plain.is_empty() && out.len() - before.1 < room {
                 return Ok(out);
             }
@@ -36,7 +36,7 @@ impl Compressor {
     }
 }
 
-/// Decompresses what is received.
+/// Decompressor of received headers.
 pub(crate) struct Decompressor(Decompress);
 
 impl Decompressor {
@@ -44,7 +44,7 @@ impl Decompressor {
         Self(Decompress::new(true))
     }
 
-    /// A whole block, of at most `max` bytes.
+    /// Decompresses a complete block of at most `max` bytes.
     pub(crate) fn block(&mut self, mut compressed: &[u8], max: usize) -> Result<Vec<u8>, SpdyError> {
         let mut out = Vec::new();
         loop {
@@ -67,13 +67,13 @@ impl Decompressor {
             if made == room {
                 continue;
             }
-            // What is left over when nothing more comes out lies behind the end of the stream.
+            // Input that is left when no more output is produced lies after the end of the stream.
             return if compressed.is_empty() { Ok(out) } else { Err(SpdyError::Compression) };
         }
     }
 }
 
-/// How much of the input was taken; a block is smaller than any number here.
+/// Returns the number of consumed input bytes from two totals; a block is always smaller than `usize::MAX`.
 fn taken(before: u64, after: u64) -> usize {
     usize::try_from(after - before).unwrap_or(usize::MAX)
 }

@@ -1,7 +1,7 @@
-//! From bytes to frames.
+//! Decoder of frames.
 //!
-//! Control frames are gathered whole, up to a limit. DATA frames are not: each piece that has come is handed out, the last
-//! one with the frame's end, so that a frame of 16 MiB costs no more than what was read at once.
+//! Control frames are buffered completely, up to a limit. DATA frames are not: each part that has arrived is returned at once,
+//! and the last part has the FIN flag of the frame, so that a frame of 16 MiB needs no more memory than the bytes read at once.
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -10,35 +10,35 @@ use crate::error::SpdyError;
 use crate::frame::{FIN, Frame, RstStatus, STREAM_MASK, Setting, UNIDIRECTIONAL, VERSION, kind};
 use crate::headers::Headers;
 
-/// Bytes of every frame before its payload.
+/// Length of the header of a frame.
 const HEAD: usize = 8;
 
-/// What a peer may make this side hold.
+/// Limits on the memory that a peer can occupy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a control frame.
+    /// Size of a control frame in bytes.
     pub control_frame: usize,
-    /// Bytes of its headers when they are decompressed.
+    /// Size of the decompressed headers of a frame in bytes.
     pub headers_bytes: usize,
-    /// How many headers a frame has.
+    /// Number of headers of a frame.
     pub headers: usize,
 }
 
 impl Default for Limits {
-    /// 16 KiB, 64 KiB and 64: a kubelet's frames have a handful of short headers.
+    /// Defaults: 16 KiB, 64 KiB and 64 headers. Frames of kubelets have a few short headers.
     fn default() -> Self {
         Self { control_frame: 16 << 10, headers_bytes: 64 << 10, headers: 64 }
     }
 }
 
-/// A DATA frame of which more comes.
+/// DATA frame that has not arrived completely.
 struct Unfinished {
     stream: u32,
     fin: bool,
     left: usize,
 }
 
-/// Reads the frames of one direction of a connection. After an error it must not be asked again.
+/// Decoder of the frames of one direction of a connection. Must not be used after an error.
 pub struct Decoder {
     limits: Limits,
     decompressor: Decompressor,
@@ -46,23 +46,23 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// For a new connection.
+    /// Returns a decoder for a new connection.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self { limits, decompressor: Decompressor::new(), data: None }
     }
 
-    /// Whether the bytes so far end between two frames.
+    /// True if the bytes so far end at the end of a frame.
     #[must_use]
     pub fn is_between_frames(&self, rest: &BytesMut) -> bool {
         self.data.is_none() && rest.is_empty()
     }
 
-    /// Takes the next frame, or the next piece of a DATA frame, from the front of `bytes`; none until more has come.
-    /// Control frames of unknown types are passed over, as the protocol has it.
+    /// Removes and returns the next frame, or the next part of a DATA frame, from the front of `bytes`. `None` if more bytes are
+    /// needed. Control frames of unknown types are skipped, as the protocol requires.
     ///
     /// # Errors
-    /// For what is no frame, or a larger one than the limits allow.
+    /// Returns an error for an invalid frame, or for a frame that exceeds the limits.
     pub fn decode(&mut self, bytes: &mut BytesMut) -> Result<Option<Frame>, SpdyError> {
         loop {
             if self.data.is_some() {
@@ -100,7 +100,7 @@ impl Decoder {
         }
     }
 
-    /// What has come of the present DATA frame.
+    /// Returns the available part of the current DATA frame.
     fn piece(&mut self, bytes: &mut BytesMut) -> Option<Frame> {
         let data = self.data.as_mut()?;
         if bytes.is_empty() {
@@ -172,7 +172,7 @@ fn number(payload: &mut Bytes) -> Result<u32, SpdyError> {
     payload.try_get_u32().map_err(short)
 }
 
-/// A number and nothing after it.
+/// Reads a number that must be the end of the payload.
 fn whole(mut payload: Bytes) -> Result<u32, SpdyError> {
     let number = number(&mut payload)?;
     if payload.has_remaining() {
@@ -186,7 +186,7 @@ fn pair(mut payload: Bytes) -> Result<(u32, u32), SpdyError> {
     Ok((number(&mut payload)?, whole(payload)?))
 }
 
-/// The id of a stream: not 0.
+/// Returns a stream ID, which must not be 0.
 fn stream(number: u32) -> Result<u32, SpdyError> {
     let stream = number & STREAM_MASK;
     if stream == 0 { Err(SpdyError::Malformed("stream 0")) } else { Ok(stream) }

@@ -1,8 +1,8 @@
-//! The dictionary that headers are compressed with: a constant of SPDY/3, section 2.6.10.1 of its draft.
+//! Dictionary of the header compression: a constant of SPDY/3, section 2.6.10.1 of its draft.
 
 use std::sync::LazyLock;
 
-/// Words that stand in it with their lengths before them, as in a block of headers.
+/// Words of the dictionary, each preceded by its length, as in a block of headers.
 const WORDS: [&str; 65] = [
     "options",
     "head",
@@ -71,7 +71,7 @@ const WORDS: [&str; 65] = [
     "origin",
 ];
 
-/// And what follows them.
+/// Rest of the dictionary after the words.
 const REST: &str = "100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505\
 203 Non-Authoritative Information204 No Content301 Moved Permanently400 Bad Request401 Unauthorized403 Forbidden\
 404 Not Found500 Internal Server Error501 Not Implemented503 Service Unavailable\
@@ -79,10 +79,10 @@ Jan Feb Mar Apr May Jun Jul Aug Sept Oct Nov Dec 00:00:00 Mon, Tue, Wed, Thu, Fr
 chunked,text/html,image/png,image/jpg,image/gif,application/xml,application/xhtml+xml,text/plain,text/javascript,\
 publicprivatemax-age=gzip,deflate,sdchcharset=utf-8charset=iso-8859-1,utf-,*,enq=0.";
 
-/// Its checksum, by which a compressed block names it.
+/// Checksum of the dictionary, by which a compressed block identifies it.
 pub(crate) const ADLER: u32 = 0xe3c6_a7c2;
 
-/// The dictionary.
+/// Bytes of the dictionary.
 pub(crate) static DICTIONARY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut bytes = Vec::new();
     for word in WORDS {

@@ -1,4 +1,4 @@
-//! From frames to bytes.
+//! Encoder of frames.
 
 use bytes::{BufMut, BytesMut};
 
@@ -7,24 +7,24 @@ use crate::error::SpdyError;
 use crate::frame::{FIN, Frame, MAX_LENGTH, STREAM_MASK, UNIDIRECTIONAL, VERSION, kind};
 use crate::headers::Headers;
 
-/// Writes the frames of one direction of a connection.
+/// Encoder of the frames of one direction of a connection.
 pub struct Encoder {
     compressor: Compressor,
 }
 
 impl Encoder {
-    /// For a new connection.
+    /// Returns an encoder for a new connection.
     ///
     /// # Errors
-    /// When the compression cannot be set up.
+    /// Returns an error if the compressor cannot be created.
     pub fn new() -> Result<Self, SpdyError> {
         Ok(Self { compressor: Compressor::new()? })
     }
 
-    /// Appends a frame.
+    /// Appends a frame to `out`.
     ///
     /// # Errors
-    /// For a frame that is longer than 16 MiB, and for one that cannot be compressed.
+    /// Returns an error for a frame longer than 16 MiB, or if headers cannot be compressed.
     pub fn encode(&mut self, frame: &Frame, out: &mut BytesMut) -> Result<(), SpdyError> {
         let mut payload = Vec::new();
         let (kind, flags) = match frame {
@@ -90,7 +90,7 @@ fn fin_flag(fin: bool) -> u8 {
     if fin { FIN } else { 0 }
 }
 
-/// The payload of frames that are a stream and a number; they have no flags.
+/// Writes the payload of a frame that consists of a stream ID and a number. Returns its flags, which are always 0.
 fn pair(payload: &mut Vec<u8>, stream: u32, number: u32) -> u8 {
     payload.put_u32(stream & STREAM_MASK);
     payload.put_u32(number);

@@ -1,19 +1,19 @@
-//! What is wrong with bytes that should be SPDY/3.1. After any of these the connection is of no use: the header
+//! Errors of decoding SPDY/3.1. After an error the connection cannot be used any more, because the header
 //! compression of both sides is one state over all frames.
 
-/// Why bytes are no frame.
+/// Error of decoding or encoding a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpdyError {
-    /// A control frame of another version.
+    /// The control frame has another version.
     #[error("unsupported SPDY version {0}")]
     Version(u16),
-    /// A control frame, or the headers in it, are larger than [`crate::Limits`] allow.
+    /// The control frame or its headers exceed [`crate::DecoderLimits`].
     #[error("a frame or its headers are too large")]
     TooLarge,
-    /// A frame whose content does not fit its type.
+    /// The content of the frame does not match its type.
     #[error("malformed frame: {0}")]
     Malformed(&'static str),
-    /// Headers that cannot be decompressed, or were compressed with another dictionary.
+    /// The headers cannot be decompressed, or were compressed with another dictionary.
     #[error("cannot decompress headers")]
     Compression,
 }

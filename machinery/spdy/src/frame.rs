@@ -1,106 +1,106 @@
-//! The frames of SPDY/3.1.
+//! Frames of SPDY/3.1.
 
 use bytes::Bytes;
 
 use crate::headers::Headers;
 
-/// A frame. Of a DATA frame it may be a part: see [`crate::Decoder`].
+/// Frame, or a part of a DATA frame: see [`crate::Decoder`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
     /// Opens a stream.
     SynStream {
-        /// Odd for the client's, even for the server's.
+        /// ID of the stream: odd for streams of the client, even for those of the server.
         stream: u32,
-        /// The stream that it belongs to; 0 for none.
+        /// ID of the associated stream, or 0.
         associated: u32,
-        /// 0 is the most urgent, 7 the least.
+        /// Priority from 0 (highest) to 7 (lowest).
         priority: u8,
-        /// The sender sends nothing more on it.
+        /// True if the sender sends no further data on the stream.
         fin: bool,
-        /// The other side must not send on it.
+        /// True if the receiver must not send data on the stream.
         unidirectional: bool,
-        /// Which stream it is.
+        /// Headers that describe the stream.
         headers: Headers,
     },
     /// Accepts a stream.
     SynReply {
-        /// Of the other side.
+        /// ID of the stream.
         stream: u32,
-        /// The sender sends nothing on it.
+        /// True if the sender sends no data on the stream.
         fin: bool,
-        /// Mostly none.
+        /// Headers, usually empty.
         headers: Headers,
     },
     /// Ends a stream in both directions.
     RstStream {
-        /// Which.
+        /// ID of the stream.
         stream: u32,
-        /// Why.
+        /// Reason of the reset.
         status: RstStatus,
     },
-    /// What the sender would like; nobody on the way to a kubelet heeds it.
+    /// Requests settings. Kubelets and proxies ignore them.
     Settings(Vec<Setting>),
-    /// Whoever gets one of the other side's parity sends it back.
+    /// Ping with a number. The receiver sends it back if the number has the parity of the sender.
     Ping(u32),
-    /// The sender accepts no more streams.
+    /// Announces that the sender accepts no more streams.
     GoAway {
-        /// The last one that it accepted.
+        /// ID of the last accepted stream.
         last_good: u32,
-        /// 0 is the usual end.
+        /// Reason; 0 means normal shutdown.
         status: u32,
     },
-    /// More headers of a stream.
+    /// Adds headers to a stream.
     Headers {
-        /// Which.
+        /// ID of the stream.
         stream: u32,
-        /// The sender sends nothing more on it.
+        /// True if the sender sends no further data on the stream.
         fin: bool,
-        /// Them.
+        /// Additional headers.
         headers: Headers,
     },
-    /// The sender takes more bytes of a stream.
+    /// Allows the receiver to send more bytes on a stream.
     WindowUpdate {
-        /// Which; 0 is the connection.
+        /// ID of the stream, or 0 for the connection.
         stream: u32,
-        /// How many.
+        /// Number of additional bytes.
         delta: u32,
     },
-    /// Bytes of a stream.
+    /// Transfers data of a stream.
     Data {
-        /// Which.
+        /// ID of the stream.
         stream: u32,
-        /// The sender sends nothing more on it.
+        /// True if the sender sends no further data on the stream.
         fin: bool,
-        /// Them.
+        /// Data, possibly a part of the frame.
         data: Bytes,
     },
 }
 
-/// Why a stream was reset.
+/// Reason why a stream was reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RstStatus(pub u32);
 
 impl RstStatus {
-    /// The frame makes no sense at this time.
+    /// The frame is not valid at this time.
     pub const PROTOCOL_ERROR: Self = Self(1);
     /// The stream is not accepted.
     pub const REFUSED_STREAM: Self = Self(3);
-    /// The stream is not needed any more.
+    /// The stream is no longer needed.
     pub const CANCEL: Self = Self(5);
 }
 
-/// One entry of a SETTINGS frame.
+/// Entry of a SETTINGS frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// 1: keep it, 2: it was kept.
+    /// Flags: 1 asks the receiver to store the value, 2 marks a stored value.
     pub flags: u8,
-    /// 24 bits.
+    /// ID of the setting, of 24 bits.
     pub id: u32,
-    /// What it is to be.
+    /// Value of the setting.
     pub value: u32,
 }
 
-/// The types of control frames, as they stand on the wire.
+/// Type numbers of control frames.
 pub(crate) mod kind {
     pub(crate) const SYN_STREAM: u16 = 1;
     pub(crate) const SYN_REPLY: u16 = 2;
@@ -112,13 +112,13 @@ pub(crate) mod kind {
     pub(crate) const WINDOW_UPDATE: u16 = 9;
 }
 
-/// The version in control frames: 3.1 differs from 3 in its rules, not in its frames.
+/// Version in control frames: 3.1 differs from 3 in its rules, but not in its frames.
 pub(crate) const VERSION: u16 = 3;
-/// The sender sends nothing more on the stream.
+/// Flag: the sender sends no further data on the stream.
 pub(crate) const FIN: u8 = 1;
-/// The other side must not send on the stream.
+/// Flag: the receiver must not send data on the stream.
 pub(crate) const UNIDIRECTIONAL: u8 = 2;
-/// Stream ids have 31 bits.
+/// Mask of a stream ID, which has 31 bits.
 pub(crate) const STREAM_MASK: u32 = 0x7fff_ffff;
-/// Lengths have 24 bits.
+/// Maximum length of a frame, which has 24 bits.
 pub(crate) const MAX_LENGTH: usize = 0x00ff_ffff;

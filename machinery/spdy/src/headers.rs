@@ -1,34 +1,34 @@
-//! A block of headers as it is before compression: a number of pairs, each a name and a value with their lengths.
+//! Uncompressed header block: a number of pairs, each of a name and a value with their lengths.
 
 use bytes::{Buf, BufMut, Bytes};
 
 use crate::error::SpdyError;
 
-/// Headers in their order. Several values of one name stand in one pair, with a zero byte between.
+/// Headers in order. A pair contains all values of one name, separated by zero bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Headers(Vec<(Bytes, Bytes)>);
 
 impl Headers {
-    /// One header. Its name must be lower-case.
+    /// Returns headers with one pair. The name must be lower-case.
     #[must_use]
     pub fn one(name: &'static str, value: &str) -> Self {
         Self(vec![(Bytes::from_static(name.as_bytes()), Bytes::copy_from_slice(value.as_bytes()))])
     }
 
-    /// The first value of this name. Names are lower-case.
+    /// Returns the first value of this name, which must be lower-case.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&[u8]> {
         let (_, value) = self.0.iter().find(|(known, _)| known == name)?;
         value.split(|byte| *byte == 0).next()
     }
 
-    /// How many names there are.
+    /// Returns the number of names.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// True if there are no headers.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -46,7 +46,7 @@ impl Headers {
         block
     }
 
-    /// Reads a whole block of at most `max` names, each once and in lower case.
+    /// Decodes a complete block of at most `max` names, which must be unique and lower-case.
     pub(crate) fn read(mut block: Bytes, max: usize) -> Result<Self, SpdyError> {
         let count = number(&mut block)?;
         if count > max {
@@ -70,7 +70,7 @@ impl Headers {
     }
 }
 
-/// A length that was read, or built here of a few words.
+/// Converts a length, which was decoded or is that of a short literal, to 32 bits.
 fn length(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }

@@ -1,8 +1,8 @@
-//! SPDY/3.1 frames as bytes and back: what kubelets multiplex the streams of `exec`, `attach` and `portforward` with.
+//! Encoder and decoder of SPDY/3.1 frames, with which kubelets multiplex the streams of `exec`, `attach` and `portforward`.
 //!
-//! A codec and nothing else: it must not know sockets, tasks, clocks, or what streams are for. Whoever uses it keeps
-//! account of streams. There is no flow control because there is none at the other end: `moby/spdystream`, which
-//! every kubelet and container runtime uses, neither sends WINDOW_UPDATE nor heeds it.
+//! Only a codec: does not depend on sockets, tasks, clocks, or the purpose of streams. Callers track
+//! streams. Flow control is not implemented, because the peer has none: `moby/spdystream`, which
+//! every kubelet and container runtime uses, neither sends nor evaluates WINDOW_UPDATE.
 
 mod compression;
 mod decoder;

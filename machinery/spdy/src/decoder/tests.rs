@@ -1,4 +1,4 @@
-//! Frames are read as they were written, by this crate and by `moby/spdystream`, in whatever pieces they come.
+//! Tests that frames of this crate and of `moby/spdystream` are decoded, for any split of the bytes.
 
 use super::*;
 use crate::Encoder;
