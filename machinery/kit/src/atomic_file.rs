@@ -1,9 +1,9 @@
-//! Whole files that appear at once: written beside the target, synced, renamed into place.
+//! Atomic replacement of files: the content is written to a temporary file in the same folder, synced, and renamed.
 //!
-//! A reader sees the old content or the new, never half. It must not know what is written.
+//! A reader sees the old content or the new, never a part. This module does not depend on the content.
 //!
-//! Waiting for the disk is most of the time that a small file takes: a process whose files need not outlive the machine
-//! turns it off for all of them ([`never_sync`]).
+//! Syncing takes most of the time for a small file. A process whose files need not survive a crash of the machine can
+//! disable it for all of them ([`disable_sync`]).
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -17,25 +17,25 @@ pub const PRIVATE: u32 = 0o600;
 /// Mode of files that anyone may read (certificates, addresses).
 pub const PUBLIC: u32 = 0o644;
 
-/// Whether this process waits for the disk.
+/// True if this process syncs files and folders to the disk.
 static SYNCS: AtomicBool = AtomicBool::new(true);
 
-/// From now on this process does not wait until files are on the disk: what it writes is lost, or half there, if the machine
-/// goes down, and whole if only the process does.
+/// Disables syncing for this process. Files written afterwards survive a crash of the process, but may be lost or
+/// incomplete after a crash of the machine.
 pub fn never_sync() {
     SYNCS.store(false, Ordering::Relaxed);
 }
 
-/// Waits until a file is on the disk, unless this process does not.
+/// Syncs a file to the disk, unless syncing is disabled.
 ///
 /// # Errors
-/// What the file system says.
+/// Returns the error of the file system.
 pub fn sync(file: &File) -> io::Result<()> {
     if SYNCS.load(Ordering::Relaxed) { file.sync_all() } else { Ok(()) }
 }
 
 /// Replaces `path` by `content` with `mode`: temporary file in the same folder, fsync, rename, fsync
-/// of the folder. On an error the temporary file is removed and the target is as it was.
+/// of the folder. On an error the temporary file is removed and the target is unchanged.
 pub fn write(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let temporary = temporary_beside(path);
     let result = write_synced(&temporary, content, mode).and_then(|()| fs::rename(&temporary, path));
@@ -46,23 +46,23 @@ pub fn write(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     sync_folder(folder_of(path))
 }
 
-/// Makes `path` and its missing parents with mode 0700, and narrows an existing folder to 0700.
+/// Creates `path` and its missing parents with mode 0700, and restricts an existing folder to 0700.
 pub fn private_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     platform::set_mode(path, 0o700)
 }
 
-/// Waits until the names in a folder are on the disk, unless this process does not.
+/// Syncs the entries of a folder to the disk, unless syncing is disabled.
 ///
 /// # Errors
-/// What the file system says.
+/// Returns the error of the file system.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     platform::open_folder(folder)?.map_or(Ok(()), |folder| sync(&folder))
 }
 
 fn write_synced(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
-    // The process's umask may have taken bits away.
+    // The umask of the process may have cleared bits.
     platform::set_mode_of(&file, mode)?;
     file.write_all(content)?;
     sync(&file)

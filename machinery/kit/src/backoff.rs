@@ -1,6 +1,6 @@
-//! Exponential waiting with jitter and a cap, for one thing or per key.
+//! Exponential backoff with jitter and a maximum, for one retried operation or per key.
 //!
-//! It computes durations and never sleeps. It must not know what is retried.
+//! Computes durations and never sleeps. Does not depend on the operation that is retried.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -8,34 +8,34 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-/// How waits grow.
+/// Parameters of an exponential backoff.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Policy {
-    /// The first wait.
+    /// First wait.
     pub base: Duration,
-    /// No wait is longer (before jitter).
+    /// Maximum of a wait, before jitter.
     pub max: Duration,
-    /// Each wait is this many times the one before.
+    /// Ratio of a wait to the previous one.
     pub factor: f64,
-    /// Up to this share of the wait is added at random: 0.0 = none, 1.0 = up to twice as long.
+    /// Maximum random addition, as a fraction of the wait: 0.0 = no jitter, 1.0 = up to double the wait.
     pub jitter: f64,
 }
 
 impl Policy {
-    /// Controllers' failure limiter: 5 ms, doubling, up to 1000 s, no jitter (client-go's default).
+    /// Failure limiter of controllers: 5 ms, doubling, up to 1000 s, no jitter (client-go's default).
     pub const CONTROLLER: Self = Self::new(Duration::from_millis(5), Duration::from_secs(1000), 2.0, 0.0);
-    /// Reconnecting streams: 100 ms, doubling, up to 10 s, with half jitter.
+    /// Reconnection of streams: 100 ms, doubling, up to 10 s, with half jitter.
     pub const RECONNECT: Self = Self::new(Duration::from_millis(100), Duration::from_secs(10), 2.0, 0.5);
 
-    /// Accepting connections where that fails (no descriptors left): 5 ms, doubling, up to 1 s, no jitter.
+    /// Retries of a failing `accept` (no descriptors available): 5 ms, doubling, up to 1 s, no jitter.
     pub const ACCEPT: Self = Self::new(Duration::from_millis(5), Duration::from_secs(1), 2.0, 0.0);
 
-    /// All four values.
+    /// Returns a policy of these values.
     pub const fn new(base: Duration, max: Duration, factor: f64, jitter: f64) -> Self {
         Self { base, max, factor, jitter }
     }
 
-    /// The wait after `failures` earlier failures, without jitter.
+    /// Returns the wait after `failures` earlier failures, without jitter.
     pub fn wait(&self, failures: u32) -> Duration {
         let exponent = i32::try_from(failures).unwrap_or(i32::MAX);
         let seconds = self.base.as_secs_f64() * self.factor.powi(exponent);
@@ -48,7 +48,7 @@ impl Policy {
     }
 }
 
-/// The state of one thing that is retried.
+/// Backoff state of one retried operation.
 #[derive(Debug, Clone)]
 pub struct Backoff {
     policy: Policy,
@@ -56,19 +56,19 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// At its beginning.
+    /// Returns a backoff without failures.
     pub fn new(policy: Policy) -> Self {
         Self { policy, failures: 0 }
     }
 
-    /// How long to wait now, with jitter; the next wait is longer.
+    /// Returns the next wait, with jitter, and counts a failure.
     pub fn next_wait(&mut self) -> Duration {
         let wait = self.policy.jittered(self.policy.wait(self.failures));
         self.failures = self.failures.saturating_add(1);
         wait
     }
 
-    /// How long to wait after a round: `period` if it succeeded, else a wait that is longer after each failure.
+    /// Returns the wait after an attempt: `period` if it succeeded, otherwise a wait that grows with each failure.
     pub fn wait_after(&mut self, succeeded: bool, period: Duration) -> Duration {
         if !succeeded {
             return self.next_wait();
@@ -77,18 +77,18 @@ impl Backoff {
         period
     }
 
-    /// It worked: back to the beginning.
+    /// Resets the backoff after a success.
     pub fn reset(&mut self) {
         self.failures = 0;
     }
 
-    /// How many waits were handed out since the beginning.
+    /// Returns the number of failures since the last reset.
     pub fn failures(&self) -> u32 {
         self.failures
     }
 }
 
-/// A failure limiter per key. Holds one number per failing key; [`KeyLimiter::forget`] frees it.
+/// Failure limiter per key. Stores one counter per failing key; [`KeyLimiter::forget`] frees it.
 #[derive(Debug)]
 pub struct KeyLimiter<K> {
     policy: Policy,
@@ -96,12 +96,12 @@ pub struct KeyLimiter<K> {
 }
 
 impl<K: Eq + Hash + Clone> KeyLimiter<K> {
-    /// No key has failed yet.
+    /// Returns a limiter without failures.
     pub fn new(policy: Policy) -> Self {
         Self { policy, failures: Mutex::default() }
     }
 
-    /// Counts one failure of `key` and says how long to wait.
+    /// Counts one failure of `key` and returns the wait before the next attempt.
     pub fn when(&self, key: &K) -> Duration {
         let mut failures = self.failures.lock();
         let count = match failures.get_mut(key) {
@@ -114,12 +114,12 @@ impl<K: Eq + Hash + Clone> KeyLimiter<K> {
         self.policy.jittered(wait)
     }
 
-    /// The key succeeded, or is gone.
+    /// Removes the counter of a key that succeeded or no longer exists.
     pub fn forget(&self, key: &K) {
         self.failures.lock().remove(key);
     }
 
-    /// How often the key has failed since it was forgotten.
+    /// Returns the number of failures of a key since it was forgotten.
     pub fn failures(&self, key: &K) -> u32 {
         self.failures.lock().get(key).copied().unwrap_or(0)
     }

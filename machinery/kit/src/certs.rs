@@ -1,8 +1,8 @@
-//! Files that are read again when they change: certificate pairs, CA bundles, token files.
+//! Files that are reloaded when they change: certificate pairs, CA bundles, token files.
 //!
-//! A set of files is polled, and read at once on [`FileWatch::reload`] (SIGHUP). What does not parse,
-//! such as a pair of which only one half has been replaced yet, is reported, retried soon, and never put in
-//! force. It must not know what a file means: the caller gives the parser.
+//! A set of files is polled, and reloaded at once on [`FileWatch::reload`] (SIGHUP). A set that cannot be parsed,
+//! such as a pair of which only one half has been replaced yet, is reported and retried soon; the previous value stays in use.
+//! Does not depend on the format of the files: the caller supplies the parser.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -19,41 +19,41 @@ use crate::config_file;
 use crate::tasks::{TaskSet, blocking};
 use crate::tls::{CertPair, TlsError};
 
-/// How often files are looked at.
+/// Interval at which files are checked for changes.
 pub const POLL: Duration = Duration::from_secs(10);
-/// How soon a bad set is looked at again.
+/// Backoff after a set of files that could not be loaded.
 const RETRY: Policy = Policy::new(Duration::from_millis(200), POLL, 2.0, 0.0);
 
-/// Why a set of files is not in force.
+/// Error of loading a set of files.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
     /// A file cannot be read.
     #[error("{}: {reason}", path.display())]
     Read {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the system.
         reason: String,
     },
     /// A file is empty.
     #[error("{}: the file is empty", path.display())]
     Empty {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// The files do not make sense together.
+    /// The parser rejected the set of files.
     #[error("{files}: {reason}")]
     Invalid {
-        /// All of them.
+        /// Paths of all files of the set, separated by commas.
         files: String,
-        /// The parser's error.
+        /// Error of the parser.
         reason: String,
     },
 }
 
 type Parse<T> = dyn Fn(&[Vec<u8>]) -> Result<T, String> + Send + Sync;
 
-/// A set of files and what they mean together. Clones share it.
+/// Set of files and the value parsed from them. Clones share it.
 pub struct FileWatch<T> {
     inner: Arc<Inner<T>>,
 }
@@ -72,7 +72,7 @@ impl<T> Clone for FileWatch<T> {
 }
 
 impl<T: Send + Sync + 'static> FileWatch<T> {
-    /// Reads and parses the files, in the given order; an error here is fatal for the caller.
+    /// Reads and parses the files in the given order. Callers treat an error here as fatal.
     pub fn new<E: Display>(
         files: Vec<PathBuf>,
         parse: impl Fn(&[Vec<u8>]) -> Result<T, E> + Send + Sync + 'static,
@@ -84,26 +84,26 @@ impl<T: Send + Sync + 'static> FileWatch<T> {
         Ok(Self { inner: Arc::new(Inner { files, parse, value, raw: Mutex::new(raw) }) })
     }
 
-    /// What is in force.
+    /// Returns the current value.
     pub fn current(&self) -> Arc<T> {
         self.inner.value.borrow().clone()
     }
 
-    /// Sees every change from now on (several quick ones as one).
+    /// Returns a receiver of later changes; several quick changes may arrive as one.
     pub fn subscribe(&self) -> watch::Receiver<Arc<T>> {
         self.inner.value.subscribe()
     }
 
-    /// Looks at the files now. `Ok(true)` = a new value is in force; identical bytes are no change; on an
-    /// error the old value stays.
+    /// Reloads the files now. Returns `true` if the value was replaced, `false` if the content is unchanged. On an
+    /// error the previous value stays in use.
     pub async fn reload(&self) -> Result<bool, FileError> {
         let this = self.clone();
-        // File systems can hang: not on a thread that serves requests.
+        // File systems can hang, so this must not run on a thread that serves requests.
         let outcome = blocking(move || this.reload_blocking()).await;
         outcome.unwrap_or_else(|| Err(invalid(&self.inner.files, "reading was interrupted".to_owned())))
     }
 
-    /// Spawns the poll. It ends with `tasks`.
+    /// Spawns the task that polls the files. It ends with `tasks`.
     pub fn watch(&self, tasks: &TaskSet, name: &'static str) {
         let this = self.clone();
         tasks.spawn_until_cancelled(name, async move { this.poll(name).await });
@@ -135,7 +135,7 @@ impl<T: Send + Sync + 'static> FileWatch<T> {
 
     fn reload_blocking(&self) -> Result<bool, FileError> {
         let fresh = read_all(&self.inner.files)?;
-        // Held while parsing, so that of two reloads the later one wins.
+        // Locked while parsing, so that of two reloads the later one wins.
         let mut raw = self.inner.raw.lock();
         if *raw == fresh {
             return Ok(false);
@@ -152,7 +152,7 @@ impl<T: Send + Sync + 'static> FileWatch<T> {
 }
 
 impl FileWatch<CertPair> {
-    /// A certificate file and its key file; `what` names the pair in errors.
+    /// Watches a certificate file and its key file; `what` names the pair in errors.
     pub fn pair(what: &str, cert: PathBuf, key: PathBuf) -> Result<Self, FileError> {
         let what = what.to_owned();
         Self::new(vec![cert, key], move |raw: &[Vec<u8>]| match raw {

@@ -1,7 +1,7 @@
-//! Keyed values whose readers learn what changed since they last looked.
+//! Keyed values that notify readers of the keys that changed since their last read.
 //!
-//! A change costs what it changes, however many keys there are. A reader keeps no queue of changes but a set of keys: a
-//! slow one learns the newest value of each key, once. It must not know what the values are.
+//! The cost of a change does not depend on the number of keys. A reader has a set of changed keys instead of a queue of
+//! changes: a slow reader gets only the newest value of each key. Does not depend on the type of the values.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// See the module. Cheap to clone; clones are the same notifier.
+/// Map whose readers are notified of changed keys. Cheap to clone; clones share the state.
 #[derive(Debug)]
 pub struct ChangeNotifier<K, V> {
     state: Arc<Mutex<State<K, V>>>,
@@ -22,25 +22,26 @@ struct State<K, V> {
     next_id: u64,
 }
 
-/// What a reader has not looked at, and how it is woken.
+/// Keys that a reader has not read yet, and its notification.
 #[derive(Debug)]
 struct Subscriber<K> {
     unseen: BTreeSet<K>,
     wake: Arc<Notify>,
 }
 
-/// A key that [`ChangeNotifier::set`] has changed: its value before and after.
+/// Previous and new value of a key that [`ChangeNotifier::set`] has changed.
 pub type Replaced<V> = (Option<Arc<V>>, Option<Arc<V>>);
 
 impl<K: Ord + Clone, V: PartialEq> ChangeNotifier<K, V> {
-    /// Without values.
+    /// Returns an empty map.
     #[must_use]
     pub fn new() -> Self {
         let state = State { values: BTreeMap::new(), readers: HashMap::new(), next_id: 0 };
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Sets or (with nothing) removes values together; readers get all or none. What is the same stays the same.
+    /// Sets values, or removes those that are `None`, in one step: readers see all changes or none. Equal values do not count as
+    /// changes. Returns the replaced values.
     pub fn set(&self, changes: impl IntoIterator<Item = (K, Option<Arc<V>>)>) -> Vec<Replaced<V>> {
         let mut state = self.state.lock();
         let State { values, readers, .. } = &mut *state;
@@ -65,7 +66,7 @@ impl<K: Ord + Clone, V: PartialEq> ChangeNotifier<K, V> {
         replaced
     }
 
-    /// A reader that has seen nothing.
+    /// Returns a reader for which all current values are unread.
     #[must_use]
     pub fn reader(&self) -> Reader<K, V> {
         let mut state = self.state.lock();
@@ -89,7 +90,7 @@ impl<K, V> Clone for ChangeNotifier<K, V> {
     }
 }
 
-/// Is notified of changes; gone from the notifier when it is dropped.
+/// Reader of changed keys. Dropping it removes it from the notifier.
 #[derive(Debug)]
 pub struct Reader<K, V> {
     notifier: ChangeNotifier<K, V>,
@@ -98,7 +99,7 @@ pub struct Reader<K, V> {
 }
 
 impl<K: Ord + Clone, V> Reader<K, V> {
-    /// Waits until there is something to look at. Cancel safe.
+    /// Waits until a key is unread. Cancel safe.
     pub async fn changed(&self) {
         while self
             .notifier
@@ -112,7 +113,7 @@ impl<K: Ord + Clone, V> Reader<K, V> {
         }
     }
 
-    /// What changed since the last look, by key; nothing stands for a value that is gone.
+    /// Returns the keys changed since the last read with their values; `None` for a removed key.
     pub fn look(&mut self) -> Vec<(K, Option<Arc<V>>)> {
         let mut state = self.notifier.state.lock();
         let unseen = state.readers.get_mut(&self.id).map(|subscriber| std::mem::take(&mut subscriber.unseen));
@@ -123,7 +124,7 @@ impl<K: Ord + Clone, V> Reader<K, V> {
         unseen.unwrap_or_default().into_iter().map(value).collect()
     }
 
-    /// Everything, as if nothing had been seen before.
+    /// Returns all values and marks every key as read.
     pub fn look_at_all(&mut self) -> Vec<(K, Arc<V>)> {
         let mut state = self.notifier.state.lock();
         if let Some(subscriber) = state.readers.get_mut(&self.id) {

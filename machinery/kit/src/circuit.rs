@@ -1,6 +1,6 @@
-//! A circuit breaker for one target: after some failures in a row only one probe in each window may try it.
+//! Circuit breaker for one target: after several failures in a row, only one probe per window is allowed.
 //!
-//! A check costs two atomic loads. It must not know what a try is, nor what a failure says.
+//! A check costs two atomic loads. Does not depend on the kind of attempt nor on the type of its failure.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -9,25 +9,25 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// How the last try ended.
+/// Result of the last attempt.
 #[derive(Clone, Debug)]
 pub struct Outcome<F> {
-    /// The failure; `None` for a success.
+    /// Failure, or `None` for a success.
     pub failed: Option<F>,
-    /// Milliseconds since 1970.
+    /// Time of the attempt, in milliseconds since 1970.
     pub at_ms: u64,
-    /// The first of the failures in a row, or the first success after them, in milliseconds since 1970.
+    /// Time of the first failure of the current series, or of the first success after it, in milliseconds since 1970.
     pub since_ms: u64,
 }
 
-/// When a circuit opens, and for how long.
+/// Number of failures that opens a circuit, and duration for which it stays open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Failures in a row that open it.
+    /// Number of failures in a row that opens the circuit.
     pub failures: u32,
-    /// How long it stays open at first; doubled for each failed probe.
+    /// Time until the first probe of an open circuit; doubled after each failed probe.
     pub open: Duration,
-    /// The longest that it stays open between two probes.
+    /// Maximum time between two probes.
     pub open_max: Duration,
 }
 
@@ -60,7 +60,7 @@ impl<F: Clone> Circuit<F> {
         Self { limits, failures, probe_at, state: Mutex::new(state) }
     }
 
-    /// True if a try may start. While the circuit is open, one caller in each window is let through as the probe.
+    /// True if an attempt may start. While the circuit is open, one caller per window gets `true`, as the probe.
     pub fn allows(&self) -> bool {
         !self.is_open() || (now_ms() >= self.probe_at.load(Ordering::Acquire) && self.begin_probe())
     }
@@ -79,12 +79,12 @@ impl<F: Clone> Circuit<F> {
         true
     }
 
-    /// True if so many tries have failed in a row that only probes are allowed.
+    /// True if so many attempts have failed in a row that only probes are allowed.
     pub fn is_open(&self) -> bool {
         self.failures() >= self.limits.failures
     }
 
-    /// Closes the circuit: a try has succeeded.
+    /// Records a successful attempt and closes the circuit.
     pub fn reached(&self) {
         let mut state = self.state.lock();
         let failing = self.failures.swap(0, Ordering::AcqRel) > 0;
@@ -95,7 +95,7 @@ impl<F: Clone> Circuit<F> {
         }
     }
 
-    /// Notes that a try has failed. While the circuit is open, only a failed probe moves the time of the next one: tries that
+    /// Records a failed attempt. While the circuit is open, only a failed probe moves the time of the next one: attempts that
     /// began before it opened may still fail.
     pub fn failed(&self, failure: F) {
         let mut state = self.state.lock();
@@ -113,7 +113,7 @@ impl<F: Clone> Circuit<F> {
         state.last = Some(Outcome { failed: Some(failure), at_ms: now, since_ms });
     }
 
-    /// Lets the next caller probe: what is tried has changed.
+    /// Allows the next caller to probe at once, because the target has changed.
     pub fn probe_soon(&self) {
         self.probe_at.store(0, Ordering::Release);
     }
@@ -128,27 +128,27 @@ impl<F: Clone> Circuit<F> {
         self.is_open().then(|| START.1.saturating_add(self.probe_at.load(Ordering::Acquire)))
     }
 
-    /// Returns how the last try ended; of successes in a row the first one.
+    /// Returns the result of the last attempt. Of several successes in a row, the first one is returned.
     pub fn last(&self) -> Option<Outcome<F>> {
         self.state.lock().last.clone()
     }
 
-    /// Time between two probes after so many failed ones.
+    /// Returns the time between two probes after this number of failed probes.
     fn window_ms(&self, failed_probes: u32) -> u64 {
         let window = self.limits.open.saturating_mul(1 << failed_probes.min(16)).min(self.limits.open_max);
         u64::try_from(window.as_millis()).unwrap_or(u64::MAX).max(1)
     }
 }
 
-/// When this process first looked: on its own clock, and in milliseconds since 1970.
+/// Time at which this process first used a circuit: on the monotonic clock, and in milliseconds since 1970.
 static START: LazyLock<(Instant, u64)> = LazyLock::new(|| (Instant::now(), unix_ms()));
 
-/// Milliseconds on a clock that starts with the process: what fits an atomic.
+/// Returns the milliseconds since [`CLOCK_START`], a number that fits into an atomic.
 fn now_ms() -> u64 {
     u64::try_from(START.0.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Milliseconds since 1970.
+/// Returns the milliseconds since 1970.
 fn unix_ms() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
@@ -158,7 +158,7 @@ fn unix_ms() -> u64 {
 mod tests {
     use super::*;
 
-    /// Times in seconds: tests share the process's clock, whose start may differ by a moment.
+    // Times are in seconds: tests share the clock of the process, whose start may differ by some milliseconds.
     fn circuit(failures: u32, open: u64, open_max: u64) -> Circuit<&'static str> {
         let [open, open_max] = [open, open_max].map(Duration::from_secs);
         Circuit::new(Limits { failures, open, open_max })

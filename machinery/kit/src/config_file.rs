@@ -15,12 +15,12 @@ pub const MAX_BYTES: u64 = 64 << 20;
 /// Returns the contents of a file.
 ///
 /// # Errors
-/// The system's, or that the file is not a regular one or is larger than [`MAX_BYTES`].
+/// Returns the error of the system, or an error if the file is not a regular file or is larger than [`MAX_BYTES`].
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    // Checks the open file: the path may lead to another one by then.
+    // Checks the open file, because the path may name another file by then.
     let file = platform::without_blocking(File::options().read(true)).open(path)?;
     let found = file.metadata()?;
-    // What reading a folder leads to is the system's to say.
+    // Reading a folder fails with the error of the system.
     if !found.is_file() && !found.is_dir() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
@@ -54,7 +54,7 @@ mod tests {
         let path = |name: &str| folder.path().join(name);
         std::fs::write(path("text"), "a: b").unwrap();
         std::fs::write(path("binary"), [0xff]).unwrap();
-        // Sparse: it takes no room.
+        // A sparse file, which occupies no disk space.
         File::create(path("large")).unwrap().set_len(MAX_BYTES + 1).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), rustix::fs::Mode::RUSR).unwrap();
         for (name, result) in [

@@ -1,8 +1,8 @@
-//! Threads that serve connections, each with a runtime of its own.
+//! Threads that serve connections, each with its own single-threaded runtime.
 //!
-//! What begins on a runtime stays on it: a connection, its requests and the connections to backends that they open.
-//! No task moves between threads, so no thread is woken for another one's work; that is what the shared scheduler
-//! spends most on when requests are short. Work that blocks belongs elsewhere. It must not know what is served.
+//! A connection, its requests, and the connections to backends that they open stay on the runtime where they began.
+//! No task moves between threads, so no thread wakes another one; with short requests, such wakeups are the main cost
+//! of the shared scheduler. Blocking work must run on other threads. Does not depend on the service.
 
 use std::cell::Cell;
 use std::io;
@@ -11,19 +11,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::runtime::{Builder, Handle};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// A runtime's stack. Decoders go down with the depth of foreign documents, which they bound; address space is cheap.
+/// Stack size of a thread. Decoders recurse to the depth of received documents, which they limit; address space is cheap.
 const STACK_BYTES: usize = 8 << 20;
 
 thread_local! {
     static RUNTIME: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// Which runtime this thread is: its number, from 0. None on other threads. For what a runtime keeps for itself.
+/// Returns the index of the runtime of this thread, from 0, or `None` on other threads. Used for state per runtime.
 pub fn current() -> Option<usize> {
     RUNTIME.get()
 }
 
-/// Serving threads. They end when this is dropped, and with them what still runs there.
+/// Serving threads. Dropping this stops them and cancels their tasks.
 #[derive(Debug)]
 pub struct ConnectionRuntimes {
     handles: Vec<Handle>,
@@ -35,7 +35,7 @@ impl ConnectionRuntimes {
     /// Starts `count` threads (at least one), named `name`.
     ///
     /// # Errors
-    /// When the system gives no thread or no event queue.
+    /// Returns an error if the system cannot create a thread or an event queue.
     pub fn start(name: &str, count: usize) -> io::Result<Self> {
         let stop = CancellationToken::new();
         let mut handles = Vec::new();
@@ -51,12 +51,12 @@ impl ConnectionRuntimes {
         Ok(Self { handles, next: AtomicUsize::new(0), _stop: stop.drop_guard() })
     }
 
-    /// How many there are.
+    /// Returns the number of threads.
     pub fn count(&self) -> usize {
         self.handles.len()
     }
 
-    /// The runtimes in turn.
+    /// Returns the next runtime, in rotation.
     pub fn next(&self) -> &Handle {
         &self.handles[self.next.fetch_add(1, Ordering::Relaxed) % self.handles.len()]
     }

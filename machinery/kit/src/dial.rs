@@ -1,8 +1,8 @@
-//! Dialing a backend: resolve, refuse what must not be dialed, connect, TLS. Each failure names its
-//! stage.
+//! Dialing a backend: resolve, check the address rules, connect, TLS. Each failure
+//! names its stage.
 //!
-//! The proxy and the availability probes share it, so that a probe sees what a request would see. It must
-//! not know HTTP requests, nor why something is dialed.
+//! The proxy and the availability probes share this code, so that a probe sees what a request would see. Does
+//! not depend on HTTP nor on the purpose of a connection.
 
 mod connect;
 mod connection;
@@ -25,7 +25,7 @@ pub use service::BackendConnector;
 use std::fmt;
 use std::net::IpAddr;
 
-/// A host (name or address, without brackets) and a port.
+/// Host (name or address, without brackets) and port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Target {
     /// DNS name or IP address.
@@ -35,21 +35,21 @@ pub struct Target {
 }
 
 impl Target {
-    /// Brackets around an IPv6 address are taken off.
+    /// Returns a target. Brackets around an IPv6 address are removed.
     pub fn new(host: impl Into<String>, port: u16) -> Self {
         let host: String = host.into();
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         Self { host: bare.map_or(host.clone(), str::to_owned), port }
     }
 
-    /// The host as an address, when it is one.
+    /// Returns the host as an address, if it is one.
     pub fn ip(&self) -> Option<IpAddr> {
         self.host.parse().ok()
     }
 }
 
 impl fmt::Display for Target {
-    /// `host:port`, an IPv6 address in brackets.
+    /// Writes `host:port`, with an IPv6 address in brackets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, port } = self;
         if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }

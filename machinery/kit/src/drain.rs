@@ -1,43 +1,43 @@
-//! A signal and its watches: accept loops and streams select on a watch, and the owner of the signal
-//! learns when all of them have let go. It must not know what is drained, nor why.
+//! Drain signal and its watches: accept loops and streams select on a watch, and the owner of the signal
+//! can wait until all watches are dropped. Does not depend on the work that is drained.
 
 use tokio::sync::watch;
 
-/// The owner's side of a drain. Dropping it counts as signalling.
+/// Owner's side of a drain. Dropping it counts as signaling.
 #[derive(Debug)]
 pub struct Signal {
     tx: watch::Sender<bool>,
 }
 
-/// A participant's side of a drain; holding it (or a clone) keeps [`Signal::released`] waiting.
+/// Participant's side of a drain. While it or a clone exists, [`Signal::released`] waits.
 #[derive(Clone, Debug)]
 pub struct Watch {
     rx: watch::Receiver<bool>,
 }
 
-/// A signal and its first watch.
+/// Returns a signal and its first watch.
 pub fn channel() -> (Signal, Watch) {
     let (tx, rx) = watch::channel(false);
     (Signal { tx }, Watch { rx })
 }
 
 impl Signal {
-    /// One more watch of this signal. It sees the signal also when that was given before.
+    /// Returns another watch of this signal. It also sees a signal that was sent earlier.
     pub fn watch(&self) -> Watch {
         Watch { rx: self.tx.subscribe() }
     }
 
-    /// Signals every watch to drain. Does not wait; giving it twice changes nothing.
+    /// Signals every watch to drain. Does not wait; repeated calls have no effect.
     pub fn signal(&self) {
         self.tx.send_replace(true);
     }
 
-    /// Waits until every watch has been dropped, whether or not the signal was given.
+    /// Waits until every watch is dropped, also if the signal was not sent.
     pub async fn released(&self) {
         self.tx.closed().await;
     }
 
-    /// How many watches are still held.
+    /// Returns the number of watches that still exist.
     pub fn held(&self) -> usize {
         self.tx.receiver_count()
     }
@@ -50,13 +50,13 @@ impl Signal {
 }
 
 impl Watch {
-    /// Resolves once the signal has been given. Cancel safe; may be awaited again.
+    /// Resolves once the signal was sent. Cancel safe; may be awaited again.
     pub async fn signaled(&mut self) {
-        // An error means that the owner is gone: there is nobody left to work for.
+        // An error means that the owner was dropped, which counts as a signal.
         let _ = self.rx.wait_for(|given| *given).await;
     }
 
-    /// Whether the signal has been given.
+    /// True if the signal was sent or its owner was dropped.
     pub fn is_signaled(&self) -> bool {
         *self.rx.borrow() || self.rx.has_changed().is_err()
     }

@@ -1,7 +1,7 @@
-//! The egress selector: which dials go through an HTTP CONNECT proxy, and how.
+//! Egress selector: decides which connections go through an HTTP CONNECT proxy.
 //!
-//! `--egress-selector-config-file` is parsed and checked here, and tunnels are opened here. It must not know
-//! what flows through a tunnel.
+//! Parses and validates `--egress-selector-config-file`, and opens tunnels. Does not depend on
+//! the data in a tunnel.
 
 mod config;
 mod connect;

@@ -1,11 +1,11 @@
-//! A bounded cache of what is good for a while, by text: what others answered lately (upstream's `LRUExpireCache`).
+//! Bounded cache of values with an expiration time, such as answers of webhooks (upstream's `LRUExpireCache`).
 
 use std::time::{Duration, Instant};
 
 use hashlink::LruCache;
 use parking_lot::Mutex;
 
-/// See the module.
+/// Bounded map from text to values with an expiration time.
 pub struct ExpiringCache<V>(Mutex<LruCache<Box<str>, Entry<V>>>);
 
 struct Entry<V> {
@@ -14,13 +14,13 @@ struct Entry<V> {
 }
 
 impl<V: Clone> ExpiringCache<V> {
-    /// Keeps at most so many values; that which was used longest ago goes first.
+    /// Returns a cache for this number of values; the least recently used value is evicted first.
     #[must_use]
     pub fn new(most: usize) -> Self {
         Self(Mutex::new(LruCache::new(most)))
     }
 
-    /// The value that is good at this time.
+    /// Returns the value if it has not expired at `now`.
     #[must_use]
     pub fn get(&self, key: &str, now: Instant) -> Option<V> {
         let mut known = self.0.lock();
@@ -32,12 +32,12 @@ impl<V: Clone> ExpiringCache<V> {
         Some(found.value.clone())
     }
 
-    /// Forgets a value.
+    /// Removes a value.
     pub fn forget(&self, key: &str) {
         self.0.lock().remove(key);
     }
 
-    /// Keeps a value for this long from now on.
+    /// Stores a value that expires `ttl` after `now`.
     pub fn keep(&self, key: &str, value: V, now: Instant, life: Duration) {
         if let Some(until) = now.checked_add(life).filter(|until| *until > now) {
             self.0.lock().insert(key.into(), Entry { value, until });

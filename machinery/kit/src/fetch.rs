@@ -1,7 +1,7 @@
-//! One bounded request with a small body, or none, over a dialed connection, on a kept connection when there is one.
+//! One bounded HTTP request with a small or no body, on a new connection or on an idle connection of the pool.
 //!
-//! For availability probes, discovery and OpenAPI documents, and calls of webhooks: a deadline over everything, a limit for the
-//! body, no redirects. It must not know what the answer means.
+//! Used for availability probes, discovery and OpenAPI documents, and webhook calls: one deadline for the whole exchange, a limit
+//! for the body, no redirects. Does not interpret the response.
 
 mod pool;
 mod target;
@@ -23,105 +23,106 @@ use crate::spans;
 use crate::tasks::TaskSet;
 use pool::{Key, Pool, Sender};
 
-/// One request.
+/// HTTP request with its limits.
 #[derive(Clone, Debug)]
 pub struct FetchRequest {
-    /// What may be sent twice: GET, DELETE, a write that states what it expects, or a question to a webhook, which upstream repeats, too.
+    /// Method. The request may be sent a second time, so it must be a GET, a DELETE, a write with preconditions, or a review for
+    /// a webhook, which upstream repeats as well.
     pub method: Method,
     /// Path and query.
     pub path: String,
-    /// Headers besides Host.
+    /// Headers other than Host.
     pub headers: HeaderMap,
-    /// From the first step of the dial to the last byte of the body.
+    /// Time from the first step of the dial to the last byte of the body.
     pub timeout: Duration,
-    /// What is sent; its type is among the headers.
+    /// Request body; `headers` contain its content type.
     pub body: Bytes,
-    /// A longer body of the answer is an error.
+    /// Maximum size of the response body; a longer one is an error.
     pub max_body: usize,
 }
 
-/// An answer of any status.
+/// Response with any status.
 #[derive(Clone, Debug)]
 pub struct Fetched {
     /// Status code.
     pub status: StatusCode,
-    /// Headers.
+    /// Response headers.
     pub headers: HeaderMap,
-    /// The whole body.
+    /// Complete body.
     pub body: Bytes,
-    /// Whether it came over a kept connection.
+    /// True if the request was sent on an idle connection of the pool.
     pub reused: bool,
 }
 
-/// Why there is no answer.
+/// Error of a request without a response.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// The connection.
+    /// The connection could not be established.
     #[error(transparent)]
     Dial(#[from] DialError),
-    /// The exchange: the backend closed, reset or spoke nonsense.
+    /// The exchange failed: the backend closed or reset the connection, or sent invalid HTTP.
     #[error("no valid answer from {target}: {reason}")]
     Http {
-        /// Whom.
+        /// Target of the request.
         target: Target,
-        /// What happened.
+        /// Reason of the failure.
         reason: String,
-        /// How the connection ended.
+        /// Cause for which the connection ended.
         ending: Ending,
-        /// How far it was.
+        /// Progress of the exchange when it failed.
         progress: Progress,
     },
-    /// The time was over.
+    /// The deadline passed.
     #[error("no answer from {target} within {}", portico_gostd::time::format_duration(*after))]
     Timeout {
-        /// Whom.
+        /// Target of the request.
         target: Target,
-        /// The limit.
+        /// Timeout of the request.
         after: Duration,
-        /// How far it was by then.
+        /// Progress of the exchange when the deadline passed.
         progress: Progress,
     },
-    /// The body is too long.
+    /// The response body exceeds the limit.
     #[error("the answer of {target} is longer than {limit} bytes")]
     TooLong {
-        /// Whom.
+        /// Target of the request.
         target: Target,
-        /// The limit.
+        /// Limit in bytes.
         limit: usize,
     },
-    /// Path, host or headers that HTTP does not allow.
+    /// The path, host or a header is not valid in HTTP.
     #[error("cannot send a request for {}: {reason}", portico_gostd::strconv::quote(path))]
     Request {
-        /// The path.
+        /// Path of the request.
         path: String,
-        /// Why.
+        /// Reason of the rejection.
         reason: String,
     },
 }
 
-/// How far an exchange was when it ended.
+/// Progress of an exchange when it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// There was no connection.
+    /// No connection was established.
     Dialling,
-    /// There was a connection, and no answer.
+    /// The connection was established, and no response had arrived.
     Waiting,
-    /// The body of the answer was read.
+    /// The response body was being read.
     Reading,
 }
 
-/// How a connection ended that brought no valid answer.
+/// Cause for which a connection ended without a valid response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// The other side closed it.
+    /// The peer closed the connection.
     Closed,
-    /// The other side reset it.
+    /// The peer reset the connection.
     Reset,
-    /// It speaks something else than HTTP, or this side gave up.
+    /// The peer does not speak HTTP, or this side gave up.
     Other,
 }
 
-/// Fetches, and keeps idle connections. Cheap to clone.
+/// HTTP client with a pool of idle connections. Cheap to clone.
 #[derive(Clone)]
 pub struct Fetcher {
     connector: Connector,
@@ -130,52 +131,52 @@ pub struct Fetcher {
     lost: Arc<OnceLock<OnLost>>,
 }
 
-/// Is called with the key whose kept connection was closed by the other side.
+/// Callback for the target of an idle connection that the peer has closed.
 pub type OnLost = Box<dyn Fn(&Target) + Send + Sync>;
 
-/// What one exchange ended in: some failures on a kept connection are worth a fresh one.
+/// Failure of an exchange: `Stale` failures of idle connections are retried on a new one.
 enum Failed {
     Stale(FetchError),
     Final(FetchError),
 }
 
 impl Fetcher {
-    /// Connections are driven by tasks in `tasks`.
+    /// Returns a client whose connections are driven by tasks in `tasks`.
     pub fn new(connector: Connector, tasks: TaskSet) -> Self {
         Self { connector, tasks, pool: Pool::default(), lost: Arc::default() }
     }
 
-    /// The same, but as many idle connections are kept to one target, by each serving thread.
+    /// Sets the number of idle connections that each serving thread keeps per target.
     pub fn keeping(mut self, per_target: usize) -> Self {
         self.pool = Pool::new(per_target);
         self
     }
 
-    /// The connector behind it.
+    /// Returns the connector that dials.
     pub fn connector(&self) -> &Connector {
         &self.connector
     }
 
-    /// Sends once. On a kept connection that turns out to be dead, once more on a fresh one; never
-    /// again after that. Any status is an answer.
+    /// Sends the request once. If an idle connection turns out to be closed, sends it a second time on a new connection, but
+    /// never a third time. Returns responses of any status.
     pub async fn send(&self, to: &FetchTarget, request: &FetchRequest) -> Result<Fetched, FetchError> {
         let deadline = Instant::now() + request.timeout;
         let message = build(to, request)?;
         self.exchange(to, request, message, deadline).await
     }
 
-    /// Closes the kept connections to a target: after a failed probe, as upstream does.
+    /// Closes the idle connections to a target, as upstream does after a failed probe.
     pub fn forget(&self, to: &FetchTarget) {
         self.pool.forget(&Key::of(to));
     }
 
-    /// Calls this whenever the other side closes a kept connection: it may be gone. The first one counts.
+    /// Sets the callback for idle connections that the peer closes: the backend may be gone. Only the first call has an effect.
     pub fn on_lost(&self, notify: OnLost) {
-        // Somebody listens already.
+        // The callback is already set.
         let _ = self.lost.set(notify);
     }
 
-    /// How many connections are kept.
+    /// Returns the number of idle connections.
     pub fn idle(&self) -> usize {
         self.pool.len()
     }
@@ -232,7 +233,7 @@ impl Fetcher {
         let late = |progress| Failed::Final(timed_out(to, request, progress));
         let sent = timeout_at(deadline, sender.send(message)).await.map_err(|_| late(Progress::Waiting))?;
         let response = sent.map_err(|error| {
-            // Closed before an answer began: a backend may close an idle connection at any time.
+            // Closed before a response began: a backend may close an idle connection at any time.
             let stale = reused
                 && (error.is_canceled()
                     || error.is_closed()

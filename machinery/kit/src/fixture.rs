@@ -1,4 +1,4 @@
-//! What the tests of this crate share: an authority, TLS backends on port 0, and clients for them.
+//! Fixtures shared by the tests of this crate: an authority, TLS backends on port 0, and clients for them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(crate) fn client_pair(authority: &Authority, name: &str, groups: &[&str]) ->
     authority.issue(&Profile::client(name, groups, HOUR)).unwrap().cert_pair("client").unwrap()
 }
 
-/// A pair that ended an hour ago.
+/// Returns a pair that expired an hour ago.
 pub(crate) fn expired_pair(authority: &Authority, profile: &Profile) -> CertPair {
     authority.issue_at(profile, SystemTime::now() - 2 * HOUR).unwrap().cert_pair("expired").unwrap()
 }
@@ -42,7 +42,7 @@ pub(crate) fn listener(tls: ServerTls, options: ListenerOptions) -> TlsListener 
     TlsListener::bind("127.0.0.1:0".parse().unwrap(), tls, options, ListenerMetrics::default()).unwrap()
 }
 
-/// A client that trusts the authority and verifies `name`.
+/// Returns TLS settings of a client that trusts the authority and verifies `name`.
 pub(crate) fn client_tls(authority: &Authority, name: &str, alpn: Alpn) -> ClientTls {
     let roots = Roots::bundle("caBundle", authority.cert_pem().as_bytes());
     ClientTls::builder().roots(roots).server_name(name).alpn(alpn).build().unwrap()
@@ -62,7 +62,7 @@ pub(crate) fn target(addr: SocketAddr) -> Target {
     Target::new(addr.ip().to_string(), addr.port())
 }
 
-/// An HTTP backend on a real socket. Dropping it stops its tasks.
+/// HTTP backend on a real socket. Dropping it stops its tasks.
 pub(crate) struct Backend {
     pub(crate) addr: SocketAddr,
     pub(crate) tasks: TaskSet,

@@ -1,25 +1,25 @@
-//! Header values as text. The one place where they are read, because `HeaderValue::to_str` refuses all but visible ASCII: a value
-//! that is skipped for that reason is as if the client had not sent it.
+//! Header values as text. All code reads them through this module, because `HeaderValue::to_str` rejects everything but visible
+//! ASCII: skipping such a value would have the same effect as if the client had not sent it.
 //!
-//! Headers that name an identity are read as bytes (`portico_auth::headers`): those that are not UTF-8 refuse the request.
+//! Headers that name an identity are read as bytes (`portico_auth::headers`): values that are not UTF-8 reject the request.
 
 use http::header::{AsHeaderName, HeaderMap, HeaderValue};
 
 /// Replaces a value that is not UTF-8: present, but different from every expected value.
 const NOT_UTF8: &str = "\u{fffd}";
 
-/// The value as text.
+/// Returns the value as text.
 #[must_use]
 pub fn text(value: &HeaderValue) -> &str {
     std::str::from_utf8(value.as_bytes()).unwrap_or(NOT_UTF8)
 }
 
-/// The first value of this header as text; empty if there is none.
+/// Returns the first value of this header as text, or an empty string if there is none.
 pub fn first(headers: &HeaderMap, name: impl AsHeaderName) -> &str {
     headers.get(name).map(text).unwrap_or_default()
 }
 
-/// The parts between commas of all values of this header, trimmed, in order; empty ones are left out.
+/// Returns the comma-separated parts of all values of this header, trimmed, in order, without empty parts.
 pub fn tokens<K: AsHeaderName>(headers: &HeaderMap, name: K) -> impl Iterator<Item = &[u8]> + use<'_, K> {
     let values = headers.get_all(name).into_iter();
     let parts = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));

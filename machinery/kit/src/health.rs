@@ -1,6 +1,6 @@
-//! Named health checks in three endpoint sets, and upstream's text about them.
+//! Named health checks in three sets, one per endpoint, and upstream's text output.
 //!
-//! Rendering is pure: a status code and a body. It must not know HTTP, nor what a check looks at.
+//! Rendering is pure: a status code and a body. Does not depend on HTTP nor on the purpose of a check.
 
 mod check;
 mod endpoint;
@@ -21,18 +21,18 @@ use prometheus_client::metrics::gauge::Gauge;
 use crate::lifecycle::Signal;
 use crate::metrics::{Desc, Registry};
 
-/// Why a check was refused.
+/// Error of adding a check.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum HealthError {
-    /// Names are unique within an endpoint.
+    /// The name is not unique within an endpoint.
     #[error("check {} is already registered for {endpoint}", portico_gostd::strconv::quote(name))]
     Duplicate {
-        /// The check.
+        /// Name of the check.
         name: String,
-        /// The endpoint without slash.
+        /// Name of the endpoint without slash.
         endpoint: &'static str,
     },
-    /// Own checks are fixed once the endpoints are installed (upstream's rule).
+    /// The endpoints are already installed: the set of own checks is then fixed (upstream's rule).
     #[error(
         "cannot add check {}: the health endpoints are already installed",
         portico_gostd::strconv::quote(.0)
@@ -40,7 +40,7 @@ pub enum HealthError {
     Installed(String),
 }
 
-/// The health of one process. Clones share it.
+/// Health of one process. Clones share it.
 #[derive(Clone)]
 pub struct Health {
     inner: Arc<Inner>,
@@ -68,7 +68,7 @@ struct Sli {
 }
 
 impl Health {
-    /// No checks yet. `livez_grace` is `--livez-grace-period`: within it after their registration,
+    /// Returns a health without checks. `livez_grace` is `--livez-grace-period`: for this time after their registration,
     /// boot checks pass on `/livez`.
     pub fn new(livez_grace: Duration) -> Self {
         let inner = Inner {
@@ -80,12 +80,12 @@ impl Health {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Gives `signal` (HasBeenReady) at the first success of `/readyz`.
+    /// Sets the signal (HasBeenReady) that is sent at the first success of `/readyz`.
     pub fn on_ready(&self, signal: Signal) {
         *self.inner.ready.write() = Some(signal);
     }
 
-    /// Counts results as `kubernetes_healthcheck` and `kubernetes_healthchecks_total`.
+    /// Registers the metrics `kubernetes_healthcheck` and `kubernetes_healthchecks_total`, which count results.
     pub fn expose(&self, registry: &Registry) {
         let current = registry.gauge_vec(Desc::gauge(
             "kubernetes_healthcheck",
@@ -118,13 +118,13 @@ impl Health {
         Ok(())
     }
 
-    /// Adds a boot-sequence check: to `/healthz` and `/readyz`, and to `/livez` with the grace.
+    /// Adds a check of the boot sequence to `/healthz` and `/readyz`, and to `/livez` with the grace period.
     pub fn add_boot(&self, check: Check) -> Result<(), HealthError> {
         self.add(&[Endpoint::Healthz, Endpoint::Readyz], check.clone())?;
         self.add(&[Endpoint::Livez], check.after(Instant::now() + self.inner.grace))
     }
 
-    /// Closes the sets of own checks. Remote checks still come and go.
+    /// Closes the sets of own checks. Remote checks can still be added and removed.
     pub fn install(&self) {
         self.inner.sets.write().installed = true;
     }
@@ -143,12 +143,12 @@ impl Health {
         }
     }
 
-    /// Forgets a remote check.
+    /// Removes a remote check.
     pub fn remove_remote(&self, name: &str) {
         self.inner.sets.write().remote.retain(|check| check.name != name);
     }
 
-    /// Every path that answers for this endpoint: itself, then one for each check, in order.
+    /// Returns the paths of this endpoint: its root, then one path per check, in order.
     pub fn paths(&self, endpoint: Endpoint) -> Vec<String> {
         let root = format!("/{}", endpoint.name());
         let checks = self.snapshot(endpoint);
@@ -156,7 +156,7 @@ impl Health {
         std::iter::once(root.clone()).chain(names).collect()
     }
 
-    /// Runs every check of the endpoint that is not excluded and renders the answer. Failures are
+    /// Runs every check of the endpoint that is not excluded and renders the response. Failures are
     /// logged with their reasons.
     pub async fn evaluate(&self, endpoint: Endpoint, query: &HealthQuery) -> Rendered {
         let evaluation = self.run(endpoint, query).await;
@@ -179,7 +179,7 @@ impl Health {
         evaluation.render(query.verbose)
     }
 
-    /// Runs every check of the endpoint that is not excluded, all at once. Logs nothing.
+    /// Runs every check of the endpoint that is not excluded, concurrently, without logging.
     pub async fn run(&self, endpoint: Endpoint, query: &HealthQuery) -> Evaluation {
         let checks = self.snapshot(endpoint);
         let runs = checks.iter().map(|check| async {
@@ -199,7 +199,7 @@ impl Health {
         Evaluation { endpoint, unknown_excludes: query.unknown(&checks), results }
     }
 
-    /// `/<endpoint>/<name>`: one check, with its reason; `None` = no such check (404).
+    /// Runs one check for `/<endpoint>/<name>` and renders it with its reason. `None` if the check does not exist (404).
     pub async fn single(&self, endpoint: Endpoint, name: &str) -> Option<Rendered> {
         let check = self.snapshot(endpoint).into_iter().find(|check| check.name() == name)?;
         Some(render::single(check.run().await, check.warning()))
@@ -211,7 +211,7 @@ impl Health {
         let shadowed = |name: &str| own.iter().any(|check| check.name() == name);
         let remote = sets.remote.iter().filter(|check| check.endpoints.contains(&endpoint));
         let remote = remote.filter(|check| !shadowed(&check.name)).map(Check::fixed);
-        // Own checks that come last upstream (`shutdown`) stay last.
+        // The own check `shutdown`, which is last upstream, stays last.
         let last = own.len() - usize::from(own.last().is_some_and(|check| check.name() == "shutdown"));
         own[..last].iter().cloned().chain(remote).chain(own[last..].iter().cloned()).collect()
     }

@@ -1,7 +1,7 @@
 //! Post-start and pre-shutdown hooks under upstream's names.
 //!
-//! A post-start hook is also the health check `poststarthook/<name>`, healthy once it has returned. It
-//! must not know what a hook does.
+//! A post-start hook is also the health check `poststarthook/<name>`, healthy once it has returned. Does not
+//! depend on the work of a hook.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -17,28 +17,28 @@ use crate::tasks::TaskSet;
 
 type HookFn = Box<dyn FnOnce(HookContext) -> BoxFuture<'static, Result<(), String>> + Send>;
 
-/// What a post-start hook is given.
+/// Context of a post-start hook.
 #[derive(Clone, Debug)]
 pub struct HookContext {
-    /// Cancelled when the process stops: a hook that waits selects on it.
+    /// Cancelled when the process stops. A hook that waits must select on it.
     pub stop: CancellationToken,
-    /// Where a hook puts what lives on after it has returned.
+    /// Task set for tasks that continue after the hook has returned.
     pub tasks: TaskSet,
 }
 
-/// Why a hook was refused, or what it did wrong.
+/// Error of adding or running hooks.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum HookError {
-    /// A hook needs a name.
+    /// The hook has an empty name.
     #[error("a hook has no name")]
     NoName,
-    /// Names are unique.
+    /// The name is already registered.
     #[error("hook {} is already registered", portico_gostd::strconv::quote(.0))]
     Duplicate(String),
-    /// Hooks are added before they are run.
+    /// The hook was added after the hooks were started.
     #[error("cannot add hook {}: hooks have already been started", portico_gostd::strconv::quote(.0))]
     AlreadyStarted(String),
-    /// The hook's health check was refused.
+    /// The health check of the hook was rejected.
     #[error(transparent)]
     Health(#[from] HealthError),
     /// Pre-shutdown hooks returned errors.
@@ -46,7 +46,7 @@ pub enum HookError {
     PreShutdown(String),
 }
 
-/// The hooks of one process. Clones share them.
+/// Hooks of one process. Clones share them.
 #[derive(Clone)]
 pub struct Hooks {
     inner: Arc<Inner>,
@@ -68,18 +68,18 @@ struct State {
 }
 
 impl Hooks {
-    /// No hooks yet. Each post-start hook adds its check to all three endpoints of `health`, to
-    /// `/livez` with the grace.
+    /// Returns an empty set of hooks. Each post-start hook adds its check to all three endpoints of `health`, to
+    /// `/livez` with the grace period.
     pub fn new(health: Health) -> Self {
         Self { inner: Arc::new(Inner { health, state: Mutex::default() }) }
     }
 
-    /// Hooks of these names are skipped silently when added: no hook, no check.
+    /// Disables hooks by name: adding such a hook succeeds, but adds neither the hook nor its check.
     pub fn disable(&self, names: impl IntoIterator<Item = String>) {
         self.inner.state.lock().disabled.extend(names);
     }
 
-    /// Adds a post-start hook. Hooks run in parallel once the listener is up; an error ends the process.
+    /// Adds a post-start hook. Hooks run in parallel once the listener is open; an error ends the process.
     pub fn add_post_start<F, Fut>(&self, name: &str, hook: F) -> Result<(), HookError>
     where
         F: FnOnce(HookContext) -> Fut + Send + 'static,
@@ -101,7 +101,7 @@ impl Hooks {
         Ok(())
     }
 
-    /// Adds a pre-shutdown hook: it runs during the shutdown delay, while requests are still served.
+    /// Adds a pre-shutdown hook, which runs during the shutdown delay, while requests are still served.
     pub fn add_pre_shutdown<F, Fut>(&self, name: &str, hook: F) -> Result<(), HookError>
     where
         F: FnOnce() -> Fut + Send + 'static,
@@ -117,7 +117,7 @@ impl Hooks {
         Ok(())
     }
 
-    /// Starts all post-start hooks in parallel. From here on, adding one is an error.
+    /// Starts all post-start hooks in parallel. Adding a hook afterwards is an error.
     pub fn run_post_start(&self, tasks: &TaskSet) {
         let hooks = {
             let mut state = self.inner.state.lock();
@@ -133,7 +133,7 @@ impl Hooks {
                     Ok(Ok(())) => {
                         done.signal();
                     }
-                    // A hook that gives up because the process stops has not failed.
+                    // A hook that returns because the process stops has not failed.
                     _ if set.token().is_cancelled() => {}
                     Ok(Err(error)) => set.fail(&format!("PostStartHook {name:?} failed"), &error),
                     Err(_) => set.fail(&format!("PostStartHook {name:?} failed"), "panicked"),
@@ -142,7 +142,7 @@ impl Hooks {
         }
     }
 
-    /// Runs the pre-shutdown hooks one after another; all run, and all errors are returned as one.
+    /// Runs all pre-shutdown hooks one after another, and returns their errors as one.
     pub async fn run_pre_shutdown(&self, tasks: &TaskSet) -> Result<(), HookError> {
         let hooks = {
             let mut state = self.inner.state.lock();
@@ -159,14 +159,14 @@ impl Hooks {
         if errors.is_empty() { Ok(()) } else { Err(HookError::PreShutdown(errors.join("; "))) }
     }
 
-    /// The names of the registered post-start hooks, sorted.
+    /// Returns the names of the registered post-start hooks, sorted.
     pub fn post_start_names(&self) -> Vec<String> {
         self.inner.state.lock().names.iter().cloned().collect()
     }
 }
 
 impl State {
-    /// Ok(true) = disabled, skip silently.
+    /// Validates a new hook. Returns `true` if it is disabled and must be skipped.
     fn admit(&self, name: &str, pre_shutdown: bool) -> Result<bool, HookError> {
         if name.is_empty() {
             return Err(HookError::NoName);

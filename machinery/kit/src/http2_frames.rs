@@ -1,7 +1,7 @@
-//! HTTP/2 frames as they come in: whether a head is incomplete, and how many frames only cost work.
+//! Counts received HTTP/2 frames: whether a request head is incomplete, and how many frames only cause work.
 //!
-//! Frame headers are read beside h2, which answers PINGs, SETTINGS, PRIORITYs and WINDOW_UPDATEs of a client without
-//! bound and does not report them. It must not know what frames mean beyond their types.
+//! Frame headers are parsed here in addition to h2, because h2 answers any number of PING, SETTINGS, PRIORITY and WINDOW_UPDATE
+//! frames of a client and does not report them. Does not interpret frames beyond their types.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ const MAX_CONTROL_FRAMES: u32 = 10_000;
 const CONTROL_FRAMES_PER_SECOND: u32 = 1_000;
 /// Bytes sent for which one further such frame is allowed.
 ///
-/// Clients that read much update their windows often: Go for each 4 KiB, twice.
+/// Clients that read much update their windows often: Go for each 4 KiB, with two frames.
 ///
 /// Limit (Serving, bytes): the connection is closed.
 const BYTES_PER_CONTROL_FRAME: usize = 512;
@@ -26,30 +26,30 @@ const BYTES_PER_CONTROL_FRAME: usize = 512;
 /// Limit (Serving): the connection is closed.
 const CONTROL_FRAMES_PER_REQUEST: u32 = 4;
 
-/// Bytes that a connection begins with.
+/// Length of the connection preface.
 const PREFACE: usize = 24;
-/// Bytes of a frame's header: length (3), type, flags, stream (4).
+/// Length of a frame header: length (3 bytes), type, flags, stream (4 bytes).
 const HEADER: usize = 9;
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
 const END_HEADERS: u8 = 4;
 
-/// A client sent more control frames than it may.
+/// Error: the client sends more control frames than allowed.
 #[derive(Debug, thiserror::Error)]
 #[error("the client sends too many HTTP/2 control frames")]
 pub struct TooManyFrames;
 
-/// Follows the frames of one connection.
+/// Parser of the frame headers of one connection.
 #[derive(Debug)]
 pub struct FrameReader {
     preface: usize,
     header: [u8; HEADER],
     filled: usize,
     payload: usize,
-    /// The bytes so far end within HEADERS or their CONTINUATIONs.
+    /// True if the bytes so far end within a HEADERS frame or its CONTINUATION frames.
     in_headers: bool,
-    /// HEADERS came without their end.
+    /// True if HEADERS arrived without END_HEADERS, so that CONTINUATION follows.
     continues: bool,
     allowed: u32,
     refilled: Instant,
@@ -63,7 +63,7 @@ impl Default for FrameReader {
 }
 
 impl FrameReader {
-    /// At the beginning of a connection.
+    /// Returns a parser for the beginning of a connection.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -79,13 +79,13 @@ impl FrameReader {
         }
     }
 
-    /// Whether what was read ends within a request's head, or within the connection's preface.
+    /// True if the bytes received so far end within the head of a request or within the connection preface.
     #[must_use]
     pub fn in_head(&self) -> bool {
         self.preface > 0 || self.filled > 0 || self.in_headers || self.continues
     }
 
-    /// Bytes were sent to the client.
+    /// Records bytes sent to the client.
     pub fn sent(&mut self, bytes: usize) {
         self.sent += bytes;
         let earned = self.sent / BYTES_PER_CONTROL_FRAME;
@@ -93,10 +93,10 @@ impl FrameReader {
         self.earn(u32::try_from(earned).unwrap_or(u32::MAX));
     }
 
-    /// Bytes came from the client.
+    /// Parses bytes received from the client.
     ///
     /// # Errors
-    /// [`TooManyFrames`]: the connection should end.
+    /// [`TooManyFrames`]: the connection should be closed.
     pub fn read(&mut self, mut bytes: &[u8]) -> Result<(), TooManyFrames> {
         let skipped = self.preface.min(bytes.len());
         self.preface -= skipped;
@@ -226,7 +226,7 @@ mod tests {
         let flood = |reader: &mut FrameReader, kind| {
             (0..MAX_CONTROL_FRAMES * 3).any(|_| reader.read(&frame(kind, 0, &[0; 8])).is_err())
         };
-        // PRIORITY, RST_STREAM, SETTINGS, PING, WINDOW_UPDATE, and what nobody knows.
+        // PRIORITY, RST_STREAM, SETTINGS, PING, WINDOW_UPDATE, and an unknown type.
         for kind in [2, 3, 4, 6, 8, 99] {
             assert!(flood(&mut started(), kind), "{kind}");
         }

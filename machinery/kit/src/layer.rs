@@ -1,6 +1,6 @@
-//! Futures of tower layers that need no box for a request that does not wait.
+//! Futures of tower layers that avoid a boxed future for requests that do not wait.
 //!
-//! It must not know what requests and responses are.
+//! Generic over requests and responses.
 
 use std::future::{Ready, ready};
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use pin_project_lite::pin_project;
 use tower::{Layer, Service};
 
 pin_project! {
-    /// The answer of a layer that answers itself, lets the request pass, or has to wait before it knows.
+    /// Future of a layer that responds itself, forwards the request, or has to wait before it can decide.
     pub struct Step<F: Future> {
         #[pin]
         state: State<F>,
@@ -28,17 +28,17 @@ pin_project! {
 }
 
 impl<F: Future> Step<F> {
-    /// The layer answers.
+    /// Returns the layer's response.
     pub fn answered(answer: F::Output) -> Self {
         Self { state: State::Answered { answer: ready(answer) } }
     }
 
-    /// Whoever stands behind it answers.
+    /// Forwards the request: `answer` is the future of the inner service.
     pub fn passed(answer: F) -> Self {
         Self { state: State::Passed { answer } }
     }
 
-    /// It has to ask first.
+    /// Waits for a boxed future that decides and then responds.
     pub fn waiting(answer: impl Future<Output = F::Output> + Send + 'static) -> Self {
         Self { state: State::Waiting { answer: Box::pin(answer) } }
     }
@@ -56,20 +56,20 @@ impl<F: Future> Future for Step<F> {
     }
 }
 
-/// Takes the service that `poll_ready` reported as ready, and leaves a clone, which may not be ready, in its place (see the
+/// Takes the service that `poll_ready` reported as ready and replaces it by a clone, which may not be ready (see the
 /// documentation of [`tower::Service`], "Be careful when cloning inner services").
 pub fn take_ready<S: Clone>(service: &mut S) -> S {
     let next = service.clone();
     std::mem::replace(service, next)
 }
 
-/// What a layer does to a response on its way out.
+/// Transformation that a layer applies to a response.
 pub trait AfterResponse<R> {
-    /// Called once.
+    /// Transforms the response. Called once.
     fn after(self, response: R) -> R;
 }
 
-/// Nothing is done without.
+/// `None` returns the response unchanged.
 impl<R, A: AfterResponse<R>> AfterResponse<R> for Option<A> {
     fn after(self, response: R) -> R {
         match self {
@@ -80,7 +80,7 @@ impl<R, A: AfterResponse<R>> AfterResponse<R> for Option<A> {
 }
 
 pin_project! {
-    /// The answer of a layer that changes the response when it comes.
+    /// Future of a layer that transforms the response.
     pub struct OnResponse<F, A> {
         #[pin]
         answer: F,
@@ -89,7 +89,7 @@ pin_project! {
 }
 
 impl<F, A> OnResponse<F, A> {
-    /// `after` is done to what `answer` ends with.
+    /// Applies `after` to the output of `answer`.
     pub fn new(answer: F, after: A) -> Self {
         Self { answer, after: Some(after) }
     }
@@ -109,14 +109,14 @@ where
     }
 }
 
-/// Puts [`Around`] around services: `before` looks at each request, and what it returns is done to the response.
+/// Layer whose function inspects each request and returns a transformation of the response. Its service is [`Intercept`].
 #[derive(Clone)]
 pub struct AroundLayer<B> {
     before: B,
 }
 
 impl<B> AroundLayer<B> {
-    /// With this function from `&mut` a request to an [`AfterResponse`].
+    /// Returns a layer of a function from `&mut` request to a [`ResponseTransform`].
     pub fn new(before: B) -> Self {
         Self { before }
     }
@@ -130,7 +130,7 @@ impl<S, B: Clone> Layer<S> for AroundLayer<B> {
     }
 }
 
-/// See [`AroundLayer`].
+/// Service of an [`InterceptLayer`].
 #[derive(Clone)]
 pub struct Around<B, S> {
     before: B,

@@ -1,7 +1,7 @@
-//! Process plumbing: tasks, drain, lifecycle, hooks, health, backoff, TLS and backend dialing.
+//! Process infrastructure: tasks, drain, lifecycle, hooks, health, backoff, TLS and backend dialing.
 //!
-//! This crate knows sockets, files, certificates and time. It must not know the Kubernetes object
-//! vocabulary, HTTP routing, gRPC services, SQL, or any setting's name on the command line.
+//! This crate deals with sockets, files, certificates and time. It must not depend on Kubernetes
+//! objects, HTTP routing, gRPC services, SQL, or the names of command-line flags.
 
 pub mod atomic_file;
 pub mod backoff;

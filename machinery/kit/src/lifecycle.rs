@@ -1,6 +1,6 @@
-//! Upstream's lifecycle signals, each given once, awaited by many, asked without a lock.
+//! Upstream's lifecycle signals: each is sent once, can be awaited by many tasks, and is checked without a lock.
 //!
-//! It must not know what happens at a signal: the assembly gives them in upstream's order, components
+//! Does not depend on the effects of a signal: the process assembly sends signals in upstream's order, and components
 //! react to them.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Something that happens at most once. Clones are the same signal.
+/// Event that happens at most once. Clones share the signal.
 #[derive(Clone, Debug)]
 pub struct Signal {
     inner: Arc<SignalInner>,
@@ -23,18 +23,18 @@ struct SignalInner {
 }
 
 impl Signal {
-    /// A signal that has not been given yet.
+    /// Returns a signal that was not sent yet.
     pub fn new(name: &'static str) -> Self {
         let inner = SignalInner { name, given: AtomicBool::new(false), notify: Notify::new() };
         Self { inner: Arc::new(inner) }
     }
 
-    /// Upstream's name of the signal.
+    /// Returns upstream's name of the signal.
     pub fn name(&self) -> &'static str {
         self.inner.name
     }
 
-    /// Gives the signal; true for the first caller only.
+    /// Sends the signal. Returns `true` for the first caller only.
     pub fn signal(&self) -> bool {
         let first = !self.inner.given.swap(true, Ordering::AcqRel);
         if first {
@@ -44,16 +44,16 @@ impl Signal {
         first
     }
 
-    /// Whether the signal has been given: one atomic load.
+    /// True if the signal was sent. Costs one atomic load.
     pub fn is_signaled(&self) -> bool {
         self.inner.given.load(Ordering::Acquire)
     }
 
-    /// Resolves once the signal has been given.
+    /// Resolves once the signal was sent.
     pub async fn signaled(&self) {
         let notified = self.inner.notify.notified();
         tokio::pin!(notified);
-        // Registered before the flag is read, so that a signal in between is not missed.
+        // Registered before the flag is read, so that a signal sent in between is not missed.
         notified.as_mut().enable();
         if !self.is_signaled() {
             notified.await;
@@ -61,7 +61,7 @@ impl Signal {
     }
 }
 
-/// The signals of one API server process. Clones share them.
+/// Signals of one API server process. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Lifecycle {
     /// A stop was requested (SIGTERM, SIGINT, or the context was cancelled).
@@ -70,15 +70,15 @@ pub struct Lifecycle {
     pub after_shutdown_delay_duration: Signal,
     /// All pre-shutdown hooks have returned.
     pub pre_shutdown_hooks_stopped: Signal,
-    /// Both of the previous two: new requests are refused from here on.
+    /// Both previous signals were sent: new requests are refused from now on.
     pub not_accepting_new_request: Signal,
-    /// No short request is left, and watches had their grace.
+    /// No short request is running, and the grace period of watches is over.
     pub in_flight_requests_drained: Signal,
     /// The listener is closed.
     pub http_server_stopped_listening: Signal,
     /// `/readyz` has succeeded once.
     pub has_been_ready: Signal,
-    /// Every registered completion has been given; before it, an unknown path is 503 and not 404.
+    /// All registered completions were signaled. Before that, the response for an unknown path is 503 instead of 404.
     pub mux_and_discovery_complete: Signal,
     completions: Arc<Mutex<Vec<Signal>>>,
 }
@@ -90,7 +90,7 @@ impl Default for Lifecycle {
 }
 
 impl Lifecycle {
-    /// A life in which nothing has happened yet.
+    /// Returns signals of which none was sent.
     pub fn new() -> Self {
         Self {
             shutdown_initiated: Signal::new("ShutdownInitiated"),
@@ -105,16 +105,16 @@ impl Lifecycle {
         }
     }
 
-    /// Registers one more thing that `MuxAndDiscoveryComplete` waits for. To be called before
-    /// [`Lifecycle::complete_mux_and_discovery`] runs; the caller gives the returned signal when done.
+    /// Registers a completion that `MuxAndDiscoveryComplete` waits for. Must be called before
+    /// [`Lifecycle::complete_mux_and_discovery`] runs; the caller sends the returned signal when it is done.
     pub fn register_completion(&self, name: &'static str) -> Signal {
         let signal = Signal::new(name);
         self.completions.lock().push(signal.clone());
         signal
     }
 
-    /// Waits for all registered completions, then gives `MuxAndDiscoveryComplete`. If the stop comes
-    /// first, returns without ever giving it (upstream's rule).
+    /// Waits for all registered completions, then sends `MuxAndDiscoveryComplete`. If shutdown begins
+    /// first, returns without sending it (upstream's rule).
     pub async fn complete_mux_and_discovery(&self) {
         let completions = self.completions.lock().clone();
         let all = futures::future::join_all(completions.iter().map(Signal::signaled));
@@ -125,9 +125,9 @@ impl Lifecycle {
         }
     }
 
-    /// The first half of upstream's shutdown: waits for `ShutdownInitiated`, gives
+    /// Performs the first half of upstream's shutdown: waits for `ShutdownInitiated`, sends
     /// `AfterShutdownDelayDuration` after `delay`, and `NotAcceptingNewRequest` once the pre-shutdown
-    /// hooks have stopped, too. Whoever runs the hooks gives `PreShutdownHooksStopped`.
+    /// hooks have stopped as well. The caller that runs the hooks sends `PreShutdownHooksStopped`.
     pub async fn stop_accepting(&self, delay: std::time::Duration) {
         self.shutdown_initiated.signaled().await;
         tokio::time::sleep(delay).await;

@@ -1,9 +1,9 @@
-//! Writes lines for everybody: at once where that takes no longer than a copy into the page cache, else on a thread of its own, so
-//! that no serving thread waits for a disk.
+//! Shared line writer: writes on the calling thread if that takes no longer than a copy into the page cache, otherwise on a
+//! dedicated thread, so that no serving thread waits for a disk.
 //!
-//! Waking a thread, and being woken by it, costs ten times what such a line does. A disk that turns out to be slow stops the one
-//! serving thread that writes just then, once: afterwards the thread writes everything for `SLOW_PERIOD`. The queue is bounded:
-//! whoever has a line for a full one waits. Closing it writes all that is queued.
+//! Waking a thread and being woken by it costs ten times as much as writing such a line. A slow disk blocks one serving
+//! thread once: afterwards the dedicated thread writes all lines for `SLOW_PERIOD`. The queue is bounded:
+//! callers wait while it is full. Closing writes all queued lines.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -31,18 +31,18 @@ const QUICK_WAIT: Duration = Duration::from_micros(100);
 /// Limit (Audit): serving threads write again.
 const SLOW_PERIOD: Duration = Duration::from_secs(10);
 
-/// What is done with an error of writing, and how many lines it cost.
+/// Callback for a write error, with the number of lost lines.
 pub type OnError = Box<dyn FnMut(&io::Error, usize) + Send>;
 
-/// Where lines go.
+/// Destination of lines.
 pub trait LineSink: Write + Send + 'static {
-    /// Whether a write of so many bytes takes no longer than a copy, as far as can be known: a serving thread may do it.
+    /// True if a write of this many bytes is expected to take no longer than a copy, so that a serving thread may perform it.
     fn is_quick(&self, _bytes: usize) -> bool {
         false
     }
 }
 
-/// A pipe or a terminal takes lines when its reader does.
+/// The duration of a write to a pipe or terminal depends on its reader, so it is never quick.
 impl LineSink for io::Stdout {}
 
 enum Job {
@@ -50,7 +50,7 @@ enum Job {
     Close(oneshot::Sender<()>),
 }
 
-/// What whoever writes has to himself.
+/// State of the thread that writes, under a lock.
 struct Out<S: ?Sized> {
     failed: OnError,
     slow_until: Option<Instant>,
@@ -76,20 +76,20 @@ impl<S: LineSink + ?Sized> Out<S> {
     }
 }
 
-/// A handle on the thread, which ends when it is closed or when the last handle is gone.
+/// Handle of the writer thread, which ends when the writer is closed or the last handle is dropped.
 #[derive(Clone)]
 pub struct LineWriter {
     queue: mpsc::Sender<Job>,
-    /// Lines that the thread has not written; one more for ever once it is to close.
+    /// Number of lines that the thread has not written, plus one from the time it is to close.
     queued: Arc<AtomicUsize>,
     out: Arc<Mutex<Out<dyn LineSink>>>,
 }
 
 impl LineWriter {
-    /// Starts the thread. Each line, or several in one piece, is written with one call.
+    /// Starts the thread. Each call of `queue` or `write` results in one write call of the sink, also for several lines.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// Returns an error if the system cannot create a thread.
     pub fn start(name: &str, sink: impl LineSink, failed: OnError) -> io::Result<Self> {
         let (queue, jobs) = mpsc::channel(QUEUE_LINES);
         let (queued, out) = (Arc::default(), Arc::new(Mutex::new(Out { failed, slow_until: None, sink })));
@@ -99,7 +99,8 @@ impl LineWriter {
         Ok(this)
     }
 
-    /// Writes or queues a line; waits only while the queue is full. False when it is closed, or could not be written at once.
+    /// Writes or queues a line; waits only while the queue is full. Returns `false` if the writer is closed or an
+    /// immediate write failed.
     pub async fn queue(&self, line: Bytes) -> bool {
         match self.write_at_once(&line) {
             Some(written) => written,
@@ -107,7 +108,7 @@ impl LineWriter {
         }
     }
 
-    /// Has a line written, and waits for that; false when it was not.
+    /// Writes a line and waits until it is written. Returns `false` if it was not.
     pub async fn write(&self, line: Bytes) -> bool {
         if let Some(written) = self.write_at_once(&line) {
             return written;
@@ -116,16 +117,17 @@ impl LineWriter {
         self.push(Job::Line(line, Some(done))).await && written.await.unwrap_or(false)
     }
 
-    /// Takes no further lines, and waits until all that are queued are written.
+    /// Refuses further lines, and waits until all queued lines are written.
     pub async fn close(&self) {
         let (done, closed) = oneshot::channel();
         if self.push(Job::Close(done)).await {
-            // Gone without a word: it has nothing left to write, either.
+            // An error means that the thread has ended, so it has nothing left to write.
             let _ = closed.await;
         }
     }
 
-    /// Whether the line was written; nothing is done where others are before it or it may take long.
+    /// Writes a line on the calling thread. Returns `None` without writing if other lines are queued or the write may be slow,
+    /// otherwise true if the line was written.
     pub fn write_at_once(&self, line: &[u8]) -> Option<bool> {
         if self.queued.load(Ordering::Acquire) > 0 {
             return None;
@@ -135,7 +137,7 @@ impl LineWriter {
     }
 
     async fn push(&self, job: Job) -> bool {
-        // Whoever leaves while it waits for a place has queued nothing.
+        // A caller that is cancelled while it waits has queued nothing.
         let Ok(place) = self.queue.reserve().await else { return false };
         self.queued.fetch_add(1, Ordering::AcqRel);
         place.send(job);
@@ -151,7 +153,7 @@ fn write_all<S: LineSink>(mut jobs: mpsc::Receiver<Job>, queued: &AtomicUsize, o
                 let written = out.lock().write(&line);
                 queued.fetch_sub(1, Ordering::AcqRel);
                 if let Some(done) = done {
-                    // Who asked may have left.
+                    // The caller may have been cancelled.
                     let _ = done.send(written);
                 }
             }
@@ -174,7 +176,7 @@ fn write_all<S: LineSink>(mut jobs: mpsc::Receiver<Job>, queued: &AtomicUsize, o
 mod tests {
     use super::*;
 
-    /// Written by the thread, unless it is quick.
+    /// Sink in memory that is slow unless `quick` is set.
     #[derive(Clone, Default)]
     struct Page {
         text: Arc<Mutex<Vec<u8>>>,

@@ -1,7 +1,7 @@
-//! The TLS accept loop: bounded connections, a deadline for handshakes, and a drain.
+//! TLS accept loop: bounded connections, a handshake timeout, and a drain.
 //!
-//! It feeds anything that takes an IO object: hyper on the facade, tonic on the control service. It must
-//! not know what is spoken, nor who a peer is.
+//! Passes connections to any code that takes an IO object: hyper in the facade, tonic in the control service. Does
+//! not depend on the protocol nor on the identity of a peer.
 
 mod accept;
 mod conn;
@@ -24,12 +24,12 @@ use crate::metrics::{Desc, Registry};
 use crate::platform;
 use crate::tls::ServerTls;
 
-/// Asks the user of a listener to close a connection that it can do without.
+/// Callback by which the owner of a listener closes a connection that it does not need.
 #[derive(Clone)]
 pub struct MakeRoom(Arc<dyn Fn() + Send + Sync>);
 
 impl MakeRoom {
-    /// Calls `close`.
+    /// Wraps `close`, which is called to close a connection.
     pub fn new(close: impl Fn() + Send + Sync + 'static) -> Self {
         Self(Arc::new(close))
     }
@@ -41,30 +41,30 @@ impl fmt::Debug for MakeRoom {
     }
 }
 
-/// What can be chosen for a listener.
+/// Options of a listener.
 #[derive(Clone, Debug)]
 pub struct ListenerOptions {
-    /// Name of its tasks and in logs.
+    /// Name of the listener's tasks, also used in logs.
     pub name: &'static str,
-    /// A connection that has not finished its handshake by then is closed.
+    /// Timeout of the handshake; a slower connection is closed.
     pub handshake_timeout: Duration,
-    /// Connections at a time, those in their handshake included. When so many are up, the next one waits for a place, and further
-    /// ones in the kernel's backlog.
+    /// Maximum number of connections, including those in their handshake. At the maximum, the next connection waits for a permit,
+    /// and further ones wait in the kernel's backlog.
     pub max_connections: usize,
-    /// Called when a connection waits for a place.
+    /// Called while a connection waits for a permit.
     pub make_room: Option<MakeRoom>,
     /// TCP keep-alive period.
     pub keepalive: Duration,
-    /// Whether other processes may listen at the same address and port (SO_REUSEPORT).
+    /// True if other processes may listen on the same address and port (SO_REUSEPORT).
     pub share_port: bool,
-    /// A socket that listens already, in place of one that is bound here: whoever started the process made it.
+    /// Listening socket inherited from the parent process, used instead of binding a new one.
     pub passed: Option<Arc<BoundSocket>>,
-    /// Threads that serve the connections; absent, they run where the listener does.
+    /// Threads that serve the connections; `None` serves them on the runtime of the listener.
     pub runtimes: Option<Arc<ConnectionRuntimes>>,
 }
 
 impl ListenerOptions {
-    /// 10 s for a handshake, 16384 connections, keep-alive every 3 minutes (upstream's).
+    /// Returns upstream's defaults: 10 s for a handshake, 16384 connections, keep-alive every 3 minutes.
     pub fn new(name: &'static str) -> Self {
         Self {
             name,
@@ -79,7 +79,7 @@ impl ListenerOptions {
     }
 }
 
-/// Counters of a listener.
+/// Metrics of a listener.
 #[derive(Clone, Default)]
 pub struct ListenerMetrics {
     /// `apiserver_tls_handshake_errors_total`.
@@ -89,7 +89,7 @@ pub struct ListenerMetrics {
 }
 
 impl ListenerMetrics {
-    /// Registers both for the listener named `name`.
+    /// Registers both metrics for the listener `name`.
     pub fn new(registry: &Registry, name: &'static str) -> Self {
         let connections = registry.gauge_vec(Desc::gauge(
             "portico_listener_connections",
@@ -107,7 +107,7 @@ impl ListenerMetrics {
     }
 }
 
-/// A bound socket with its TLS.
+/// Bound socket with its TLS settings.
 pub struct TlsListener {
     listener: TcpListener,
     tls: ServerTls,
@@ -116,7 +116,8 @@ pub struct TlsListener {
 }
 
 impl TlsListener {
-    /// Binds `address` (port 0 = any free one) with SO_REUSEADDR, unless the options have a socket. Must run inside a tokio runtime.
+    /// Binds `address` (port 0 = any free port) with SO_REUSEADDR, unless the options have a socket. Must run inside
+    /// a tokio runtime.
     pub fn bind(
         address: SocketAddr,
         tls: ServerTls,
@@ -131,12 +132,12 @@ impl TlsListener {
         Ok(Self { listener: TcpListener::from_std(socket)?, tls, options, metrics })
     }
 
-    /// Where it is bound.
+    /// Returns the bound address.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// The TLS, whose certificates can be replaced.
+    /// Returns the TLS settings, whose certificates can be replaced.
     pub fn tls(&self) -> &ServerTls {
         &self.tls
     }
@@ -144,7 +145,7 @@ impl TlsListener {
 
 fn bound(address: SocketAddr, share_port: bool) -> io::Result<BoundSocket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // Elsewhere that would let others take the address while it is served.
+    // On other systems, this option would allow another process to bind the address while it is in use.
     if cfg!(unix) {
         socket.set_reuse_address(true)?;
     }
@@ -156,7 +157,7 @@ fn bound(address: SocketAddr, share_port: bool) -> io::Result<BoundSocket> {
     Ok(socket.into())
 }
 
-/// Keep-alive for accepted and dialed sockets.
+/// Sets keep-alive on an accepted or dialed socket.
 pub(crate) fn set_keepalive(stream: &tokio::net::TcpStream, period: Duration) -> io::Result<()> {
     let keepalive = TcpKeepalive::new().with_time(period).with_interval(period);
     socket2::SockRef::from(stream).set_tcp_keepalive(&keepalive)

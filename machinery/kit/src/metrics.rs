@@ -45,17 +45,17 @@ const UNEXPECTED: Desc = Desc::counter(
 /// Number of metrics that [`MetricChoice`] disables.
 const DISABLED: Desc = Desc::counter("disabled_metrics_total", &[], "[BETA] The count of disabled metrics.");
 
-/// What a label set must be; `[(&'static str, String); N]` is one.
+/// Bounds of a label set, which `[(&'static str, String); N]` satisfies.
 pub trait Labels: Clone + Hash + Eq + EncodeLabelSet + Debug + Send + Sync + 'static {}
 impl<T: Clone + Hash + Eq + EncodeLabelSet + Debug + Send + Sync + 'static> Labels for T {}
 
-/// A family of histograms with fixed buckets.
+/// Family of histograms with the same buckets.
 pub type HistogramVec<L> = Family<L, Histogram, Buckets>;
 
-/// A gauge that holds a float.
+/// Gauge with a floating-point value.
 pub type FloatGauge = Gauge<f64, std::sync::atomic::AtomicU64>;
 
-/// The upper bounds of a histogram's buckets, ascending, without infinity.
+/// Upper bounds of the buckets of a histogram, ascending, without infinity.
 #[derive(Debug, Clone, Copy)]
 pub struct Buckets(pub &'static [f64]);
 
@@ -65,7 +65,7 @@ impl MetricConstructor<Histogram> for Buckets {
     }
 }
 
-/// The process's metrics. Clones share them.
+/// Metrics of the process. Clones share them.
 #[derive(Clone, Default)]
 pub struct Registry {
     inner: Arc<Mutex<State>>,
@@ -78,17 +78,18 @@ struct State {
     known: HashMap<String, Box<dyn Any + Send>>,
     /// Counters whose upstream name does not end in `_total`.
     bare: HashSet<String>,
-    /// Summaries, which the library knows no type for.
+    /// Names of summaries, for which the library has no type.
     summaries: HashSet<String>,
 }
 
 impl Registry {
-    /// Without any metric.
+    /// Returns a registry without metrics.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With the process's own metrics (`process_resident_memory_bytes` and so on), of which some are exposed.
+    /// Returns a registry with the metrics of the process (`process_resident_memory_bytes` and so on), which exposes those that
+    /// `choice` selects.
     pub fn of_process(choice: MetricChoice) -> Self {
         let registry = Self { choice: Arc::new(choice), ..Self::default() };
         registry.collector(Box::new(process::ProcessCollector::new()));
@@ -99,18 +100,18 @@ impl Registry {
         registry
     }
 
-    /// [`Registry::of_process`], all metrics exposed.
+    /// Returns a registry with the metrics of the process, which exposes all metrics.
     pub fn with_process_metrics() -> Self {
         Self::of_process(MetricChoice::default())
     }
 
-    /// An empty one that exposes what this one does.
+    /// Returns an empty registry with the same choice of exposed metrics.
     pub fn beside(&self) -> Self {
         Self { choice: self.choice.clone(), ..Self::default() }
     }
 
-    /// Exposes `metric` under a further name, which upstream deprecated in the release `deprecated` and hides: only if hidden
-    /// metrics are shown.
+    /// Exposes `metric` under a second name, which upstream deprecated in the release `deprecated` and hides: it is exposed only
+    /// if hidden metrics are shown.
     pub fn hidden<M: Metric + Clone>(&self, desc: Desc, deprecated: &str, metric: M) {
         self.counter(HIDDEN).inc();
         if self.choice.show_hidden {
@@ -124,44 +125,44 @@ impl Registry {
         self.collector(Box::new(constants::Constants { desc, rows }));
     }
 
-    /// Counters by label set.
+    /// Registers counters by label set.
     pub fn counter_vec<L: Labels>(&self, desc: Desc) -> Family<L, Counter> {
         self.named_counter(desc.name);
         self.get_or_register(desc, Family::default)
     }
 
-    /// One counter.
+    /// Registers a counter.
     pub fn counter(&self, desc: Desc) -> Counter {
         self.named_counter(desc.name);
         self.get_or_register(desc, Counter::default)
     }
 
-    /// Gauges by label set.
+    /// Registers gauges by label set.
     pub fn gauge_vec<L: Labels>(&self, desc: Desc) -> Family<L, Gauge> {
         self.get_or_register(desc, Family::default)
     }
 
-    /// One gauge.
+    /// Registers a gauge.
     pub fn gauge(&self, desc: Desc) -> Gauge {
         self.get_or_register(desc, Gauge::default)
     }
 
-    /// Gauges of floats by label set.
+    /// Registers floating-point gauges by label set.
     pub fn float_gauge_vec<L: Labels>(&self, desc: Desc) -> Family<L, FloatGauge> {
         self.get_or_register(desc, Family::default)
     }
 
-    /// Histograms by label set.
+    /// Registers histograms by label set.
     pub fn histogram_vec<L: Labels>(&self, desc: Desc, buckets: &'static [f64]) -> HistogramVec<L> {
         self.get_or_register(desc, || Family::new_with_constructor(Buckets(buckets)))
     }
 
-    /// One histogram.
+    /// Registers a histogram.
     pub fn histogram(&self, desc: Desc, buckets: &'static [f64]) -> Histogram {
         self.get_or_register(desc, || Buckets(buckets).new_metric())
     }
 
-    /// Summaries by label set; quantiles cover values of at most `max_age`.
+    /// Registers summaries by label set; their quantiles cover values that are at most `max_age` old.
     pub fn summary_vec<L: Labels>(&self, desc: Desc, max_age: Duration) -> SummaryVec<L> {
         self.inner.lock().summaries.insert(desc.name.to_owned());
         self.get_or_register(desc, || SummaryVec::new(max_age))
@@ -172,7 +173,7 @@ impl Registry {
         self.inner.lock().registry.register_collector(collector);
     }
 
-    /// All metrics as text in the format that [`Format::from_accept`] chose.
+    /// Encodes all metrics as text in `format`, which [`Format::from_accept`] returns.
     pub fn encode(&self, format: Format) -> String {
         let mut text = String::with_capacity(16 * 1024);
         let state = self.inner.lock();
@@ -214,7 +215,7 @@ impl Registry {
         let mut state = self.inner.lock();
         if let Some(known) = state.known.get(name) {
             return known.downcast_ref().cloned().unwrap_or_else(|| {
-                // Counted, but not exposed: a second type under one name would spoil the whole page.
+                // The metric counts but is not exposed: a second type under one name would make the whole output invalid.
                 tracing::error!(name, "metric registered twice with different types");
                 make()
             });

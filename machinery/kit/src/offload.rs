@@ -1,8 +1,8 @@
-//! Threads for requests that take long: their work leaves the threads that serve connections.
+//! Threads for long computations, separate from the threads that serve connections.
 //!
-//! A request whose body or schema is large keeps a processor busy for tens of milliseconds, and everybody whose connection is on
-//! the same thread waits. Its whole future runs here instead; the operating system shares the processors between these
-//! threads and the serving ones. It must not know what the work is.
+//! A request with a large body or schema occupies a processor for tens of milliseconds, which delays all connections on
+//! the same thread. The whole future of such a request runs here instead; the operating system schedules these
+//! threads and the serving threads. Does not depend on the work.
 
 use std::future::Future;
 use std::io;
@@ -21,24 +21,24 @@ use crate::tasks::{TaskName, TaskSet};
 ///
 /// Limit (Requests): further ones wait in order.
 const MAX_RUNNING_PER_THREAD: usize = 4;
-/// A thread's stack, as large as that of serving threads: decoders go down with the depth of documents.
+/// Stack size of a thread, equal to that of serving threads: decoders recurse to the depth of documents.
 const STACK_BYTES: usize = 8 << 20;
 
 tokio::task_local! {
-    /// Cancelled when the caller of the work leaves.
+    /// Token that is cancelled when the caller of the work is dropped.
     static CALLER: CancellationToken;
 }
 
-/// Returns true if the caller of this work has left. Computations without await points check it; other threads get `false`.
+/// True if the caller of this work was dropped. Computations without await points check it; on other threads it is `false`.
 #[must_use]
 pub fn is_abandoned() -> bool {
     CALLER.try_with(CancellationToken::is_cancelled).unwrap_or(false)
 }
 
-/// The threads. They end when this is dropped, and with them what still runs there.
+/// Threads for long work. Dropping this stops them and cancels their tasks.
 #[derive(Debug)]
 pub struct Offload {
-    /// Only nothing while this is dropped.
+    /// Runtime of the threads; `None` only while this is dropped.
     runtime: Option<Runtime>,
     permits: Arc<Semaphore>,
     tasks: TaskSet,
@@ -48,16 +48,16 @@ impl Offload {
     /// Starts half as many threads as there are processors, at least one.
     ///
     /// # Errors
-    /// When the system gives no thread or no event queue.
+    /// Returns an error if the system cannot create a thread or an event queue.
     pub fn start(name: &str, tasks: &TaskSet) -> io::Result<Self> {
         let threads = available_parallelism().map_or(1, |count| count.get() / 2).max(1);
         Self::with_threads(name, threads, tasks)
     }
 
-    /// Starts so many threads.
+    /// Starts this number of threads.
     ///
     /// # Errors
-    /// When the system gives no thread or no event queue.
+    /// Returns an error if the system cannot create a thread or an event queue.
     pub fn with_threads(name: &str, threads: usize, tasks: &TaskSet) -> io::Result<Self> {
         let mut builder = Builder::new_multi_thread();
         builder.worker_threads(threads).thread_name(name).thread_stack_size(STACK_BYTES).enable_all();
@@ -65,8 +65,9 @@ impl Offload {
         Ok(Self { runtime: Some(builder.build()?), permits, tasks: tasks.clone() })
     }
 
-    /// Runs work there and waits for it; it is dropped when its caller is (see also [`is_abandoned`]). Returns `None` if it panicked, or if the threads
-    /// are ending. Its place is taken until it ends, also while it waits: for work that holds much memory.
+    /// Runs work on these threads and waits for it. The work is dropped together with its caller (see also [`is_abandoned`]).
+    /// Returns `None` if the work panicked or the threads are shutting down. The work holds a permit until it ends, also while it
+    /// waits, which limits the number of works that hold much memory.
     pub async fn run<T: Send + 'static>(
         &self,
         name: impl Into<TaskName>,
@@ -80,8 +81,8 @@ impl Offload {
         self.run_light(name, work).await
     }
 
-    /// Like [`Offload::run`], for work that holds little memory: it needs no place, so that however much of it waits (for a
-    /// webhook, for the store), other work begins.
+    /// Runs work as [`Offload::run`] does, but without a permit, for work that holds little memory: however many such works wait
+    /// for a webhook or for the store, other work can begin.
     pub async fn run_light<T: Send + 'static>(
         &self,
         name: impl Into<TaskName>,
@@ -94,7 +95,7 @@ impl Offload {
         let work = CALLER.scope(caller.clone(), work);
         self.tasks.spawn_on(runtime.handle(), name, async move {
             if let Some(outcome) = caller.run_until_cancelled(work).await {
-                // Who asked may have left.
+                // The caller may have been dropped.
                 let _ = done.send(outcome);
             }
         });
@@ -104,7 +105,7 @@ impl Offload {
 
 impl Drop for Offload {
     fn drop(&mut self) {
-        // Waiting for threads is not allowed where this may be dropped.
+        // Waits for no thread, because blocking is not allowed in every context in which this is dropped.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -130,7 +131,7 @@ mod tests {
         assert_eq!(offload.run("goes on", async { 7 }).await, Some(7));
     }
 
-    /// The thread that asked goes on serving while another computes: this test has one thread, which would hang.
+    /// The calling thread serves other tasks while another thread computes. This test has one thread and would hang otherwise.
     #[tokio::test]
     async fn the_thread_that_asked_is_free_meanwhile() {
         let offload = offload(1);

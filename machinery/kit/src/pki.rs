@@ -1,7 +1,7 @@
-//! Certificates: reading them, issuing our own, checking a client's chain.
+//! Certificates: parsing, issuing, and verification of client chains.
 //!
-//! It must not know users or permissions: a chain is good or not, what its subject may do is decided
-//! elsewhere.
+//! Does not depend on users or permissions: a chain is valid or not, and other crates decide about the permissions
+//! of its subject.
 
 mod authority;
 mod certificate_request;
@@ -38,64 +38,64 @@ use rustls_pki_types::pem::{self, PemObject};
 
 use crate::tls::TlsError;
 
-/// Why issuing, loading or storing certificates failed.
+/// Error of issuing, loading or storing certificates.
 #[derive(Debug, thiserror::Error)]
 pub enum PkiError {
     /// A file could not be read or written.
     #[error("{}: {}", path.display(), portico_gostd::os::error_text(source))]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the system.
         source: io::Error,
     },
-    /// A certificate could not be made.
+    /// A certificate could not be issued.
     #[error("cannot issue a certificate for {}", portico_gostd::strconv::quote(what))]
     Issue {
-        /// Whose.
+        /// Common name or description of the certificate.
         what: String,
-        /// Why.
+        /// Error of the library.
         source: rcgen::Error,
     },
-    /// What was read is not usable.
+    /// The input is not usable.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// A certificate that is not X.509.
+    /// The input is not an X.509 certificate.
     #[error("not an X.509 certificate: {0}")]
     Parse(String),
-    /// The folder holds half of an authority.
+    /// The folder contains only one file of a pair.
     #[error(
         "{} exists, but {} is missing: restore the missing file of the pair, or remove the remaining one",
         present.display(), missing.display()
     )]
     Half {
-        /// What was found.
+        /// Path of the existing file.
         present: PathBuf,
-        /// What was not.
+        /// Path of the missing file.
         missing: PathBuf,
     },
-    /// A certificate of somebody else lies where ours belongs.
+    /// The file contains a certificate that another CA has issued.
     #[error(
         "{}: not issued by the CA of this folder, and therefore not overwritten: remove the file, or choose another folder \
          with --cert-dir",
         path.display()
     )]
     Foreign {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
     },
 }
 
-/// How many characters a line of PEM has.
+/// Number of characters of a line of PEM.
 const PEM_LINE: usize = 64;
 
-/// The common name of the CA that a control service makes for itself.
+/// Common name of the internal CA that a control service creates.
 pub const INTERNAL_CA: &str = "portico-internal-ca";
 
-/// The common name of the CA of front proxies that it makes for itself.
+/// Common name of the CA of front proxies that a control service creates.
 pub const FRONT_PROXY_CA: &str = "portico-front-proxy-ca";
 
-/// All certificates of a PEM text, at least one; `what` names it in errors.
+/// Parses all certificates of a PEM text, at least one; `what` names the text in errors.
 pub fn parse_certs(what: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let certs: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let certs = certs.map_err(|error| TlsError::Pem { what: what.to_owned(), reason: pem_reason(&error) })?;
@@ -105,7 +105,7 @@ pub fn parse_certs(what: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>
     Ok(certs)
 }
 
-/// What is wrong with a PEM text. The library prints its markers as lists of bytes.
+/// Returns the reason of a PEM error. The library prints its markers as lists of bytes.
 pub fn pem_reason(error: &pem::Error) -> String {
     match error {
         pem::Error::MissingSectionEnd { end_marker } => {
@@ -120,12 +120,13 @@ pub fn pem_reason(error: &pem::Error) -> String {
     }
 }
 
-/// Trust in every certificate of a PEM bundle. One that cannot be used is named by its position.
+/// Returns a root store with every certificate of a PEM bundle. Errors name an unusable certificate by its position.
 pub fn root_store(what: &str, pem: &[u8]) -> Result<RootCertStore, TlsError> {
     store_of(what, parse_certs(what, pem)?, |_| true)
 }
 
-/// Trust in the authorities of a bundle: a server's certificate signs no other, as in Go (`CheckSignatureFrom`).
+/// Returns a root store with the authorities of a bundle. A server's certificate may not sign others, as in Go
+/// (`CheckSignatureFrom`).
 pub(crate) fn authority_store(
     what: &str,
     certs: Vec<CertificateDer<'static>>,
@@ -152,7 +153,7 @@ fn store_of(
     Ok(store)
 }
 
-/// One section of PEM.
+/// Encodes one section of PEM.
 pub fn pem_text(label: &str, der: &[u8]) -> String {
     let text = STANDARD.encode(der);
     let mut pem = format!("-----BEGIN {label}-----\n");
@@ -163,7 +164,7 @@ pub fn pem_text(label: &str, der: &[u8]) -> String {
     pem + &format!("-----END {label}-----\n")
 }
 
-/// SHA-256 over the DER of a certificate.
+/// Returns the SHA-256 hash of the DER of a certificate.
 pub fn fingerprint(der: &[u8]) -> [u8; 32] {
     let mut fingerprint = [0; 32];
     fingerprint.copy_from_slice(digest(&SHA256, der).as_ref());

@@ -1,8 +1,8 @@
-//! What systems do differently: modes and owners of files, names in folders, Unix sockets.
+//! Operating system differences: modes and owners of files, syncing of folders, Unix sockets.
 //!
-//! Unix is what Portico is made for. Elsewhere files have no modes or owners of this kind (a folder passes on who may read what is in
-//! it), names need not be synced, and there are no Unix sockets; what is asked for all the same is [`io::ErrorKind::Unsupported`]. It
-//! must not know what the files are for.
+//! Unix is the main target. On other systems files have no Unix modes or owners (a folder passes its access rules on to its
+//! contents), folders need not be synced, and Unix sockets do not exist. Using an unsupported feature returns
+//! [`io::ErrorKind::Unsupported`]. Does not depend on the purpose of the files.
 
 #[cfg(not(unix))]
 mod other;

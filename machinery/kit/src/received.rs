@@ -1,8 +1,8 @@
-//! A body as hyper receives it, except that a reset stream is never its end.
+//! Body as hyper receives it, except that a stream reset is never reported as the end of the body.
 //!
-//! hyper ends a body in silence when its HTTP/2 stream is reset with `NO_ERROR`, which only asks for no more of the other
-//! direction (RFC 9113, 8.1). Whoever collects such a body would take its beginning for all of it. It must not know what
-//! the bytes mean.
+//! hyper ends a body without an error when its HTTP/2 stream is reset with `NO_ERROR`, which only asks the peer to stop sending
+//! (RFC 9113, 8.1). A reader that collects such a body would take a part for the whole. Does not depend on the
+//! content of the body.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,41 +17,42 @@ use parking_lot::Mutex;
 
 use crate::dial::http_reason;
 
-/// The body of a request or a response; see the module.
+/// Body of a request or response, in which a reset stream is an error.
 #[derive(Debug)]
 pub struct Received {
-    /// Nothing only while this is dropped.
+    /// Body of hyper; `None` only while this is dropped.
     body: Option<Incoming>,
     http2: bool,
     unread: Option<Unread>,
 }
 
-/// The body of a request that was dropped before all of it had come.
+/// Body of a request that was dropped before it was received completely.
 ///
-/// Dropping it resets the stream as soon as the answer is out, and there are clients that throw a whole answer away for that (curl
-/// 7.88). Whoever answers waits a little for what is on its way.
+/// Dropping it resets the stream as soon as the response is sent, and some clients then discard the whole response (curl
+/// 7.88). Servers therefore read the rest for a short time first.
 #[derive(Clone, Debug, Default)]
 pub struct Unread(Arc<Mutex<Option<Incoming>>>);
 
-/// Why a body is not complete.
+/// Reason why a body is incomplete.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
-    /// By the other side, without an error.
+    /// The peer reset the stream without an error.
     #[error("the HTTP/2 stream was reset")]
     Reset,
-    /// The connection, the stream or the framing.
+    /// The connection, the stream or the framing failed.
     #[error("{}", http_reason(.0))]
     Http(#[from] hyper::Error),
 }
 
 impl Received {
-    /// A body behind a head of this version.
+    /// Wraps a body of a message of this HTTP version.
     #[must_use]
     pub fn new(body: Incoming, version: Version) -> Self {
         Self { body: Some(body), http2: version == Version::HTTP_2, unread: None }
     }
 
-    /// A request with its body, and where that is when it was dropped early. HTTP/1 has no streams to reset: nothing is kept.
+    /// Wraps the body of a request, and returns a handle for the rest of the body if it is dropped early. `None` for HTTP/1,
+    /// which has no streams to reset, and for empty bodies.
     pub fn request(request: Request<Incoming>) -> (Request<Self>, Option<Unread>) {
         let version = request.version();
         let comes = version == Version::HTTP_2 && !request.body().is_end_stream();
@@ -64,7 +65,7 @@ impl Received {
         (request, unread)
     }
 
-    /// A response with its body.
+    /// Wraps the body of a response.
     pub fn response(response: Response<Incoming>) -> Response<Self> {
         let version = response.version();
         response.map(|body| Self::new(body, version))
@@ -105,7 +106,7 @@ impl Drop for Received {
 }
 
 impl Unread {
-    /// Reads on and forgets what comes, until the body has ended, or so many bytes or so much time were spent on it.
+    /// Reads and discards the rest of the body, until it ends or a limit of bytes or time is reached.
     pub async fn drain(self, mut most_bytes: usize, limit: Duration) {
         let Some(mut body) = self.0.lock().take() else { return };
         let read = async {
@@ -115,7 +116,7 @@ impl Unread {
                 most_bytes = left;
             }
         };
-        // Who still sends is answered all the same.
+        // The response is sent even if the client is still sending.
         let _in_time = tokio::time::timeout(limit, read).await;
     }
 }
@@ -130,7 +131,7 @@ mod tests {
     use super::*;
     use crate::tasks::TaskSet;
 
-    /// What a client reads of a response whose stream ends like this after its first frame was read.
+    /// Reads a response body on the client side; `end` ends the stream after the first frame was read.
     async fn read(
         end: impl FnOnce(h2::SendStream<Bytes>) + Send + 'static,
     ) -> Result<Option<Bytes>, ReceiveError> {

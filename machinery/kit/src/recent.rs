@@ -1,6 +1,7 @@
-//! The last lines of something: kept within bounds, read by whoever looks now and whoever goes on looking.
+//! Buffer of the last lines of a log, bounded in size, with readers of the current content and of later lines.
 //!
-//! Every reader goes on from its own place, so that a slow one misses lines and delays nobody. It must not know what a line says.
+//! Each reader continues from its position, so a slow reader misses lines and does not delay others. Does not depend
+//! on the content.
 
 use std::collections::VecDeque;
 
@@ -8,12 +9,12 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// See the module.
+/// Bounded buffer of the last lines.
 pub struct Recent {
     max_lines: usize,
     max_bytes: usize,
     kept: Mutex<Kept>,
-    /// The number of the next line.
+    /// Number of the next line.
     next: watch::Sender<u64>,
 }
 
@@ -21,29 +22,29 @@ pub struct Recent {
 struct Kept {
     lines: VecDeque<Bytes>,
     bytes: usize,
-    /// The number of the oldest line.
+    /// Number of the oldest line.
     first: u64,
 }
 
-/// What a reader gets.
+/// Result of a read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lines {
-    /// Oldest first.
+    /// Lines, oldest first.
     pub lines: Vec<Bytes>,
-    /// How many came before these that are no longer kept.
+    /// Number of requested lines before these that are no longer stored.
     pub missed: u64,
-    /// Where to go on.
+    /// Position after the last line, for the next read.
     pub next: u64,
 }
 
 impl Recent {
-    /// Keeps so many lines, of so many bytes together.
+    /// Returns a buffer for a number of lines with a total number of bytes.
     #[must_use]
     pub fn new(max_lines: usize, max_bytes: usize) -> Self {
         Self { max_lines, max_bytes, kept: Mutex::default(), next: watch::Sender::new(0) }
     }
 
-    /// Adds a line; the oldest ones go until there is room. One that is too large by itself is missed by everybody.
+    /// Adds a line, and removes the oldest lines beyond the limits. A line that is larger than the limit is not stored.
     pub fn push(&self, line: Bytes) {
         let mut kept = self.kept.lock();
         kept.bytes += line.len();
@@ -58,14 +59,14 @@ impl Recent {
         self.next.send_replace(next);
     }
 
-    /// All that is kept.
+    /// Returns all stored lines.
     #[must_use]
     pub fn all(&self) -> Lines {
         let first = self.kept.lock().first;
         self.from(first)
     }
 
-    /// The lines from `place` on, which an earlier read returned.
+    /// Returns the lines from a position that an earlier read returned.
     #[must_use]
     pub fn from(&self, place: u64) -> Lines {
         let kept = self.kept.lock();
@@ -75,10 +76,10 @@ impl Recent {
         Lines { lines, missed, next: kept.first + kept.lines.len() as u64 }
     }
 
-    /// Waits until there is a line behind this place.
+    /// Waits until there is a line at or after this position.
     pub async fn grown(&self, place: u64) {
         let mut next = self.next.subscribe();
-        // The sender is here.
+        // `self` owns the sender, so this cannot fail.
         let _never_gone = next.wait_for(|next| *next > place).await;
     }
 }

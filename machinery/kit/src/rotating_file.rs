@@ -1,7 +1,7 @@
-//! A file that is put aside when it is large, with lumberjack's file names: `audit.log` becomes
-//! `audit-2006-01-02T15-04-05.000.log`, and of these the oldest are removed.
+//! Log file with rotation by size, with lumberjack's file names: `audit.log` is renamed to
+//! `audit-2006-01-02T15-04-05.000.log`, and the oldest of these backups are removed.
 //!
-//! Putting the file aside blocks for as long as old ones are compressed. It must not know what is written.
+//! Rotation blocks while old files are compressed. Does not depend on the content.
 
 mod backups;
 mod rotation;
@@ -17,21 +17,21 @@ use crate::platform::{self, OpenOptionsExt};
 pub use rotation::Rotation;
 use rotation::copy_owner;
 
-/// See the module.
+/// File that is rotated when it reaches its maximum size.
 pub struct RotatingFile {
     path: PathBuf,
     rotation: Rotation,
     file: File,
     size: u64,
-    /// Not a pipe or a terminal, whose reader may be slow.
+    /// True if it is not a pipe or a terminal, whose reader may be slow.
     is_regular: bool,
 }
 
 impl RotatingFile {
-    /// Opens the file to append to it; makes it, and the folder that it is in, for nobody else to read.
+    /// Opens the file for appending. Creates it, readable only for its owner, and its folder if necessary.
     ///
     /// # Errors
-    /// When it cannot be opened.
+    /// Returns an error if the file cannot be opened.
     pub fn open(path: &Path, rotation: Rotation) -> io::Result<Self> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             fs::DirBuilder::new().recursive(true).create(folder)?;
@@ -49,7 +49,7 @@ impl RotatingFile {
         max > 0 && self.size.saturating_add(length) > max
     }
 
-    /// Puts the file aside and begins a new one with the same mode and owner.
+    /// Renames the file to a backup and creates a new file with the same mode and owner.
     fn rotate(&mut self) -> io::Result<()> {
         let old = self.file.metadata()?;
         fs::rename(&self.path, backups::name(&self.path, Timestamp::now()))?;
@@ -61,7 +61,7 @@ impl RotatingFile {
         Ok(())
     }
 
-    /// Removes and compresses what was put aside. What fails is tried again next time.
+    /// Removes and compresses backups. Failures are logged and retried at the next rotation.
     fn tidy(&self) {
         if let Err(error) = backups::tidy(&self.path, &self.rotation, Timestamp::now()) {
             let path = self.path.display();
@@ -71,7 +71,7 @@ impl RotatingFile {
 }
 
 impl Write for RotatingFile {
-    /// Writes all of it into one file.
+    /// Writes all bytes into one file, after rotating it if necessary.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let (length, max) = (bytes.len() as u64, self.rotation.max_bytes);
         if max > 0 && length > max {
@@ -92,7 +92,7 @@ impl Write for RotatingFile {
 }
 
 impl LineSink for RotatingFile {
-    /// Unless the file has to be put aside for it.
+    /// True unless the file has to be rotated first.
     fn is_quick(&self, bytes: usize) -> bool {
         self.is_regular && !self.is_full_for(bytes as u64)
     }

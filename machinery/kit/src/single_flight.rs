@@ -1,7 +1,7 @@
-//! Work that several ask for at once is done once, and all of them get what comes of it.
+//! Shares one execution of some work among callers that request it at the same time.
 //!
-//! Whoever comes first does it. Should they give up, the next of those who wait begins anew. What was done is not remembered: who
-//! comes later has it done again.
+//! The first caller executes the work. If it is cancelled, the next waiting caller starts again. Results are not stored: a
+//! later caller executes the work again.
 
 use std::collections::HashMap;
 use std::collections::hash_map::{Entry, OccupiedEntry};
@@ -11,19 +11,19 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// See the module. There are as many entries as there are keys that somebody waits for.
+/// Executions by key. Contains one entry per key that has callers.
 pub struct SingleFlight<K, T> {
     flights: Mutex<HashMap<K, Flight<T>>>,
 }
 
-/// Work that is under way.
+/// Execution of the work for one key.
 struct Flight<T> {
     result: Arc<Outcome<T>>,
-    /// Who works or waits.
+    /// Number of callers that execute or wait.
     callers: usize,
 }
 
-/// What came of it, once it is done; whoever works on it keeps the lock.
+/// Result, once it is available; the executing caller holds the lock.
 type Outcome<T> = tokio::sync::Mutex<Option<T>>;
 
 impl<T> Default for Flight<T> {
@@ -39,7 +39,7 @@ impl<K, T> Default for SingleFlight<K, T> {
 }
 
 impl<K: Clone + Eq + Hash, T: Clone> SingleFlight<K, T> {
-    /// Does this work, or waits for somebody else who does the same.
+    /// Executes the work, or waits for the result of another caller with the same key.
     pub async fn run(&self, key: &K, work: impl Future<Output = T>) -> T {
         let caller = Caller::join(self, key);
         let mut done = caller.result.lock().await;
@@ -58,7 +58,7 @@ impl<K: Clone + Eq + Hash, T: Clone> SingleFlight<K, T> {
     }
 }
 
-/// Somebody who waits or works.
+/// Caller that executes or waits.
 struct Caller<'a, K: Clone + Eq + Hash, T> {
     all: &'a SingleFlight<K, T>,
     key: &'a K,
@@ -73,12 +73,12 @@ impl<'a, K: Clone + Eq + Hash, T> Caller<'a, K, T> {
         Self { all, key, result: Arc::clone(&flight.result) }
     }
 
-    /// Who comes from now on begins another one.
+    /// Removes the entry, so that later callers start a new execution.
     fn close(&self) {
         self.with_entry(|entry| drop(entry.remove()));
     }
 
-    /// Does something with the entry, unless another one has its place.
+    /// Calls `work` with the entry of this execution, unless it was replaced by a newer one.
     fn with_entry(&self, work: impl FnOnce(OccupiedEntry<'_, K, Flight<T>>)) {
         if let Entry::Occupied(entry) = self.all.flights.lock().entry(self.key.clone())
             && Arc::ptr_eq(&entry.get().result, &self.result)

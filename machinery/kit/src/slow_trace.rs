@@ -1,6 +1,6 @@
-//! A line in the log for work that took long, with what took how long in it (`k8s.io/utils/trace`).
+//! Log line for slow work, with the durations of its parts (`k8s.io/utils/trace`).
 //!
-//! Parts are noted on the way and written only when the whole was slow. It must not know what is done.
+//! Durations are recorded while the work runs, and written only if the total exceeds a threshold. Does not depend on the work.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ use portico_gostd::time::format_duration;
 const MAX_PARTS: usize = 64;
 
 thread_local! {
-    /// The parts of what is being polled.
+    /// Parts of the work that this thread is polling.
     static CURRENT: RefCell<Option<Arc<Parts>>> = const { RefCell::new(None) };
 }
 
@@ -30,18 +30,18 @@ struct Parts(Mutex<Noted>);
 
 #[derive(Default)]
 struct Noted {
-    /// One after another, as far as there is room.
+    /// Parts in order, up to the maximum number.
     each: Vec<Part>,
-    /// By name: of all of them.
+    /// Durations of all parts, by name.
     times: Vec<(&'static str, Times)>,
 }
 
-/// How long the parts of one name took.
+/// Durations of all parts with one name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// One after another.
+    /// Sum of the durations, for parts that run one after another.
     pub sum: Duration,
-    /// The longest, which is what counts of parts that run at the same time.
+    /// Longest duration, for parts that run concurrently.
     pub longest: Duration,
 }
 
@@ -52,7 +52,7 @@ struct Part {
 }
 
 pin_project! {
-    /// See [`watch`].
+    /// Future returned by [`watch`].
     pub struct Watched<F, D> {
         #[pin]
         work: F,
@@ -65,7 +65,7 @@ pin_project! {
 }
 
 pin_project! {
-    /// See [`part`].
+    /// Future returned by [`part`].
     pub struct Timed<F> {
         #[pin]
         work: F,
@@ -74,7 +74,7 @@ pin_project! {
     }
 }
 
-/// Logs the work when it takes at least so long; `describe` gives its fields, as `key:value,key:value`.
+/// Logs the work if it takes at least `threshold`; `describe` returns its fields, as `key:value,key:value`.
 pub fn watch<F: Future, D: FnOnce() -> String>(
     name: &'static str,
     threshold: Duration,
@@ -85,12 +85,12 @@ pub fn watch<F: Future, D: FnOnce() -> String>(
     Watched { work, name, threshold, begun, parts, describe: Some(describe) }
 }
 
-/// Notes how long a part of the watched work takes.
+/// Records the duration of a part of the watched work.
 pub fn part<F: Future>(name: &'static str, work: F) -> Timed<F> {
     Timed { work, name, begun: Instant::now() }
 }
 
-/// How long the parts took that have ended in the work that is being polled, by their names.
+/// Returns the durations of the finished parts of the work that is being polled, by name.
 pub fn times() -> Vec<(&'static str, Times)> {
     CURRENT.with_borrow(|parts| parts.as_ref().map(|parts| parts.0.lock().times.clone()).unwrap_or_default())
 }
@@ -113,7 +113,7 @@ impl<F: Future, D: FnOnce() -> String> Future for Watched<F, D> {
     }
 }
 
-/// Parts are noted for this work until it is dropped, by a panic, too.
+/// Guard that restores the outer work on drop, also after a panic.
 struct Noting {
     outer: Option<Arc<Parts>>,
 }
@@ -154,7 +154,7 @@ fn note(name: &'static str, took: Duration) {
     });
 }
 
-/// As `logTrace` and `writeTraceSteps` write it; parts that took less than their share of the threshold are left out.
+/// Formats the log line as `logTrace` and `writeTraceSteps` do. Omits parts that took less than their share of the threshold.
 fn text(name: &str, fields: &str, took: Duration, threshold: Duration, parts: &[Part]) -> String {
     let number = rand::random::<u32>() >> 1;
     let began = Timestamp::now().checked_sub(took).unwrap_or_default();

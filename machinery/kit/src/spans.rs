@@ -1,7 +1,7 @@
-//! Spans of traced requests, and how they pass from process to process (W3C `traceparent`).
+//! Spans of traced requests, and their propagation between processes (W3C `traceparent`).
 //!
-//! A span is current while its future is polled, and a new one is its child. While no exporter is started there are none, which
-//! costs a look at one flag; and nothing but a request begins a trace. It must not know what is traced.
+//! A span is current while its future is polled, and new spans are its children. Without an exporter there are no spans, which
+//! costs one check of a flag; only requests begin a trace. Does not depend on the work that is traced.
 
 mod exporter;
 mod headers;
@@ -23,22 +23,22 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::SdkTracer;
 use pin_project_lite::pin_project;
 
-/// There while spans are exported.
+/// Tracer, set once an exporter is started.
 static TRACER: OnceLock<SdkTracer> = OnceLock::new();
 
-/// A span, or nothing where nobody traces.
+/// Span, or a placeholder if tracing is disabled.
 #[must_use]
 #[derive(Clone, Debug, Default)]
 pub struct Span(Option<Context>);
 
-/// Whether an exporter was started.
+/// True if an exporter was started.
 #[must_use]
 pub fn are_exported() -> bool {
     TRACER.get().is_some()
 }
 
-/// The first span of this process for a request that came with these headers. Where the caller is trusted it goes on with the
-/// caller's trace and its sampling; else it begins a trace that links to the caller's (`WithPublicEndpointFn`).
+/// Returns the first span of this process for a request with these headers. For a trusted caller it continues the caller's trace
+/// with its sampling decision; otherwise it begins a trace that links to the caller's (`WithPublicEndpointFn`).
 pub fn request(
     name: impl Into<Cow<'static, str>>,
     headers: &HeaderMap,
@@ -57,17 +57,17 @@ pub fn request(
     Span(Some(parent.with_span(span)))
 }
 
-/// A part of what the current span is about; nothing where there is none, or it is not sampled.
+/// Returns a child of the current span, or a placeholder if there is no current span or it is not sampled.
 pub fn child(name: impl Into<Cow<'static, str>>) -> Span {
     begin(name, SpanKind::Internal, None)
 }
 
-/// A [`child`] that waits for another server.
+/// Returns a [`child`] for a call to another server.
 pub fn client(name: impl Into<Cow<'static, str>>) -> Span {
     begin(name, SpanKind::Client, None)
 }
 
-/// A [`child`] that began earlier.
+/// Returns a [`child`] with an earlier start time.
 pub fn child_since(name: impl Into<Cow<'static, str>>, since: SystemTime) -> Span {
     begin(name, SpanKind::Internal, Some(since))
 }
@@ -84,12 +84,12 @@ fn begin(name: impl Into<Cow<'static, str>>, kind: SpanKind, since: Option<Syste
     Span(Some(parent.with_span(span)))
 }
 
-/// The current span.
+/// Returns the current span.
 pub fn current() -> Span {
     Span(are_exported().then(Context::current))
 }
 
-/// Names the current span to whoever gets these headers, in place of what they say.
+/// Writes the current span into these headers, in place of existing values.
 pub fn insert_into(headers: &mut HeaderMap) {
     if are_exported() {
         let propagator = TraceContextPropagator::new();
@@ -98,37 +98,37 @@ pub fn insert_into(headers: &mut HeaderMap) {
 }
 
 impl Span {
-    /// Whether its attributes are of use.
+    /// True if attributes are recorded.
     #[must_use]
     pub fn is_recorded(&self) -> bool {
         self.0.as_ref().is_some_and(|cx| cx.span().is_recording())
     }
 
-    /// Says something of it.
+    /// Sets an attribute.
     pub fn set(&self, key: &'static str, value: impl Into<Value>) {
         if let Some(cx) = &self.0 {
             cx.span().set_attribute(KeyValue::new(key, value));
         }
     }
 
-    /// Says that it failed, and why.
+    /// Sets the status to an error with this description.
     pub fn fail(&self, why: impl Into<Cow<'static, str>>) {
         if let Some(cx) = &self.0 {
             cx.span().set_status(Status::error(why));
         }
     }
 
-    /// The span lasts until the future ends, and is current while it is polled.
+    /// Makes the span current while the future is polled, and ends the span with the future.
     pub fn within<F: Future>(self, work: F) -> Within<F> {
         Within { work, span: self, ends: true }
     }
 
-    /// The span is current while the future is polled, and somebody else's.
+    /// Makes the span current while the future is polled, without ending it.
     pub fn around<F: Future>(self, work: F) -> Within<F> {
         Within { work, span: self, ends: false }
     }
 
-    /// The span ends.
+    /// Ends the span.
     pub fn end(self) {
         if let Some(cx) = self.0 {
             cx.span().end();
@@ -137,7 +137,7 @@ impl Span {
 }
 
 pin_project! {
-    /// See [`Span::within`].
+    /// Future returned by [`Span::instrument`].
     pub struct Within<F> {
         #[pin]
         work: F,

@@ -1,8 +1,8 @@
-//! The only place that spawns: every task has a name, an owner and an end.
+//! Spawning of tasks: every task has a name, an owner and an end. No other module spawns.
 //!
-//! It must not know what tasks do. Futures are wrapped by combinators, not by async blocks: a block that awaits what it
-//! captured holds it twice, and connections and watches are many. A task ends when its future ends, when the set's token makes it
-//! end, or when the grace of [`TaskSet::shutdown`] is over and it is aborted.
+//! Does not depend on the work of tasks. Futures are wrapped by combinators instead of async blocks, because a block that awaits
+//! a captured future stores it a second time, and there are many connections and watches. A task ends when its future ends, when
+//! the set's token cancels it, or when the grace period of [`TaskSet::shutdown`] is over and it is aborted.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -25,20 +25,20 @@ use tokio_util::task::TaskTracker;
 
 use crate::lifecycle::Signal;
 
-/// A task's name, as it stands in logs and in [`TaskSet::running`].
+/// Name of a task in logs and in [`TaskSet::running`].
 pub type TaskName = Cow<'static, str>;
 
-/// Why the process must end: a critical task panicked, failed, or ended before it was cancelled.
+/// Reason why the process must end: a critical task panicked, failed, or ended before it was cancelled.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{task}: {reason}")]
 pub struct TaskFailure {
-    /// The task, or the hook, that failed.
+    /// Name of the task or hook that failed.
     pub task: String,
-    /// Its error, or what it did (`panicked: ...`, `ended unexpectedly`).
+    /// Error of the task, or its behavior (`panicked: ...`, `ended unexpectedly`).
     pub reason: String,
 }
 
-/// A clonable handle on a set of named tasks that end together.
+/// Handle of a set of named tasks that end together. Clones share the set.
 #[derive(Clone, Debug)]
 pub struct TaskSet {
     inner: Arc<Inner>,
@@ -61,7 +61,7 @@ struct Entry {
     abort: Option<AbortHandle>,
 }
 
-/// Removes the task's entry however the task ends, also when it is aborted.
+/// Guard that removes the entry of a task however it ends, also if it is aborted.
 struct Registered {
     set: TaskSet,
     id: u64,
@@ -80,12 +80,12 @@ impl Default for TaskSet {
 }
 
 impl TaskSet {
-    /// An empty set with its own cancellation token.
+    /// Returns an empty set with a new cancellation token.
     pub fn new() -> Self {
         Self::with_token(CancellationToken::new())
     }
 
-    /// An empty set that is cancelled with `token`.
+    /// Returns an empty set that is cancelled with `token`.
     pub fn with_token(token: CancellationToken) -> Self {
         Self {
             inner: Arc::new(Inner {
@@ -100,12 +100,12 @@ impl TaskSet {
         }
     }
 
-    /// The token that asks tasks to end; long-lived loops select on `token().cancelled()`.
+    /// Returns the token that requests tasks to end. Long-lived loops select on `token().cancelled()`.
     pub fn token(&self) -> CancellationToken {
         self.inner.token.clone()
     }
 
-    /// Asks every task to end, without waiting.
+    /// Requests every task to end, without waiting.
     pub fn cancel(&self) {
         self.inner.token.cancel();
     }
@@ -118,7 +118,7 @@ impl TaskSet {
         self.track(name.into(), false, future.map(Ok).boxed());
     }
 
-    /// The same in another runtime of this process.
+    /// Spawns a task as [`TaskSet::spawn`] does, on another runtime of this process.
     pub fn spawn_on<F>(&self, runtime: &Handle, name: impl Into<TaskName>, future: F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -135,8 +135,8 @@ impl TaskSet {
         self.spawn(name, future.with_cancellation_token_owned(self.token()).map(drop));
     }
 
-    /// Spawns a task that the process cannot live without: if it panics, returns an error, or returns
-    /// at all before the set is cancelled, [`TaskSet::failed`] resolves and the process must end.
+    /// Spawns a task that the process requires: if it panics, returns an error, or returns
+    /// before the set is cancelled, [`TaskSet::failed`] resolves and the process must end.
     pub fn spawn_critical<F, E>(&self, name: impl Into<TaskName>, future: F)
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
@@ -145,7 +145,7 @@ impl TaskSet {
         self.track(name.into(), true, future.map_err(|error| error.to_string()).boxed());
     }
 
-    /// Records that the process must end. The first cause is kept.
+    /// Records that the process must end. Only the first cause is stored.
     pub fn fail(&self, task: &str, reason: &str) {
         tracing::error!(task, error = reason, "critical task failed, ending the process");
         self.inner
@@ -155,18 +155,18 @@ impl TaskSet {
         self.inner.failed.signal();
     }
 
-    /// Waits until a critical task has failed, and says which and why. Pending for ever otherwise.
+    /// Waits until a critical task has failed, and returns its name and the reason. Never resolves otherwise.
     pub async fn failed(&self) -> TaskFailure {
         self.inner.failed.signaled().await;
         self.failure().unwrap_or_else(|| TaskFailure { task: String::new(), reason: String::new() })
     }
 
-    /// The first critical failure, if there was one.
+    /// Returns the first critical failure, if any.
     pub fn failure(&self) -> Option<TaskFailure> {
         self.inner.failure.lock().clone()
     }
 
-    /// How many tasks of each name are running.
+    /// Returns the number of running tasks by name.
     pub fn running(&self) -> BTreeMap<String, usize> {
         let mut names = BTreeMap::new();
         for entry in self.inner.running.lock().values() {
@@ -175,13 +175,13 @@ impl TaskSet {
         names
     }
 
-    /// How many tasks of this set have panicked since it was made.
+    /// Returns the number of tasks of this set that have panicked.
     pub fn panics(&self) -> u64 {
         self.inner.panics.load(Ordering::Relaxed)
     }
 
-    /// Cancels the token, waits up to `grace` for all tasks, aborts the rest and waits for those too.
-    /// Returns the names of the aborted ones, sorted.
+    /// Cancels the token, waits up to `grace` for all tasks, aborts the rest and waits for them as well.
+    /// Returns the names of the aborted tasks, sorted.
     pub async fn shutdown(&self, grace: Duration) -> Vec<String> {
         self.inner.token.cancel();
         self.inner.tracker.close();
@@ -198,7 +198,7 @@ impl TaskSet {
         names
     }
 
-    /// An executor for hyper (`hyper::rt::Executor`) whose tasks belong to this set under `name`.
+    /// Returns an executor for hyper (`hyper::rt::Executor`) whose tasks belong to this set under `name`.
     pub fn executor(&self, name: impl Into<TaskName>) -> TaskExecutor {
         TaskExecutor { tasks: self.clone(), name: name.into() }
     }
@@ -208,7 +208,7 @@ impl TaskSet {
         tracing::error!(task, panic = text, "task panicked");
     }
 
-    /// What has become of a task.
+    /// Handles the end of a task.
     fn ended(&self, task: &str, is_critical: bool, how: Result<Result<(), String>, Box<dyn Any + Send>>) {
         match how {
             Ok(Ok(())) if !is_critical || self.inner.token.is_cancelled() => {}
@@ -224,11 +224,11 @@ impl TaskSet {
         }
     }
 
-    /// Of one type, so that what drives tasks is in the program once, and not for each of some hundred futures.
+    /// Spawns a boxed future, so that the code that drives tasks is compiled once and not for each of some hundred future types.
     #[expect(clippy::disallowed_methods, reason = "the one place that spawns")]
     fn track(&self, name: TaskName, is_critical: bool, future: BoxFuture<'static, Result<(), String>>) {
         let id = self.inner.next.fetch_add(1, Ordering::Relaxed);
-        // The entry exists before the task does: a task that ends at once finds and removes it.
+        // The entry is inserted before the task starts, so that a task that ends at once can remove it.
         self.inner.running.lock().insert(id, Entry { name: name.clone(), abort: None });
         let registered = Registered { set: self.clone(), id };
         let tracked = AssertUnwindSafe(future)
@@ -241,13 +241,13 @@ impl TaskSet {
     }
 }
 
-/// Runs what blocks (files) on tokio's blocking threads, whose number is bounded, and waits for it. `None`
-/// if it panicked or the runtime is ending.
+/// Runs blocking work (such as file access) on tokio's blocking threads, whose number is bounded, and waits for it. Returns
+/// `None` if it panicked or the runtime is shutting down.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     tokio::task::spawn_blocking(work).await.ok()
 }
 
-/// Spawns hyper's connection tasks into a [`TaskSet`].
+/// Executor that spawns the connection tasks of hyper into a [`TaskSet`].
 #[derive(Clone, Debug)]
 pub struct TaskExecutor {
     tasks: TaskSet,

@@ -1,7 +1,7 @@
-//! Structured logs to standard error, as text or JSON, with a level that changes at run time.
+//! Structured logs to standard error, as text or JSON, with a level that can change at run time.
 //!
-//! Lines go through a bounded queue to one writer thread, so that a slow reader of the log never holds
-//! up a request: when the queue is full, lines are dropped and counted. It must not know who logs.
+//! Lines go through a bounded queue to one writer thread, so that a slow reader of the log never delays
+//! a request: when the queue is full, lines are dropped and counted. Does not depend on the source of the lines.
 
 mod json;
 mod writer;
@@ -14,38 +14,38 @@ use tracing_subscriber::{Layer, Registry, reload};
 use json::KlogJson;
 use writer::Queue;
 
-// Release builds leave out what tracing writes for `log` below warnings (`Cargo.toml`); debug builds have all of it.
+// Release builds exclude the messages below warnings that tracing emits for `log` (`Cargo.toml`); debug builds include them.
 const _: () =
     assert!(cfg!(debug_assertions) || log::STATIC_MAX_LEVEL as usize <= log::LevelFilter::Warn as usize);
 
-/// How log lines look.
+/// Format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LogFormat {
-    /// For people.
+    /// Text for human readers.
     #[default]
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// Why logging was not set up or changed.
+/// Error of setting up or changing logging.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    /// Neither a number, nor a level, nor directives.
+    /// The level is not a number, a level name or a list of directives.
     #[error("invalid log level {}: {source}", portico_gostd::strconv::quote(level))]
     Level {
-        /// As given.
+        /// Rejected text.
         level: String,
-        /// The parser's error.
+        /// Error of the parser.
         source: ParseError,
     },
-    /// No directive at all would silence the log.
+    /// The level is empty, which would disable the log.
     #[error("invalid log level \"\": a number, a level or directives are needed")]
     NoLevel,
-    /// Something else has already taken over logging in this process.
+    /// Another subscriber is already installed in this process.
     #[error("logging is already set up: {0}")]
     AlreadyInitialised(#[from] TryInitError),
-    /// The process is ending.
+    /// Logging was shut down because the process is ending.
     #[error("logging is shut down: {0}")]
     Gone(#[from] reload::Error),
     /// The writer thread could not be started.
@@ -53,7 +53,7 @@ pub enum TelemetryError {
     Writer(#[from] std::io::Error),
 }
 
-/// The handle on the process's logging. Keep it until the end: dropping the last one flushes.
+/// Handle of the logging of a process. Dropping the last handle flushes the log.
 #[derive(Clone)]
 pub struct Telemetry {
     reload: reload::Handle<EnvFilter, Registry>,
@@ -85,24 +85,24 @@ impl Telemetry {
         Ok(())
     }
 
-    /// The directives in force.
+    /// Returns the current directives.
     pub fn level(&self) -> String {
         self.reload.with_current(ToString::to_string).unwrap_or_default()
     }
 
-    /// How many lines were dropped because the queue was full.
+    /// Returns the number of lines that were dropped because the queue was full.
     pub fn dropped(&self) -> u64 {
         self.queue.dropped()
     }
 
-    /// Waits until what has been logged so far is written, at most a second.
+    /// Waits until all lines logged so far are written, for at most one second.
     pub fn flush(&self) {
         self.queue.flush();
     }
 }
 
-/// klog's numbers as levels: 0..=3 info, 4 and 5 debug, above trace; libraries stay two steps quieter. rustls warns of every client
-/// that sends an IP address as server name, which many do.
+/// Parses a level. klog's verbosities 0 to 3 mean info, 4 and 5 debug, higher ones trace; libraries log two levels less. rustls
+/// warns about every client that sends an IP address as server name, which many clients do.
 fn parse_level(level: &str) -> Result<EnvFilter, TelemetryError> {
     let level = level.trim();
     let directives = match level.parse::<u8>() {

@@ -1,6 +1,6 @@
-//! A connection that carries no more than so many bytes a second, each way for itself.
+//! Connection with a maximum rate of bytes per second in each direction.
 //!
-//! What is not carried stays in the kernel's buffers, so that whoever sends it waits.
+//! Data beyond the rate stays in the kernel's buffers, so that the sender has to wait.
 
 use std::io;
 use std::num::NonZeroU32;
@@ -11,10 +11,10 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// What may be carried at once after a rest, as time at the full rate; one byte at least.
+/// Amount that may be transferred at once after a pause, as time at the full rate; at least one byte.
 const BURST: Duration = Duration::from_millis(100);
 
-/// See the module. Without a rate it is the connection as it is.
+/// Connection with a maximum rate; without a rate it passes all data through.
 pub struct Throttled<T> {
     io: T,
     read: Option<Rate>,
@@ -22,18 +22,18 @@ pub struct Throttled<T> {
 }
 
 impl<T> Throttled<T> {
-    /// At so many bytes a second.
+    /// Returns a connection with a rate in bytes per second for each direction, or without a limit if `None`.
     pub fn new(io: T, rate: Option<NonZeroU32>) -> Self {
         Self { io, read: rate.map(Rate::new), write: rate.map(Rate::new) }
     }
 }
 
-/// One way.
+/// Rate limit of one direction.
 struct Rate {
-    /// The time of one byte.
+    /// Time that one byte takes at the full rate.
     byte: Duration,
     burst: Duration,
-    /// When all that has been carried is paid for.
+    /// Time at which all bytes transferred so far would have been transferred at the full rate.
     paid: Instant,
     sleep: Option<Pin<Box<Sleep>>>,
 }
@@ -44,7 +44,7 @@ impl Rate {
         Self { byte, burst: BURST.max(byte), paid: Instant::now(), sleep: None }
     }
 
-    /// How many bytes may be carried now, up to `wanted`.
+    /// Returns the number of bytes that may be transferred now, up to `wanted`.
     fn poll_allowed(&mut self, cx: &mut Context<'_>, wanted: usize) -> Poll<usize> {
         loop {
             let now = Instant::now();
@@ -106,7 +106,7 @@ mod tests {
 
     use super::*;
 
-    /// Seconds that so many bytes take through a connection of this rate.
+    /// Returns the seconds that a number of bytes takes through a connection with this rate.
     async fn seconds(rate: Option<u32>, bytes: usize, writes: bool) -> u64 {
         let (one, other) = duplex(64);
         let one = Throttled::new(one, rate.and_then(NonZeroU32::new));

@@ -1,7 +1,7 @@
-//! TLS with one explicit crypto provider (aws-lc-rs): server side, client side, and what went wrong.
+//! TLS with one explicit crypto provider (aws-lc-rs): server side, client side, and error messages.
 //!
-//! It must not know HTTP, nor whether a client's certificate means anything: the server side proves
-//! possession only, chains are checked per request by authentication.
+//! Does not depend on HTTP. The server side only verifies that a client possesses the key of its certificate; authentication
+//! verifies the chain per request.
 
 mod anchor;
 mod client;
@@ -20,48 +20,48 @@ use std::sync::{Arc, LazyLock};
 
 use rustls::crypto::CryptoProvider;
 
-/// Why TLS settings were refused. Each message names the certificate, key or CA that is meant.
+/// Error in TLS settings. Each message names the certificate, key or CA.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// PEM that cannot be read.
+    /// The input is not valid PEM.
     #[error("{what}: not valid PEM: {reason}")]
     Pem {
-        /// Which input (a file name, `caBundle`, ...).
+        /// Name of the input (a file name, `caBundle`, ...).
         what: String,
-        /// The parser's error.
+        /// Error of the parser.
         reason: String,
     },
-    /// PEM without what was looked for.
+    /// The PEM does not contain the expected section.
     #[error("{what}: contains no {missing}")]
     Empty {
-        /// Which input.
+        /// Name of the input.
         what: String,
         /// `certificate` or `private key`.
         missing: &'static str,
     },
-    /// A certificate that cannot be parsed or used.
+    /// A certificate cannot be parsed or used.
     #[error("{what}: {reason}")]
     Certificate {
-        /// Which input, and which certificate in it.
+        /// Name of the input, and position of the certificate in it.
         what: String,
-        /// What is wrong.
+        /// Reason of the rejection.
         reason: String,
     },
-    /// Certificate and key belong to different pairs.
+    /// Certificate and key do not belong together.
     #[error("{what}: the private key does not match the certificate")]
     Mismatch {
-        /// Which pair.
+        /// Name of the pair.
         what: String,
     },
-    /// A cipher suite, version or name that we do not have.
+    /// A cipher suite, version or name is not supported.
     #[error("{0}")]
     Unsupported(String),
-    /// The system's trusted roots could not be loaded.
+    /// The trusted roots of the system could not be loaded.
     #[error("system roots: {0}")]
     SystemRoots(String),
 }
 
-/// The lowest TLS version that is spoken.
+/// Minimum TLS version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MinVersion {
     /// TLS 1.2 and 1.3.
@@ -72,7 +72,7 @@ pub enum MinVersion {
 }
 
 impl MinVersion {
-    /// From upstream's flag value (`VersionTLS12`, `VersionTLS13`; older ones are refused).
+    /// Parses the value of upstream's flag (`VersionTLS12`, `VersionTLS13`; older versions are rejected).
     pub fn from_flag(value: &str) -> Result<Self, TlsError> {
         match value {
             "" | "VersionTLS12" => Ok(Self::Tls12),
@@ -91,18 +91,18 @@ impl MinVersion {
     }
 }
 
-/// The process's crypto provider. It is passed explicitly everywhere: no default is installed.
+/// Returns the crypto provider of the process. It is always passed explicitly; no default provider is installed.
 pub fn provider() -> Arc<CryptoProvider> {
     static PROVIDER: LazyLock<Arc<CryptoProvider>> =
         LazyLock::new(|| Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
     PROVIDER.clone()
 }
 
-/// The provider with only the named suites (upstream's names, `TLS_ECDHE_RSA_WITH_...`; TLS 1.3 suites
-/// are always on, as in Go) and key exchanges (by IANA's numbers). An empty list means all.
+/// Returns the provider with only the named suites (upstream's names, `TLS_ECDHE_RSA_WITH_...`; TLS 1.3 suites
+/// are always enabled, as in Go) and key exchanges (by IANA's numbers). An empty list means all.
 ///
 /// # Errors
-/// [`TlsError::Unsupported`] names what is not spoken.
+/// [`TlsError::Unsupported`] names an unsupported suite or key exchange.
 pub fn provider_with(suites: &[String], key_exchanges: &[u16]) -> Result<Arc<CryptoProvider>, TlsError> {
     if suites.is_empty() && key_exchanges.is_empty() {
         return Ok(provider());

@@ -3,8 +3,8 @@
 const HIDDEN: &str = "xxxxx";
 const PARAMETER: &str = "password=";
 
-/// Returns a valid URL, or text that ends in one, with `xxxxx` in place of the password of its user and of the parameter `password`.
-/// Other text is returned unchanged.
+/// Returns a valid URL, or text that ends in one, with `xxxxx` in place of the user's password and of the parameter `password`.
+/// Returns other text unchanged.
 #[must_use]
 pub fn without_password(text: &str) -> String {
     let Some(at) = text.find("://") else { return text.to_owned() };
@@ -27,8 +27,8 @@ fn parameter(pair: &str) -> String {
     }
 }
 
-/// Returns text that is not a valid URL without anything that may have been meant as a password: a URL of a database, or one with
-/// a user or a parameter `password`, up to its scheme.
+/// Removes everything from an invalid URL that may be a password: of a URL of a database, or a URL with a user or a
+/// parameter `password`, only the scheme remains.
 #[must_use]
 pub fn without_secrets(text: &str) -> String {
     match text.split_once("://") {

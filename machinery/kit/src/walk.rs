@@ -1,4 +1,4 @@
-//! What happens to one request, stage by stage, for whoever asked to see it. Requests that nobody asked about have none.
+//! Trace of one request, stage by stage, for callers that request a trace. Other requests are not traced.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use serde::Serialize;
 
-/// Stages and endpoints that one walk keeps; what comes after them is not noted.
+/// Maximum number of stages and of endpoints in one trace; further ones are omitted.
 const MAX_NOTED: usize = 128;
-/// The stage at whose end an answer begins.
+/// Stage that ends when the response begins.
 const RESPONSE: &str = "response";
-/// The stage at whose end it ends.
+/// Stage that ends when the response body ends.
 const BODY: &str = "body";
 
-/// See the module.
+/// Trace of one request.
 #[derive(Debug)]
 pub struct Walk {
     begin: Instant,
@@ -22,93 +22,94 @@ pub struct Walk {
     noted: Mutex<Noted>,
 }
 
-/// What was noted so far.
+/// Contents of a trace.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Noted {
-    /// In the order in which they ended.
+    /// Stages, in the order in which they ended.
     pub stages: Vec<Stage>,
-    /// Of a backend: each of its addresses, and why it got the request, or did not.
+    /// Addresses of the backend, with the reason why each was or was not selected for the request.
     pub endpoints: Vec<Endpoint>,
 }
 
-/// One stage.
+/// Stage of a request.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Stage {
-    /// Its name.
+    /// Name of the stage.
     pub stage: &'static str,
-    /// Whether the request could go on.
+    /// True if the request passed the stage.
     pub ok: bool,
-    /// What was found, or what is wrong.
+    /// Result, or the reason of the failure.
     pub message: String,
-    /// When it ended, in milliseconds after the request had arrived.
+    /// End of the stage, in milliseconds after the arrival of the request.
     pub at_ms: f64,
-    /// How long it took, in milliseconds.
+    /// Duration of the stage, in milliseconds.
     pub took_ms: f64,
 }
 
-/// One address of a backend.
+/// Address of a backend.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Endpoint {
-    /// `host:port`
+    /// Address as `host:port`.
     pub endpoint: String,
-    /// In a word or two.
+    /// State in one or two words.
     pub state: &'static str,
-    /// Why.
+    /// Reason of the state.
     pub message: String,
 }
 
 impl Walk {
-    /// Of a request that arrived then. Unless it `sends`, whoever would answer it is not asked.
+    /// Returns the trace of a request that arrived at `begin`. Unless `should_send` is set, the request is not forwarded
+    /// to its handler.
     pub fn new(begin: Instant, sends: bool) -> Self {
         Self { begin, sends, stopped: AtomicBool::new(false), noted: Mutex::default() }
     }
 
-    /// Whether the request is sent to whoever answers it.
+    /// True if the request is forwarded to its handler.
     pub fn sends(&self) -> bool {
         self.sends
     }
 
-    /// The walk is over here: nothing was sent.
+    /// Ends the trace before the request is forwarded.
     pub fn stop(&self, message: &str) {
         self.stopped.store(true, Ordering::Relaxed);
         self.took("request", Duration::ZERO, message);
     }
 
-    /// Whether nothing was sent.
+    /// True if the trace ended before the request was forwarded.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Whether it was sent to whoever answers it: nothing before them has refused it, or failed.
+    /// True if the request was forwarded to its handler: no earlier stage has refused it or failed.
     pub fn is_sent(&self) -> bool {
         let has_come = |last: &Stage| last.ok || matches!(last.stage, RESPONSE | BODY);
         self.sends && !self.is_stopped() && self.noted.lock().stages.last().is_none_or(has_come)
     }
 
-    /// A stage that began then has ended well.
+    /// Records a successful stage that began at `since` and ends now.
     pub fn passed(&self, stage: &'static str, since: Instant, message: impl Into<String>) {
         self.note(stage, true, since.elapsed(), message.into());
     }
 
-    /// A stage that took so long has ended well.
+    /// Records a successful stage with its duration.
     pub fn took(&self, stage: &'static str, took: Duration, message: impl Into<String>) {
         self.note(stage, true, took, message.into());
     }
 
-    /// A stage that began then has failed.
+    /// Records a failed stage that began at `since` and ends now.
     pub fn failed(&self, stage: &'static str, since: Instant, message: impl Into<String>) {
         self.note(stage, false, since.elapsed(), message.into());
     }
 
-    /// The request goes no further, for a reason that a stage may have named already.
+    /// Records that the request was refused, unless the last stage has already failed.
     pub fn refused(&self, stage: &'static str, message: impl Into<String>) {
         if self.noted.lock().stages.last().is_none_or(|last| last.ok) {
             self.note(stage, false, Duration::ZERO, message.into());
         }
     }
 
-    /// The answer has begun, unless that was noted already, or a stage has failed before.
+    /// Records the beginning of the response, unless it was recorded already or the last stage has failed.
     pub fn answered(&self, ok: bool, message: impl Into<String>) {
         let last = self
             .noted
@@ -121,13 +122,13 @@ impl Walk {
         self.note(RESPONSE, ok, self.begin.elapsed().saturating_sub(since), message.into());
     }
 
-    /// The addresses of the backend as they stand.
+    /// Sets the addresses of the backend with their current states.
     pub fn endpoints(&self, mut endpoints: Vec<Endpoint>) {
         endpoints.truncate(MAX_NOTED);
         self.noted.lock().endpoints = endpoints;
     }
 
-    /// What was noted so far.
+    /// Returns the current contents.
     pub fn noted(&self) -> Noted {
         self.noted.lock().clone()
     }
@@ -141,7 +142,7 @@ impl Walk {
     }
 }
 
-/// With microseconds behind the point.
+/// Converts a duration to milliseconds, rounded to microseconds.
 pub fn milliseconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 1_000_000.0).round() / 1000.0
 }

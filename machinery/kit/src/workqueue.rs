@@ -1,8 +1,8 @@
-//! A keyed work queue with client-go's semantics, and the workers that drain it.
+//! Keyed work queue with client-go's semantics, and workers that process it.
 //!
-//! A key is in the queue at most once, is worked on by at most one worker, and if it is added while it
-//! is being worked on it is worked on again afterwards. Memory is bounded by the number of distinct
-//! keys; the queue is never full. It must not know what a key stands for.
+//! A key is in the queue at most once, is processed by at most one worker, and if it is added while it
+//! is processed, it is processed again afterwards. Memory is bounded by the number of distinct
+//! keys; the queue is never full. Does not depend on the meaning of a key.
 
 mod key;
 mod metrics;
@@ -28,7 +28,7 @@ use metrics::Handles;
 use state::State;
 use unfinished::Working;
 
-/// The queue. Clones share it.
+/// Queue of keys. Clones share it.
 pub struct WorkQueue<K: Key> {
     inner: Arc<Inner<K>>,
 }
@@ -54,12 +54,12 @@ impl<K: Key> Clone for WorkQueue<K> {
 }
 
 impl<K: Key> WorkQueue<K> {
-    /// An empty queue without metrics.
+    /// Returns an empty queue without metrics.
     pub fn new(name: impl Into<Cow<'static, str>>, policy: Policy) -> Self {
         Self::build(name.into(), policy, None)
     }
 
-    /// An empty queue that reports under `name` in `metrics`.
+    /// Returns an empty queue that reports under `name` in `metrics`.
     pub fn with_metrics(name: impl Into<Cow<'static, str>>, policy: Policy, metrics: &QueueMetrics) -> Self {
         let name = name.into();
         let handles = metrics.of(&name);
@@ -80,13 +80,13 @@ impl<K: Key> WorkQueue<K> {
         Self { inner: Arc::new(inner) }
     }
 
-    /// The queue's name, as in metrics.
+    /// Returns the name of the queue in metrics.
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// Adds a key for work now. A key that already waits is not added again; a key in work is worked
-    /// on again once it is done. Ignored after [`WorkQueue::shutdown`].
+    /// Adds a key for immediate processing. A waiting key is not added again; a key that is being processed is processed
+    /// again afterwards. Ignored after [`WorkQueue::shutdown`].
     pub fn add(&self, key: K) {
         let mut state = self.inner.state.lock();
         if state.add(key, Instant::now()) {
@@ -96,7 +96,7 @@ impl<K: Key> WorkQueue<K> {
         self.inner.ready.notify_one();
     }
 
-    /// Adds a key after `delay`. Of several delays of one key the earliest counts.
+    /// Adds a key after `delay`. If a key is added with several delays, the earliest time applies.
     pub fn add_after(&self, key: K, delay: Duration) {
         if delay.is_zero() {
             return self.add(key);
@@ -105,7 +105,7 @@ impl<K: Key> WorkQueue<K> {
         self.inner.ready.notify_one();
     }
 
-    /// Adds a key after the wait that its failures so far ask for.
+    /// Adds a key after a delay that depends on the number of its failures.
     pub fn add_rate_limited(&self, key: K) {
         let wait = self.inner.limiter.when(&key);
         if let Some(metrics) = &self.inner.metrics {
@@ -114,32 +114,32 @@ impl<K: Key> WorkQueue<K> {
         self.add_after(key, wait);
     }
 
-    /// Forgets the failures of a key: it succeeded, or is gone.
+    /// Resets the failure count of a key that succeeded or no longer exists.
     pub fn forget(&self, key: &K) {
         self.inner.limiter.forget(key);
     }
 
-    /// How often the key has been added rate limited since it was forgotten.
+    /// Returns the number of times that the key was added with rate limiting since it was forgotten.
     pub fn retries(&self, key: &K) -> u32 {
         self.inner.limiter.failures(key)
     }
 
-    /// How many keys wait for work now (delayed ones and those in work not counted).
+    /// Returns the number of keys that wait for processing, without delayed keys and keys being processed.
     pub fn len(&self) -> usize {
         self.inner.state.lock().len()
     }
 
-    /// Whether nothing waits for work now.
+    /// True if no key waits for processing.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether nothing waits, is delayed, or is in work.
+    /// True if no key waits, is delayed, or is being processed.
     pub fn is_idle(&self) -> bool {
         self.inner.state.lock().is_idle()
     }
 
-    /// The next key, or `None` once the queue is shut down and empty. The key is in work until the
+    /// Returns the next key, or `None` once the queue is shut down and empty. The key counts as being processed until the
     /// returned guard is dropped. Cancel safe.
     pub async fn next(&self) -> Option<InWork<K>> {
         loop {
@@ -158,7 +158,7 @@ impl<K: Key> WorkQueue<K> {
         }
     }
 
-    /// Accepts nothing more; delayed keys are dropped, waiting ones are still handed out.
+    /// Refuses further keys and drops delayed keys. Waiting keys are still returned by [`WorkQueue::next`].
     pub fn shutdown(&self) {
         self.inner.state.lock().close();
         self.inner.ready.notify_waiters();
@@ -179,7 +179,7 @@ impl<K: Key> WorkQueue<K> {
             metrics.depth.set(state.len() as i64);
             metrics.waited.observe((now - since).as_secs_f64());
         }
-        // One permit is stored at most, so each taker wakes the next one while there is more to do.
+        // `Notify` stores at most one permit, so each caller wakes the next one while keys are left.
         if state.len() > 0 || state.deadline().is_some() || state.is_closed() {
             self.inner.ready.notify_one();
         }
@@ -210,7 +210,7 @@ enum Next<K: Key> {
     Closed,
 }
 
-/// A key in work. Dropping it is client-go's `Done`.
+/// Key that is being processed. Dropping it is client-go's `Done`.
 pub struct InWork<K: Key> {
     key: K,
     queue: WorkQueue<K>,

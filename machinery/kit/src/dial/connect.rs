@@ -1,4 +1,4 @@
-//! The stages of a dial, in order, each with its own deadline.
+//! Stages of a dial, in order, each with its deadline.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use crate::tls::ClientTls;
 /// Limits and rules of a connector.
 #[derive(Clone, Debug)]
 pub struct ConnectorOptions {
-    /// For resolution and TCP together.
+    /// Timeout of resolution and TCP connection together.
     pub dial_timeout: Duration,
-    /// For the handshake.
+    /// Timeout of the TLS handshake.
     pub tls_timeout: Duration,
     /// TCP keep-alive period.
     pub keepalive: Duration,
-    /// What must not be dialed.
+    /// Rules for addresses that must not be dialed.
     pub policy: AddressPolicy,
 }
 
 impl Default for ConnectorOptions {
-    /// Upstream's: 30 s to dial, 10 s for TLS, keep-alive every 30 s.
+    /// Upstream's defaults: 30 s to dial, 10 s for TLS, keep-alive every 30 s.
     fn default() -> Self {
         Self {
             dial_timeout: Duration::from_secs(30),
@@ -40,13 +40,13 @@ impl Default for ConnectorOptions {
     }
 }
 
-/// Dials backends. Cheap to clone.
+/// Dialer of backends. Cheap to clone.
 #[derive(Clone)]
 pub struct Connector {
     inner: Arc<Inner>,
 }
 
-/// The connection, its remote address if known, and the durations of dialing.
+/// Connection, its remote address if known, and the durations of the stages.
 type Dialled = (Raw, Option<SocketAddr>, DialTimes);
 
 struct Inner {
@@ -55,34 +55,34 @@ struct Inner {
 }
 
 impl Connector {
-    /// Dials directly.
+    /// Returns a connector that dials directly.
     pub fn new(options: ConnectorOptions) -> Self {
         Self { inner: Arc::new(Inner { options, egress: None }) }
     }
 
-    /// Dials through an egress proxy. Names are then resolved by the proxy; the address rules apply to
-    /// targets that are addresses.
+    /// Returns a connector that dials through an egress proxy. The proxy then resolves names, so the address rules apply only
+    /// to targets that are addresses.
     pub fn with_egress(options: ConnectorOptions, egress: Option<EgressDialer>) -> Self {
         Self { inner: Arc::new(Inner { options, egress }) }
     }
 
-    /// The same limits and rules through another egress proxy, or none.
+    /// Returns a connector with the same limits and rules and another egress proxy; `None` dials directly.
     pub fn through(&self, egress: Option<EgressDialer>) -> Self {
         Self::with_egress(self.inner.options.clone(), egress)
     }
 
-    /// The address rules, to add own listeners to.
+    /// Returns the address rules, for example to add listeners of this process.
     pub fn policy(&self) -> &AddressPolicy {
         &self.inner.options.policy
     }
 
-    /// A connection without TLS.
+    /// Opens a connection without TLS.
     pub async fn connect_plain(&self, target: &Target) -> Result<Connection, DialError> {
         let (raw, remote, times) = self.raw(target).await?;
         Ok(Connection::plain(raw, remote, times))
     }
 
-    /// A TLS connection: the server name is `tls`'s, or else the target's host.
+    /// Opens a TLS connection. The server name is that of `tls`, or by default the host of the target.
     pub async fn connect_tls(&self, target: &Target, tls: &ClientTls) -> Result<Connection, DialError> {
         let name = match tls.server_name() {
             Some(name) => name.clone(),
@@ -127,7 +127,7 @@ impl Connector {
         }
     }
 
-    /// Tries the addresses one after another; the first refusal or error is returned if none works.
+    /// Tries the addresses one after another. If none works, returns the first refusal or error.
     async fn tcp(&self, target: &Target) -> Result<(TcpStream, SocketAddr, DialTimes), DialError> {
         let limit = self.inner.options.dial_timeout;
         let begin = Instant::now();
@@ -166,10 +166,10 @@ impl Connector {
         self.inner.options.policy.check(addr).map_err(refused)
     }
 
-    /// The addresses of a target, before anything is dialed.
+    /// Resolves the addresses of a target without dialing.
     ///
     /// # Errors
-    /// The name has none, or none was resolved before the deadline.
+    /// Returns an error if the name has no address, or if resolution does not finish before the deadline.
     pub async fn resolve(&self, target: &Target, deadline: Instant) -> Result<Vec<SocketAddr>, DialError> {
         if let Some(ip) = target.ip() {
             return Ok(vec![SocketAddr::new(ip, target.port)]);

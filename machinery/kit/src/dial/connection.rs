@@ -13,20 +13,20 @@ use tokio_rustls::client::TlsStream;
 
 use crate::platform::UnixStream;
 
-/// The protocol that TLS agreed on.
+/// Protocol negotiated by ALPN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NegotiatedAlpn {
     /// `h2`.
     Http2,
-    /// `http/1.1`, or none.
+    /// `http/1.1`, or no ALPN.
     Http1,
 }
 
-/// What lies under TLS.
+/// Transport below TLS.
 pub(crate) enum Raw {
     Tcp(TcpStream),
     Uds(UnixStream),
-    /// CONNECT through a proxy that itself speaks TLS.
+    /// CONNECT tunnel through a proxy that itself uses TLS.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
@@ -35,7 +35,7 @@ enum Io {
     Tls(Box<TlsStream<Raw>>),
 }
 
-/// How long the parts of a dial took, in microseconds.
+/// Durations of the stages of a dial, stored in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DialTimes {
     resolve: u32,
@@ -52,17 +52,17 @@ impl DialTimes {
         Self { tls: micros(tls), ..self }
     }
 
-    /// Looking up the name.
+    /// Returns the duration of name resolution.
     pub fn resolve(&self) -> Duration {
         Duration::from_micros(self.resolve.into())
     }
 
-    /// TCP, or the way through an egress proxy.
+    /// Returns the duration of the TCP connection, or of the tunnel through an egress proxy.
     pub fn connect(&self) -> Duration {
         Duration::from_micros(self.connect.into())
     }
 
-    /// The handshake.
+    /// Returns the duration of the TLS handshake.
     pub fn tls(&self) -> Duration {
         Duration::from_micros(self.tls.into())
     }
@@ -72,7 +72,7 @@ fn micros(time: Duration) -> u32 {
     u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
 }
 
-/// A connection to a backend.
+/// Connection to a backend.
 pub struct Connection {
     io: Io,
     remote: Option<SocketAddr>,
@@ -96,17 +96,17 @@ impl Connection {
         self.remote
     }
 
-    /// How long the dial took.
+    /// Returns the durations of the dial.
     pub fn times(&self) -> DialTimes {
         self.times
     }
 
-    /// What to speak.
+    /// Returns the negotiated protocol.
     pub fn alpn(&self) -> NegotiatedAlpn {
         self.alpn
     }
 
-    /// The server's certificates, the leaf first; none without TLS.
+    /// Returns the certificates of the server, leaf first, or `None` without TLS.
     pub fn peer_certificates(&self) -> Option<&[rustls_pki_types::CertificateDer<'static>]> {
         match &self.io {
             Io::Raw(_) => None,
@@ -116,7 +116,7 @@ impl Connection {
 }
 
 impl From<UnixStream> for Connection {
-    /// Over a socket that is open already, without TLS.
+    /// Wraps an open socket, without TLS.
     fn from(stream: UnixStream) -> Self {
         Self::plain(Raw::Uds(stream), None, DialTimes::default())
     }

@@ -1,4 +1,4 @@
-//! What went wrong on the way to a backend, and at which stage.
+//! Errors of dialing a backend, with the stage at which they occurred.
 
 use std::fmt;
 use std::io;
@@ -9,21 +9,21 @@ use super::reason::{HandshakeFailure, handshake_failure, is_exhausted};
 use super::{Refusal, Target, io_reason};
 use crate::tls::{CertFault, TlsError};
 
-/// The stage of a dial. Conditions and Explain carry its name.
+/// Stage of a dial. Conditions and Explain show its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stage {
-    /// Host name to addresses.
+    /// Resolution of the host name to addresses.
     Resolve,
-    /// The TCP connection.
+    /// TCP connection.
     Dial,
-    /// The egress proxy.
+    /// Tunnel through the egress proxy.
     Egress,
-    /// The TLS handshake.
+    /// TLS handshake.
     Tls,
 }
 
 impl Stage {
-    /// `resolve`, `dial`, `egress` or `tls`.
+    /// Returns `resolve`, `dial`, `egress` or `tls`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Resolve => "resolve",
@@ -40,77 +40,77 @@ impl fmt::Display for Stage {
     }
 }
 
-/// Why a backend was not reached.
+/// Error of dialing a backend.
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
-    /// No address.
+    /// The name has no address.
     #[error("cannot resolve {host}: {reason}")]
     Resolve {
-        /// The name.
+        /// Host name.
         host: String,
-        /// `no such host`, `timed out after 5s`, or the resolver's words.
+        /// `no such host`, `timed out after 5s`, or the message of the resolver.
         reason: String,
     },
-    /// The address must not be dialed.
+    /// The address rules forbid this target.
     #[error("refused to dial {target}: {refusal}")]
     Refused {
-        /// What was asked for.
+        /// Requested target.
         target: Target,
-        /// The rule.
+        /// Rule that forbids it.
         refusal: Refusal,
     },
-    /// No TCP connection.
+    /// The TCP connection failed.
     #[error("cannot connect to {addr}: {}", io_reason(source))]
     Dial {
-        /// Where.
+        /// Dialed address.
         addr: SocketAddr,
-        /// Why.
+        /// Error of the system.
         source: io::Error,
     },
-    /// No TCP connection in time.
+    /// The TCP connection timed out.
     #[error("cannot connect to {target}: timed out after {}", portico_gostd::time::format_duration(*after))]
     DialTimeout {
-        /// Where.
+        /// Dialed target.
         target: Target,
-        /// The limit.
+        /// Timeout.
         after: Duration,
     },
     /// The egress proxy could not be reached (`connect`) or did not open the tunnel (`proxy`).
     #[error("egress proxy, {stage}: {reason}")]
     Egress {
-        /// `connect` or `proxy`, upstream's metric label.
+        /// `connect` or `proxy`, the label of upstream's metric.
         stage: &'static str,
-        /// Why.
+        /// Reason of the failure.
         reason: String,
     },
-    /// The server's certificate was refused.
+    /// The certificate of the server was rejected.
     #[error("TLS to {target}: {fault}")]
     Certificate {
-        /// Whom.
+        /// Dialed target.
         target: Target,
-        /// Which certificate, and why.
+        /// Rejected certificate and the reason.
         fault: Box<CertFault>,
     },
-    /// The handshake failed for another reason: an alert, a version, no TLS at all.
+    /// The handshake failed for another reason, such as an alert, the TLS version, or a server without TLS.
     #[error("TLS to {target}: {reason}")]
     Tls {
-        /// Whom.
+        /// Dialed target.
         target: Target,
-        /// Why.
+        /// Reason of the failure.
         reason: String,
     },
-    /// The handshake took too long.
+    /// The handshake timed out.
     #[error("TLS to {target}: handshake timed out after {}", portico_gostd::time::format_duration(*after))]
     TlsTimeout {
-        /// Whom.
+        /// Dialed target.
         target: Target,
-        /// The limit.
+        /// Timeout.
         after: Duration,
     },
 }
 
 impl DialError {
-    /// Where it stopped.
+    /// Returns the stage at which the dial failed.
     pub fn stage(&self) -> Stage {
         match self {
             Self::Resolve { .. } => Stage::Resolve,
@@ -120,17 +120,17 @@ impl DialError {
         }
     }
 
-    /// Whether it was a time limit.
+    /// True if a stage timed out.
     pub fn is_timeout(&self) -> bool {
         matches!(self, Self::DialTimeout { .. } | Self::TlsTimeout { .. })
     }
 
-    /// Whether this process, or this machine, had nothing left to dial with: it says nothing about the backend.
+    /// True if this process or machine ran out of resources for connections. Such an error does not depend on the backend.
     pub fn is_local(&self) -> bool {
         matches!(self, Self::Dial { source, .. } if is_exhausted(source))
     }
 
-    /// The refused certificate, if that was it.
+    /// Returns the rejected certificate, if that is the error.
     pub fn certificate(&self) -> Option<&CertFault> {
         match self {
             Self::Certificate { fault, .. } => Some(fault),
@@ -138,7 +138,7 @@ impl DialError {
         }
     }
 
-    /// Finds a dial's failure in the error of a client that used [`super::BackendConnector`].
+    /// Finds a dial error among the causes of an error of a client that uses [`super::BackendConnector`].
     pub fn find<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Self> {
         let mut cause = Some(error);
         while let Some(error) = cause {

@@ -1,4 +1,4 @@
-//! Which addresses are never dialed.
+//! Rules for addresses that must not be dialed.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -6,27 +6,27 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use ipnet::IpNet;
 
-/// Why an address was refused.
+/// Rule by which an address was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// 169.254.0.0/16, fe80::/10: metadata services live there.
+    /// 169.254.0.0/16 or fe80::/10, where metadata services listen.
     #[error("link-local addresses are not dialed")]
     LinkLocal,
     /// Multicast or broadcast.
     #[error("multicast addresses are not dialed")]
     Multicast,
-    /// 0.0.0.0 or ::.
+    /// 0.0.0.0 or `::`.
     #[error("the unspecified address is not dialed")]
     Unspecified,
-    /// One of our own listeners: a request would run in a circle.
+    /// A listener of this process: a request would loop.
     #[error("the address is a listener of this process")]
     OwnListener,
-    /// Not within `--backend-allow-cidr`.
+    /// Outside `--backend-allow-cidr`.
     #[error("the address is not within the allowed ranges")]
     NotAllowed,
 }
 
-/// The rules, applied to every address after resolution. Clones share the listeners.
+/// Address rules, applied to every address after resolution. Clones share the listeners.
 #[derive(Clone, Debug, Default)]
 pub struct AddressPolicy {
     allow: Arc<[IpNet]>,
@@ -34,17 +34,17 @@ pub struct AddressPolicy {
 }
 
 impl AddressPolicy {
-    /// Allows these ranges only; empty = all that is not refused anyway.
+    /// Returns a policy that allows only these ranges; an empty list allows all addresses that no other rule refuses.
     pub fn new(allow: Vec<IpNet>) -> Self {
         Self { allow: allow.into(), own: Arc::default() }
     }
 
-    /// Names one more listener of this process, after it was bound.
+    /// Adds a listener of this process, after it was bound.
     pub fn add_own_listener(&self, addr: SocketAddr) {
         self.own.rcu(|own| own.iter().copied().chain([addr]).collect::<Vec<_>>());
     }
 
-    /// Whether `addr` may be dialed.
+    /// Checks an address. The error is the rule that refuses it.
     pub fn check(&self, addr: SocketAddr) -> Result<(), Refusal> {
         let ip = addr.ip().to_canonical();
         if ip.is_unspecified() {
@@ -73,7 +73,7 @@ fn is_link_local(ip: IpAddr) -> bool {
     }
 }
 
-/// The IPv4 address in a NAT64 (64:ff9b::/96) one.
+/// Returns the IPv4 address embedded in a NAT64 address (64:ff9b::/96).
 fn embedded_v4(ip: Ipv6Addr) -> Option<Ipv4Addr> {
     match ip.segments() {
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
@@ -84,8 +84,8 @@ fn embedded_v4(ip: Ipv6Addr) -> Option<Ipv4Addr> {
     }
 }
 
-/// Whether a connection to `ip:port` arrives at the listener. One on the unspecified address has all of
-/// this machine's addresses: only those can be bound.
+/// True if a connection to `ip:port` reaches the listener `own`. A listener on the unspecified address accepts all
+/// addresses of this machine, which are those that can be bound.
 fn reaches(own: SocketAddr, ip: IpAddr, port: u16) -> bool {
     if own.port() != port {
         return false;

@@ -1,7 +1,7 @@
-//! Why a connection, or an exchange on it, failed: sentences of ours instead of the messages of libraries.
+//! Reasons for failed connections and HTTP exchanges, as our messages instead of those of libraries.
 //!
-//! Users read these in conditions, Status messages and logs. A library's message may hold addresses of its
-//! documentation, names of Rust types or numbers of the operating system, and changes with its version.
+//! Users read these in conditions, Status messages and logs. A library's message may contain URLs of its
+//! documentation, Rust type names or error numbers of the operating system, and changes with its version.
 
 use std::error::Error;
 use std::io;
@@ -10,7 +10,7 @@ use rustls::{AlertDescription, CertificateError};
 
 use crate::tls::CertFault;
 
-/// What an IO error on a socket means. Without a full stop, to stand behind a colon.
+/// Returns the reason of an IO error on a socket, without a full stop, for use after a colon.
 pub fn io_reason(error: &io::Error) -> &'static str {
     if let Some(tls) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         return tls_reason(tls);
@@ -37,7 +37,7 @@ pub fn io_reason(error: &io::Error) -> &'static str {
     }
 }
 
-/// Meaning of an error whose type is lost: of the resolver, and of an alert in an error that h2 keeps as a text.
+/// Returns the reason of an error whose type is lost: of the resolver, or of a TLS alert that h2 stores as text.
 fn text_reason(error: &io::Error) -> Option<&'static str> {
     let text = error.get_ref()?.to_string();
     if text.starts_with("failed to lookup address information") {
@@ -54,7 +54,7 @@ fn text_reason(error: &io::Error) -> Option<&'static str> {
     alerts.find(|alert| text == rustls::Error::AlertReceived(*alert).to_string()).map(alert_reason)
 }
 
-/// Meaning of a TLS error.
+/// Returns the reason of a TLS error.
 fn tls_reason(error: &rustls::Error) -> &'static str {
     match error {
         rustls::Error::InvalidMessage(_) => "the server does not speak TLS",
@@ -74,7 +74,7 @@ fn tls_reason(error: &rustls::Error) -> &'static str {
     }
 }
 
-/// Reason why a verifier that is not ours refused a certificate.
+/// Returns the reason why a certificate verifier other than [`crate::tls`]'s rejected a certificate.
 fn certificate_reason(error: &CertificateError) -> &'static str {
     match error {
         CertificateError::UnknownIssuer => "the server's certificate is signed by an unknown authority",
@@ -115,15 +115,15 @@ fn alert_reason(alert: AlertDescription) -> &'static str {
     }
 }
 
-/// Why a handshake with a server failed.
+/// Failure of a TLS handshake.
 pub(crate) enum HandshakeFailure<'a> {
-    /// Its certificate was refused.
+    /// The certificate of the peer was rejected.
     Certificate(&'a CertFault),
-    /// Anything else.
+    /// Any other reason.
     Other(&'static str),
 }
 
-/// What an error of a handshake means.
+/// Classifies an error of a handshake.
 pub(crate) fn handshake_failure(error: &io::Error) -> HandshakeFailure<'_> {
     let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match tls.and_then(CertFault::of) {
@@ -135,7 +135,7 @@ pub(crate) fn handshake_failure(error: &io::Error) -> HandshakeFailure<'_> {
     }
 }
 
-/// Why a handshake with a client failed.
+/// Returns the reason of a failed handshake with a client.
 pub fn client_handshake_reason(error: &io::Error) -> String {
     match handshake_failure(error) {
         HandshakeFailure::Certificate(fault) => fault.to_string(),
@@ -143,23 +143,23 @@ pub fn client_handshake_reason(error: &io::Error) -> String {
     }
 }
 
-/// Why a client's connection ended.
+/// Returns the reason why the connection of a client ended.
 pub fn client_http_reason(error: &hyper::Error) -> String {
     of_client(&http_reason(error))
 }
 
-/// The words for a server, and for a client.
+/// Rewords a reason about a server for a client.
 fn of_client(reason: &str) -> String {
     reason.replace("the server", "the client").replace("response", "request")
 }
 
-/// What is behind the error of a library that speaks HTTP; nothing when neither HTTP nor the socket failed.
+/// Returns the reason of an error of a library that uses HTTP, or `None` if neither HTTP nor the socket failed.
 pub fn source_reason(error: &(dyn Error + 'static)) -> Option<String> {
     let of_socket = || find_cause::<io::Error>(error).map(|io| io_reason(io).to_owned());
     find_cause::<hyper::Error>(error).map(http_reason).or_else(of_socket)
 }
 
-/// What a failed HTTP exchange means.
+/// Returns the reason of a failed HTTP exchange.
 pub fn http_reason(error: &hyper::Error) -> String {
     if let Some(reset) = find_cause::<h2::Error>(error) {
         return http2_reason(reset);
@@ -181,7 +181,7 @@ pub fn http_reason(error: &hyper::Error) -> String {
     reason.to_owned()
 }
 
-/// `the HTTP/2 stream was reset: CANCEL`, with the code's name in the protocol.
+/// Returns the reason of an HTTP/2 error, such as `the HTTP/2 stream was reset: CANCEL` with the protocol's name of the code.
 fn http2_reason(error: &h2::Error) -> String {
     if let Some(io) = error.get_io() {
         return io_reason(io).to_owned();
@@ -192,7 +192,7 @@ fn http2_reason(error: &h2::Error) -> String {
     format!("the HTTP/2 {what}{side}{code}")
 }
 
-/// RFC 9113, 7.
+/// Returns the name of an error code (RFC 9113, 7).
 fn code_name(code: h2::Reason) -> String {
     const NAMES: [&str; 14] = [
         "NO_ERROR",
@@ -227,7 +227,7 @@ pub fn find_cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> O
     None
 }
 
-/// Whether descriptors, local ports or memory for sockets ran out.
+/// True if descriptors, local ports or memory for sockets ran out.
 pub(super) fn is_exhausted(error: &io::Error) -> bool {
     const ENOBUFS: i32 = 105;
     is_out_of_files(error)
@@ -235,7 +235,7 @@ pub(super) fn is_exhausted(error: &io::Error) -> bool {
         || matches!(error.kind(), io::ErrorKind::AddrNotAvailable | io::ErrorKind::OutOfMemory)
 }
 
-/// EMFILE or ENFILE, which have no kind of their own.
+/// True for EMFILE or ENFILE, for which `io::ErrorKind` has no variant.
 fn is_out_of_files(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(23 | 24))
 }
@@ -244,7 +244,7 @@ fn is_out_of_files(error: &io::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// What no message may hold: addresses, names of types, errors of the operating system by number.
+    /// Asserts that a message contains no URLs, type names or error numbers of the operating system.
     fn assert_plain(text: &str) {
         let marks = ["://", "::", "Some(", "Err(", "Error", "{", "os error", "Kind"];
         for mark in marks {

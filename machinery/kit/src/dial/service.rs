@@ -1,4 +1,4 @@
-//! The connector as a tower service, for hyper-util's clients.
+//! Connector as a tower service, for the clients of hyper-util.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use hyper_util::rt::TokioIo;
 use super::{Connection, Connector, DialError, Target};
 use crate::tls::ClientTls;
 
-/// Dials what a URI names, or always one target, with fixed TLS settings. `https` (and no scheme) means
+/// Service that dials the authority of a URI, or always one target, with fixed TLS settings. `https` (or no scheme) means
 /// TLS; `http` is plain.
 #[derive(Clone)]
 pub struct BackendConnector {
@@ -20,12 +20,12 @@ pub struct BackendConnector {
 }
 
 impl BackendConnector {
-    /// Dials the URI's authority.
+    /// Returns a service that dials the authority of the URI.
     pub fn new(connector: Connector, tls: ClientTls) -> Self {
         Self { connector, tls, target: None }
     }
 
-    /// Dials `target` whatever the URI says.
+    /// Dials `target` for every URI.
     pub fn to(mut self, target: Target) -> Self {
         self.target = Some(target);
         self

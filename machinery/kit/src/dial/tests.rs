@@ -1,4 +1,4 @@
-//! Each stage of a dial fails in its own words, over real sockets.
+//! Error messages of each stage of a dial, over real sockets.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ async fn our_own_listener_is_refused_after_resolution() {
     dialler.policy().add_own_listener(backend.addr);
     let by_name = Target::new("localhost", backend.addr.port());
     let error = dialler.connect_tls(&by_name, &client_tls(&authority, "a", Alpn::Http1)).await.err().unwrap();
-    // `localhost` may also be ::1, where nothing listens; the first failure is returned.
+    // `localhost` may also be ::1, which has no listener; the first failure is returned.
     assert_eq!(error.stage(), Stage::Dial);
     let error = dialler.connect_plain(&target(backend.addr)).await.err().unwrap();
     assert!(matches!(error, DialError::Refused { refusal: Refusal::OwnListener, .. }), "{error}");

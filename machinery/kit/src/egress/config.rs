@@ -1,66 +1,66 @@
-//! `EgressSelectorConfiguration` and upstream's checks of it.
+//! `EgressSelectorConfiguration` with upstream's validation.
 
 use std::path::{Path, PathBuf};
 
 use http::Uri;
 use serde::Deserialize;
 
-/// Why a configuration is refused: each message says where in the file.
+/// Error in a configuration. Each message names the place in the file.
 #[derive(Debug, thiserror::Error)]
 pub enum EgressError {
     /// The file cannot be read.
     #[error("{}: {}", path.display(), portico_gostd::os::error_text(source))]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// Not the expected YAML: also unknown and repeated fields.
+    /// The file is not the expected YAML, or has unknown or repeated fields.
     #[error("egress selector configuration: {0}")]
     Yaml(String),
-    /// A value that is not allowed.
+    /// A field has an invalid value.
     #[error("egress selector configuration: {field}: {reason}")]
     Invalid {
         /// Path of the field.
         field: String,
-        /// Why.
+        /// Reason of the rejection.
         reason: String,
     },
 }
 
-/// A checked configuration: at most one selection per name.
+/// Validated configuration, with at most one selection per name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EgressConfig {
     selections: Vec<(String, Selection)>,
 }
 
-/// How one class of traffic leaves.
+/// Egress of one class of traffic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
     /// `Direct` or `HTTPConnect`.
     pub protocol: Protocol,
 }
 
-/// The protocol of a selection.
+/// Protocol of a selection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Protocol {
-    /// Without a proxy.
+    /// Direct connection without a proxy.
     Direct,
-    /// HTTP CONNECT over this transport.
+    /// HTTP CONNECT over the given transport.
     HttpConnect(Transport),
 }
 
-/// How the proxy is reached.
+/// Transport of the connection to the proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transport {
-    /// TCP, with TLS when the URL is https.
+    /// TCP, with TLS if the URL is https.
     Tcp {
-        /// Proxy's host.
+        /// Host of the proxy.
         host: String,
-        /// Proxy's port.
+        /// Port of the proxy.
         port: u16,
-        /// For https.
+        /// Files of the TLS connection, or `None` if the URL is http.
         tls: Option<ProxyTls>,
     },
     /// A Unix domain socket.
@@ -70,7 +70,7 @@ pub enum Transport {
 /// Files of the TLS connection to the proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxyTls {
-    /// CA bundle; none = the system's roots.
+    /// CA bundle, or `None` for the system's roots.
     pub ca_bundle: Option<PathBuf>,
     /// Client certificate.
     pub client_cert: PathBuf,
@@ -130,14 +130,14 @@ struct FileTls {
 }
 
 impl EgressConfig {
-    /// Reads and checks a file.
+    /// Reads and validates a file.
     pub fn load(path: &Path) -> Result<Self, EgressError> {
         let text = crate::config_file::read_text(path)
             .map_err(|source| EgressError::File { path: path.to_owned(), source })?;
         Self::parse(&text)
     }
 
-    /// Checks a YAML (or JSON) text. Files that it names must exist.
+    /// Validates a YAML (or JSON) text. Files that it names must exist.
     pub fn parse(text: &str) -> Result<Self, EgressError> {
         let file: File =
             serde_saphyr::from_str(text).map_err(|error| EgressError::Yaml(error.to_string()))?;
@@ -163,7 +163,7 @@ impl EgressConfig {
         Ok(Self { selections })
     }
 
-    /// The selection of this name (`cluster` for backends), if it is there.
+    /// Returns the selection of this name (`cluster` for backends), if present.
     pub fn selection(&self, name: &str) -> Option<&Selection> {
         self.selections.iter().find(|(other, _)| other == name).map(|(_, selection)| selection)
     }

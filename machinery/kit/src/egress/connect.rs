@@ -1,4 +1,4 @@
-//! Opening a tunnel with HTTP CONNECT.
+//! Tunnels opened with HTTP CONNECT.
 
 use std::io;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use crate::tls::{CertPair, ClientTls, Roots};
 ///
 /// Limit (Backends, bytes): the dial fails.
 const REPLY_LIMIT: usize = 1 << 20;
-/// Headers of a reply that are parsed.
+/// Maximum number of headers parsed in a reply.
 const REPLY_HEADERS: usize = 128;
 
 type Via = [(&'static str, String); 2];
 type Failure = [(&'static str, String); 3];
 
-/// Upstream's metrics of egress dials.
+/// Upstream's metrics of egress connections.
 #[derive(Clone)]
 pub struct EgressMetrics {
     starts: Family<Via, Counter>,
@@ -64,7 +64,7 @@ impl EgressMetrics {
     }
 }
 
-/// Dials through one proxy. Cheap to clone.
+/// Dialer through one proxy. Cheap to clone.
 #[derive(Clone)]
 pub struct EgressDialer {
     inner: Arc<Inner>,
@@ -76,11 +76,11 @@ struct Inner {
     metrics: Option<EgressMetrics>,
 }
 
-/// A failure and its stage (`connect`, `proxy`).
+/// Reason of a failure and its stage (`connect` or `proxy`).
 type Failed = (&'static str, String);
 
 impl EgressDialer {
-    /// None for a direct selection. Reads the files of the proxy's TLS.
+    /// Returns a dialer, or `None` for a direct selection. Reads the TLS files of the proxy.
     pub fn new(selection: &Selection, metrics: Option<EgressMetrics>) -> Result<Option<Self>, EgressError> {
         let Protocol::HttpConnect(transport) = &selection.protocol else { return Ok(None) };
         let tls = match transport {
@@ -91,7 +91,7 @@ impl EgressDialer {
         Ok(Some(Self { inner: Arc::new(inner) }))
     }
 
-    /// A tunnel to `target`, which the proxy resolves.
+    /// Opens a tunnel to `target`, which the proxy resolves.
     pub(crate) async fn dial(&self, target: &Target, limit: Duration) -> Result<Raw, DialError> {
         let transport = match self.inner.transport {
             Transport::Tcp { .. } => "tcp",
@@ -144,7 +144,7 @@ impl EgressDialer {
     }
 }
 
-/// The proxy's certificate by name, where that is what was refused.
+/// Returns the reason of a failed connection to the proxy; names the certificate if it was rejected.
 fn connect_reason(error: &io::Error) -> String {
     match handshake_failure(error) {
         HandshakeFailure::Certificate(fault) => fault.to_string(),
@@ -152,7 +152,7 @@ fn connect_reason(error: &io::Error) -> String {
     }
 }
 
-/// Sends CONNECT and reads the reply's head, not a byte more.
+/// Sends CONNECT and reads exactly the head of the reply.
 async fn connect<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, target: &Target) -> Result<(), String> {
     let request = format!("CONNECT {target} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
     stream.write_all(request.as_bytes()).await.map_err(|error| io_reason(&error).to_owned())?;
@@ -175,7 +175,7 @@ async fn connect<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, target: &Tar
     }
 }
 
-/// The length of a complete head with status 200.
+/// Returns the length of a complete head with status 200, or `None` if it is incomplete.
 fn head(reply: &[u8]) -> Result<Option<usize>, String> {
     let mut headers = [httparse::EMPTY_HEADER; REPLY_HEADERS];
     let mut response = httparse::Response::new(&mut headers);

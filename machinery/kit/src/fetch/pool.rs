@@ -1,7 +1,7 @@
-//! Kept connections: few per target, bounded in all, closed when idle for long.
+//! Pool of idle connections: a few per target, bounded in total, closed after an idle timeout.
 //!
-//! A serving thread keeps those that it has opened for itself: what drives a connection stays where it was opened, so that no
-//! thread waits for another one to be woken.
+//! A serving thread keeps the connections that it has opened: the task that drives a connection stays on its thread, so that no
+//! thread has to wake another one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,25 +20,25 @@ use crate::dial::{Connection, NegotiatedAlpn, Target, http_reason};
 use crate::received::Received;
 use crate::tasks::TaskSet;
 
-/// Kept per target, by each serving thread and by all other threads together, by default; more are closed.
+/// Default number of idle connections per target, for each serving thread and for all other threads together.
 const PER_TARGET: usize = 2;
-/// Kept in all; when there are more, the longest idle one is closed.
+/// Maximum number of idle connections in total; the one that is idle for the longest time is closed first.
 const IN_ALL: usize = 1024;
-/// Kept this long.
+/// Time after which an idle connection is closed.
 const IDLE: Duration = Duration::from_secs(90);
 
-/// Which connections are alike.
+/// Key of interchangeable connections.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) target: Target,
-    /// The TLS settings.
+    /// ID of the TLS settings, or 0 without TLS.
     tls: u64,
-    /// The serving thread, or none of them.
+    /// Index of the serving thread, or `None` for other threads.
     runtime: Option<usize>,
 }
 
 impl Key {
-    /// That of connections to a target which this thread opens.
+    /// Returns the key of connections that the current thread opens to a target.
     pub(super) fn of(to: &FetchTarget) -> Self {
         let tls = to.tls.as_ref().map_or(0, |tls| tls.id());
         Self { target: to.target.clone(), tls, runtime: connection_runtimes::current() }
@@ -49,14 +49,14 @@ impl Key {
     }
 }
 
-/// One connection's sending half. Its driver is a task that ends when this is dropped.
+/// Sending half of a connection. The task that drives the connection ends when this is dropped.
 pub(super) enum Sender {
     Http1(http1::SendRequest<Full<Bytes>>),
     Http2(http2::SendRequest<Full<Bytes>>),
 }
 
 impl Sender {
-    /// `ended` is called when the connection is no more, whoever closed it.
+    /// Performs the HTTP handshake. `ended` is called when the connection has ended, on either side.
     pub(super) async fn handshake(
         connection: Connection,
         tasks: &TaskSet,
@@ -92,7 +92,7 @@ impl Sender {
     ) -> Result<Response<Received>, hyper::Error> {
         match self {
             Self::Http1(sender) => {
-                // HTTP/1 wants the path in the request line, and the authority as a header.
+                // HTTP/1 needs the path in the request line, and the authority as a header.
                 let uri = std::mem::take(request.uri_mut());
                 if let Some(host) = uri.authority().and_then(|host| HeaderValue::from_str(host.as_str()).ok())
                 {
@@ -136,12 +136,12 @@ impl Default for Pool {
 }
 
 impl Pool {
-    /// Keeps so many per target.
+    /// Returns a pool for this number of idle connections per target.
     pub(super) fn new(per_target: usize) -> Self {
         Self { kept: Arc::default(), per_target }
     }
 
-    /// The connection that was used last, if it is still open.
+    /// Removes and returns the most recently used connection that is still open.
     pub(super) fn take(&self, key: &Key) -> Option<Sender> {
         let mut kept = self.kept.lock();
         let idle = kept.get_mut(key)?;
@@ -174,7 +174,7 @@ impl Pool {
         }
     }
 
-    /// Drops the connections that their peer has closed. Answers whether there were any.
+    /// Drops the connections that the peer has closed. Returns true if there were any.
     pub(super) fn drop_closed(&self, key: &Key) -> bool {
         let mut kept = self.kept.lock();
         let Some(idle) = kept.get_mut(key) else { return false };
@@ -187,7 +187,7 @@ impl Pool {
         any
     }
 
-    /// Closes those to a target that any thread has opened.
+    /// Closes the idle connections to a target, of all threads.
     pub(super) fn forget(&self, key: &Key) {
         self.kept.lock().retain(|other, _| !other.is_to(key));
     }
@@ -197,7 +197,7 @@ impl Pool {
     }
 }
 
-/// Drops what is closed or too old, and then the longest idle one.
+/// Drops closed and expired connections, then the one that is idle for the longest time.
 fn trim(kept: &mut HashMap<Key, Vec<Idle>>, now: Instant) {
     kept.retain(|_, idle| {
         idle.retain(|idle| idle.sender.is_open() && now - idle.since < IDLE);

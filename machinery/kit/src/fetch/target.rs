@@ -1,15 +1,15 @@
-//! Where a request goes.
+//! Destination of a request.
 
 use crate::dial::Target;
 use crate::tls::ClientTls;
 
-/// Where to, and how.
+/// Address, TLS settings and `Host` of a destination.
 #[derive(Clone)]
 pub struct FetchTarget {
-    /// What to dial.
+    /// Host and port to dial.
     pub target: Target,
-    /// TLS settings; none = plain HTTP.
+    /// TLS settings, or `None` for plain HTTP.
     pub tls: Option<ClientTls>,
-    /// The `Host` header; none = the target.
+    /// `Host` header, or `None` for the target.
     pub host: Option<String>,
 }

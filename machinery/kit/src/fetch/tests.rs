@@ -1,4 +1,4 @@
-//! Fetches over real TLS sockets.
+//! Requests over real TLS sockets.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -100,7 +100,7 @@ async fn a_kept_connection_that_died_costs_a_fresh_dial_and_no_error() {
     let (fetcher, to) = (fetcher(), to(&first, &authority, Alpn::Http1));
     fetcher.send(&to, &request("/")).await.unwrap();
     assert_eq!(fetcher.idle(), 1);
-    // All of the backend's connections end, its listener stays.
+    // All connections of the backend end; its listener stays open.
     fetcher.send(&to, &request("/close")).await.unwrap();
     assert!(!fetcher.send(&to, &request("/")).await.unwrap().reused);
     let error = {
@@ -108,7 +108,7 @@ async fn a_kept_connection_that_died_costs_a_fresh_dial_and_no_error() {
         first.tasks.shutdown(Duration::ZERO).await;
         fetcher.send(&to, &request("/")).await.unwrap_err()
     };
-    // Stale first, then the fresh dial says what is the matter.
+    // The idle connection is stale; the new dial returns the error.
     assert!(matches!(&error, FetchError::Dial(DialError::Dial { .. })), "{error}");
 }
 
@@ -124,7 +124,7 @@ async fn a_lost_connection_is_reported_when_the_other_side_closes_it_and_only_th
         fetcher.send(&to, &request("/")).await.unwrap();
         fetcher.forget(&to);
         fetcher.send(&to, &request("/")).await.unwrap();
-        // Kept until both are reported.
+        // Keeps the pool alive until both are reported.
         std::mem::forget(fetcher);
     }
     first.drain.signal();

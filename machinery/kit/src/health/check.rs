@@ -1,4 +1,4 @@
-//! One health check: a name and a function that says nothing or why it fails.
+//! One health check: a name and a function that returns an error if the check fails.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::endpoint::RemoteCheck;
 type Warning = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 type Run = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
-/// A named check. Cheap to clone.
+/// Named check. Cheap to clone.
 #[derive(Clone)]
 pub struct Check {
     name: Arc<str>,
@@ -28,7 +28,7 @@ enum Kind {
 }
 
 impl Check {
-    /// A check that answers at once.
+    /// Returns a check that does not wait.
     pub fn new(
         name: impl Into<String>,
         run: impl Fn() -> Result<(), String> + Send + Sync + 'static,
@@ -36,7 +36,7 @@ impl Check {
         Self::of(name.into(), Kind::Now(Arc::new(run)))
     }
 
-    /// A check that may wait. It must bound its own time.
+    /// Returns a check that may wait. The function must limit its duration.
     pub fn waiting<F, Fut>(name: impl Into<String>, run: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
@@ -45,34 +45,34 @@ impl Check {
         Self::of(name.into(), Kind::Later(Arc::new(move || Box::pin(run()))))
     }
 
-    /// `ping`: passes while the process answers at all.
+    /// Returns the check `ping`, which always passes.
     pub fn ping() -> Self {
         Self::new("ping", || Ok(()))
     }
 
-    /// Puts the check into a group that `?exclude=<group>` leaves out as a whole.
+    /// Puts the check into a group, which `?exclude=<group>` excludes as a whole.
     pub fn in_group(mut self, group: &str) -> Self {
         self.group = Some(group.into());
         self
     }
 
-    /// Says what is not as it should be although the check passes.
+    /// Sets a function that returns a warning for a check that passes.
     pub fn with_warning(mut self, warning: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
         self.warning = Some(Arc::new(warning));
         self
     }
 
-    /// What is not as it should be although it passes.
+    /// Returns the warning for a check that passes, if any.
     pub fn warning(&self) -> Option<String> {
         self.warning.as_ref().and_then(|warning| warning())
     }
 
-    /// The name, as in `/readyz/<name>`.
+    /// Returns the name, as in `/readyz/<name>`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The group, if any.
+    /// Returns the group, if any.
     pub fn group(&self) -> Option<&str> {
         self.group.as_deref()
     }
@@ -88,7 +88,7 @@ impl Check {
         }
     }
 
-    /// The same check, passing without being run until `instant`.
+    /// Returns a check that passes without being run until `instant`.
     pub(super) fn after(mut self, instant: Instant) -> Self {
         self.not_before = Some(instant);
         self
@@ -105,16 +105,16 @@ impl Check {
     }
 }
 
-/// What became of one check in one evaluation.
+/// Result of one check in one evaluation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
-    /// The check's name.
+    /// Name of the check.
     pub name: String,
-    /// It was not run: excluded by its own name (empty text) or by this group.
+    /// Exclusion that matched, so that the check was not run: an empty string for its name, otherwise its group.
     pub excluded: Option<String>,
-    /// Why it failed.
+    /// Reason of the failure, if it failed.
     pub failure: Option<String>,
-    /// What is not as it should be although it passed.
+    /// Warning of a check that passed, if any.
     pub warning: Option<String>,
 }
 

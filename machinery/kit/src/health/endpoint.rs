@@ -1,21 +1,21 @@
-//! The health endpoints, and checks of another process that count at them.
+//! Health endpoints, and results of checks of another process.
 
-/// The three health endpoints.
+/// Health endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Endpoint {
-    /// `/healthz`, everything but what only readiness needs.
+    /// `/healthz`: all checks except those that only concern readiness.
     Healthz,
-    /// `/livez`, with the grace for boot checks.
+    /// `/livez`: boot checks pass during the grace period.
     Livez,
-    /// `/readyz`.
+    /// `/readyz`: all checks.
     Readyz,
 }
 
 impl Endpoint {
-    /// All three, in upstream's order.
+    /// All endpoints, in upstream's order.
     pub const ALL: [Self; 3] = [Self::Healthz, Self::Livez, Self::Readyz];
 
-    /// `healthz`, `livez` or `readyz`.
+    /// Returns `healthz`, `livez` or `readyz`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Healthz => "healthz",
@@ -25,16 +25,16 @@ impl Endpoint {
     }
 }
 
-/// A check whose result arrives from elsewhere, already known: a facade shows the control service's
-/// checks with these.
+/// Result of a check of another process: a facade serves the checks of the control service
+/// in this form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteCheck {
-    /// Name as at the endpoint.
+    /// Name of the check at the endpoint.
     pub name: String,
-    /// Where it counts.
+    /// Endpoints that include the check.
     pub endpoints: Vec<Endpoint>,
-    /// Why it fails; none = it passes.
+    /// Reason of the failure; `None` if it passes.
     pub failure: Option<String>,
-    /// What is not as it should be although it passes.
+    /// Warning of a check that passes, if any.
     pub warning: Option<String>,
 }

@@ -3,37 +3,37 @@
 use super::check::{Check, Checked};
 use super::endpoint::Endpoint;
 
-/// The query parameters that health endpoints know.
+/// Query parameters of health endpoints.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HealthQuery {
-    /// `verbose` is present; its value is ignored.
+    /// True if `verbose` is present; its value is ignored.
     pub verbose: bool,
     /// Values of all `exclude` parameters, in order.
     pub exclude: Vec<String>,
 }
 
-/// A status code and a `text/plain; charset=utf-8` body.
+/// Status code and `text/plain; charset=utf-8` body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
     /// 200 or 500.
     pub code: u16,
-    /// The body, byte for byte.
+    /// Response body.
     pub body: String,
 }
 
-/// All results of one endpoint.
+/// Results of all checks of one endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evaluation {
-    /// Which endpoint.
+    /// Evaluated endpoint.
     pub endpoint: Endpoint,
-    /// One per check, in registration order.
+    /// One result per check, in registration order.
     pub results: Vec<Checked>,
-    /// Excludes that matched nothing, sorted.
+    /// Values of `exclude` that match no check, sorted.
     pub unknown_excludes: Vec<String>,
 }
 
 impl HealthQuery {
-    /// From decoded query pairs, in order.
+    /// Parses decoded query pairs, in order.
     pub fn from_pairs<K: AsRef<str>, V: AsRef<str>>(pairs: impl IntoIterator<Item = (K, V)>) -> Self {
         let mut query = Self::default();
         for (key, value) in pairs {
@@ -46,7 +46,7 @@ impl HealthQuery {
         query
     }
 
-    /// The exclude that leaves this check out.
+    /// Returns the `exclude` value that matches this check by name or, failing that, by group.
     pub(super) fn excludes(&self, check: &Check) -> Option<&str> {
         let by_name = self.exclude.iter().find(|exclude| *exclude == check.name());
         by_name
@@ -67,13 +67,13 @@ impl HealthQuery {
 }
 
 impl Evaluation {
-    /// Whether no check failed.
+    /// True if no check failed.
     pub fn passed(&self) -> bool {
         self.results.iter().all(|checked| checked.failure.is_none())
     }
 
-    /// Upstream's answer: `ok` without a newline, or a line per check; a failure is always verbose and
-    /// withholds reasons.
+    /// Renders upstream's text: `ok` without a newline, or one line per check. A failure always lists the checks and
+    /// withholds the reasons.
     pub fn render(&self, verbose: bool) -> Rendered {
         let passed = self.passed();
         if passed && !verbose {
@@ -94,7 +94,7 @@ impl Evaluation {
     }
 }
 
-/// `/<endpoint>/<name>`: here the reason is shown.
+/// Renders the response of `/<endpoint>/<name>`, which includes the reason.
 pub(super) fn single(result: Result<(), String>, warning: Option<String>) -> Rendered {
     match (result, warning) {
         (Ok(()), None) => Rendered { code: 200, body: "ok".to_owned() },
@@ -109,7 +109,7 @@ fn line(endpoint: Endpoint, checked: &Checked) -> String {
         (Some(_), _) => format!("[-]{name} failed: reason withheld\n"),
         (None, Some("")) => format!("[+]{name} excluded: ok\n"),
         (None, Some(group)) => format!("[+]{name} excluded with {group}: ok\n"),
-        // Reasons are withheld here.
+        // The list withholds the text of warnings.
         (None, None) if checked.warning.is_some() => {
             format!("[+]{name} ok, with a warning: see /{}/{name}\n", endpoint.name())
         }

@@ -1,4 +1,4 @@
-//! The loop and the handshake. One task per connection does the handshake and then what the handler does.
+//! Accept loop and handshake. One task per connection performs the handshake and then runs the handler.
 
 use std::future::Future;
 use std::io;
@@ -17,10 +17,10 @@ use crate::drain::Watch;
 use crate::tasks::TaskSet;
 use crate::tls::ServerTls;
 
-/// While a connection waits for a place, another one is closed this often.
+/// Interval at which another connection is closed while a connection waits for a permit.
 const MAKE_ROOM_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A descriptor that is kept for the moment in which the process has no other: with it a connection is accepted and closed,
+/// File descriptor reserved for the case that the process has no other: with it, a connection is accepted and closed,
 /// so that its client sees an end instead of waiting in the backlog.
 struct Reserve(Option<std::fs::File>);
 
@@ -29,10 +29,10 @@ impl Reserve {
         Self(std::fs::File::open("/dev/null").ok())
     }
 
-    /// Closes connections that wait, for as long as there are any and no other descriptor.
+    /// Accepts and closes waiting connections, until none is left or another descriptor is available.
     async fn turn_away(&mut self, listener: &tokio::net::TcpListener) {
         while self.0.take().is_some() {
-            // Accepted only if it is there already.
+            // Accepts only a connection that is already waiting.
             let waiting = tokio::time::timeout(Duration::ZERO, listener.accept()).await;
             let closed = matches!(waiting, Ok(Ok(_)));
             drop(waiting);
@@ -44,7 +44,7 @@ impl Reserve {
     }
 }
 
-/// Whether the process, or the system, has no descriptor left.
+/// True if the process or the system has no descriptor left.
 fn is_exhausted(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(EMFILE | ENFILE))
 }
@@ -52,7 +52,7 @@ fn is_exhausted(error: &io::Error) -> bool {
 const ENFILE: i32 = 23;
 const EMFILE: i32 = 24;
 
-/// What the tasks of one listener share.
+/// State shared by the tasks of one listener.
 struct Shared<H> {
     tls: ServerTls,
     options: ListenerOptions,
@@ -61,8 +61,8 @@ struct Shared<H> {
 }
 
 impl TlsListener {
-    /// Accepts until `drain` is signalled or `tasks` is cancelled, then closes the socket and returns; connections that are up go
-    /// on in their tasks (of the listener's name). `handler` runs in the connection's own task.
+    /// Accepts connections until `drain` is signaled or `tasks` is cancelled, then closes the socket and returns. Open
+    /// connections continue in their tasks (named as the listener). `handler` runs in the task of the connection.
     pub async fn serve<H, Fut>(self, tasks: TaskSet, mut drain: Watch, handler: H)
     where
         H: Fn(Accepted) -> Fut + Send + Sync + 'static,
@@ -116,7 +116,7 @@ where
     H: Fn(Accepted) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = ()> + Send + 'static,
 {
-    /// A place for a connection, once there is one.
+    /// Waits for a permit for a connection.
     async fn place(&self, places: &Arc<Semaphore>) -> io::Result<OwnedSemaphorePermit> {
         if let Ok(place) = places.clone().try_acquire_owned() {
             return Ok(place);
@@ -136,14 +136,14 @@ where
         }
     }
 
-    /// Starts a connection's task, on a runtime if there are any.
+    /// Spawns the task of a connection, on a serving thread if there are any.
     fn begin(self: Arc<Self>, tasks: &TaskSet, stream: TcpStream, addr: SocketAddr, place: Place) {
         let name = self.options.name;
         let Some(runtimes) = self.options.runtimes.clone() else {
             return tasks.spawn(name, async move { self.connection(stream, addr, place).await });
         };
         match stream.into_std() {
-            // Its events must arrive where it is served.
+            // The runtime of the serving thread must receive the socket's events.
             Ok(stream) => tasks.spawn_on(runtimes.next(), name, async move {
                 match TcpStream::from_std(stream) {
                     Ok(stream) => self.connection(stream, addr, place).await,

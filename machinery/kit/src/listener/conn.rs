@@ -1,4 +1,4 @@
-//! One accepted connection: its IO, which holds its place under the cap, and its peer.
+//! Accepted connection: its IO, which includes the permit, and its peer.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,37 +13,37 @@ use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_rustls::server::TlsStream;
 
-/// Who is at the other end.
+/// Peer of a connection.
 #[derive(Clone, Debug)]
 pub struct PeerInfo {
-    /// Its address.
+    /// Address of the peer.
     pub addr: SocketAddr,
-    /// The address it has connected to.
+    /// Local address of the connection.
     pub local: SocketAddr,
-    /// What it presented, leaf first, and proved to own; not checked against any CA.
+    /// Certificates that the peer presented, leaf first, whose key it has proved to own. Not verified against any CA.
     pub chain: Option<Arc<[CertificateDer<'static>]>>,
-    /// The protocol agreed on: `h2`, `http/1.1`, or nothing.
+    /// Negotiated protocol: `h2`, `http/1.1`, or `None`.
     pub alpn: Option<Arc<[u8]>>,
-    /// The server name it asked for.
+    /// Server name in the handshake (SNI), if any.
     pub server_name: Option<Arc<str>>,
 }
 
 impl PeerInfo {
-    /// Whether HTTP/2 was agreed on.
+    /// True if HTTP/2 was negotiated.
     pub fn is_http2(&self) -> bool {
         self.alpn.as_deref() == Some(b"h2")
     }
 }
 
-/// An accepted connection after its handshake.
+/// Accepted connection after its handshake.
 pub struct Accepted {
-    /// Read and write here.
+    /// Decrypted stream.
     pub io: TlsIo,
-    /// The peer.
+    /// Peer of the connection.
     pub peer: Arc<PeerInfo>,
 }
 
-/// A place under the connection cap.
+/// Permit for one connection within the maximum.
 pub(super) struct Place {
     pub(super) _permit: OwnedSemaphorePermit,
     pub(super) connections: Gauge,
@@ -55,16 +55,16 @@ impl Drop for Place {
     }
 }
 
-/// The TLS stream of an accepted connection. Dropping it gives its place under the cap back.
+/// TLS stream of an accepted connection. Dropping it returns its permit.
 pub struct TlsIo {
-    // Boxed: it is passed down some layers of futures, and each would have room for all of it.
+    // Boxed, because it moves through several layers of futures, each of which would reserve its size.
     pub(super) stream: Box<TlsStream<TcpStream>>,
     pub(super) peer: Arc<PeerInfo>,
     pub(super) _place: Place,
 }
 
 impl TlsIo {
-    /// The peer: adapters (tonic's `Connected`) read it from here.
+    /// Returns the peer, for adapters such as tonic's `Connected`.
     pub fn peer(&self) -> &Arc<PeerInfo> {
         &self.peer
     }

@@ -1,4 +1,4 @@
-//! The accept loop over real sockets with real TLS.
+//! Tests of the accept loop over real sockets with real TLS.
 
 use std::future::ready;
 use std::time::Duration;
@@ -34,7 +34,7 @@ fn serve(tls: ServerTls, change: impl FnOnce(&mut ListenerOptions)) -> Server {
     let (tasks, (signal, watch)) = (TaskSet::new(), drain::channel());
     let (tx, incoming) = mpsc::unbounded_channel();
     let hand_over = move |accepted| {
-        // A test that is over takes none.
+        // Fails at the end of a test, when the receiver is dropped.
         let _ = tx.send(accepted);
         ready(())
     };
@@ -51,7 +51,7 @@ async fn a_connection_knows_its_peer_and_carries_bytes() {
     let authority = Authority::create("ca").unwrap();
     let mut server = serve(server_tls(server_pair(&authority, &["a.ns.svc"])), |_| {});
     let roots = Roots::bundle("ca", authority.cert_pem().as_bytes());
-    // Signed by nobody the server knows: the handshake proves possession only.
+    // Signed by a CA that the server does not trust: the handshake only proves possession of the key.
     let stranger = client_pair(&Authority::create("stranger").unwrap(), "alice", &["devs"]);
     let tls = ClientTls::builder().roots(roots).server_name("a.ns.svc").alpn(Alpn::Both);
     let mut client = dial(server.addr, &tls.client_cert(Some(stranger)).build().unwrap()).await;

@@ -1,6 +1,6 @@
-//! Which metrics are exposed, and with which values of their labels (component-base's `metrics.Options`).
+//! Choice of the metrics that are exposed and of the allowed values of their labels (component-base's `metrics.Options`).
 //!
-//! The choice is made when metrics are written, so that counting costs the same with it and without. It must not know flags.
+//! The choice is applied to the encoded metrics, so that counting costs the same with and without it. Does not depend on flags.
 
 mod samples;
 
@@ -8,25 +8,25 @@ use std::collections::{HashMap, HashSet};
 
 use samples::{AllowedValues, Samples};
 
-/// See the module; the default exposes everything that is not hidden.
+/// Choice of exposed metrics; the default exposes all metrics that are not hidden.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MetricChoice {
-    /// `--show-hidden-metrics-for-version`: metrics that upstream hides before it removes them are there, too.
+    /// `--show-hidden-metrics-for-version`: exposes metrics that upstream hides before it removes them.
     pub show_hidden: bool,
-    /// `--disabled-metrics`, by their full names.
+    /// `--disabled-metrics`: full names of metrics that are not exposed.
     pub disabled: HashSet<String>,
-    /// `--allow-metric-labels`, by metric and label.
+    /// `--allow-metric-labels`: allowed values by metric and label.
     pub allowed: HashMap<String, AllowedValues>,
 }
 
 impl MetricChoice {
-    /// Whether metrics are written as they are.
+    /// True if metrics are exposed without changes.
     pub(super) fn is_everything(&self) -> bool {
         self.disabled.is_empty() && self.allowed.is_empty()
     }
 
-    /// What is chosen of OpenMetrics text, in which counters whose name is in `bare` have a `_total` that is not theirs; and how
-    /// many observations had a value that is not allowed.
+    /// Applies the choice to OpenMetrics text, in which the names of the counters in `bare_counters` have an added `_total`.
+    /// Returns the resulting text, and the number of observations with a label value that is not allowed.
     pub(super) fn apply(&self, text: &str, bare: &HashSet<String>) -> (String, u64) {
         let (mut out, mut unexpected) = (String::with_capacity(text.len()), 0);
         let mut samples = Samples::default();
@@ -52,7 +52,8 @@ impl MetricChoice {
         (out, unexpected)
     }
 
-    /// A counter's family has its name without `_total`; which it is stands in the line after, so both names are looked for.
+    /// Checks both possible names of a family: OpenMetrics names the family of a counter without `_total`, and only the next line
+    /// shows whether it is a counter.
     fn is_disabled(&self, base: &str, bare: &HashSet<String>) -> bool {
         names(base, bare).any(|name| self.disabled.contains(&name))
     }

@@ -1,5 +1,5 @@
-//! A histogram with fixed bounds, which all histograms of a family share: there is one of them for each label set, and
-//! there are thousands of those, so that each holds its counts and no more. Observing takes no lock.
+//! Histogram whose bucket bounds are shared by a family: there is one histogram for each label set, and thousands of label
+//! sets, so each histogram contains only its counts. Observing takes no lock.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::{MetricType, TypedMetric};
 
-/// See the module. Clones share it.
+/// Histogram with fixed buckets. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Histogram(Arc<Inner>);
 
@@ -16,34 +16,34 @@ pub struct Histogram(Arc<Inner>);
 struct Inner {
     /// Upper bounds, ascending, without infinity.
     bounds: &'static [f64],
-    /// The bits of the sum of all values.
+    /// Bits of the floating-point sum of all values.
     sum: AtomicU64,
-    /// How many values fell into each bucket; the last one has no bound.
+    /// Number of values in each bucket; the last one has no upper bound.
     counts: Box<[AtomicU64]>,
 }
 
 impl Histogram {
-    /// One that has observed nothing.
+    /// Returns a histogram without observations.
     #[must_use]
     pub fn new(bounds: &'static [f64]) -> Self {
         let counts = (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect();
         Self(Arc::new(Inner { bounds, sum: AtomicU64::new(0f64.to_bits()), counts }))
     }
 
-    /// Counts a value into the first bucket whose bound it does not exceed.
+    /// Counts a value in the first bucket whose bound it does not exceed.
     pub fn observe(&self, value: f64) {
         let inner = &*self.0;
-        // What is no number exceeds every bound.
+        // NaN belongs to the last bucket.
         let bucket = inner.bounds.iter().position(|bound| value <= *bound).unwrap_or(inner.bounds.len());
         inner.counts[bucket].fetch_add(1, Ordering::Relaxed);
         let add = |sum| Some((f64::from_bits(sum) + value).to_bits());
-        // It adds until nobody came between; it never gives up.
+        // The update is retried until no other thread interferes, so it always succeeds.
         let _always_added = inner.sum.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 }
 
 impl Histogram {
-    /// How many values fell into each bucket; the last one has no bound.
+    /// Returns the number of values in each bucket; the last one has no upper bound.
     pub fn counts(&self) -> impl Iterator<Item = u64> + '_ {
         self.0.counts.iter().map(|count| count.load(Ordering::Relaxed))
     }

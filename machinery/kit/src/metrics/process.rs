@@ -10,7 +10,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::desc::Desc;
 
-/// Clock ticks per second in `/proc`: 100 on every Linux architecture that we build for.
+/// Clock ticks per second in `/proc`: 100 on every supported Linux architecture.
 const USER_HZ: f64 = 100.0;
 
 #[derive(Debug)]
@@ -89,7 +89,7 @@ impl Collector for ProcessCollector {
     }
 }
 
-/// The fields of `/proc/self/stat` after the command's closing bracket; the first is field 3.
+/// Returns the fields of `/proc/self/stat` after the closing bracket of the command; the first one is field 3.
 fn stat() -> Option<Vec<f64>> {
     let text = fs::read_to_string("/proc/self/stat").ok()?;
     let (_, fields) = text.rsplit_once(") ")?;
@@ -101,7 +101,7 @@ fn cpu_seconds() -> Option<f64> {
     Some((stat.get(14 - 3)? + stat.get(15 - 3)?) / USER_HZ)
 }
 
-/// When the process was started, in Unix seconds; now, where the system does not say.
+/// Returns the start time of the process in Unix seconds, or the current time if the system does not report it.
 #[must_use]
 pub fn process_started() -> f64 {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
@@ -114,13 +114,13 @@ fn started_at() -> Option<f64> {
     Some(boot + stat()?.get(22 - 3)? / USER_HZ)
 }
 
-/// Resident bytes of the process; nothing where the system does not say.
+/// Returns the resident bytes of the process, or `None` if the system does not report them.
 #[must_use]
 pub fn resident_bytes() -> Option<u64> {
     memory().map(|(_, resident)| resident as u64)
 }
 
-/// Virtual and resident bytes.
+/// Returns the virtual and resident bytes of the process.
 fn memory() -> Option<(f64, f64)> {
     let stat = stat()?;
     let status = fs::read_to_string("/proc/self/status").ok()?;
@@ -144,14 +144,14 @@ fn max_memory() -> Option<f64> {
     }
 }
 
-/// A soft limit, as it is written.
+/// Returns the text of a soft limit.
 fn limit(name: &str) -> Option<String> {
     let limits = fs::read_to_string("/proc/self/limits").ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next().map(str::to_owned)
 }
 
-/// Bytes received and sent by the process's network namespace, as upstream counts them.
+/// Returns the bytes received and sent in the network namespace of the process, which upstream counts as well.
 fn octets() -> Option<(f64, f64)> {
     let text = fs::read_to_string("/proc/self/net/netstat").ok()?;
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("IpExt: "));

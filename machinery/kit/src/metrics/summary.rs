@@ -1,9 +1,9 @@
-//! A summary: how much was observed, and quantiles of what was observed lately, as client_golang's `Summary` exposes them.
+//! Summary: count, sum, and quantiles of recent values, as client_golang's `Summary` exposes them.
 //!
-//! Values are counted in buckets of equal relative width, so that a quantile is the value of exactly its rank, wrong by at most
-//! 1/64 of itself (client_golang promises a rank instead). Values outside of [`LEAST`] and [`MOST`] count as these. Age is
-//! cut into [`WINDOWS`] as client_golang cuts it. A series takes 4 KiB for each window that saw a value; observing holds a lock
-//! for one addition.
+//! Values are counted in buckets of equal relative width, so that a quantile is the value of exactly its rank with a relative
+//! error of at most 1/64 (client_golang guarantees a rank instead). Values outside of [`MIN_VALUE`] and [`MAX_VALUE`] count as
+//! these. The age is divided into [`WINDOWS`], as in client_golang. A series takes 4 KiB for each window that has a value;
+//! observing holds a lock for one addition.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -16,35 +16,35 @@ use prometheus_client::metrics::MetricType;
 
 use super::Labels;
 
-/// component-base's `defObjectives`.
+/// Exposed quantiles: component-base's `defObjectives`.
 const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
-/// client_golang's `DefAgeBuckets`.
+/// Number of windows: client_golang's `DefAgeBuckets`.
 const WINDOWS: u32 = 5;
-/// Each power of two is cut into 2^5 buckets.
+/// Bits of the mantissa that select a bucket: each power of two has 2^5 buckets.
 const BITS_OF_MANTISSA: u32 = 5;
 const SHIFT: u32 = f64::MANTISSA_DIGITS - 1 - BITS_OF_MANTISSA;
-/// 2^-23, about an eighth of a microsecond.
+/// Smallest value: 2^-23, about an eighth of a microsecond.
 const LEAST: f64 = 1.0 / 8_388_608.0;
-/// 2^7, about two minutes.
+/// Largest value: 2^7, about two minutes.
 const MOST: f64 = 128.0;
 const FIRST: u64 = LEAST.to_bits() >> SHIFT;
 const BUCKETS: usize = ((MOST.to_bits() >> SHIFT) - FIRST) as usize + 1;
 
-/// The summaries of a family, by label set. Clones share them.
+/// Summaries of a family by label set. Clones share them.
 #[derive(Clone, Debug)]
 pub struct SummaryVec<L> {
     max_age: Duration,
     series: Arc<RwLock<HashMap<L, Summary>>>,
 }
 
-/// See the module. Clones share it.
+/// Summary of one series. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Summary(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     begun: Instant,
-    /// How long a window is.
+    /// Length of a window.
     period: Duration,
     observed: Mutex<Observed>,
 }
@@ -53,13 +53,13 @@ struct Inner {
 struct Observed {
     sum: f64,
     count: u64,
-    /// The youngest is last.
+    /// Windows, newest last.
     windows: VecDeque<Window>,
 }
 
 #[derive(Debug)]
 struct Window {
-    /// Periods since the summary began.
+    /// Number of periods since the summary was created.
     number: u64,
     counts: Box<[u32]>,
 }
@@ -69,7 +69,7 @@ impl<L: Labels> SummaryVec<L> {
         Self { max_age, series: Arc::default() }
     }
 
-    /// The summary of these labels, made when there is none.
+    /// Returns the summary of these labels, which is created if necessary.
     pub fn get_or_create(&self, labels: &L) -> Summary {
         if let Some(known) = self.series.read().get(labels) {
             return known.clone();
@@ -91,7 +91,7 @@ impl Summary {
         self.0.observed.lock().add(value, now);
     }
 
-    /// The number of the window that is now.
+    /// Returns the number of the current window.
     fn window(&self) -> u64 {
         let periods = self.0.begun.elapsed().as_nanos() / self.0.period.as_nanos();
         u64::try_from(periods).unwrap_or(u64::MAX)
@@ -102,7 +102,7 @@ impl Observed {
     fn add(&mut self, value: f64, now: u64) {
         self.sum += value;
         self.count += 1;
-        // Who read the clock before another and came later adds to that one's window.
+        // A thread that read the clock earlier may arrive later: its value is added to the newer window.
         if self.windows.back().is_none_or(|youngest| youngest.number < now) {
             self.open(now);
         }
@@ -111,7 +111,7 @@ impl Observed {
         }
     }
 
-    /// Opens a window, in the memory of the oldest where that is too old.
+    /// Opens a window, and reuses the memory of the oldest window if that is too old.
     fn open(&mut self, number: u64) {
         let oldest = self.windows.pop_front_if(|oldest| !oldest.counts_at(number));
         let mut counts = oldest.map_or_else(|| vec![0; BUCKETS].into_boxed_slice(), |oldest| oldest.counts);
@@ -120,7 +120,7 @@ impl Observed {
         self.windows.push_back(Window { number, counts });
     }
 
-    /// The quantiles of what is young enough; no numbers when there is nothing.
+    /// Returns the quantiles of all windows that are recent enough; NaN if there are no values.
     fn quantiles(&self, now: u64) -> [f64; 3] {
         let mut counts = vec![0u64; BUCKETS];
         for window in self.windows.iter().filter(|window| window.counts_at(now)) {
@@ -140,19 +140,19 @@ impl Observed {
 }
 
 impl Window {
-    /// Whether it is young enough for the quantiles of a time.
+    /// True if the window is recent enough for quantiles at `now`.
     fn counts_at(&self, now: u64) -> bool {
         self.number.saturating_add(u64::from(WINDOWS)) > now
     }
 }
 
-/// The bucket of a value: its exponent and the first bits of its mantissa. What is no number is the least.
+/// Returns the bucket of a value: its exponent and the first bits of its mantissa. NaN counts as the smallest value.
 fn bucket(value: f64) -> usize {
     let within = if value > LEAST { value.min(MOST) } else { LEAST };
     ((within.to_bits() >> SHIFT) - FIRST) as usize
 }
 
-/// The value in the middle of a bucket.
+/// Returns the value in the middle of a bucket.
 fn middle(bucket: usize) -> f64 {
     f64::from_bits(((FIRST + bucket as u64) << SHIFT) | (1 << (SHIFT - 1)))
 }
@@ -167,13 +167,13 @@ impl<L: Labels> EncodeMetric for SummaryVec<L> {
             for (quantile, value) in QUANTILES.into_iter().zip(values) {
                 encoder.encode_family(&OfQuantile { labels, quantile })?.encode_gauge(&value)?;
             }
-            // What a histogram without buckets writes: `_sum` and `_count`.
+            // Writes `_sum` and `_count`, as for a histogram without buckets.
             encoder.encode_family(labels)?.encode_histogram::<NoLabelSet>(sum, count, &[], None)?;
         }
         Ok(())
     }
 
-    /// prometheus-client knows no summaries: the registry writes their type.
+    /// prometheus-client has no type for summaries; the registry writes it.
     fn metric_type(&self) -> MetricType {
         MetricType::Unknown
     }
@@ -183,7 +183,7 @@ impl<L: Labels> EncodeMetric for SummaryVec<L> {
     }
 }
 
-/// The labels of a series, and which quantile a sample is.
+/// Labels of a series, and the quantile of a sample.
 #[derive(Debug)]
 struct OfQuantile<'a, L> {
     labels: &'a L,

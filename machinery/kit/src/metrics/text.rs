@@ -1,18 +1,18 @@
-//! The two text formats of a scrape, and the choice between them.
+//! Text formats of a scrape, and their negotiation.
 
 use std::collections::HashSet;
 
-/// How metrics are written.
+/// Format of a scrape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Prometheus's text format 0.0.4, the default.
     Text,
-    /// OpenMetrics 1.0, when asked for.
+    /// OpenMetrics 1.0, if the client requests it.
     OpenMetrics,
 }
 
 impl Format {
-    /// By an `Accept` header: OpenMetrics only where it is named.
+    /// Returns the format for an `Accept` header: OpenMetrics only if the header names it.
     pub fn from_accept(accept: Option<&str>) -> Self {
         let named = |range: &str| {
             let media = range.split(';').next().unwrap_or_default().trim();
@@ -21,7 +21,7 @@ impl Format {
         if accept.is_some_and(|accept| accept.split(',').any(named)) { Self::OpenMetrics } else { Self::Text }
     }
 
-    /// The `Content-Type` of the answer.
+    /// Returns the `Content-Type` of the response.
     pub fn content_type(self) -> &'static str {
         match self {
             Self::Text => "text/plain; version=0.0.4; charset=utf-8",
@@ -30,7 +30,7 @@ impl Format {
     }
 }
 
-/// Says of summaries that they are.
+/// Sets the type of summaries in the text.
 pub(super) fn type_summaries(text: &mut String, names: &HashSet<String>) {
     for name in names {
         let (prefix, unknown) = (format!("# TYPE {name} "), "unknown");
@@ -41,8 +41,8 @@ pub(super) fn type_summaries(text: &mut String, names: &HashSet<String>) {
     }
 }
 
-/// Rewrites OpenMetrics text: counters are described under the name of their samples, the names in
-/// `bare` lose the `_total` that OpenMetrics insists on, and the end mark goes.
+/// Converts OpenMetrics text to the Prometheus format: counters are described under the name of their samples, the names in
+/// `bare_counters` lose the `_total` that OpenMetrics requires, and the end mark is removed.
 pub(super) fn from_open_metrics(text: &str, bare: &HashSet<String>) -> String {
     let mut out = String::with_capacity(text.len() + 1024);
     let mut lines = text.lines().peekable();

@@ -1,4 +1,4 @@
-//! A small certificate authority on disk: ECDSA P-256, made at the first start.
+//! Certificate authority on disk: ECDSA P-256, created at the first start.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -19,28 +19,28 @@ use super::request_signer::RequestSigner;
 use super::{CertInfo, PkiError, pem_text};
 use crate::tls::CertPair;
 
-/// Ten years: an authority is not renewed by itself, since that would break everybody at once.
+/// Lifetime of an authority, ten years. Authorities are not renewed automatically, since that would break all clients at once.
 const AUTHORITY_LIFE: Duration = Duration::from_secs(3650 * 86_400);
-/// How far before now validity begins, for clocks that differ.
+/// Time by which the beginning of the validity lies in the past, for clocks that differ.
 const BACKDATE: Duration = Duration::from_secs(300);
 
-/// A certificate for a key that stays with who asked.
+/// Certificate for a key that stays with the requester.
 #[derive(Clone, Debug)]
 pub struct Signed {
-    /// The certificate.
+    /// Certificate in PEM.
     pub cert_pem: String,
-    /// RFC 3339 end of validity.
+    /// End of the validity in RFC 3339 format.
     pub not_after: String,
 }
 
-/// A certificate authority.
+/// Certificate authority.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pair: PemPair,
 }
 
 impl Authority {
-    /// A new one, self-signed, valid for ten years.
+    /// Creates a self-signed authority that is valid for ten years.
     pub fn create(common_name: &str) -> Result<Self, PkiError> {
         let failed = |source| PkiError::Issue { what: common_name.to_owned(), source };
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
@@ -56,7 +56,7 @@ impl Authority {
         Ok(Self { issuer: Issuer::new(params, key), pair })
     }
 
-    /// From PEM.
+    /// Parses an authority from PEM; `what` names it in errors.
     pub fn from_pem(what: &str, cert_pem: &str, key_pem: &str) -> Result<Self, PkiError> {
         let failed = |source| PkiError::Issue { what: what.to_owned(), source };
         CertPair::from_pem(what, cert_pem.as_bytes(), key_pem.as_bytes())?;
@@ -65,7 +65,7 @@ impl Authority {
         Ok(Self { issuer, pair: PemPair { cert_pem: cert_pem.to_owned(), key_pem: key_pem.to_owned() } })
     }
 
-    /// From `<dir>/<name>.crt` and `.key`, made (folder 0700, key 0600) if neither is there.
+    /// Reads `<dir>/<name>.crt` and `.key`, or creates them (folder 0700, key 0600) if neither exists.
     pub fn load_or_create(dir: &Path, name: &str, common_name: &str) -> Result<Self, PkiError> {
         let files = PairFiles::new(dir, name);
         if let Some(pair) = files.read()? {
@@ -76,17 +76,17 @@ impl Authority {
         Ok(authority)
     }
 
-    /// The authority's own certificate, for trust bundles and kubeconfigs.
+    /// Returns the certificate of the authority, for trust bundles and kubeconfigs.
     pub fn cert_pem(&self) -> &str {
         &self.pair.cert_pem
     }
 
-    /// This authority as a signer of requests as they are.
+    /// Returns a signer of this authority that takes subjects and names from requests.
     pub fn signer(&self) -> Result<RequestSigner, PkiError> {
         RequestSigner::new("authority", &self.pair.cert_pair("authority")?)
     }
 
-    /// Signs a new pair with a new ECDSA P-256 key, valid from a little before now.
+    /// Issues a pair with a new ECDSA P-256 key. Its validity begins shortly before the current time.
     pub fn issue(&self, profile: &Profile) -> Result<PemPair, PkiError> {
         let failed = |source| PkiError::Issue { what: profile.common_name.clone(), source };
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
@@ -95,8 +95,8 @@ impl Authority {
         Ok(PemPair { cert_pem, key_pem: sec1_pem(&key).map_err(failed)? })
     }
 
-    /// Certifies the key of a PKCS#10 request (PEM). Subject and usage are the profile's, whatever the request
-    /// says; the request's alternative names count for servers, besides the profile's.
+    /// Signs the key of a PKCS#10 request (PEM). Subject and usage are those of the profile; the subject of the request is
+    /// ignored. For servers, the alternative names of the request are added to those of the profile.
     pub fn sign(&self, request_pem: &str, profile: &Profile) -> Result<Signed, PkiError> {
         let failed = |source| PkiError::Issue { what: profile.common_name.clone(), source };
         let request = VerifiedRequest::parse(request_pem)?;
@@ -111,7 +111,7 @@ impl Authority {
         Ok(Signed { cert_pem: cert.pem(), not_after })
     }
 
-    /// A pair whose life began at another time, for tests of expiry.
+    /// Issues a pair whose validity begins at `start`, for tests of expiry.
     #[cfg(test)]
     pub(crate) fn issue_at(&self, profile: &Profile, start: SystemTime) -> Result<PemPair, PkiError> {
         let failed = |source| PkiError::Issue { what: profile.common_name.clone(), source };
@@ -120,9 +120,9 @@ impl Authority {
         Ok(PemPair { cert_pem, key_pem: key.serialize_pem() })
     }
 
-    /// The pair in `<dir>/<name>.crt` and `.key` if it is ours, fits the profile and has a third of its
-    /// life left; otherwise a new one, stored there. True = it is new. A certificate that somebody else made is never
-    /// overwritten: [`PkiError::Foreign`].
+    /// Reads the pair `<dir>/<name>.crt` and `.key` if this authority issued it, it matches the profile, and a third of its
+    /// lifetime is left; otherwise issues and stores a new pair. Returns true if the pair is new. A certificate of another issuer
+    /// is never overwritten: [`PkiError::ForeignCertificate`].
     pub fn load_or_issue(
         &self,
         dir: &Path,
@@ -134,7 +134,7 @@ impl Authority {
             return Err(PkiError::Foreign { path: files.cert().to_owned() });
         }
         let stored = match files.read() {
-            // Ours, by its issuer, and of no use to anybody without its key.
+            // The certificate names this authority as its issuer, and is useless without its key.
             Err(PkiError::Half { present, .. }) if present == files.cert() => None,
             read => read?,
         };
@@ -146,13 +146,13 @@ impl Authority {
         Ok((pair, true))
     }
 
-    /// The pair in `<dir>/<name>.crt` and `.key`, if somebody else made it.
+    /// Returns the pair `<dir>/<name>.crt` and `.key` if another authority has issued it.
     pub fn foreign_pair(&self, dir: &Path, name: &str) -> Result<Option<PemPair>, PkiError> {
         let files = PairFiles::new(dir, name);
         if self.is_foreign(&files)? { files.read() } else { Ok(None) }
     }
 
-    /// Whether there is a certificate that no authority of this name has issued: neither this one nor an earlier one.
+    /// True if a certificate exists that no authority of this common name has issued, neither this one nor an earlier one.
     fn is_foreign(&self, files: &PairFiles) -> Result<bool, PkiError> {
         let Some(cert_pem) = read_text(files.cert())? else { return Ok(false) };
         let (own, what) =
@@ -168,7 +168,7 @@ impl Authority {
         ours && profile.fits(parsed.info()) && !parsed.info().needs_renewal(seconds)
     }
 
-    /// Whether the leaf is signed by this authority: a matching name is not enough.
+    /// True if this authority has signed the leaf: a matching issuer name is not sufficient.
     fn signed(&self, pair: &CertPair, now: UnixTime) -> bool {
         let Ok(roots) = super::root_store("authority", self.pair.cert_pem.as_bytes()) else { return false };
         let Some(leaf) = pair.chain().first() else { return false };
@@ -179,7 +179,7 @@ impl Authority {
     }
 }
 
-/// A P-256 key as SEC1.
+/// Encodes a P-256 key as SEC1.
 fn sec1_pem(key: &KeyPair) -> Result<String, rcgen::Error> {
     let unreadable = |_| rcgen::Error::CouldNotParseKeyPair;
     let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, key.serialized_der())

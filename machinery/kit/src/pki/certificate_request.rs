@@ -1,6 +1,6 @@
-//! A parsed certificate signing request (PKCS#10), read as Go's `x509.ParseCertificateRequest` reads it.
+//! Parser of certificate signing requests (PKCS#10), equivalent to Go's `x509.ParseCertificateRequest`.
 //!
-//! It must not know what is granted: the signer decides by its parts.
+//! Does not decide what is granted: the signer does, based on the parts of the request.
 
 use std::net::IpAddr;
 
@@ -8,38 +8,38 @@ use x509_parser::asn1_rs::Tag;
 use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509CertificationRequest};
 use x509_parser::x509::{AttributeTypeAndValue, X509Name};
 
-/// The attributes of a subject that are passed on to a certificate, as parts of the OID 2.5.4, in the order in which
+/// Subject attributes that are copied to a certificate, as the last part of an OID below 2.5.4, in the order in which
 /// `pkix.Name.ToRDNSequence` writes them.
 const ATTRIBUTES: [u64; 9] = [6, 8, 7, 9, 17, ORGANIZATION, 11, COMMON_NAME, SERIAL_NUMBER];
 const ORGANIZATION: u64 = 10;
 const COMMON_NAME: u64 = 3;
 const SERIAL_NUMBER: u64 = 5;
 
-/// Values of a subject's attributes: the last part of each OID below 2.5.4, and its values.
+/// Attributes of a subject: the last part of each OID below 2.5.4, and its values.
 pub(super) type Subject = Vec<(u64, Vec<String>)>;
 
-/// A request for a certificate that is signed with its own key.
+/// Certificate request that is signed with its own key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateRequest {
-    /// Subject attributes in the order of a certificate; none without values.
+    /// Subject attributes in the order of a certificate; attributes without values are omitted.
     pub(super) subject: Subject,
-    /// DNS names asked for.
+    /// Requested DNS names.
     pub dns_names: Vec<String>,
-    /// Mail addresses asked for.
+    /// Requested email addresses.
     pub email_addresses: Vec<String>,
-    /// IP addresses asked for.
+    /// Requested IP addresses.
     pub ip_addresses: Vec<IpAddr>,
-    /// URIs asked for.
+    /// Requested URIs.
     pub uris: Vec<String>,
-    /// The public key (SubjectPublicKeyInfo, DER).
+    /// Public key (SubjectPublicKeyInfo, DER).
     pub(super) public_key: Vec<u8>,
 }
 
 impl CertificateRequest {
-    /// Reads DER and checks the request's own signature.
+    /// Parses DER and verifies the signature of the request.
     ///
     /// # Errors
-    /// Why not, for people.
+    /// Returns a message for users.
     pub fn from_der(der: &[u8]) -> Result<Self, String> {
         let (rest, request) = X509CertificationRequest::from_der(der).map_err(|e| format!("x509: {e}"))?;
         if !rest.is_empty() {
@@ -65,13 +65,13 @@ impl CertificateRequest {
         Ok(read)
     }
 
-    /// The subject's common name: the last one where there are several; empty where there is none.
+    /// Returns the common name of the subject: the last one if there are several, an empty string if there is none.
     #[must_use]
     pub fn common_name(&self) -> &str {
         self.values(COMMON_NAME).first().map_or("", String::as_str)
     }
 
-    /// The subject's organizations.
+    /// Returns the organizations of the subject.
     #[must_use]
     pub fn organizations(&self) -> &[String] {
         self.values(ORGANIZATION)
@@ -88,7 +88,7 @@ impl CertificateRequest {
             GeneralName::URI(uri) => self.uris.push(ascii(uri, "uniformResourceIdentifier")?),
             GeneralName::IPAddress(bytes) => self.ip_addresses.push(address(bytes)?),
             GeneralName::Invalid(..) => return Err("x509: invalid subject alternative name".to_owned()),
-            // Names of other kinds are not passed on.
+            // Names of other kinds are not copied.
             _ => {}
         }
         Ok(())
@@ -101,13 +101,15 @@ pub(super) fn address(bytes: &[u8]) -> Result<IpAddr, String> {
         .map_err(|_| format!("x509: cannot parse IP address of length {}", bytes.len()))
 }
 
-/// A name that is an IA5String, as the certificate will write it.
+/// Returns a name that is a valid IA5String, the type with which the certificate will contain it.
 fn ascii(name: &str, kind: &str) -> Result<String, String> {
     if name.is_ascii() { Ok(name.to_owned()) } else { Err(format!("x509: SAN {kind} is malformed")) }
 }
 
+/// Returns the subject attributes that are copied.
+///
 /// # Errors
-/// A value is in an encoding that is not read: signed without it, the certificate would have another subject.
+/// A value has an unsupported encoding: without the value, the certificate would have another subject.
 fn subject(name: &X509Name<'_>) -> Result<Subject, String> {
     let values = |attribute: u64| -> Result<Vec<String>, String> {
         let of_type = |value: &&AttributeTypeAndValue<'_>| {
@@ -123,7 +125,7 @@ fn subject(name: &X509Name<'_>) -> Result<Subject, String> {
     let mut subject = Subject::new();
     for attribute in ATTRIBUTES {
         let values = values(attribute)?;
-        // An empty common name is none.
+        // An empty common name counts as absent.
         if values.iter().any(|value| !value.is_empty()) {
             subject.push((attribute, values));
         }
@@ -131,7 +133,7 @@ fn subject(name: &X509Name<'_>) -> Result<Subject, String> {
     Ok(subject)
 }
 
-/// A value that is text, in any of the encodings that Go reads.
+/// Returns the text of a value, in any of the encodings that Go supports.
 fn text(value: &AttributeTypeAndValue<'_>) -> Result<String, String> {
     let unreadable =
         || "x509: failed to parse subject: a value is in an encoding that is not read".to_owned();

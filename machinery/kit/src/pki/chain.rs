@@ -1,4 +1,4 @@
-//! Whether a chain of client certificates leads to a root. What a chain is trusted to say is authentication's.
+//! Verification of client certificate chains. Authentication derives the user from a verified chain.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use rustls_pki_types::{CertificateDer, UnixTime};
 use super::root_store;
 use crate::tls::provider;
 
-/// Whether the leaf (first) may act as a client for whoever trusts this root (PEM), at this time.
+/// True if the leaf (first certificate) is valid as a client certificate at this time for a server that trusts this root (PEM).
 pub(super) fn is_client_of(root_pem: &str, chain: &[CertificateDer<'static>], now: UnixTime) -> bool {
     let Some((leaf, intermediates)) = chain.split_first() else { return false };
     let Ok(roots) = root_store("authority", root_pem.as_bytes()) else { return false };

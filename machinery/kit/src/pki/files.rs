@@ -1,6 +1,6 @@
-//! A certificate and its key on disk, `<dir>/<name>.crt` and `.key`: both or neither.
+//! Certificate and key on disk, `<dir>/<name>.crt` and `.key`: both exist or neither.
 //!
-//! It must not know who made them, nor whether they are good.
+//! Does not depend on the issuer or the validity of the certificate.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,40 +10,40 @@ use super::profile::PemPair;
 use super::{PkiError, parse_certs};
 use crate::atomic_file::{self, PRIVATE, PUBLIC};
 
-/// Where a pair is.
+/// Paths of a pair.
 #[derive(Clone, Debug)]
 pub struct PairFiles {
     cert: PathBuf,
     key: PathBuf,
-    /// A key whose certificate is being written.
+    /// Path of a key whose certificate is being written.
     new_key: PathBuf,
 }
 
 impl PairFiles {
-    /// In this folder, under this name.
+    /// Returns the paths for a name in a folder.
     #[must_use]
     pub fn new(dir: &Path, name: &str) -> Self {
         let file = |suffix: &str| dir.join(format!("{name}.{suffix}"));
         Self { cert: file("crt"), key: file("key"), new_key: file("key.new") }
     }
 
-    /// The certificate's file.
+    /// Returns the path of the certificate.
     #[must_use]
     pub fn cert(&self) -> &Path {
         &self.cert
     }
 
-    /// The key's file.
+    /// Returns the path of the key.
     #[must_use]
     pub fn key(&self) -> &Path {
         &self.key
     }
 
-    /// The pair; none if neither file is there.
+    /// Reads the pair; `None` if neither file exists.
     ///
     /// # Errors
-    /// [`PkiError::Half`] when one is there without the other: it may be somebody's. Upstream's `CanReadCertAndKey`
-    /// refuses that, too.
+    /// [`PkiError::IncompletePair`] if only one of the files exists: another program may own it. Upstream's `CanReadCertAndKey`
+    /// rejects that as well.
     pub fn read(&self) -> Result<Option<PemPair>, PkiError> {
         let half = |present: &Path, missing: &Path| {
             Err(PkiError::Half { present: present.to_owned(), missing: missing.to_owned() })
@@ -52,7 +52,7 @@ impl PairFiles {
             (Some(cert_pem), Some(key_pem)) => Ok(Some(PemPair { cert_pem, key_pem })),
             (None, None) => Ok(None),
             (None, Some(_)) => half(&self.key, &self.cert),
-            // A write that was cut off.
+            // An interrupted write.
             (Some(cert_pem), None) => match read_text(&self.new_key)? {
                 Some(key_pem) => {
                     self.complete()?;
@@ -63,13 +63,13 @@ impl PairFiles {
         }
     }
 
-    /// Stores a pair: the folder 0700, the key 0600.
+    /// Stores a pair: the folder with mode 0700, the key with mode 0600.
     ///
-    /// The key comes first, under another name: whenever this is cut off, the next start has a whole pair or none, and a
-    /// key that stands alone is not ours.
+    /// The key is written first, under another name. After an interruption, the next start therefore finds a complete pair or
+    /// none, and a key without a certificate does not come from this function.
     ///
     /// # Errors
-    /// [`PkiError`] names the file.
+    /// Returns a [`PkiError`] that names the file.
     pub fn write(&self, pair: &PemPair) -> Result<(), PkiError> {
         parse_certs(&self.cert.display().to_string(), pair.cert_pem.as_bytes())?;
         if let Some(dir) = self.key.parent() {
@@ -80,7 +80,7 @@ impl PairFiles {
         self.complete()
     }
 
-    /// Gives the new key its name, now that its certificate is there.
+    /// Renames the new key to its final name, once its certificate exists.
     fn complete(&self) -> Result<(), PkiError> {
         fs::rename(&self.new_key, &self.key).map_err(failed(&self.key))?;
         let dir = self.key.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -93,7 +93,7 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> PkiError + use<> {
     move |source| PkiError::File { path, source }
 }
 
-/// A file's text; none if there is no such file.
+/// Reads a file as text; `None` if it does not exist.
 pub(super) fn read_text(path: &Path) -> Result<Option<String>, PkiError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -118,7 +118,7 @@ mod tests {
         let (files, pair) = (PairFiles::new(dir.path(), "x"), pair());
         let at = |suffix: &str| dir.path().join(format!("x.{suffix}"));
         assert!(files.read().unwrap().is_none());
-        // Cut off after each step of a write.
+        // Interrupted after each step of a write.
         fs::write(at("key.new"), &pair.key_pem).unwrap();
         assert!(files.read().unwrap().is_none());
         fs::write(at("crt"), &pair.cert_pem).unwrap();

@@ -1,4 +1,4 @@
-//! What a certificate says about itself.
+//! Contents of a certificate.
 
 use std::net::IpAddr;
 
@@ -7,47 +7,47 @@ use x509_parser::prelude::{FromDer, GeneralName, X509Certificate, X509Version};
 
 use super::{PkiError, fingerprint, parse_certs};
 
-/// The parts of a certificate that Portico looks at.
+/// Parts of a certificate that Portico uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CertInfo {
-    /// Subject's first common name; empty if there is none.
+    /// First common name of the subject; empty if there is none.
     pub common_name: String,
-    /// Subject's organizations, in order.
+    /// Organizations of the subject, in order.
     pub organizations: Vec<String>,
-    /// The whole subject, as text.
+    /// Complete subject as text.
     pub subject: String,
-    /// The issuer's common name, or its whole name as text.
+    /// Common name of the issuer, or its complete name as text.
     pub issuer: String,
-    /// DNS names.
+    /// DNS names of the subject.
     pub dns_names: Vec<String>,
-    /// IP addresses.
+    /// IP addresses of the subject.
     pub ip_addresses: Vec<IpAddr>,
-    /// Unix seconds.
+    /// Beginning of the validity, in Unix seconds.
     pub not_before: i64,
-    /// Unix seconds.
+    /// End of the validity, in Unix seconds.
     pub not_after: i64,
-    /// Whether it may sign certificates.
+    /// True if it may sign certificates.
     pub is_ca: bool,
-    /// Whether it is older than the extension that says who may: then nothing speaks against it.
+    /// True if its version is older than the extension for CAs (basic constraints), so that it is not excluded as a CA.
     pub predates_extensions: bool,
-    /// Whether its extended key usage allows a client, or is not limited.
+    /// True if its extended key usage allows clients, or is absent.
     pub client_auth: bool,
-    /// Whether its extended key usage allows a server, or is not limited.
+    /// True if its extended key usage allows servers, or is absent.
     pub server_auth: bool,
-    /// Whether it is signed with SHA-1.
+    /// True if its signature uses SHA-1.
     pub sha1_signature: bool,
-    /// SHA-256 of the whole certificate.
+    /// SHA-256 hash of the certificate.
     pub fingerprint: [u8; 32],
 }
 
 impl CertInfo {
-    /// Parses the first certificate of a PEM text; `what` names it in errors.
+    /// Parses the first certificate of a PEM text; `what` names the text in errors.
     pub fn of_pem(what: &str, pem: &str) -> Result<Self, PkiError> {
         let certs = parse_certs(what, pem.as_bytes())?;
         certs.first().map_or_else(|| Err(PkiError::Parse(what.to_owned())), Self::parse)
     }
 
-    /// Parses DER.
+    /// Parses a certificate in DER.
     pub fn parse(der: &CertificateDer<'_>) -> Result<Self, PkiError> {
         let (_, cert) = X509Certificate::from_der(der)
             .map_err(|_| PkiError::Parse("its DER cannot be read".to_owned()))?;
@@ -76,7 +76,7 @@ impl CertInfo {
         })
     }
 
-    /// The common name, or the whole subject, or a word that it has none.
+    /// Returns the common name, the complete subject, or a placeholder if both are empty.
     pub fn display_name(&self) -> String {
         let candidates = [&self.common_name, &self.subject];
         candidates
@@ -86,24 +86,24 @@ impl CertInfo {
             .unwrap_or_else(|| "without subject".into())
     }
 
-    /// The fingerprint in lower-case hexadecimal.
+    /// Returns the fingerprint in lower-case hexadecimal.
     pub fn fingerprint_hex(&self) -> String {
         self.fingerprint.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Whether two thirds of its life are over at `now` (Unix seconds), or it has not begun: the clock of whoever signed it was ahead
-    /// and has been set back.
+    /// True if two thirds of its lifetime are over at `now` (Unix seconds), or if it is not valid yet: the clock of its issuer
+    /// was ahead and has been corrected.
     pub fn needs_renewal(&self, now: i64) -> bool {
         let life = self.not_after.saturating_sub(self.not_before);
         now < self.not_before || now >= self.not_before.saturating_add(life / 3 * 2)
     }
 
-    /// RFC 3339.
+    /// Returns the end of the validity in RFC 3339 format.
     pub fn not_after_text(&self) -> String {
         timestamp(self.not_after)
     }
 
-    /// RFC 3339.
+    /// Returns the beginning of the validity in RFC 3339 format.
     pub fn not_before_text(&self) -> String {
         timestamp(self.not_before)
     }
@@ -135,7 +135,7 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// sha1WithRSAEncryption, dsa-with-sha1, ecdsa-with-SHA1.
+/// True for sha1WithRSAEncryption, dsa-with-sha1 and ecdsa-with-SHA1.
 fn is_sha1(oid: &str) -> bool {
     matches!(oid, "1.2.840.113549.1.1.5" | "1.2.840.10040.4.3" | "1.2.840.10045.4.1")
 }

@@ -1,4 +1,4 @@
-//! What a certificate is asked to say, and a certificate with its key.
+//! Requested contents of a certificate, and a certificate with its key.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -7,36 +7,36 @@ use super::PkiError;
 use super::info::CertInfo;
 use crate::tls::CertPair;
 
-/// What a certificate is for.
+/// Purpose of a certificate (extended key usage).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Usage {
-    /// serverAuth.
+    /// Server authentication (serverAuth).
     Server,
-    /// clientAuth.
+    /// Client authentication (clientAuth).
     Client,
-    /// Both.
+    /// Server and client authentication.
     Both,
 }
 
-/// What is asked of an authority.
+/// Requested contents of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
-    /// Subject's common name: the user name of a client.
+    /// Common name of the subject: the user name of a client.
     pub common_name: String,
-    /// Subject's organizations: the groups of a client. At most two.
+    /// Organizations of the subject: the groups of a client. At most two.
     pub organizations: Vec<String>,
     /// DNS names of a server.
     pub dns_names: Vec<String>,
-    /// Addresses of a server.
+    /// IP addresses of a server.
     pub ip_addresses: Vec<IpAddr>,
-    /// What for.
+    /// Purpose of the certificate.
     pub usage: Usage,
-    /// How long, from now.
+    /// Duration of the validity, from the time of issue.
     pub validity: Duration,
 }
 
 impl Profile {
-    /// A client with groups.
+    /// Returns the profile of a client with groups.
     pub fn client(common_name: &str, organizations: &[&str], validity: Duration) -> Self {
         Self {
             common_name: common_name.to_owned(),
@@ -48,7 +48,7 @@ impl Profile {
         }
     }
 
-    /// A server under names and addresses (`localhost`, `127.0.0.1`).
+    /// Returns the profile of a server with names and addresses (`localhost`, `127.0.0.1`).
     pub fn server(common_name: &str, names: &[String], validity: Duration) -> Self {
         let (mut dns_names, mut ip_addresses) = (Vec::new(), Vec::new());
         for name in names {
@@ -69,24 +69,24 @@ impl Profile {
     }
 }
 
-/// A certificate with its key, as PEM.
+/// Certificate and key in PEM.
 #[derive(Clone)]
 pub struct PemPair {
-    /// The certificate, then intermediates.
+    /// Certificate, followed by intermediates.
     pub cert_pem: String,
-    /// SEC1 (`EC PRIVATE KEY`) where it is handed out: some clients read no PKCS#8.
+    /// Private key. Keys that are handed out are in SEC1 format (`EC PRIVATE KEY`), because some clients do not support PKCS#8.
     pub key_pem: String,
 }
 
 impl std::fmt::Debug for PemPair {
-    /// Never the key.
+    /// Omits the key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PemPair").field("cert_pem", &self.cert_pem).finish_non_exhaustive()
     }
 }
 
 impl PemPair {
-    /// For rustls; `what` names it in errors.
+    /// Parses the pair for rustls; `what` names it in errors.
     pub fn cert_pair(&self, what: &str) -> Result<CertPair, PkiError> {
         Ok(CertPair::from_pem(what, self.cert_pem.as_bytes(), self.key_pem.as_bytes())?)
     }

@@ -1,4 +1,4 @@
-//! Certificate signing requests (PKCS#10): a key stays where it was made.
+//! Certificate signing requests (PKCS#10), so that a key does not leave the process that created it.
 
 use std::net::IpAddr;
 
@@ -10,24 +10,24 @@ use rcgen::{
 use super::PkiError;
 use super::profile::Profile;
 
-/// A new key and the request to certify it.
+/// New key with the request to certify it.
 #[derive(Clone)]
 pub struct SigningRequest {
-    /// PKCS#10, PEM: to be sent.
+    /// PKCS#10 request in PEM, which is sent to the signer.
     pub request_pem: String,
-    /// PKCS#8, PEM: to be kept.
+    /// PKCS#8 key in PEM, which the requester keeps.
     pub key_pem: String,
 }
 
 impl std::fmt::Debug for SigningRequest {
-    /// Never the key.
+    /// Omits the key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SigningRequest").field("request_pem", &self.request_pem).finish_non_exhaustive()
     }
 }
 
 impl SigningRequest {
-    /// A new ECDSA P-256 key; subject and alternative names are taken from the profile.
+    /// Creates an ECDSA P-256 key and a request with the subject and alternative names of the profile.
     pub fn create(profile: &Profile) -> Result<Self, PkiError> {
         let failed = |source| PkiError::Issue { what: profile.common_name.clone(), source };
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
@@ -38,17 +38,17 @@ impl SigningRequest {
     }
 }
 
-/// A request whose signature proves possession of its key.
+/// Request whose signature proves possession of its key.
 pub(super) struct VerifiedRequest {
-    /// DNS names asked for.
+    /// Requested DNS names.
     pub(super) dns_names: Vec<String>,
-    /// Addresses asked for.
+    /// Requested IP addresses.
     pub(super) ip_addresses: Vec<IpAddr>,
     pub(super) public_key: PublicKey,
 }
 
 impl VerifiedRequest {
-    /// Parses PEM and verifies the request's own signature. The subject is not looked at.
+    /// Parses PEM and verifies the signature of the request. Ignores the subject.
     pub(super) fn parse(pem: &str) -> Result<Self, PkiError> {
         let request = CertificateSigningRequestParams::from_pem(pem)
             .map_err(|error| PkiError::Parse(format!("certificate signing request: {error}")))?;
@@ -64,11 +64,11 @@ impl VerifiedRequest {
     }
 }
 
-/// The profile's subject and alternative names.
+/// Sets the subject and alternative names of the profile.
 pub(super) fn set_names(params: &mut CertificateParams, profile: &Profile) -> Result<(), PkiError> {
     let failed = |source| PkiError::Issue { what: profile.common_name.clone(), source };
     params.distinguished_name = DistinguishedName::new();
-    // The library keeps one value per attribute type; a second organization goes under its plain OID.
+    // The library supports one value per attribute type; a second organization is added by its plain OID.
     let second = DnType::CustomDnType(vec![2, 5, 4, 10]);
     let types = [DnType::OrganizationName, second];
     if profile.organizations.len() > types.len() {

@@ -1,7 +1,7 @@
 //! Signs PKCS#10 requests: subject, names and key come from the request, usages and validity from the caller.
 //!
-//! The certificate is written as Go's `x509.CreateCertificate` writes it, so that a subject with several organizations and an
-//! issuer whose name other tools wrote come out byte for byte. It must not know signers' names or policies.
+//! The certificate is encoded as Go's `x509.CreateCertificate` does, so that a subject with several organizations and an issuer
+//! name that another tool encoded are identical byte for byte. Does not depend on signer names or policies.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::tbs::{self, Issued, Terms};
 use super::{PkiError, parse_certs, pem_text};
 use crate::tls::CertPair;
 
-/// Algorithms that a certificate can be signed with, best first for each kind of key, with their OIDs.
+/// Signature algorithms with their OIDs, in order of preference for each kind of key.
 const ALGORITHMS: [(SignatureScheme, &[u64]); 5] = [
     (SignatureScheme::RSA_PKCS1_SHA256, &[1, 2, 840, 113_549, 1, 1, 11]),
     (SignatureScheme::ECDSA_NISTP256_SHA256, &[1, 2, 840, 10_045, 4, 3, 2]),
@@ -24,10 +24,10 @@ const ALGORITHMS: [(SignatureScheme, &[u64]); 5] = [
     (SignatureScheme::ECDSA_NISTP521_SHA512, &[1, 2, 840, 10_045, 4, 3, 4]),
     (SignatureScheme::ED25519, &[1, 3, 101, 112]),
 ];
-/// Bytes of a serial number.
+/// Length of a serial number.
 const SERIAL_BYTES: usize = 16;
 
-/// A CA that signs requests.
+/// CA that signs requests.
 #[derive(Clone)]
 pub struct RequestSigner {
     key: Arc<dyn SigningKey>,
@@ -36,10 +36,10 @@ pub struct RequestSigner {
 }
 
 impl RequestSigner {
-    /// A signer with a CA's certificate and its key: RSA, ECDSA or Ed25519. `what` names it in errors.
+    /// Returns a signer with the certificate and key of a CA: RSA, ECDSA or Ed25519. `what` names it in errors.
     ///
     /// # Errors
-    /// When there is not exactly one certificate, or no algorithm for the key.
+    /// Returns an error if there is not exactly one certificate, or no algorithm for the key.
     pub fn new(what: &str, pair: &CertPair) -> Result<Self, PkiError> {
         let [certificate] = pair.chain() else {
             let reason = format!("{what}: expected 1 certificate, found {}", pair.chain().len());
@@ -52,10 +52,10 @@ impl RequestSigner {
         Ok(Self { key, certificate: certificate.clone(), not_after: pair.info().not_after })
     }
 
-    /// Whether its key is that of one of these certificates (PEM), too.
+    /// True if one of these certificates (PEM) has the same key.
     ///
     /// # Errors
-    /// The certificates cannot be read.
+    /// Returns an error if the certificates cannot be parsed.
     pub fn shares_key_with(&self, others: &str) -> Result<bool, PkiError> {
         let read = |error: String| PkiError::Parse(format!("a CA certificate: {error}"));
         let key = |der: &[u8]| {
@@ -68,16 +68,16 @@ impl RequestSigner {
         others.iter().try_fold(false, |found, other| Ok(found || key(other)? == own))
     }
 
-    /// When the CA's own certificate ends (Unix seconds).
+    /// Returns the end of validity of the CA's certificate, in Unix seconds.
     #[must_use]
     pub fn not_after(&self) -> i64 {
         self.not_after
     }
 
-    /// A certificate, PEM, with a random serial number.
+    /// Signs a certificate with a random serial number, and returns it in PEM.
     ///
     /// # Errors
-    /// When the key cannot sign.
+    /// Returns an error if the key cannot sign.
     pub fn sign(&self, request: &CertificateRequest, terms: &Terms) -> Result<String, PkiError> {
         let failed = |reason: &str| PkiError::Parse(format!("failed to sign certificate: {reason}"));
         let mut serial = [0; SERIAL_BYTES];
@@ -108,7 +108,7 @@ mod tests {
     use crate::pki::CertInfo;
 
     const CLIENT_AUTH: &[u64] = &[1, 3, 6, 1, 5, 5, 7, 3, 2];
-    /// 2026-01-01.
+    /// Unix seconds of 2026-01-01.
     const START: i64 = 1_767_225_600;
 
     fn ca(algorithm: &'static SignatureAlgorithm) -> CertPair {
@@ -181,7 +181,7 @@ mod tests {
         let pem = signer.sign(&request(), &terms()).unwrap();
         let info = CertInfo::of_pem("leaf", &pem).unwrap();
         assert_eq!((info.common_name.as_str(), info.issuer.as_str()), ("zoë", "ca"));
-        // One set, in the order of DER; the attribute that is not passed on is gone.
+        // One set in DER order, without the attribute that is not copied.
         assert_eq!(info.subject, "O=b + O=aa, CN=zoë");
         assert_eq!((info.not_before, info.not_after), (START, START + 3600));
         assert!(info.client_auth && !info.server_auth && !info.is_ca);

@@ -1,11 +1,11 @@
-//! Whether one certificate has signed another: the step of chain building that webpki offers only as a part of the whole.
+//! Signature check between two certificates, which webpki offers only as a part of building a whole chain.
 
 use rustls::crypto::WebPkiSupportedAlgorithms;
 use x509_parser::prelude::X509Certificate;
 use x509_parser::x509::AlgorithmIdentifier;
 
-/// Whether the signature of `cert` is by the key of `issuer`, with one of these algorithms. Names, dates and what the
-/// issuer may sign are not looked at.
+/// True if the key of `issuer` has signed `cert` with one of these algorithms. Does not check names, dates, or whether the
+/// issuer may sign certificates.
 pub fn has_signed(
     issuer: &X509Certificate<'_>,
     cert: &X509Certificate<'_>,
@@ -25,8 +25,8 @@ pub fn has_signed(
     })
 }
 
-/// The DER content of an algorithm identifier whose parameters are short and simple (none, NULL, a curve). Those of
-/// RSA-PSS are not, so that such a signature does not count here.
+/// Returns the DER content of an algorithm identifier whose parameters are short and simple (absent, NULL, a curve). The
+/// parameters of RSA-PSS are not, so this function does not support such signatures.
 fn content(identifier: &AlgorithmIdentifier<'_>) -> Vec<u8> {
     let mut der = Vec::new();
     let mut value = |tag: u8, bytes: &[u8]| {

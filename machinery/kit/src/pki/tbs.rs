@@ -1,6 +1,6 @@
-//! Writes the DER of a certificate, field by field as Go's `x509.CreateCertificate` does.
+//! Encodes the DER of a certificate, field by field as Go's `x509.CreateCertificate` does.
 //!
-//! It must not know what is signed with.
+//! Does not depend on the key that signs.
 
 use std::net::IpAddr;
 
@@ -16,23 +16,23 @@ const EXTENDED_KEY_USAGE: &[u64] = &[2, 5, 29, 37];
 const BASIC_CONSTRAINTS: &[u64] = &[2, 5, 29, 19];
 const AUTHORITY_KEY_IDENTIFIER: &[u64] = &[2, 5, 29, 35];
 const ALTERNATIVE_NAMES: &[u64] = &[2, 5, 29, 17];
-/// The one algorithm whose identifier has parameters: NULL.
+/// The only algorithm whose identifier has parameters: NULL.
 const RSA_SHA256: &[u64] = &[1, 2, 840, 113_549, 1, 1, 11];
 
-/// What a certificate may be used for, and when. Times are Unix seconds.
+/// Usages and validity of a certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
     /// Bits of the key usage extension, numbered as RFC 5280 does: bit 0 is digitalSignature.
     pub key_usage: u16,
     /// Extended key usages, in order.
     pub extended_key_usage: Vec<&'static [u64]>,
-    /// Begin of validity.
+    /// Beginning of the validity, in Unix seconds.
     pub not_before: i64,
-    /// End of validity.
+    /// End of the validity, in Unix seconds.
     pub not_after: i64,
 }
 
-/// What a certificate is made of.
+/// Parts of a certificate to encode.
 pub(super) struct Issued<'a> {
     pub(super) request: &'a CertificateRequest,
     pub(super) terms: &'a Terms,
@@ -41,7 +41,7 @@ pub(super) struct Issued<'a> {
     pub(super) algorithm: &'a [u64],
 }
 
-/// The part that is signed.
+/// Encodes the part of a certificate that is signed (TBSCertificate).
 pub(super) fn encode(issued: &Issued<'_>) -> Vec<u8> {
     let Issued { request, terms, serial, issuer, algorithm } = issued;
     construct_der(|writer| {
@@ -63,7 +63,7 @@ pub(super) fn encode(issued: &Issued<'_>) -> Vec<u8> {
     })
 }
 
-/// The certificate: what is signed, how, and the signature.
+/// Encodes a certificate: the signed part, the algorithm, and the signature.
 pub(super) fn signed(tbs: &[u8], algorithm: &[u64], signature: &[u8]) -> Vec<u8> {
     construct_der(|writer| {
         writer.write_sequence(|fields| {
@@ -83,7 +83,7 @@ fn write_algorithm(writer: DERWriter<'_>, algorithm: &[u64]) {
     });
 }
 
-/// UTCTime for the years 1950 to 2049, else GeneralizedTime.
+/// Writes UTCTime for the years 1950 to 2049, otherwise GeneralizedTime.
 fn write_time(writer: DERWriter<'_>, seconds: i64) {
     let time = jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MAX);
     let time = time.to_zoned(jiff::tz::TimeZone::UTC);
@@ -95,7 +95,7 @@ fn write_time(writer: DERWriter<'_>, seconds: i64) {
     writer.write_tagged_implicit(tag, |time| time.write_bytes(text.as_bytes()));
 }
 
-/// Each attribute is one set with all of its values.
+/// Writes the subject; each attribute is one set with all of its values.
 fn write_subject(writer: DERWriter<'_>, request: &CertificateRequest) {
     writer.write_sequence(|names| {
         for (attribute, values) in &request.subject {
@@ -114,7 +114,7 @@ fn write_subject(writer: DERWriter<'_>, request: &CertificateRequest) {
     });
 }
 
-/// Characters of a PrintableString.
+/// True for characters of a PrintableString.
 fn is_printable(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b" '()+,-./:=?".contains(&byte)
 }
@@ -148,7 +148,7 @@ fn write_extensions(list: &mut DERWriterSeq<'_>, issued: &Issued<'_>) {
         request.uris.len(),
     ];
     if names.iter().any(|count| *count > 0) {
-        // Who has no subject is known by these names alone.
+        // Without a subject, only these names identify the certificate, so the extension is critical.
         let critical = request.subject.is_empty();
         write_extension(list.next(), ALTERNATIVE_NAMES, critical, |value| write_names(value, request));
     }
@@ -164,7 +164,7 @@ fn write_extension(writer: DERWriter<'_>, oid: &[u64], critical: bool, value: im
     });
 }
 
-/// A bit string that ends with its last bit that is set.
+/// Writes a bit string that ends with the last bit that is set.
 fn write_key_usage(writer: DERWriter<'_>, usage: u16) {
     let bytes = usage.reverse_bits().to_be_bytes();
     let bits = usize::try_from(16 - usage.leading_zeros()).unwrap_or_default();

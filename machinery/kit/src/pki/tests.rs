@@ -1,4 +1,4 @@
-//! Issuing, storing, reading and checking certificates.
+//! Tests of issuing, storing, parsing and verifying certificates.
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, SystemTime};
@@ -65,7 +65,7 @@ fn renewal_is_due_after_two_thirds_of_life() {
     assert!(!info.needs_renewal(1199));
     assert!(info.needs_renewal(1200));
     assert!(info.needs_renewal(5000));
-    // Signed by a clock that was ahead.
+    // The clock of the issuer was ahead.
     assert!(!info.needs_renewal(1000));
     assert!(info.needs_renewal(999));
 }
@@ -82,7 +82,7 @@ fn an_authority_is_made_once_and_kept_private() {
         (mode(&folder), mode(&folder.join("ca.key")), mode(&folder.join("ca.crt"))),
         (0o700, 0o600, 0o644)
     );
-    // What the reloaded one signs is trusted by whoever trusts the first.
+    // Certificates of the reloaded authority are valid for servers that trust the first one.
     assert!(is_client_of(first.cert_pem(), client_pair(&second, "bob", &[]).chain(), now()));
 }
 
@@ -122,7 +122,7 @@ fn a_stored_pair_is_used_until_it_no_longer_fits() {
     let short = server(&["localhost", "10.0.0.1"], Duration::from_secs(100));
     std::fs::remove_file(dir.path().join("apiserver.key")).unwrap();
     assert!(issue(&authority, &short).1, "our certificate without its key");
-    // Backdated by 300 s, 100 s to go: more than two thirds of its life are over.
+    // Backdated by 300 s with 100 s left: more than two thirds of its lifetime are over.
     assert!(issue(&authority, &short).1, "soon to expire");
     let stranger = Authority::create("portico-ca").unwrap();
     assert!(
@@ -143,7 +143,7 @@ fn a_pair_that_somebody_else_made_is_never_overwritten() {
     assert_eq!((kept.cert_pem, kept.key_pem), (foreign.cert_pem, foreign.key_pem));
     assert!(theirs.foreign_pair(dir.path(), "apiserver").unwrap().is_none());
     assert!(ours.foreign_pair(dir.path(), "other").unwrap().is_none());
-    // Either of them alone, too.
+    // A single file of the pair is not overwritten either.
     for lost in ["apiserver.crt", "apiserver.key"] {
         theirs.load_or_issue(dir.path(), "other", &profile).unwrap();
         let alone = dir.path().join(lost.replace("apiserver", "other"));
@@ -167,7 +167,7 @@ fn keys_that_are_handed_out_are_sec1_and_read_as_such() {
     assert!(pair.key_pem.lines().all(|line| line.len() <= 64));
     let key = rustls_pki_types::PrivateKeyDer::from_pem_slice(pair.key_pem.as_bytes()).unwrap();
     assert!(matches!(key, rustls_pki_types::PrivateKeyDer::Sec1(_)));
-    // The key fits its certificate.
+    // The key matches its certificate.
     pair.cert_pair("alice").unwrap();
 }
 

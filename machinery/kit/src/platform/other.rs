@@ -1,13 +1,12 @@
-//! Systems that are not Unix.
+//! Implementation for systems other than Unix.
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// The mode of files that are about to be made: nothing here.
+/// Mode of new files; has no effect on this system.
 pub trait OpenOptionsExt {
-    /// Nothing.
     fn mode(&mut self, mode: u32) -> &mut Self;
 }
 
@@ -17,9 +16,8 @@ impl OpenOptionsExt for OpenOptions {
     }
 }
 
-/// The mode of folders that are about to be made: nothing here.
+/// Mode of new folders; has no effect on this system.
 pub trait DirBuilderExt {
-    /// Nothing.
     fn mode(&mut self, mode: u32) -> &mut Self;
 }
 
@@ -29,32 +27,26 @@ impl DirBuilderExt for DirBuilder {
     }
 }
 
-/// Nothing is ever sent over one.
+/// Placeholder for Unix sockets, which are never connected on this system.
 pub type UnixStream = tokio::io::DuplexStream;
 
-/// No bits.
+/// Returns 0, because files have no permission bits on this system.
 #[must_use]
 pub fn mode(_: &Metadata) -> u32 {
     0
 }
 
-/// Nothing.
-///
-/// # Errors
-/// None.
+/// Has no effect on this system and never fails.
 pub fn set_mode(_: &Path, _: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Nothing.
-///
-/// # Errors
-/// None.
+/// Has no effect on this system and never fails.
 pub fn set_mode_of(_: &File, _: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether this is a file: whose it is is not known.
+/// True if this is a regular file; its owner is not known on this system.
 #[must_use]
 pub fn is_own(file: &Metadata) -> bool {
     file.is_file()
@@ -70,78 +62,69 @@ pub fn without_blocking(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// Nothing.
-///
-/// # Errors
-/// None.
+/// Has no effect on this system and never fails.
 pub fn copy_owner(_: &Metadata, _: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Nothing.
-///
-/// # Errors
-/// None.
+/// Has no effect on this system and never fails.
 pub fn give(_: &File, _: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A symbolic link to a file.
+/// Creates a symbolic link to a file.
 ///
 /// # Errors
-/// What the system says: it may be refused to those who are no administrators.
+/// Returns the error of the system, which may refuse links of users who are not administrators.
 #[cfg(windows)]
 pub fn symlink(original: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Result<()> {
     std::os::windows::fs::symlink_file(original, link)
 }
 
-/// Which file it is, whatever its name.
+/// Identity of a file, independent of its name.
 pub type FileId = same_file::Handle;
 
-/// Which file a name leads to.
+/// Returns the identity of the file at a path.
 ///
 /// # Errors
-/// What the file system says.
+/// Returns the error of the file system.
 pub fn file_id(path: &Path) -> io::Result<FileId> {
     FileId::from_path(path)
 }
 
-/// None: the system keeps names by itself, and opens no folders.
-///
-/// # Errors
-/// None.
+/// Returns `None` and never fails: the system syncs folders by itself and cannot open them.
 pub fn open_folder(_: &Path) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-/// What changes when a file is written or replaced: when it was written.
+/// Version of a file, which changes when the file is written or replaced: its modification time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version(Option<SystemTime>);
 
-/// That of a file.
+/// Returns the version of a file.
 #[must_use]
 pub fn version(file: &Metadata) -> Version {
     Version(file.modified().ok())
 }
 
-/// Whether it is a file: their names decide which ones may be run.
+/// True if this is a regular file. File names determine which files are executable on this system.
 #[must_use]
 pub fn is_program(file: &Metadata) -> bool {
     file.is_file()
 }
 
-/// Ports are not shared here.
+/// Fails, because ports cannot be shared on this system.
 ///
 /// # Errors
-/// [`io::ErrorKind::Unsupported`].
+/// Returns [`io::ErrorKind::Unsupported`].
 pub fn share_port(_: &socket2::Socket) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::Unsupported, "ports cannot be shared on this system"))
 }
 
-/// There are no Unix sockets here.
+/// Fails, because Unix sockets do not exist on this system.
 ///
 /// # Errors
-/// [`io::ErrorKind::Unsupported`].
+/// Returns [`io::ErrorKind::Unsupported`].
 pub async fn connect(_: impl AsRef<Path>) -> io::Result<UnixStream> {
     Err(io::Error::new(io::ErrorKind::Unsupported, "there are no Unix sockets on this system"))
 }

@@ -1,4 +1,4 @@
-//! Unix.
+//! Implementation for Unix.
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io;
@@ -8,56 +8,56 @@ use std::path::Path;
 
 pub use tokio::net::UnixStream;
 
-/// The permission bits of a file.
+/// Returns the permission bits of a file.
 #[must_use]
 pub fn mode(file: &Metadata) -> u32 {
     file.permissions().mode() & 0o777
 }
 
-/// Gives a file or folder these permission bits, whatever the process's umask is.
+/// Sets the permission bits of a file or folder, independent of the umask.
 ///
 /// # Errors
-/// What the file system says.
+/// Returns the error of the file system.
 pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(mode))
 }
 
-/// The same for an open file.
+/// Sets the permission bits of an open file.
 ///
 /// # Errors
-/// What the file system says.
+/// Returns the error of the file system.
 pub fn set_mode_of(file: &File, mode: u32) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(mode))
 }
 
-/// Opens no symbolic link in place of a file.
+/// Makes opening a symbolic link fail.
 pub fn no_links(options: &mut OpenOptions) -> &mut OpenOptions {
     options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
 }
 
-/// Opens a pipe without waiting for its writer.
+/// Makes opening a pipe return without waiting for its writer.
 pub fn without_blocking(options: &mut OpenOptions) -> &mut OpenOptions {
     options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
 }
 
-/// Whether this is a file that belongs to this process's user, under one name alone.
+/// True if this is a regular file that the user of this process owns and that has no other hard links.
 #[must_use]
 pub fn is_own(file: &Metadata) -> bool {
     file.is_file() && file.nlink() == 1 && file.uid() == rustix::process::geteuid().as_raw()
 }
 
-/// Gives a file to the owner of another one.
+/// Changes the owner and group of `to` to those of `from`.
 ///
 /// # Errors
-/// What the file system says: only root may give files away.
+/// Returns the error of the file system: only root may change owners.
 pub fn copy_owner(from: &Metadata, to: &Path) -> io::Result<()> {
     std::os::unix::fs::chown(to, Some(from.uid()), Some(from.gid()))
 }
 
-/// Gives a file that root has made to the owner of another one; nothing for anybody else.
+/// Changes the owner and group of a file that root has created to those of another file. Has no effect on files of other users.
 ///
 /// # Errors
-/// What the file system says.
+/// Returns the error of the file system.
 pub fn give(file: &File, like: &Path) -> io::Result<()> {
     let (made, like) = (file.metadata()?, fs::metadata(like)?);
     if made.uid() != 0 || (made.uid(), made.gid()) == (like.uid(), like.gid()) {
@@ -66,26 +66,26 @@ pub fn give(file: &File, like: &Path) -> io::Result<()> {
     std::os::unix::fs::fchown(file, Some(like.uid()), Some(like.gid()))
 }
 
-/// Which file it is, whatever its name: its file system, and its number there.
+/// Identity of a file, independent of its name: device and inode.
 pub type FileId = (u64, u64);
 
-/// Which file a name leads to. It is not opened: closing a file lets go of locks that the process has on it.
+/// Returns the identity of the file at a path without opening it: closing a file releases the locks of the process on it.
 ///
 /// # Errors
-/// What the file system says.
+/// Returns the error of the file system.
 pub fn file_id(path: &Path) -> io::Result<FileId> {
     fs::metadata(path).map(|file| (file.dev(), file.ino()))
 }
 
-/// The folder whose names are to be on the disk.
+/// Opens a folder, whose entries can then be synced.
 ///
 /// # Errors
-/// What the file system says.
+/// Returns the error of the file system.
 pub fn open_folder(path: &Path) -> io::Result<Option<File>> {
     File::open(path).map(Some)
 }
 
-/// What changes when a file is written or replaced: its number, and when it and its metadata were changed.
+/// Version of a file, which changes when the file is written or replaced: inode, and times of changes of data and metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     inode: u64,
@@ -93,23 +93,23 @@ pub struct Version {
     changed: (i64, i64),
 }
 
-/// That of a file.
+/// Returns the version of a file.
 #[must_use]
 pub fn version(file: &Metadata) -> Version {
     let modified = (file.mtime(), file.mtime_nsec());
     Version { inode: file.ino(), modified, changed: (file.ctime(), file.ctime_nsec()) }
 }
 
-/// Whether a file may be run.
+/// True if the file is executable.
 #[must_use]
 pub fn is_program(file: &Metadata) -> bool {
     file.is_file() && mode(file) & 0o111 != 0
 }
 
-/// Lets other sockets listen on the same port.
+/// Allows other sockets to listen on the same port.
 ///
 /// # Errors
-/// What the system says.
+/// Returns the error of the system.
 pub fn share_port(socket: &socket2::Socket) -> io::Result<()> {
     socket.set_reuse_port(true)
 }
@@ -117,7 +117,7 @@ pub fn share_port(socket: &socket2::Socket) -> io::Result<()> {
 /// Connects to a Unix socket.
 ///
 /// # Errors
-/// What the system says.
+/// Returns the error of the system.
 pub async fn connect(socket: impl AsRef<Path>) -> io::Result<UnixStream> {
     UnixStream::connect(socket).await
 }

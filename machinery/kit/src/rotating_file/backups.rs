@@ -1,4 +1,4 @@
-//! Files that were put aside: their names, and which of them stay (lumberjack's `millRunOnce`).
+//! Rotated files: their names, and the selection of those that are kept (lumberjack's `millRunOnce`).
 
 use std::fs::{self, File};
 use std::io;
@@ -14,24 +14,24 @@ use jiff::{SignedDuration, Timestamp};
 use super::rotation::{Rotation, copy_owner};
 
 const COMPRESSED: &str = ".gz";
-/// Of a name: `2006-01-02T15-04-05.000`.
+/// Length of the time in a name: `2006-01-02T15-04-05.000`.
 const TIME_BYTES: usize = 23;
 
-/// A file that was put aside.
+/// Rotated file.
 struct Backup {
-    /// Without the ending of compressed ones.
+    /// File name without the suffix of compressed files.
     name: String,
     at: Timestamp,
     compressed: bool,
 }
 
-/// What a file is called that is put aside now.
+/// Returns the name for a file that is rotated now.
 pub(super) fn name(path: &Path, now: Timestamp) -> PathBuf {
     let (prefix, extension) = parts(path);
     path.with_file_name(format!("{prefix}{}{extension}", now.strftime("%Y-%m-%dT%H-%M-%S.%3f")))
 }
 
-/// Removes those that are too many or too old, and compresses the others if that is wanted.
+/// Removes backups beyond the maximum number or age, and compresses the rest if the rotation says so.
 pub(super) fn tidy(path: &Path, rotation: &Rotation, now: Timestamp) -> io::Result<()> {
     if rotation.max_backups == 0 && rotation.max_age_days == 0 && !rotation.compress {
         return Ok(());
@@ -42,7 +42,7 @@ pub(super) fn tidy(path: &Path, rotation: &Rotation, now: Timestamp) -> io::Resu
     let cutoff = cutoff.unwrap_or(Timestamp::MIN);
     let (mut kept, mut last) = (0, String::new());
     for backup in found {
-        // A file and what it is compressed into, of which a crash left both, are one.
+        // A crash may leave a file and its compressed copy; they count as one.
         if backup.name != last {
             (kept, last) = (kept + 1, backup.name.clone());
         }
@@ -86,7 +86,7 @@ fn parse(time: &str) -> Option<Timestamp> {
     TimeZone::UTC.to_timestamp(civil).ok()
 }
 
-/// What stands before and after the time.
+/// Returns the parts of the name before and after the time.
 fn parts(path: &Path) -> (String, String) {
     let text = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
     let extension = text(path.extension());
@@ -102,7 +102,7 @@ fn compress(path: &Path) -> io::Result<()> {
     match compressed {
         Ok(()) => fs::remove_file(path),
         Err(error) => {
-            // A half is worth nothing; the file itself is still there.
+            // An incomplete copy is useless, and the original still exists.
             let _ = fs::remove_file(&target);
             Err(error)
         }
@@ -126,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    /// What is left of these files, of which the newest has 1 in its name, on the tenth of January.
+    /// Creates backups with these names on January 10, with 1 in the name of the newest, and returns the files left by a cleanup.
     fn left(rotation: &Rotation, names: &[&str]) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         for name in names {

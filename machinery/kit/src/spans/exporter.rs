@@ -1,7 +1,7 @@
-//! Sends spans to a collector, by OTLP over gRPC (`tracing.NewProvider`).
+//! Export of spans to a collector, by OTLP over gRPC (`tracing.NewProvider`).
 //!
-//! Spans wait in a bounded queue for one thread, which sends them in batches. A collector that is away costs the spans and
-//! nobody's time.
+//! One thread sends spans in batches from a bounded queue. If the collector is not available, spans are lost but no request
+//! is delayed.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ const QUEUE_SPANS: usize = 2_048;
 ///
 /// Limit (Logs, traces and files): the rest is sent in the next batch.
 const BATCH_SPANS: usize = 512;
-/// How long spans wait for others.
+/// Maximum time that spans wait for a batch to fill.
 const DELAY: Duration = Duration::from_secs(5);
 /// Time for the collector to accept a batch.
 ///
@@ -37,31 +37,31 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Limit (Logs, traces and files): the rest is lost.
 const FLUSH: Duration = Duration::from_secs(5);
 const SERVICE: &str = "apiserver";
-/// What spans are of: upstream's, so that queries for them find ours.
+/// Instrumentation scope: upstream's, so that queries written for kube-apiserver match.
 const SCOPE: &str = "k8s.io/component-base/tracing";
 
-/// Where spans go, and how many.
+/// Destination and sampling of spans.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpanSettings {
-    /// A collector's URL, http or unix.
+    /// URL of the collector, http or unix.
     pub endpoint: String,
-    /// Which part of the traces that begin here is sampled, 0 to 1.
+    /// Fraction of the traces beginning in this process that are sampled, from 0 to 1.
     pub sampled: f64,
 }
 
-/// Spans cannot be exported.
+/// Error of starting the exporter.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot export spans: {0}")]
 pub struct SpanExportError(#[from] ExporterBuildError);
 
-/// Spans are exported until it is asked to finish.
+/// Handle of a running exporter.
 #[derive(Clone, Debug)]
 pub struct Exporting(SdkTracerProvider);
 
-/// Begins to export; must run inside a tokio runtime, on which connections to the collector are driven.
+/// Starts the exporter. Must run inside a tokio runtime, which drives the connections to the collector.
 ///
 /// # Errors
-/// [`SpanExportError`] when the endpoint is none.
+/// Returns [`SpanExportError`] if the endpoint is invalid.
 pub fn start(settings: &SpanSettings, metrics: &Registry) -> Result<Exporting, SpanExportError> {
     let otlp =
         Otlp::builder().with_tonic().with_endpoint(&settings.endpoint).with_timeout(TIMEOUT).build()?;
@@ -94,13 +94,13 @@ pub fn start(settings: &SpanSettings, metrics: &Registry) -> Result<Exporting, S
         .with_sampler(Sampler::ParentBased(Box::new(sampler)))
         .with_resource(Resource::builder().with_service_name(SERVICE).with_attribute(instance).build())
         .build();
-    // The first one counts: a process has one.
+    // A process has one tracer; later calls keep the first.
     TRACER.get_or_init(|| provider.tracer(SCOPE));
     Ok(Exporting(provider))
 }
 
 impl Exporting {
-    /// Sends what is queued, for five seconds at most. It blocks.
+    /// Sends queued spans, for at most five seconds. Blocks the thread.
     pub fn finish(&self) {
         if let Err(error) = self.0.shutdown_with_timeout(FLUSH) {
             tracing::warn!(%error, "cannot export the last spans");
@@ -108,7 +108,7 @@ impl Exporting {
     }
 }
 
-/// Counts what becomes of spans; the log has the first failure after a success.
+/// Exporter that counts exported and dropped spans, and logs the first failure after a success.
 #[derive(Debug)]
 struct Counted {
     otlp: Otlp,

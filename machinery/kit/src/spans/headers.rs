@@ -1,14 +1,14 @@
-//! Headers as OpenTelemetry's propagators read and write them.
+//! Headers as carriers for OpenTelemetry's propagators.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use opentelemetry::propagation::{Extractor, Injector};
 
 use crate::header_text;
 
-/// What came.
+/// Headers of a received request.
 pub(super) struct Sent<'a>(pub(super) &'a HeaderMap);
 
-/// What goes out.
+/// Headers of a request to send.
 pub(super) struct Sending<'a>(pub(super) &'a mut HeaderMap);
 
 impl Extractor for Sent<'_> {
@@ -24,7 +24,7 @@ impl Extractor for Sent<'_> {
 impl Injector for Sending<'_> {
     fn set(&mut self, key: &str, value: String) {
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(key), HeaderValue::try_from(value)) {
-            // An empty state says nothing, and that of the client does not belong to another parent.
+            // An empty trace state has no meaning, and the client's trace state does not belong to a new parent.
             if value.is_empty() {
                 self.0.remove(name);
             } else {

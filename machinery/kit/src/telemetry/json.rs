@@ -1,5 +1,5 @@
-//! Log lines as kube-apiserver writes them with `--logging-format=json` (component-base's `logs/json`): `ts`, `logger`, `caller`,
-//! `msg`, `v`, the event's fields, `err`.
+//! JSON log lines in the format of kube-apiserver's `--logging-format=json` (component-base's `logs/json`): `ts`, `logger`,
+//! `caller`, `msg`, `v`, the fields of the event, `err`.
 
 use std::fmt::{self, Debug, Write as _};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,10 +10,10 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// See the module.
+/// Formatter of JSON log lines.
 pub(super) struct KlogJson;
 
-/// The fields of an event, as members of an object.
+/// Fields of an event as members of a JSON object.
 #[derive(Default)]
 struct Fields {
     message: String,
@@ -49,19 +49,19 @@ where
     }
 }
 
-/// Since 1970, with fractions.
+/// Returns the milliseconds since 1970, with fractions.
 fn milliseconds() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1000.0
 }
 
-/// The file with its folder, and the line.
+/// Returns the file with its folder, and the line.
 fn caller(metadata: &Metadata<'_>) -> String {
     let file = metadata.file().unwrap_or_default();
     let folder = file.rmatch_indices('/').nth(1).map_or(0, |(at, _)| at + 1);
     format!("{}:{}", &file[folder..], metadata.line().unwrap_or_default())
 }
 
-/// klog's number; errors have none.
+/// Returns klog's verbosity of a level, or `None` for errors.
 fn verbosity(level: &Level) -> Option<u8> {
     match *level {
         Level::ERROR => None,
@@ -113,7 +113,7 @@ impl Visit for Fields {
     }
 }
 
-/// A JSON string.
+/// Encodes a JSON string.
 fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');

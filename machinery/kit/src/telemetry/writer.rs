@@ -1,4 +1,4 @@
-//! The queue between whoever logs and the one thread that writes.
+//! Queue of log lines, and the thread that writes them.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tracing_subscriber::fmt::MakeWriter;
 ///
 /// Limit (Logs, traces and files): further lines are dropped and counted.
 const QUEUE_LINES: usize = 8192;
-/// A flush waits no longer.
+/// Maximum duration of a flush.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Clone)]
@@ -28,14 +28,14 @@ struct Shared {
     progress: Arc<Progress>,
 }
 
-/// How many lines have been written, and a bell for each.
+/// Number of lines written so far, with a notification for each.
 #[derive(Default)]
 struct Progress {
     written: Mutex<u64>,
     bell: Condvar,
 }
 
-/// One line in the making: handed over when it is dropped.
+/// Buffer for one line, which is queued when it is dropped.
 pub(super) struct Line {
     shared: Arc<Shared>,
     text: Vec<u8>,
@@ -67,7 +67,7 @@ impl Shared {
         counter.fetch_add(1, Ordering::Release);
     }
 
-    /// Waits until all lines that are queued now are written.
+    /// Waits until all lines that are queued at this time are written.
     fn flush(&self) {
         let (queued, deadline) = (self.queued.load(Ordering::Acquire), Instant::now() + FLUSH_TIMEOUT);
         let mut written = self.progress.written.lock();
@@ -81,7 +81,8 @@ impl Drop for Shared {
     }
 }
 
-/// Ends when the queue's last handle is gone. A broken standard error cannot be reported anywhere.
+/// Writes lines until the last handle of the queue is dropped. Ignores errors, because a broken standard error
+/// cannot be reported.
 fn write_all(rx: &Receiver<Vec<u8>>, mut out: impl Write, progress: &Progress) {
     while let Ok(line) = rx.recv() {
         let _ = out.write_all(&line);

@@ -1,8 +1,8 @@
-//! A server's certificate that stands in the bundle itself: it needs no authority that signed it.
+//! Server certificates that are themselves contained in the trust bundle and therefore need no issuer.
 //!
-//! Go (`Certificate.Verify`) takes a leaf that is in the pool of roots for a chain of its own. webpki wants an
-//! authority above each leaf, and no authority as a leaf, so that it refuses what `openssl req -x509` makes and what
-//! test environments put into definitions.
+//! Go (`Certificate.Verify`) accepts a leaf that is in the pool of roots as a complete chain. webpki requires an
+//! authority above each leaf, and does not accept an authority as a leaf, so it rejects certificates made by
+//! `openssl req -x509`, which test environments put into definitions.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use crate::pki::{CertInfo, fingerprint};
 
-/// The certificates of a bundle, and their SHA-256 digests.
+/// Certificates of a bundle, and their SHA-256 digests.
 #[derive(Debug, Default)]
 pub(super) struct Anchors {
     certs: Vec<CertificateDer<'static>>,
@@ -25,24 +25,24 @@ impl Anchors {
         Self { certs: certs.to_vec(), digests: certs.iter().map(|cert| fingerprint(cert)).collect() }
     }
 
-    /// All of them.
+    /// Returns all certificates.
     pub(super) fn certs(&self) -> &[CertificateDer<'static>] {
         &self.certs
     }
 
-    /// Whether this certificate, byte for byte, stands in the bundle.
+    /// True if the bundle contains exactly this certificate, compared byte for byte.
     pub(super) fn contains(&self, cert: &CertificateDer<'_>) -> bool {
         self.digests.contains(&fingerprint(cert))
     }
 }
 
-/// What still has to be right of a certificate that is trusted as it is: form, dates, purpose and names.
+/// Verifies the remaining properties of a certificate that is trusted by itself: form, dates, purpose and names.
 pub(super) fn verify(
     leaf: &CertificateDer<'_>,
     name: &ServerName<'_>,
     now: UnixTime,
 ) -> Result<(), rustls::Error> {
-    // Refuses critical extensions that nobody understands, too.
+    // Parsing also rejects unknown critical extensions.
     let parsed = ParsedCertificate::try_from(leaf)?;
     let info = CertInfo::parse(leaf).map_err(|_| CertificateError::BadEncoding)?;
     let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
@@ -69,7 +69,7 @@ mod tests {
     use crate::pki::{Authority, PemPair, Profile};
     use crate::tls::{CertPair, ClientTls, FaultKind, Roots};
 
-    /// What `openssl req -x509` makes: an authority and a server in one.
+    /// Returns a certificate like that of `openssl req -x509`, which is an authority and a server certificate at once.
     fn self_signed(adjust: impl FnOnce(&mut CertificateParams)) -> PemPair {
         let mut params = CertificateParams::new(["a.b.svc".to_owned()]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -78,7 +78,7 @@ mod tests {
         PemPair { cert_pem: params.self_signed(&key).unwrap().pem(), key_pem: key.serialize_pem() }
     }
 
-    /// Signed by an authority that is not in the bundle.
+    /// Returns a certificate of an authority that is not in the bundle.
     fn signed_by_another() -> PemPair {
         let profile = Profile::server("backend", &["a.b.svc".to_owned(), "10.0.0.1".to_owned()], HOUR);
         Authority::create("another").unwrap().issue(&profile).unwrap()
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(fault(pair(&client), &client.cert_pem, "a.b.svc").await, FaultKind::Unusable);
     }
 
-    /// A chain of these names that a server's certificate signed as if it were an authority.
+    /// Returns a pair with these names whose issuer is a server certificate used as an authority, and that issuer.
     fn signed_by_a_leaf(names: &[&str]) -> (CertPair, PemPair) {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(["leaf.svc".to_owned()]).unwrap();

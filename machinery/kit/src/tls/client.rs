@@ -1,4 +1,4 @@
-//! The client side: whom to trust, as whom to appear, what to speak.
+//! Client side of TLS: trusted roots, client certificate, and offered protocols.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -13,33 +13,33 @@ use super::fault::{AcceptAny, ExplainingVerifier};
 use super::{CertPair, MinVersion, TlsError, provider};
 use crate::pki;
 
-/// Sessions that one [`ClientTls`] remembers.
+/// Number of sessions that one [`ClientTls`] caches.
 const SESSIONS: usize = 64;
 
-/// Whom a client trusts.
+/// Trusted roots of a client.
 #[derive(Clone, Debug)]
 pub enum Roots {
     /// The system's roots, loaded once per process.
     System,
-    /// The certificates of this PEM bundle, and nobody else. `what` names it in errors.
+    /// Only the certificates of this PEM bundle. `what` names it in errors.
     Pem {
-        /// Where the bundle comes from (`caBundle`, a file).
+        /// Source of the bundle (`caBundle`, a file).
         what: String,
-        /// The PEM text.
+        /// PEM text.
         pem: Arc<[u8]>,
     },
-    /// Anybody. Only where a user has asked for it.
+    /// No verification. Only used if a user has requested it.
     Insecure,
 }
 
 impl Roots {
-    /// A PEM bundle; an empty one means the system's roots (upstream's rule for caBundle).
+    /// Returns the roots of a PEM bundle; an empty bundle means the system's roots (upstream's rule for caBundle).
     pub fn bundle(what: &str, pem: &[u8]) -> Self {
         if pem.is_empty() { Self::System } else { Self::Pem { what: what.to_owned(), pem: pem.into() } }
     }
 }
 
-/// Which protocols a client offers.
+/// Protocols that a client offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Alpn {
     /// `http/1.1` only.
@@ -51,7 +51,7 @@ pub enum Alpn {
     Both,
 }
 
-/// A client's TLS settings. Clones share sessions; [`ClientTls::id`] distinguishes equal ones.
+/// TLS settings of a client. Clones share sessions; [`ClientTls::id`] distinguishes equal settings.
 #[derive(Clone, Debug)]
 pub struct ClientTls {
     config: Arc<ClientConfig>,
@@ -59,7 +59,7 @@ pub struct ClientTls {
     id: u64,
 }
 
-/// Builds a [`ClientTls`].
+/// Builder of a [`ClientTls`].
 #[derive(Clone, Debug)]
 pub struct ClientTlsBuilder {
     roots: Roots,
@@ -70,7 +70,7 @@ pub struct ClientTlsBuilder {
 }
 
 impl ClientTls {
-    /// System roots, `http/1.1`, no client certificate, the dialed host as server name.
+    /// Returns a builder with the system's roots, `http/1.1`, no client certificate, and the dialed host as server name.
     pub fn builder() -> ClientTlsBuilder {
         ClientTlsBuilder {
             roots: Roots::System,
@@ -81,73 +81,73 @@ impl ClientTls {
         }
     }
 
-    /// For rustls. Cloning it shares its session cache.
+    /// Returns the configuration for rustls. Clones share its session cache.
     pub fn config(&self) -> Arc<ClientConfig> {
         self.config.clone()
     }
 
-    /// The name that is sent and verified, whatever host is dialed.
+    /// Returns the server name that is sent and verified instead of the dialed host, if set.
     pub fn server_name(&self) -> Option<&ServerName<'static>> {
         self.server_name.as_ref()
     }
 
-    /// The same trust, identity and server name with other protocols and an own id.
+    /// Returns settings with the same trust, identity and server name, other protocols, and a new ID.
     pub fn with_alpn(&self, alpn: Alpn) -> Self {
         let mut config = self.config.as_ref().clone();
         config.alpn_protocols = alpn.protocols();
         Self { config: Arc::new(config), server_name: self.server_name.clone(), id: next_id() }
     }
 
-    /// The same trust, identity, protocols and sessions under another server name, with an own id: thousands of
-    /// backends under one CA share one configuration.
+    /// Returns settings with the same trust, identity, protocols and sessions, another server name, and a new ID. Thousands of
+    /// backends with one CA share one configuration in this way.
     pub fn with_server_name(&self, name: impl Into<String>) -> Result<Self, TlsError> {
         let server_name = Some(server_name(name.into())?);
         Ok(Self { config: self.config.clone(), server_name, id: next_id() })
     }
 
-    /// [`ClientTls::with_server_name`].
+    /// Returns settings with another server name; see [`ClientTls::with_server_name`].
     pub fn for_server_name(&self, name: &str) -> Result<Self, TlsError> {
         self.with_server_name(name)
     }
 
-    /// Unique per built value; clones have the same. Pools use it as a key.
+    /// Returns an ID that is unique per built value and shared by clones. Pools use it as a key.
     pub fn id(&self) -> u64 {
         self.id
     }
 }
 
 impl ClientTlsBuilder {
-    /// Whom to trust.
+    /// Sets the trusted roots.
     pub fn roots(mut self, roots: Roots) -> Self {
         self.roots = roots;
         self
     }
 
-    /// What to offer.
+    /// Sets the offered protocols.
     pub fn alpn(mut self, alpn: Alpn) -> Self {
         self.alpn = alpn;
         self
     }
 
-    /// The name to send and to verify instead of the dialed host.
+    /// Sets the name to send and to verify instead of the dialed host.
     pub fn server_name(mut self, name: impl Into<String>) -> Self {
         self.server_name = Some(name.into());
         self
     }
 
-    /// The client's certificate.
+    /// Sets the client certificate.
     pub fn client_cert(mut self, pair: Option<CertPair>) -> Self {
         self.client_cert = pair;
         self
     }
 
-    /// Lowest version.
+    /// Sets the minimum TLS version.
     pub fn min_version(mut self, version: MinVersion) -> Self {
         self.min_version = version;
         self
     }
 
-    /// Checks everything. An unparsable bundle names itself and the certificate in it.
+    /// Validates the settings. Errors name an invalid bundle and the certificate in it.
     pub fn build(self) -> Result<ClientTls, TlsError> {
         let server_name = self.server_name.map(server_name).transpose()?;
         let provider = provider();
@@ -172,7 +172,7 @@ impl ClientTlsBuilder {
             None => builder.with_no_client_auth(),
         };
         config.alpn_protocols = self.alpn.protocols();
-        // Connections are pooled, so that few sessions are resumed; the default cache has four times the size.
+        // Connections are pooled, so few sessions are resumed; the default cache is four times as large.
         config.resumption = rustls::client::Resumption::in_memory_sessions(SESSIONS);
         Ok(ClientTls { config: Arc::new(config), server_name, id: next_id() })
     }
@@ -189,7 +189,7 @@ impl Alpn {
     }
 }
 
-/// A host name or address as rustls wants it.
+/// Parses a host name or address for rustls.
 pub(crate) fn server_name(name: String) -> Result<ServerName<'static>, TlsError> {
     let bare = name.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.').to_owned();
     ServerName::try_from(bare)
@@ -210,7 +210,7 @@ fn explaining(
     Ok(Arc::new(ExplainingVerifier::new(Some(inner), anchors, provider())))
 }
 
-/// Loaded at first use and then kept, also when some of the system's files are bad.
+/// Returns the roots of the system, which are loaded at first use. Invalid files of the system are skipped.
 fn system_roots() -> Result<Arc<RootCertStore>, TlsError> {
     static ROOTS: OnceLock<Result<Arc<RootCertStore>, String>> = OnceLock::new();
     let load = || {

@@ -1,4 +1,4 @@
-//! Why a server's certificate was refused, in words that name the certificate.
+//! Reasons why a server's certificate was rejected, in messages that name the certificate.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,37 +13,37 @@ use super::anchor::{self, Anchors};
 use super::issued::is_issued;
 use crate::pki::CertInfo;
 
-/// What kind of refusal it is.
+/// Kind of rejection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
     /// No trusted root signed it.
     UnknownAuthority,
-    /// It is for other names.
+    /// It is valid for other names.
     NameMismatch,
-    /// It has no subject alternative name; a common name does not count.
+    /// It has no subject alternative name; a common name is not sufficient.
     MissingSan,
-    /// Its time is over.
+    /// Its validity has ended.
     Expired,
-    /// Its time has not come.
+    /// Its validity has not begun.
     NotYetValid,
-    /// It may not be used for a server, or its signature or form is not acceptable.
+    /// It must not be used for a server, or its signature or form is not acceptable.
     Unusable,
 }
 
-/// A refused server certificate.
+/// Rejected server certificate with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertFault {
-    /// The kind.
+    /// Kind of rejection.
     pub kind: FaultKind,
-    /// The name that was asked for.
+    /// Expected server name.
     pub expected: String,
-    /// The names in the certificate.
+    /// Names in the certificate.
     pub presented: Vec<String>,
-    /// The certificate's subject (common name, or the whole when there is none).
+    /// Subject of the certificate: the common name or, if there is none, the complete subject.
     pub subject: String,
-    /// Who signed it, by its own account.
+    /// Issuer that the certificate names.
     pub issuer: String,
-    /// More, by kind: the date, or what makes it unusable.
+    /// Detail that depends on the kind: the date, or the reason why it is unusable.
     pub detail: String,
 }
 
@@ -72,7 +72,7 @@ impl fmt::Display for CertFault {
 impl std::error::Error for CertFault {}
 
 impl CertFault {
-    /// Finds the fault in a failed handshake's error.
+    /// Returns the fault in the error of a failed handshake, if any.
     pub fn of(error: &rustls::Error) -> Option<&Self> {
         match error {
             rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(cause))) => {
@@ -105,7 +105,7 @@ impl CertFault {
     }
 }
 
-/// What makes a certificate unusable, without the names of the library's types.
+/// Returns the reason why a certificate is unusable, without type names of the library.
 fn unusable(error: &CertificateError, info: &CertInfo) -> &'static str {
     match error {
         CertificateError::BadEncoding => "it is not a valid X.509 certificate",
@@ -122,10 +122,10 @@ fn unusable(error: &CertificateError, info: &CertInfo) -> &'static str {
     }
 }
 
-/// Verifies as webpki does, trusts what stands in the bundle itself, and explains refusals.
+/// Verifier that accepts certificates that webpki accepts or the bundle contains, and explains rejections.
 #[derive(Debug)]
 pub(super) struct ExplainingVerifier {
-    /// None when the bundle holds no authority.
+    /// Verifier of webpki, or `None` if the bundle contains no authority.
     inner: Option<Arc<WebPkiServerVerifier>>,
     anchors: Anchors,
     provider: Arc<CryptoProvider>,
@@ -140,10 +140,10 @@ impl ExplainingVerifier {
         Self { inner, anchors, provider }
     }
 
-    /// Whether a certificate that webpki refused stands in the bundle itself, or is an authority that one of the bundle
-    /// signed.
+    /// True if a certificate that webpki rejected is contained in the bundle, or is an authority that one of the
+    /// bundle has signed.
     fn is_trusted(&self, cause: &CertificateError, leaf: &CertificateDer<'_>, now: UnixTime) -> bool {
-        // webpki's CaUsedAsEndEntity has no kind of its own.
+        // rustls has no variant for webpki's CaUsedAsEndEntity.
         let may_be_authority = matches!(cause, CertificateError::Other(_));
         let algorithms = &self.provider.signature_verification_algorithms;
         self.anchors.contains(leaf)
@@ -204,7 +204,7 @@ impl ServerCertVerifier for ExplainingVerifier {
     }
 }
 
-/// For `insecureSkipTLSVerify`: any certificate whose owner signs the handshake.
+/// Verifier for `insecureSkipTLSVerify`: accepts any certificate whose owner signs the handshake.
 #[derive(Debug)]
 pub(super) struct AcceptAny {
     provider: Arc<CryptoProvider>,

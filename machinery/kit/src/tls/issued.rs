@@ -1,8 +1,8 @@
-//! A server's certificate that may itself sign certificates (CA:TRUE) and that an authority of the bundle has signed.
+//! Server certificates that may themselves sign certificates (CA:TRUE) and that an authority of the bundle has signed.
 //!
-//! Go (`Certificate.Verify`) takes it; webpki refuses every authority as a leaf before it looks for who signed it. Only a
-//! certificate that the bundle's authority has signed itself is looked at: no intermediates, and no authority that is
-//! limited to certain names, which only a whole verification of chains could apply.
+//! Go (`Certificate.Verify`) accepts them; webpki rejects every authority as a leaf before it looks for its issuer. This module
+//! accepts only certificates that an authority of the bundle has signed directly: without intermediates, and not if the authority
+//! has name constraints, which only a complete chain verification could apply.
 
 use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls_pki_types::{CertificateDer, UnixTime};
@@ -10,7 +10,7 @@ use x509_parser::prelude::{FromDer, ParsedExtension, X509Certificate};
 
 use crate::pki::has_signed;
 
-/// Whether one of these authorities, in date now, has signed the certificate.
+/// True if one of these authorities is valid at `now` and has signed the certificate.
 pub(super) fn is_issued(
     leaf: &CertificateDer<'_>,
     authorities: &[CertificateDer<'static>],
@@ -26,11 +26,11 @@ pub(super) fn is_issued(
     })
 }
 
-/// `Certificate.CheckSignatureFrom` of Go, and the dates, which Go compares for roots, too.
+/// Performs the checks of Go's `Certificate.CheckSignatureFrom`, and checks the dates, which Go does for roots as well.
 fn may_sign(authority: &X509Certificate<'_>, now: UnixTime) -> bool {
     let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
     let (begin, end) = (authority.validity().not_before, authority.validity().not_after);
-    // What cannot be read, or occurs twice, permits nothing.
+    // Extensions that cannot be parsed or are repeated permit nothing.
     let signs =
         authority.key_usage().is_ok_and(|usage| usage.is_none_or(|usage| usage.value.key_cert_sign()));
     let limited = authority
@@ -84,7 +84,7 @@ mod tests {
     }
 
     impl Ca {
-        /// A server's certificate that may sign others.
+        /// Issues a server certificate that may sign certificates.
         fn issue(&self, adjust: impl FnOnce(&mut CertificateParams)) -> PemPair {
             let mut params = CertificateParams::new(["a.b.svc".to_owned()]).unwrap();
             params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(fault(&client, &ca.pem, "a.b.svc").await, FaultKind::Unusable);
     }
 
-    /// Of the same name, so that only the signature differs.
+    /// Both authorities have the same name, so that only the signature differs.
     #[tokio::test]
     async fn the_name_of_an_authority_is_not_its_signature() {
         let (ca, other) = (authority(|_| ()), authority(|_| ()));

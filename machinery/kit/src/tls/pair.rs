@@ -1,4 +1,4 @@
-//! A certificate chain with its private key, known to belong together.
+//! Certificate chain with its matching private key.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use super::{TlsError, provider};
 use crate::pki::{self, CertInfo};
 
-/// A certificate (with intermediates) and its key. Cheap to clone.
+/// Certificate with intermediates and key. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct CertPair {
     key: Arc<CertifiedKey>,
@@ -17,7 +17,7 @@ pub struct CertPair {
 }
 
 impl CertPair {
-    /// From PEM; `what` names the pair in errors. The key must match the first certificate.
+    /// Parses PEM; `what` names the pair in errors. The key must match the first certificate.
     pub fn from_pem(what: &str, cert_pem: &[u8], key_pem: &[u8]) -> Result<Self, TlsError> {
         let chain = pki::parse_certs(what, cert_pem)?;
         let key = PrivateKeyDer::from_pem_slice(key_pem).map_err(|error| match error {
@@ -29,7 +29,7 @@ impl CertPair {
         Self::from_der(what, chain, key)
     }
 
-    /// From DER.
+    /// Parses DER; `what` names the pair in errors. The key must match the first certificate.
     pub fn from_der(
         what: &str,
         chain: Vec<CertificateDer<'static>>,
@@ -47,24 +47,24 @@ impl CertPair {
         Ok(Self { key: Arc::new(key), info: Arc::new(info) })
     }
 
-    /// The leaf first, then intermediates.
+    /// Returns the certificates, leaf first.
     pub fn chain(&self) -> &[CertificateDer<'static>] {
         &self.key.cert
     }
 
-    /// What the leaf says.
+    /// Returns the contents of the leaf.
     pub fn info(&self) -> &CertInfo {
         &self.info
     }
 
-    /// For rustls.
+    /// Returns the pair for rustls.
     pub fn certified_key(&self) -> Arc<CertifiedKey> {
         self.key.clone()
     }
 }
 
 impl PartialEq for CertPair {
-    /// Pairs are equal when their certificates are: the key follows from the certificate.
+    /// Compares only the certificates, because a certificate determines its key.
     fn eq(&self, other: &Self) -> bool {
         self.key.cert == other.key.cert
     }

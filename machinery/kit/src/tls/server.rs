@@ -1,5 +1,5 @@
-//! The server side: certificates are replaced while connections come in, client certificates are asked
-//! for and only their possession is proven.
+//! Server side of TLS: certificates can be replaced while serving; clients are requested to present a certificate, of which
+//! only possession of the key is verified.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,32 +18,32 @@ use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 
 use super::{CertPair, MinVersion, TlsError, provider_with};
 
-/// A certificate for particular server names.
+/// Certificate for particular server names.
 #[derive(Clone, Debug)]
 pub struct SniCert {
-    /// The pair.
+    /// Certificate and key.
     pub pair: CertPair,
-    /// Names (`a.example`, `*.example`); empty = the names in the certificate.
+    /// Server names (`a.example`, `*.example`); if empty, the names in the certificate.
     pub names: Vec<String>,
 }
 
-/// What can be chosen for a listener.
+/// TLS options of a listener.
 #[derive(Clone, Debug)]
 pub struct ServerTlsOptions {
-    /// Lowest version.
+    /// Minimum TLS version.
     pub min_version: MinVersion,
-    /// TLS 1.2 suites by name; empty = all.
+    /// Names of the TLS 1.2 suites; empty means all.
     pub cipher_suites: Vec<String>,
-    /// Key exchanges by number; empty = all.
+    /// Numbers of the key exchanges; empty means all.
     pub key_exchanges: Vec<u16>,
-    /// Protocols offered, best first.
+    /// Protocols that are offered, in order of preference.
     pub alpn: Vec<Vec<u8>>,
-    /// Whether clients are asked for a certificate.
+    /// True if clients are requested to present a certificate.
     pub request_client_cert: bool,
 }
 
 impl Default for ServerTlsOptions {
-    /// TLS 1.2 and 1.3, `h2` and `http/1.1`, client certificates asked for.
+    /// Defaults: TLS 1.2 and 1.3, `h2` and `http/1.1`, client certificates requested.
     fn default() -> Self {
         Self {
             min_version: MinVersion::default(),
@@ -55,7 +55,7 @@ impl Default for ServerTlsOptions {
     }
 }
 
-/// A listener's TLS. Clones share the certificates.
+/// TLS settings of a listener. Clones share the certificates.
 #[derive(Clone, Debug)]
 pub struct ServerTls {
     config: Arc<ServerConfig>,
@@ -75,7 +75,8 @@ struct Chosen {
 }
 
 impl ServerTls {
-    /// With a default pair and pairs by name: an exact name wins over a wildcard, then the default.
+    /// Returns settings with a default pair and pairs by name. An exact name has precedence over a wildcard, then
+    /// over the default.
     pub fn new(default: CertPair, sni: &[SniCert], options: &ServerTlsOptions) -> Result<Self, TlsError> {
         let provider = provider_with(&options.cipher_suites, &options.key_exchanges)?;
         let certs = Arc::new(Certs { current: ArcSwap::from_pointee(Chosen::new(default, sni)) });
@@ -90,19 +91,19 @@ impl ServerTls {
         };
         let mut config = builder.with_cert_resolver(certs.clone());
         config.alpn_protocols.clone_from(&options.alpn);
-        // Tickets hold the client's chain; one per connection, as Go sends.
+        // Tickets contain the client's chain. Sends one per connection, as Go does.
         config.send_tls13_tickets = 1;
         config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new()
             .map_err(|error| TlsError::Unsupported(format!("session tickets: {error}")))?;
         Ok(Self { config: Arc::new(config), certs })
     }
 
-    /// Replaces all certificates; connections that are up keep theirs.
+    /// Replaces all certificates. Open connections are not affected.
     pub fn replace(&self, default: CertPair, sni: &[SniCert]) {
         self.certs.current.store(Arc::new(Chosen::new(default, sni)));
     }
 
-    /// Replaces the default pair and keeps the pairs by name.
+    /// Replaces the default pair without changing the pairs by name.
     pub fn replace_default(&self, default: CertPair) {
         self.certs.current.rcu(|current| Chosen {
             default_key: default.certified_key(),
@@ -111,17 +112,17 @@ impl ServerTls {
         });
     }
 
-    /// The default pair in force.
+    /// Returns the current default pair.
     pub fn default_pair(&self) -> CertPair {
         self.certs.current.load().default.clone()
     }
 
-    /// For rustls and tonic.
+    /// Returns the configuration for rustls and tonic.
     pub fn config(&self) -> Arc<ServerConfig> {
         self.config.clone()
     }
 
-    /// For one handshake.
+    /// Returns an acceptor for one handshake.
     pub fn acceptor(&self) -> tokio_rustls::TlsAcceptor {
         tokio_rustls::TlsAcceptor::from(self.config.clone())
     }
@@ -133,7 +134,7 @@ impl Chosen {
         for cert in sni {
             let names = if cert.names.is_empty() { &cert.pair.info().dns_names } else { &cert.names };
             for name in names {
-                // The first pair that names a name keeps it.
+                // The first pair with a name has precedence.
                 by_name.entry(name.to_ascii_lowercase()).or_insert_with(|| cert.pair.certified_key());
             }
         }
@@ -160,7 +161,7 @@ impl ResolvesServerCert for Certs {
     }
 }
 
-/// Accepts any chain whose owner signs the handshake: who that is, is decided per request.
+/// Verifier that accepts any chain whose owner signs the handshake. The identity is verified per request.
 #[derive(Debug)]
 struct PossessionOnly {
     provider: Arc<CryptoProvider>,
@@ -201,7 +202,7 @@ impl ClientCertVerifier for PossessionOnly {
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
         let algorithms = &self.provider.signature_verification_algorithms;
         match version1_key(cert) {
-            // webpki does not read version 1, which openssl makes by default; the key proves as much.
+            // webpki does not support version 1, which openssl creates by default; the raw key is equally sufficient.
             Some(key) => verify_tls13_signature_with_raw_key(message, &key, dss, algorithms),
             None => verify_tls13_signature(message, cert, dss, algorithms),
         }
@@ -212,7 +213,7 @@ impl ClientCertVerifier for PossessionOnly {
     }
 }
 
-/// The public key of a certificate of X.509 version 1; nothing for any other.
+/// Returns the public key of an X.509 version 1 certificate, or `None` for other versions.
 fn version1_key(cert: &CertificateDer<'_>) -> Option<SubjectPublicKeyInfoDer<'static>> {
     let (_, parsed) = X509Certificate::from_der(cert).ok()?;
     let key = parsed.public_key().raw.to_vec();

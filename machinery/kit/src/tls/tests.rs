@@ -1,4 +1,4 @@
-//! Handshakes over real sockets are in `listener` and `dial`; here is what needs none.
+//! Tests without sockets. Handshakes over real sockets are tested in `listener` and `dial`.
 
 use super::*;
 use crate::fixture::{HOUR, client_pair, server_pair};

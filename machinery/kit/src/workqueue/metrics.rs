@@ -1,4 +1,4 @@
-//! client-go's work queue metrics, labelled by the queue's name.
+//! Work queue metrics of client-go, labeled by the name of the queue.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ type Name = [(&'static str, String); 1];
 
 const BUCKETS: &[f64] = &[10e-9, 10e-8, 10e-7, 10e-6, 10e-5, 10e-4, 10e-3, 10e-2, 10e-1, 1.0, 10.0];
 
-/// The metric families of all work queues of a process.
+/// Metric families of all work queues of a process.
 #[derive(Clone)]
 pub struct QueueMetrics {
     depth: Family<Name, Gauge>,
@@ -89,7 +89,7 @@ impl QueueMetrics {
         }
     }
 
-    /// Shows how long the work takes that goes on, as long as the queue is there.
+    /// Exposes the durations of running work of a queue, as long as the queue exists.
     pub(super) fn follow(&self, name: &str, queue: &Arc<dyn Working>) {
         self.queues.lock().push((name.to_owned(), Arc::downgrade(queue)));
     }

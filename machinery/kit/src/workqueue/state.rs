@@ -1,4 +1,4 @@
-//! The queue's state without locks, waiting or metrics.
+//! State of a queue, without locks, waiting or metrics.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -8,9 +8,9 @@ use super::key::Key;
 
 pub(super) struct State<K> {
     queue: VecDeque<(K, Instant)>,
-    /// Keys that need work: all of `queue`, and those added again while in work.
+    /// Keys that need processing: all of `queue`, and keys that were added again while being processed.
     dirty: HashSet<K>,
-    /// And since when.
+    /// Keys that are being processed, with the start time.
     in_work: HashMap<K, Instant>,
     delayed: BTreeMap<(Instant, u64), K>,
     delayed_keys: HashMap<K, (Instant, u64)>,
@@ -31,7 +31,7 @@ impl<K: Key> State<K> {
         }
     }
 
-    /// True if the key was not waiting already.
+    /// Adds a key. Returns true if it was not waiting already.
     pub(super) fn add(&mut self, key: K, now: Instant) -> bool {
         if self.closed || self.dirty.contains(&key) {
             return false;
@@ -58,7 +58,7 @@ impl<K: Key> State<K> {
         self.delayed_keys.insert(key, slot);
     }
 
-    /// Moves delayed keys whose time has come; how many were added.
+    /// Moves delayed keys whose time has come to the queue, and returns the number of added keys.
     pub(super) fn promote(&mut self, now: Instant) -> usize {
         let mut added = 0;
         while let Some(entry) = self.delayed.first_entry() {
@@ -79,7 +79,7 @@ impl<K: Key> State<K> {
         Some((key, since))
     }
 
-    /// True if the key must be worked on again.
+    /// Ends the processing of a key. Returns true if the key must be processed again.
     pub(super) fn done(&mut self, key: &K, now: Instant) -> bool {
         self.in_work.remove(key);
         let again = self.dirty.contains(key);
@@ -107,7 +107,7 @@ impl<K: Key> State<K> {
         self.queue.len()
     }
 
-    /// Since when each key is worked on that is.
+    /// Returns the start times of the keys that are being processed.
     pub(super) fn in_work(&self) -> impl Iterator<Item = Instant> {
         self.in_work.values().copied()
     }

@@ -1,4 +1,4 @@
-//! The queue's promises, one test each.
+//! Tests of the guarantees of the queue.
 
 use super::*;
 use crate::metrics::{Format, Registry};

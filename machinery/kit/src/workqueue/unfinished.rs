@@ -1,4 +1,4 @@
-//! How long the work has taken that goes on, of all queues of a process, read when somebody asks.
+//! Durations of the work in progress in all queues of a process, computed at each scrape.
 
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Error, Formatter};
@@ -10,20 +10,20 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 use tokio::time::Instant;
 
-/// A queue whose keys are worked on.
+/// Queue with work in progress.
 pub(super) trait Working: Send + Sync {
-    /// Since when each of them is.
+    /// Returns the start time of each key that is being processed.
     fn in_work(&self) -> Vec<Instant>;
 }
 
-/// Queues by name, as long as they are there.
+/// Queues by name, as long as they exist.
 pub(super) type Queues = Arc<Mutex<Vec<(String, Weak<dyn Working>)>>>;
 
-/// A gauge for each name, in seconds.
+/// Gauge with a value in seconds for each queue name.
 #[derive(Clone)]
 pub(super) struct Unfinished {
     pub(super) queues: Queues,
-    /// Of how long each key takes.
+    /// Aggregates the durations of the keys of one queue name.
     pub(super) figure: fn(&[f64]) -> f64,
 }
 
@@ -54,12 +54,12 @@ impl EncodeMetric for Unfinished {
     }
 }
 
-/// The sum.
+/// Returns the sum.
 pub(super) fn all(taken: &[f64]) -> f64 {
     taken.iter().sum()
 }
 
-/// The longest; nothing takes no time.
+/// Returns the maximum, or 0 if there are no durations.
 pub(super) fn longest(taken: &[f64]) -> f64 {
     taken.iter().copied().fold(0.0, f64::max)
 }

@@ -1,4 +1,4 @@
-//! N workers on one queue: success forgets, failure comes back rate limited.
+//! Workers of a queue: a success resets the failure count of a key, a failure adds the key again with rate limiting.
 
 use std::fmt::Display;
 use std::future::Future;
@@ -11,18 +11,18 @@ use futures::FutureExt;
 use super::{Key, WorkQueue};
 use crate::tasks::TaskSet;
 
-/// What a reconcile that did not fail asks for.
+/// Result of a reconcile without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reconciled {
-    /// Nothing more until something changes.
+    /// The key is not processed again until it is added.
     Done,
-    /// Again after this long, though nothing failed.
+    /// The key is processed again after this time.
     Again(Duration),
 }
 
 /// Spawns `workers` tasks named `<name>` into `tasks`. Each takes a key and runs `reconcile`; an error
-/// (or a panic) is logged and the key is added again rate limited. When `tasks` is cancelled, the queue is
-/// shut down and workers end after the key in hand.
+/// or a panic is logged, and the key is added again with rate limiting. When `tasks` is cancelled, the queue is
+/// shut down, and each worker ends after its current key.
 pub fn run_workers<K, F, Fut, E>(
     tasks: &TaskSet,
     name: &'static str,

@@ -1,25 +1,25 @@
-//! The samples of one family whose labels may have some values only: series that become alike become one.
+//! Samples of one family with restricted label values: series whose labels become equal are merged.
 
 use std::collections::{HashMap, HashSet};
 
-/// What a label's value becomes when it is not one of those that are allowed.
+/// Replacement for a label value that is not allowed.
 const UNEXPECTED: &str = "unexpected";
 
-/// Values that are allowed, by label.
+/// Allowed values by label.
 pub(super) type AllowedValues = HashMap<String, HashSet<String>>;
 
-/// See the module.
+/// Samples of one family.
 #[derive(Default)]
 pub(super) struct Samples {
     base: String,
     allowed: AllowedValues,
-    /// Name and labels, and the value, in the order in which they came.
+    /// Name with labels, and value, in the order of the input.
     series: Vec<(String, Value)>,
     places: HashMap<String, usize>,
     unexpected: u64,
 }
 
-/// A sample's value. Whole numbers stay whole.
+/// Value of a sample. Integers are kept as integers.
 #[derive(Clone, Copy)]
 enum Value {
     Whole(u64),
@@ -35,21 +35,21 @@ impl Samples {
         !self.allowed.is_empty()
     }
 
-    /// Takes a line `name{labels} value`.
+    /// Adds a line `name{labels} value`.
     pub(super) fn add(&mut self, line: &str) {
         let Some((head, value)) = line.rsplit_once(' ') else { return };
         let value = Value::parse(value);
         let (name, labels) = head.split_once('{').unwrap_or((head, ""));
         let labels = labels.strip_suffix('}').unwrap_or(labels);
         let (labels, changed) = self.constrained(labels);
-        // Each observation is in one of these samples.
+        // Each observation is counted in exactly one of these samples.
         let counts = ["", "_total", "_count"].iter().any(|end| name.strip_prefix(&*self.base) == Some(end));
         if counts && changed > 0 {
             self.unexpected += changed * value.observations();
         }
         let series = if labels.is_empty() { name.to_owned() } else { format!("{name}{{{labels}}}") };
         match self.places.get(&series) {
-            // Quantiles do not add up: the larger one is nearer to the truth.
+            // Quantiles cannot be added; the larger one is the better approximation.
             Some(&at) if labels.contains("quantile=\"") => {
                 self.series[at].1 = self.series[at].1.larger(value)
             }
@@ -61,7 +61,7 @@ impl Samples {
         }
     }
 
-    /// The labels with values that are allowed, and how many were not.
+    /// Returns the labels with allowed values only, and the number of replaced values.
     fn constrained(&self, mut labels: &str) -> (String, u64) {
         let (mut out, mut changed) = (String::with_capacity(labels.len()), 0);
         while let Some((name, rest)) = labels.split_once("=\"") {
@@ -76,7 +76,7 @@ impl Samples {
         (out, changed)
     }
 
-    /// Writes what has come and forgets it; returns how many observations had a value that is not allowed.
+    /// Writes and removes all samples. Returns the number of observations with a value that is not allowed.
     pub(super) fn write(&mut self, out: &mut String) -> u64 {
         self.places.clear();
         for (series, value) in self.series.drain(..) {
@@ -131,7 +131,7 @@ impl Value {
         if other.as_float() > self.as_float() { other } else { self }
     }
 
-    /// As many as were counted; a gauge that is no whole number was set at least once.
+    /// Returns the number of observations; a gauge with a fractional value counts as one.
     fn observations(self) -> u64 {
         match self {
             Self::Whole(value) => value,
