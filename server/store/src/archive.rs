@@ -1,4 +1,4 @@
-//! How past states are asked for, and what is found. Knows no SQL.
+//! Queries for past states of an object, and their results. Independent of SQL.
 
 use std::sync::Arc;
 
@@ -7,30 +7,30 @@ use crate::key::Key;
 use crate::record::Record;
 use crate::unreadable::Unreadable;
 
-/// A question for the states that an object has had.
+/// Query for the past states of an object.
 #[derive(Clone, Debug)]
 pub struct PastQuery {
-    /// Which object.
+    /// Key of the object.
     pub key: Key,
-    /// Only states older than this revision; none: from the newest on.
+    /// Exclusive upper bound of the revisions; `None` to start with the newest state.
     pub before: Option<i64>,
-    /// At most so many.
+    /// Maximum number of states.
     pub limit: usize,
 }
 
-/// A state that an object has or had.
+/// Current or past state of an object.
 #[derive(Clone, Debug)]
 pub struct PastState {
-    /// What the write did that made it.
+    /// Type of the write that created the state.
     pub change: EventType,
-    /// The state; of a deletion the last one. What cannot be read is named.
+    /// The state; for a deletion, the last one. `Err` names a state that cannot be read.
     pub state: Result<Arc<Record>, Unreadable>,
-    /// When it was written, in Unix seconds, as near as the marks are; none if that is not known any more.
+    /// Time of the write in Unix seconds, with the resolution of the revision marks; `None` if no longer known.
     pub written: Option<i64>,
 }
 
 impl PastState {
-    /// The revision of the write that made it.
+    /// Returns the revision of the write that created the state.
     #[must_use]
     pub fn revision(&self) -> i64 {
         match &self.state {
@@ -40,13 +40,13 @@ impl PastState {
     }
 }
 
-/// The answer to a [`PastQuery`].
+/// Result of a [`PastQuery`].
 #[derive(Clone, Debug, Default)]
 pub struct PastStates {
-    /// The newest first.
+    /// States, newest first.
     pub states: Vec<PastState>,
-    /// Whether older ones follow.
+    /// True if older states follow.
     pub more: bool,
-    /// From which revision on all states are kept: what was superseded before it is forgotten.
+    /// Revision from which the result is complete: states that were superseded before it are deleted.
     pub complete_from: i64,
 }

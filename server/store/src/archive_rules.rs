@@ -1,12 +1,12 @@
-//! History that is kept longer than watches need it: of which resources, and how long. Values only.
+//! Rules for history that is stored longer than watches need it: the resources and the retention. Plain values.
 //!
-//! The log forgets by age of everything; what it forgets of these resources goes to the archive, in the same transaction.
+//! The log deletes old entries of all resources by age. Entries of these resources move to the archive in the same transaction.
 
 use std::time::Duration;
 
 use portico_machinery::GroupResource;
 
-/// Which resources the archive is for, and how long it keeps each of their states after that was superseded.
+/// Resources in the archive, and the retention of their states after they are superseded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArchiveRules {
     by_resource: Vec<(GroupResource, Duration)>,
@@ -14,31 +14,31 @@ pub struct ArchiveRules {
 }
 
 impl ArchiveRules {
-    /// Keeps states of a storage resource so long; a second rule for it counts instead of the first. Zero keeps none.
+    /// Sets the retention of a storage resource, replacing an earlier rule. Zero disables the archive for it.
     pub fn keep(&mut self, resource: GroupResource, kept: Duration) {
         self.by_resource.retain(|(other, _)| *other != resource);
         self.by_resource.push((resource, kept));
     }
 
-    /// Keeps states of all other resources so long.
+    /// Sets the retention of all other resources.
     pub fn keep_others(&mut self, kept: Duration) {
         self.others = Some(kept);
     }
 
-    /// How long states of this resource are kept; none if they are not.
+    /// Returns the retention of this resource; `None` if its states are not archived.
     #[must_use]
     pub fn of(&self, resource: &GroupResource) -> Option<Duration> {
         let own = self.by_resource.iter().find(|(other, _)| other == resource).map(|(_, kept)| *kept);
         own.or(self.others).filter(|kept| !kept.is_zero())
     }
 
-    /// Whether no states of any resource are kept.
+    /// True if no resource is archived.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.longest().is_zero()
     }
 
-    /// How long the states are kept that are kept longest.
+    /// Returns the longest retention of any resource.
     #[must_use]
     pub fn longest(&self) -> Duration {
         self.by_resource.iter().map(|(_, kept)| *kept).chain(self.others).max().unwrap_or_default()

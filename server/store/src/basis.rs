@@ -1,4 +1,4 @@
-//! What the objects that a group of writes is about are before it: out of memory, or read from the database by whoever writes.
+//! States of the objects of a group before the group is written: from the cache, or read from the database by the writer.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -12,10 +12,11 @@ use crate::record::Record;
 use crate::snapshot::Objects;
 use crate::txn::{Prepared, TxnError};
 
-/// The state of an object, which may be one that cannot be read. Without one: why it is not known now whether it can be.
+/// State of an object, which may be unreadable; `None` if it does not exist. `Err` is the reason why its
+/// readability is unknown now.
 pub(crate) type Before = Result<Option<Arc<Record>>, String>;
 
-/// What a value that was read says of the object's state; `uid` is that of the row, which one that cannot be read does not show.
+/// Converts a decoded value to the prior state; `uid` is the UID of the row, used for a value that cannot be read.
 pub(crate) fn before(
     read: Result<Decoded, DecodeError>,
     uid: impl FnOnce() -> Result<String, sqlx::Error>,
@@ -28,16 +29,16 @@ pub(crate) fn before(
     }
 }
 
-/// See the module.
+/// Prior states of the objects of a group.
 pub(crate) struct Basis {
-    /// What is in memory of each resource.
+    /// Cached objects of each resource; `None` if the resource is not cached.
     held: Vec<(Resource, Option<Arc<Objects>>)>,
     read: HashMap<Key, Before>,
 }
 
 impl Basis {
-    /// What memory has, and the keys that have to be read. Nobody may write until the group is written; what leaves memory meanwhile
-    /// stays here.
+    /// Returns the cached objects, and the keys that must be read from the database. No other write may happen until the group is
+    /// written. Objects that are evicted from the cache during that time stay here.
     pub(crate) fn new<'t>(cache: &Cache, txns: impl Iterator<Item = &'t Prepared>) -> (Self, BTreeSet<Key>) {
         let (mut basis, mut unread) = (Self { held: Vec::new(), read: HashMap::new() }, BTreeSet::new());
         let operations = txns.flat_map(|prepared| &prepared.txn.operations);
@@ -58,17 +59,17 @@ impl Basis {
         self.held[at].1.as_ref()
     }
 
-    /// Whether the objects of a resource of this group are in memory.
+    /// True if the objects of a resource of this group are cached.
     pub(crate) fn holds(&self, resource: &Resource) -> bool {
         self.held.iter().any(|(held, objects)| held == resource && objects.is_some())
     }
 
-    /// What has been read. A key that is not among it does not exist.
+    /// Adds the states that were read. A key without a state does not exist.
     pub(crate) fn read(&mut self, read: HashMap<Key, Before>) {
         self.read = read;
     }
 
-    /// The state of an object before the group.
+    /// Returns the state of an object before the group.
     pub(crate) fn get(&self, key: &Key) -> Result<Option<Arc<Record>>, TxnError> {
         let held = self.held.iter().find(|(resource, _)| resource == key.resource());
         if let Some(objects) = held.and_then(|(_, objects)| objects.as_ref()) {
@@ -82,7 +83,7 @@ impl Basis {
     }
 }
 
-/// Of a resource that the database does not know there are none.
+/// Returns the cached objects of a resource; an empty set if the database does not contain the resource.
 fn objects(cache: &Cache, resource: &Resource) -> Option<Arc<Objects>> {
     let slot = cache.slot(resource);
     slot.objects().or_else(|| (!slot.may_be_stored()).then(Arc::default))

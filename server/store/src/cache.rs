@@ -1,8 +1,8 @@
-//! The current state of every loaded resource, published as immutable snapshots: readers never block the writer.
+//! Current state of every loaded resource, published as immutable snapshots: readers never block the writer.
 //!
-//! What is applied while a resource is loaded waits beside it ([`Cache::begin_load`]). How much is loaded is bounded: `budget` counts
-//! it, `room` says what stays, `intake` ends what has no room; `slot` is one resource, `unheld` what is known of one
-//! that is not here, `counts` how many objects that has.
+//! Changes that are applied while a resource is loaded are buffered ([`Cache::begin_load`]). The cache has a size limit:
+//! `budget` counts the bytes, `eviction` selects the resources that stay, and `snapshot_builder` stops a load that does not
+//! fit. `slot` is one resource, `uncached` the known facts about a resource that is not cached, `counts` its number of objects.
 
 mod budget;
 mod counting;
@@ -30,33 +30,33 @@ use crate::record::Record;
 use crate::snapshot::{Objects, Snapshot};
 use crate::unreadable::Unreadable;
 
-/// All resources that were ever written or asked for.
+/// Slots of all resources that were ever written or read.
 pub(crate) struct Cache {
     slots: RwLock<HashMap<Resource, Arc<Slot>>>,
     next_id: AtomicI64,
     budget: Arc<Budget>,
-    /// How many objects are known that cannot be read.
+    /// Number of known unreadable objects.
     unreadable: AtomicUsize,
-    /// Whether the database may know of a resource that is new here.
+    /// True if other processes write to the database: it may contain a resource that has no slot here.
     is_shared: bool,
-    /// The revision of the store when it was opened: nothing was applied since then of what has no slot.
+    /// Revision of the store when it was opened. No later change affected resources without a slot.
     opened_at: i64,
-    /// Everything up to here is applied. Held while a group is.
+    /// Revision up to which everything is applied. Locked while a group is applied.
     applied: Mutex<i64>,
 }
 
-/// Where a resource stands at the moment at which it is read without being loaded.
+/// Start of a read of a resource that is not cached.
 pub(crate) struct Begun {
-    /// The state of this revision is to be read.
+    /// Revision to read.
     pub(crate) revision: i64,
-    /// It has been so since this one.
+    /// Revision of the last change of the resource.
     changed: i64,
 }
 
-/// A resource is being loaded. Dropped, it is not any more.
+/// Guard of a running load of a resource. Dropping it ends the load.
 pub(crate) struct Loading<'a> {
     slot: &'a Slot,
-    /// The state of this revision is to be read.
+    /// Revision to read.
     pub(crate) revision: i64,
     changed: i64,
 }
@@ -68,7 +68,7 @@ impl Drop for Loading<'_> {
 }
 
 impl Cache {
-    /// Of a store at this revision; nothing is loaded yet. `is_shared`: others write to the database, too.
+    /// Creates an empty cache for a store at this revision. `is_shared`: other processes write to the database.
     pub(crate) fn new(budget: Budget, revision: i64, is_shared: bool) -> Self {
         Self {
             is_shared,
@@ -81,19 +81,19 @@ impl Cache {
         }
     }
 
-    /// A resource that the database knows by this number.
+    /// Adds a resource that the database has under this ID.
     pub(crate) fn stored(&self, id: i64, resource: Resource) {
         self.reserve(id);
         let slot = Arc::new(Slot::new(id, true, resource.clone(), self.opened_at));
         self.slots.write().insert(resource, slot);
     }
 
-    /// A number that the database knows and that no new resource may get.
+    /// Reserves an ID that the database uses, so that no new resource gets it.
     pub(crate) fn reserve(&self, id: i64) {
         self.next_id.fetch_max(id, Ordering::Relaxed);
     }
 
-    /// The slot of a resource, made if it is new.
+    /// Returns the slot of a resource, and creates it if needed.
     pub(crate) fn slot(&self, resource: &Resource) -> Arc<Slot> {
         if let Some(slot) = self.slots.read().get(resource) {
             return slot.clone();
@@ -106,17 +106,17 @@ impl Cache {
         made.clone()
     }
 
-    /// The slot that has this number in the database.
+    /// Returns the slot with this database ID.
     pub(crate) fn by_id(&self, id: i64) -> Option<Arc<Slot>> {
         self.slots.read().values().find(|slot| slot.id == id).cloned()
     }
 
-    /// All slots.
+    /// Returns all slots.
     pub(crate) fn slots(&self) -> Vec<Arc<Slot>> {
         self.slots.read().values().cloned().collect()
     }
 
-    /// The keys of the objects in memory that may be being deleted, and the slots of resources that are not loaded.
+    /// Returns the keys of cached objects that may be being deleted, and the slots of resources that are not cached.
     pub(crate) fn deleting(&self) -> (Vec<Key>, Vec<Arc<Slot>>) {
         let (mut keys, mut unread) = (Vec::new(), Vec::new());
         for slot in self.slots() {
@@ -131,33 +131,33 @@ impl Cache {
         (keys, unread)
     }
 
-    /// All resources that the database knows, by number.
+    /// Returns all resources in the database, by ID.
     pub(crate) fn resources(&self) -> HashMap<i64, Resource> {
         self.slots.read().values().map(|slot| (slot.id, slot.resource.clone())).collect()
     }
 
-    /// An object's current state, whether it can be read or not; None also when its resource is not loaded.
+    /// Returns the current state of an object, readable or not; `None` also if its resource is not cached.
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<Record>> {
         self.objects(key.resource())?.get_any(key.path())
     }
 
-    /// The objects of a resource, if they are in memory.
+    /// Returns the objects of a cached resource.
     pub(crate) fn objects(&self, resource: &Resource) -> Option<Arc<Objects>> {
         self.slots.read().get(resource)?.objects()
     }
 
-    /// Whether an event's record is among the objects in memory once it is applied.
+    /// True if the record of an event will be in the cache once the event is applied.
     pub(crate) fn will_hold(&self, resource: &Resource, event_type: EventType) -> bool {
         event_type != EventType::Deleted && self.objects(resource).is_some()
     }
 
-    /// The resource stays in memory once it is there, whatever the budget is.
+    /// Keeps the resource in the cache once it is loaded, regardless of the budget.
     pub(crate) fn keep(&self, resource: &Resource) {
         self.slot(resource).is_kept.store(true, Ordering::Relaxed);
     }
 
-    /// The objects that are known and cannot be read, in key order: all of the resources that are loaded, and those of others that
-    /// were met.
+    /// Returns the known unreadable objects in key order: all those of cached resources, and those of other resources
+    /// that reads have found.
     pub(crate) fn unreadable(&self) -> Vec<Unreadable> {
         if self.unreadable.load(Ordering::Relaxed) == 0 {
             return Vec::new();
@@ -173,14 +173,14 @@ impl Cache {
         all
     }
 
-    /// How many objects of a resource are known that cannot be read; none when it is not known at all.
+    /// Returns the number of known unreadable objects of a resource; `None` if the resource has no slot.
     pub(crate) fn unreadable_of(&self, resource: &Resource) -> Option<usize> {
         let slot = self.slots.read().get(resource)?.clone();
         let of_unheld = || slot.unheld.lock().unreadable().len();
         Some(slot.objects().map_or_else(of_unheld, |objects| objects.unreadable().count()))
     }
 
-    /// Remembers what was met, as of a revision, of a resource that is not loaded and cannot be read.
+    /// Records the unreadable objects that a read of an uncached resource found at a revision.
     pub(crate) fn note_unreadable(&self, slot: &Slot, revision: i64, met: &[Unreadable]) {
         if met.is_empty() {
             return;
@@ -192,7 +192,7 @@ impl Cache {
         }
     }
 
-    /// Shows what could not be read and can be now, where it is still what was read.
+    /// Publishes an object that was unreadable and can be read now, unless it has changed since.
     pub(crate) fn heal(&self, record: Arc<Record>) {
         let _nothing_is_applied = self.applied.lock();
         let slot = self.slot(record.key.resource());
@@ -213,25 +213,25 @@ impl Cache {
         slot.state.store(Some(Arc::new(Loaded { objects: Arc::new(objects), changed: loaded.changed })));
     }
 
-    /// What a resource is read into that is being loaded: it ends where there is no room. One that is kept has room.
+    /// Returns the builder for a load of a resource. It stops when the budget is used up, unless the resource is pinned.
     pub(crate) fn intake(&self, slot: &Slot) -> Intake {
         let is_kept = slot.is_kept.load(Ordering::Relaxed);
         Intake::new(Some((self.budget.clone(), !is_kept)))
     }
 
-    /// What a resource is read into for a caller who keeps it.
+    /// Returns a builder without a budget, for a snapshot that one caller owns.
     pub(crate) fn intake_for_caller(&self) -> Intake {
         Intake::new(None)
     }
 
-    /// Begins to load a resource: what is applied from now on waits until it is there.
+    /// Starts a load of a resource: changes that are applied from now on are buffered until the load ends.
     pub(crate) fn begin_load<'a>(&self, slot: &'a Slot) -> Loading<'a> {
         let applied = self.applied.lock();
         *slot.arrived.lock() = Some(Vec::new());
         Loading { slot, revision: *applied, changed: slot.changed.load(Ordering::Acquire) }
     }
 
-    /// Publishes what the database held of a resource at the revision of `loading`, with what has come since.
+    /// Publishes the loaded objects of a resource at the revision of `loading`, with the changes since.
     pub(crate) fn end_load(&self, loading: &Loading<'_>, intake: Intake) {
         let _nothing_is_applied = self.applied.lock();
         let slot = loading.slot;
@@ -250,21 +250,21 @@ impl Cache {
         }
     }
 
-    /// What was read for a caller, as the state at the revision of `begun`.
+    /// Returns the snapshot that was read for a caller, with the state at the revision of `begun`.
     pub(crate) fn snapshot_of(&self, slot: &Slot, begun: &Begun, intake: Intake) -> Snapshot {
         self.note_unreadable(slot, begun.revision, &intake.unreadable);
         let (objects, _) = intake.finish();
         Snapshot::new(slot.resource.clone(), Arc::new(objects), begun.changed, begun.revision)
     }
 
-    /// Where a resource stands that is not loaded, for who reads it at this moment.
+    /// Returns the current revision and last change of an uncached resource, for a read that starts now.
     pub(crate) fn begin_read(&self, slot: &Slot) -> Begun {
         let applied = self.applied.lock();
         Begun { revision: *applied, changed: slot.changed.load(Ordering::Acquire) }
     }
 
-    /// Begins to count the objects that a resource that is not loaded has in a namespace (empty: in all): as of this revision, or of
-    /// now. `None` when the count would not be kept.
+    /// Starts to count the objects of an uncached resource in a namespace (empty for all), at this revision or the current one.
+    /// `None` if the count would not be stored.
     pub(crate) fn begin_count<'a>(
         &self,
         slot: &'a Slot,
@@ -280,12 +280,12 @@ impl Cache {
         Some(Counting::new(slot, namespace, revision))
     }
 
-    /// Everything up to here is applied: the revision moves without an event.
+    /// Records that everything up to here is applied: the revision advances without an event.
     pub(crate) fn applied_up_to(&self, revision: i64) {
         *self.applied.lock() = revision;
     }
 
-    /// Applies a committed group: each resource gets one new snapshot. The writer alone calls this.
+    /// Applies a committed group: each resource gets one new snapshot. Called by the writer only.
     pub(crate) fn apply(&self, events: &[Arc<Event>]) {
         let mut applied = self.applied.lock();
         let mut changed: Vec<(Arc<Slot>, Loaded, Objects, i64)> = Vec::new();
@@ -318,7 +318,7 @@ impl Cache {
         }
     }
 
-    /// A change of a resource that is not loaded.
+    /// Applies a change of an uncached resource.
     fn pass(&self, slot: &Slot, event: &Arc<Event>) {
         slot.changed.store(event.revision(), Ordering::Release);
         slot.arrived.lock().iter_mut().for_each(|waiting| waiting.push(event.clone()));
@@ -327,7 +327,7 @@ impl Cache {
         self.unreadable.fetch_sub(gone, Ordering::Relaxed);
     }
 
-    /// How many bytes the objects weigh more.
+    /// Applies an event. Returns the change of the weight of the objects in bytes.
     fn apply_one(&self, objects: &mut Objects, event: &Event) -> i64 {
         let (before, more) = match (event.event_type, &event.unreadable) {
             (EventType::Deleted, _) => (objects.remove(event.record.key.path()), 0),

@@ -1,4 +1,4 @@
-//! Checksums of stored states, by which damage of the disk is noticed that leaves a readable value behind.
+//! Checksums of stored states. They detect damage of the disk that produces a readable value.
 
 use crc32fast::Hasher;
 
@@ -7,12 +7,12 @@ use crate::copy::CopyError;
 use crate::key::Key;
 use crate::seal::Stored;
 
-/// Checksum of a state: of its key, its revision and its JSON.
+/// Returns the checksum of a state: of its key, revision and JSON.
 fn of(key: &Key, revision: i64, json: &[u8]) -> i64 {
     let mut hasher = Hasher::new();
     for part in [&*key.resource().group, &*key.resource().resource, key.path()] {
         hasher.update(part.as_bytes());
-        // No text has this byte: it is not UTF-8.
+        // No text contains this byte: it is not valid UTF-8.
         hasher.update(&[0xff]);
     }
     hasher.update(&revision.to_be_bytes());
@@ -20,8 +20,8 @@ fn of(key: &Key, revision: i64, json: &[u8]) -> i64 {
     i64::from(hasher.finalize())
 }
 
-/// Checksum of a state for the database. `None` of a sealed value, which the seal authenticates: a checksum of it would have to be
-/// replaced with each change of keys, also by programs that know none.
+/// Returns the checksum of a state for the database; `None` for a sealed value. The seal authenticates the value, and a
+/// checksum would have to be replaced at each change of keys, also by programs that do not know checksums.
 pub(crate) fn of_stored(key: &Key, revision: i64, stored: &[u8]) -> Option<i64> {
     match codec::decode(stored) {
         Ok(Stored::Plain(json)) => Some(of(key, revision, json)),
@@ -29,7 +29,7 @@ pub(crate) fn of_stored(key: &Key, revision: i64, stored: &[u8]) -> Option<i64> 
     }
 }
 
-/// Compares a state with its checksum, if it has one; the reason why it cannot be read.
+/// Compares a state with its checksum, if it has one. Returns the reason why the state cannot be read.
 pub(crate) fn verify(
     key: &Key,
     revision: i64,
@@ -44,7 +44,7 @@ pub(crate) fn verify(
     }
 }
 
-/// Verifies a state that is copied. Bytes that are not a value are copied unchanged.
+/// Verifies a state during a copy. Bytes that are not a value are copied unchanged.
 pub(crate) fn verify_copied(
     key: &Key,
     revision: i64,

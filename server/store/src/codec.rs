@@ -1,18 +1,18 @@
-//! How a value stands in the database: a format byte, then the bytes.
+//! Encoding of values in the database: a format byte, then the content.
 
 use crate::seal::Stored;
 
-/// JSON as it is.
+/// Format: plain JSON.
 const PLAIN_JSON: u8 = 1;
-/// JSON that is sealed; what follows begins with what it is sealed with, as upstream's values do.
+/// Format: sealed JSON. The content starts with the prefix of the provider, like values of upstream.
 pub(crate) const SEALED_JSON: u8 = 2;
 
-/// A plain value's bytes for the database.
+/// Encodes a plain value for the database.
 pub(crate) fn encode(json: &[u8]) -> Vec<u8> {
     with(PLAIN_JSON, json)
 }
 
-/// A sealed value's bytes for the database.
+/// Encodes a sealed value for the database.
 pub(crate) fn encode_sealed(sealed: &[u8]) -> Vec<u8> {
     with(SEALED_JSON, sealed)
 }
@@ -24,7 +24,7 @@ fn with(format: u8, bytes: &[u8]) -> Vec<u8> {
     stored
 }
 
-/// What a value from the database is, or what is wrong with it.
+/// Decodes a value from the database. Returns the reason if the format is not known.
 pub(crate) fn decode(stored: &[u8]) -> Result<Stored<'_>, String> {
     match stored.split_first() {
         Some((&PLAIN_JSON, json)) => Ok(Stored::Plain(json)),

@@ -1,7 +1,7 @@
-//! Copies of a store that every engine can read and write: portable backups, and the way from one database to another.
+//! Copies between all engines: portable backups, and migration from one database to another.
 //!
-//! A [`CopySource`] shows what is stored as it stands there, sealed values sealed; a [`CopyTarget`] takes it. Both are met by
-//! each engine, and a source by a running control service, too. Knows no SQL.
+//! A [`CopySource`] returns stored values unchanged: sealed values stay sealed. A [`CopyTarget`] receives them. Each
+//! engine implements both, and a running control service is a source as well. Independent of SQL.
 
 mod archive;
 mod backup;

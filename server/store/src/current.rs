@@ -1,4 +1,4 @@
-//! Where the current state of a resource is, and what an object is now.
+//! Current state of a resource, and lookup of a single object.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use crate::record::Record;
 use crate::snapshot::Snapshot;
 use crate::unreadable::Unreadable;
 
-/// Where the current state of a resource is.
+/// Current state of a resource.
 #[derive(Clone, Debug)]
 pub enum State {
-    /// In memory.
+    /// Cached objects.
     Held(Snapshot),
-    /// In the database alone, since there is no room for it in memory: it is to be read as of this revision.
+    /// The cache has no room for the resource: it must be read from the database at this revision.
     Stored(i64),
 }
 
 impl State {
-    /// At which it is so: what a list of it carries, and what a watch may start from.
+    /// Returns the revision of the state: the resource version of a list, and a possible start of a watch.
     #[must_use]
     pub fn revision(&self) -> i64 {
         match self {
@@ -27,17 +27,17 @@ impl State {
     }
 }
 
-/// What an object is now.
+/// Result of looking up one object.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// At which it is so.
+    /// Revision of the lookup.
     pub revision: i64,
-    /// Nothing where it does not exist.
+    /// State of the object; `None` if it does not exist.
     pub object: Option<Result<Arc<Record>, Unreadable>>,
 }
 
 impl Found {
-    /// What a state has of a key.
+    /// Looks up a key in a snapshot.
     #[must_use]
     pub fn in_snapshot(snapshot: &Snapshot, key: &Key) -> Self {
         let unreadable = || snapshot.unreadable(key.path()).cloned().map(Err);

@@ -1,4 +1,4 @@
-//! Stored values as records: opened, indexed, or named as unreadable.
+//! Decodes stored values: opens and indexes them, or reports them as unreadable.
 
 use portico_machinery::object::{MAX_READ_DEPTH, is_deeper};
 
@@ -12,8 +12,8 @@ use crate::seal::{Opened, Seal, SealError};
 use crate::store::SealedOtherwise;
 use crate::unreadable::Unreadable;
 
-/// Reads what the index needs out of an object's JSON. The indexer skips most of it, so what else would make the object unreadable is
-/// checked here: it must be UTF-8, and not too deep. Otherwise it would be taken for an object without fields, and so without finalizers.
+/// Indexes the JSON of an object. The indexer skips most of the JSON, so other conditions of readable objects are checked here:
+/// it must be UTF-8, and not too deep. Otherwise the object would appear to have no fields, and therefore no finalizers.
 pub(crate) fn index(indexer: &dyn Indexer, resource: &Resource, json: &[u8]) -> Result<Indexed, String> {
     if std::str::from_utf8(json).is_err() {
         return Err("the value is not UTF-8".to_owned());
@@ -24,20 +24,20 @@ pub(crate) fn index(indexer: &dyn Indexer, resource: &Resource, json: &[u8]) -> 
     indexer.index(resource, json).map_err(|error| error.0)
 }
 
-/// What reading values needs.
+/// Dependencies of decoding.
 #[derive(Clone, Copy)]
 pub(crate) struct Decoder<'a> {
     pub(crate) indexer: &'a dyn Indexer,
     pub(crate) seal: &'a Seal,
-    /// True if a value that cannot be opened now is unreadable until it can be, instead of an error.
+    /// True if a value that cannot be opened now counts as unreadable until it can be opened. Otherwise it is an error.
     pub(crate) skips_unopened: bool,
 }
 
-/// Why a value cannot be decoded.
+/// Reason why a value cannot be decoded.
 #[derive(Debug)]
 pub(crate) enum DecodeError {
     Database(sqlx::Error),
-    /// What it is sealed with is not known now, and may be later.
+    /// The key of the seal is not available now. It may become available later.
     Sealed {
         key: Key,
         reason: String,
@@ -50,11 +50,11 @@ impl From<sqlx::Error> for DecodeError {
     }
 }
 
-/// A record, or what is left of it.
+/// A record, or the description of an unreadable object.
 pub(crate) type Decoded = Result<Record, Unreadable>;
 
 impl Decoder<'_> {
-    /// Reads a stored value, which must have the checksum if there is one.
+    /// Decodes a stored value and verifies its checksum, if there is one.
     pub(crate) async fn value(
         &self,
         key: Key,
@@ -94,7 +94,8 @@ impl Decoder<'_> {
         })
     }
 
-    /// Whether a stored value is not sealed as it would be now. What is damaged is: it is written anew from what was read before.
+    /// Returns true if a stored value has a stale seal. Damaged values count as stale: they are rewritten from
+    /// the last state read.
     pub(crate) async fn is_stale(&self, key: &Key, stored: &[u8]) -> Result<bool, StoreError> {
         let Ok(stored) = codec::decode(stored) else { return Ok(true) };
         match self.seal.open(key, stored).await {
@@ -103,7 +104,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// Counts an object by how it is sealed; one without a key cannot be read.
+    /// Counts an object by the state of its seal. An object without a key is unreadable.
     pub(crate) async fn count(
         &self,
         counted: &mut SealedOtherwise,

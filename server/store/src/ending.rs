@@ -1,4 +1,4 @@
-//! What follows the end of a writer.
+//! Cleanup when a writer ends.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::hub::Hub;
 
-/// However the writer ends, watches end with it and whoever waits for the end learns of it; a panic ends the process.
+/// Guard of a writer. When the writer ends for any reason, ends all watches and cancels `closed`; a panic ends the process.
 pub(crate) struct Ending {
     pub(crate) hub: Arc<Hub>,
     pub(crate) closed: CancellationToken,

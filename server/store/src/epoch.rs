@@ -1,13 +1,14 @@
-//! Where a new epoch of a store begins: past everything that anybody can have seen.
+//! Start of a new epoch of a store: after every revision that any client can have seen.
 
-/// How far the revision is moved past the last one that is known, by default: further than writes can have
-/// gone on since a backup was taken. etcdutl's documentation recommends the same number.
+/// Default distance from the last known revision to the start of a new epoch: more than the writes since a backup was taken.
+/// etcdutl's documentation recommends the same number.
 pub const DEFAULT_REVISION_BUMP: i64 = 1_000_000_000;
 
-/// The greatest revision that an epoch may begin at: as many are left for it.
+/// Greatest revision at which an epoch may begin: leaves as many revisions for the epoch.
 const MAX_REVISION: i64 = i64::MAX / 2;
 
-/// Epoch and revision at which a new epoch begins, `bump` past the greatest that are known; none when no revisions are left.
+/// Returns the epoch and revision at which a new epoch begins, `bump` after the greatest known ones; `None` if
+/// no revisions are left.
 pub(crate) fn after(epoch: i64, revision: i64, bump: i64) -> Option<(i64, i64)> {
     let revision = revision.checked_add(bump.max(1)).filter(|revision| *revision <= MAX_REVISION)?;
     Some((epoch.checked_add(1)?, revision))

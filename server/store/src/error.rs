@@ -1,27 +1,27 @@
-//! Why the store does not answer.
+//! Errors of reads.
 
 use crate::key::Key;
 use crate::unreadable::Unreadable;
 
-/// Why a read failed.
+/// Reason why a read failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The revision is older than what is kept.
+    /// The revision is older than the history.
     #[error("the requested revision has been compacted: the oldest is {oldest}")]
     Compacted {
         /// The oldest revision that can be read exactly, and watched from.
         oldest: i64,
     },
-    /// The revision was one of an epoch that ended before the store was restored, and is nobody's now.
+    /// The revision belongs to an epoch that ended before a restore, and is no longer valid.
     #[error(
         "revision {revision} is lost: the store was restored from revision {after} and continued at revision {until}"
     )]
     Lost {
-        /// What was asked for.
+        /// Requested revision.
         revision: i64,
-        /// The last revision of before.
+        /// Last revision of the earlier epoch.
         after: i64,
-        /// The first one of the new epoch.
+        /// First revision of the new epoch.
         until: i64,
     },
     /// The revision has not been written yet.
@@ -30,20 +30,19 @@ pub enum StoreError {
         /// The current revision.
         current: i64,
     },
-    /// Stored bytes that cannot be read.
+    /// The stored bytes cannot be read.
     #[error("{key}: the stored object cannot be read: {reason}")]
     Corrupt {
-        /// Which object.
+        /// Key of the object.
         key: Key,
-        /// What is wrong with it.
+        /// Reason why the bytes cannot be read.
         reason: String,
     },
-    /// What the value is sealed with is not known now, and may be later: its key service does not answer.
+    /// The key of the seal is not available now, but may be later: its key service does not respond.
     #[error("unable to transform key {}: {reason}", portico_gostd::strconv::quote(&key.to_string()))]
     Sealed {
-        /// Which object.
+        /// Key of the object.
         key: Key,
-        /// Why.
         reason: String,
     },
     /// The database failed.
@@ -55,7 +54,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// What an object that cannot be read is to a caller who cannot go on without it.
+    /// Returns the error for an unreadable object that a caller requires.
     pub(crate) fn corrupt(object: &Unreadable) -> Self {
         Self::Corrupt { key: object.key().clone(), reason: object.reason().to_owned() }
     }

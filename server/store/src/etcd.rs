@@ -1,11 +1,11 @@
-//! The store in etcd, as kube-apiserver keeps it: its keys, its bytes, its revisions. Servers of both kinds may share one.
+//! Store in etcd with the keys, values and revisions of kube-apiserver. Servers of both kinds may share one etcd.
 //!
-//! Joins the parts: `open` who the store is, `follow` the one watch that feeds cache and subscriptions, `heal` what could not be
-//! opened before, `write` the transactions
-//! (`plan` what each of them asks for), `latest` how far etcd is, `read`, `history` and `find` what readers ask for, `owners` who is
-//! named by owner references, `compaction` the history's end, `leases` of what expires; `gate` is the record that stops writes,
-//! `source`, `switch` and `target` are what copies are made with, of a `place`; `keys` and `values` are the layout, which
-//! the registry knows ([`Layout`]); `client`, `members` and `wire` speak etcd's protocol.
+//! `open` reads the identity of the store, `follow` runs the watch that feeds cache and subscriptions, `unreadable_retry`
+//! retries values that could not be opened, `write` executes transactions (`plan` builds them), `latest_revision` queries the
+//! head, `reader`, `history` and `lookup` serve reads, `owner_index` indexes owner references, `compaction` deletes old
+//! history, `leases` manages leases of expiring objects. `gate` is the record that stops writes. `source`, `switch` and
+//! `target` implement copies of a `prefix`. `keys` and `values` implement the layout, which the registry defines ([`Layout`]).
+//! `client`, `members` and `wire` implement etcd's protocol.
 
 mod client;
 mod compaction;
@@ -87,10 +87,11 @@ use crate::subscription::{Subscription, WatchError};
 use crate::txn::{Committed, Txn, TxnError};
 use crate::unreadable::{Condition, Unreadable};
 
-/// Parts of the past that are read at a time. Each waits for etcd, which looks ten times a second after watches that begin there.
+/// Maximum number of concurrent history reads. Each waits for etcd, which synchronizes watches that start in the
+/// past every 100 ms.
 const PAST_READS: usize = 64;
 
-/// A [`Store`] in etcd.
+/// [`Store`] in etcd.
 pub struct EtcdStore {
     identity: Identity,
     reader: Arc<Reader>,
@@ -102,10 +103,10 @@ pub struct EtcdStore {
 }
 
 impl EtcdStore {
-    /// Opens the store under a prefix of etcd, and starts what writes, follows and compacts in `tasks`. Of `settings` what concerns
-    /// files, the age and size of history, and how much is held in memory, has no meaning here.
+    /// Opens the store under a prefix of etcd, and starts the writer, the follower and the compaction in `tasks`. Ignores the
+    /// `settings` of files, of the age and size of history, and of the cache size.
     ///
-    /// When `tasks` is cancelled the store finishes what is queued and closes.
+    /// When `tasks` is cancelled, the store finishes the queued writes and closes.
     ///
     /// # Errors
     /// [`EtcdError`].
@@ -132,7 +133,7 @@ impl EtcdStore {
             client,
             keys,
             values: Values { layout: known.layout, indexer: known.indexer, seal: known.seal },
-            // Its writers ask the cache alone what cannot be read: it has all of it.
+            // Writers only consult the cache for unreadable objects, so it contains all objects.
             cache: Arc::new(Cache::new(Budget::unbounded(&metrics), meta.revision, true)),
             hub,
             metrics,
@@ -153,7 +154,7 @@ impl EtcdStore {
         let store = Self {
             identity: meta.identity.clone(),
             reader: reader.clone(),
-            // Values are encrypted as they stand in etcd, by whoever writes them.
+            // Values are encrypted for their location in etcd, when the transaction is encoded.
             submitter: Submitter { requests, seal: Seal::none(), group_operations, concurrent: true },
             copied: Arc::new(EtcdSource::of_store(&reader, compactor.marks.clone())),
             compactor,
@@ -177,7 +178,7 @@ impl EtcdStore {
         Ok(store)
     }
 
-    /// Starts what writes; what is cancelled when that has ended.
+    /// Starts the writer. Returns a token that is cancelled when the writer has ended.
     fn start_writer(
         &self,
         writer: Writer,
@@ -193,7 +194,7 @@ impl EtcdStore {
         written
     }
 
-    /// Starts what follows etcd until everything is written.
+    /// Starts the follower, which runs until all writes are finished.
     fn start_follower(
         &self,
         meta: &Meta,
@@ -387,7 +388,7 @@ impl Store for EtcdStore {
 }
 
 impl Drop for EtcdStore {
-    /// A store that nobody holds any more closes; its tasks end by themselves.
+    /// Starts to close the store when it is dropped; its tasks then end.
     fn drop(&mut self) {
         self.closing.cancel();
     }

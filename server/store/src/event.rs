@@ -1,23 +1,23 @@
-//! A committed change, as watchers see it. Made once and shared by all of them.
+//! Committed changes as watchers receive them. Created once and shared by all watchers.
 
 use std::sync::Arc;
 
 use crate::record::Record;
 use crate::unreadable::Unreadable;
 
-/// What happened to the object.
+/// Type of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventType {
-    /// It did not exist before.
+    /// The object was created.
     Added,
-    /// It existed before.
+    /// The object existed before.
     Modified,
-    /// It exists no more.
+    /// The object was deleted.
     Deleted,
 }
 
 impl EventType {
-    /// Of a row that is a tombstone or not, over a state or none.
+    /// Returns the type of a row that is or is not a tombstone, and that did or did not supersede a state.
     pub(crate) fn of(is_tombstone: bool, supersedes: bool) -> Self {
         match (is_tombstone, supersedes) {
             (true, _) => Self::Deleted,
@@ -30,41 +30,41 @@ impl EventType {
 /// One committed change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What happened.
+    /// Type of the change.
     pub event_type: EventType,
-    /// The new state; for a deletion the last state at the deletion's revision.
+    /// New state; for a deletion, the last state with the revision of the deletion.
     pub record: Arc<Record>,
-    /// The state before, None for [`EventType::Added`]: selectors need it to find what left their view. Its value may be
-    /// unreadable ([`crate::Value::is_unreadable`]).
+    /// Previous state, `None` for [`EventType::Added`]. Selectors use it to detect objects that no longer match. Its value may
+    /// be unreadable ([`crate::Value::is_unreadable`]).
     pub previous: Option<Arc<Record>>,
-    /// What another process has written and cannot be read here; the value of `record` is none then. No subscription hands one out.
+    /// State that another process wrote and this process cannot read; `record` then has no value. Subscriptions never deliver it.
     pub(crate) unreadable: Option<Arc<Unreadable>>,
-    /// Whether the current state in memory held the record, too, when this was made: then it is that one's weight.
+    /// True if the cache also held `record` when the event was created: its memory then counts for the cache.
     pub(crate) is_held: bool,
 }
 
 impl Event {
-    /// The revision of the change.
+    /// Returns the revision of the change.
     pub fn revision(&self) -> i64 {
         self.record.revision
     }
 
-    /// The state after, and the state before if there was one.
+    /// Iterates over the new state and the previous state, if any.
     pub(crate) fn states(&self) -> impl Iterator<Item = &Record> {
         std::iter::once(&*self.record).chain(self.previous.as_deref())
     }
 
-    /// Whether the state before could not be read.
+    /// True if the previous state could not be read.
     pub fn is_of_unreadable(&self) -> bool {
         self.previous.as_ref().is_some_and(|previous| previous.value.is_unreadable())
     }
 
-    /// Whether one of its states could not be read.
+    /// True if one of the states could not be read.
     pub(crate) fn is_partly_unreadable(&self) -> bool {
         self.is_of_unreadable() || self.unreadable.is_some()
     }
 
-    /// About how many bytes of memory only this event keeps alive.
+    /// Returns the approximate memory in bytes that only this event keeps alive.
     pub(crate) fn weight(&self) -> usize {
         let record = if self.is_held { 0 } else { self.record.weight() };
         size_of::<Self>() + record + self.previous.as_ref().map_or(0, |record| record.weight())

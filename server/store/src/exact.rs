@@ -1,4 +1,4 @@
-//! What an exact read looks at, as columns have it.
+//! Shared parts of reads at an exact revision: key ranges in terms of columns, pages from memory, counts.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -9,19 +9,19 @@ use crate::hub::Hub;
 use crate::key::split_path;
 use crate::store::{ListAt, Page};
 
-/// How many bytes of an object's past states are read at a time, less the last of them.
+/// Maximum bytes of past states of one object that are read at once, not counting the last state.
 pub(crate) const MAX_PAST_BYTES: usize = 8 << 20;
 
-/// Which keys of a resource.
+/// Range of keys of a resource.
 pub(crate) struct Range {
-    /// With its closing '/'; None: all.
+    /// Namespace with its trailing '/'; `None` for all.
     pub(crate) namespace: Option<String>,
-    /// Only what follows this namespace and name; within `namespace` the name alone counts.
+    /// Exclusive lower bound: namespace and name; within `namespace` only the name is compared.
     pub(crate) after: (String, String),
 }
 
 impl Range {
-    /// None when nothing can be in it. `column` is how a text stands in a column.
+    /// Returns the range of a query; `None` if it is empty. `column` converts a text to its form in a column.
     pub(crate) fn new(query: &ListAt, column: impl Fn(&str) -> Cow<'_, str>) -> Option<Self> {
         let (namespace, name) = split_path(query.after.as_deref().unwrap_or_default());
         let (namespace, name) = (column(namespace).into_owned(), column(name).into_owned());
@@ -37,15 +37,15 @@ impl Range {
     }
 }
 
-/// The page from memory, when nothing has changed since its revision.
+/// Returns the page from memory if the resource has not changed since the revision of the query.
 pub(crate) fn from_memory(hub: &Hub, slot: &Slot, query: &ListAt) -> Result<Option<Page>, StoreError> {
     hub.check(query.revision)?;
     let snapshot = slot.snapshot(hub.revision()).filter(|snapshot| snapshot.changed() <= query.revision);
     Ok(snapshot.map(|snapshot| Page::of(&snapshot, query)))
 }
 
-/// How many objects follow a full page that was read out of `seen` rows; `count` counts what is behind them, of which at most so
-/// many.
+/// Returns the number of objects after a full page that was read from `seen` rows. `count` counts the rows after the page, at
+/// most as many as its argument.
 pub(crate) async fn remaining(
     cache: &Cache,
     slot: &Slot,
@@ -73,7 +73,7 @@ pub(crate) async fn remaining(
             behind
         }
     };
-    // What cannot be read may stand behind the last one that can.
+    // An unreadable object may follow the last readable one.
     if let (Some(last), true) = (page.records.last(), page.unreadable.is_empty()) {
         slot.page_ended(namespace, revision, last.key.path(), remaining);
     }

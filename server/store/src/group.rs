@@ -1,4 +1,5 @@
-//! Validates the Txns of one group, in order, each seeing what the accepted ones before it did. Pure: no clock, no IO.
+//! Validation of the Txns of one group, in order. Each Txn sees the effects of the accepted Txns before it. Pure:
+//! no clock, no I/O.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,28 +11,28 @@ use crate::read_only;
 use crate::record::{Record, Value};
 use crate::txn::{Change, Committed, Expect, Operation, Prepared, TxnError};
 
-/// The Txns that one database transaction makes durable.
+/// Txns that one database transaction commits.
 pub(crate) struct Group<'a> {
     basis: &'a Basis,
-    /// The revision after the operations accepted so far.
+    /// Revision after the operations accepted so far.
     pub(crate) revision: i64,
-    /// What the accepted operations did, in revision order.
+    /// Events of the accepted operations, in revision order.
     pub(crate) events: Vec<Arc<Event>>,
-    /// What the database gets of each event's value, where it is sealed.
+    /// Sealed value of each event for the database, `None` if it is stored plain.
     pub(crate) sealed: Vec<Option<Arc<[u8]>>>,
-    /// Every key that was looked at: its state before the group and after it.
+    /// State of each examined key before the group and after it.
     pub(crate) touched: HashMap<Key, Touched>,
-    /// The record that stops writes, where it is there.
+    /// Record that makes the store read-only, if it exists.
     stopped: Result<Option<Arc<Record>>, TxnError>,
 }
 
-/// A key in a group; the two states are the same one when it was not written.
+/// States of a key before and after a group; both are the same record if it was not written.
 pub(crate) struct Touched {
     pub(crate) before: Option<Arc<Record>>,
     pub(crate) after: Option<Arc<Record>>,
 }
 
-/// What one Txn has done so far, dropped when it is refused.
+/// Effects of the operations of one Txn so far, dropped if the Txn is rejected.
 #[derive(Default)]
 struct Staged {
     states: Vec<(Key, Option<Arc<Record>>)>,
@@ -40,13 +41,13 @@ struct Staged {
 }
 
 impl<'a> Group<'a> {
-    /// A group that starts after `revision`, at which the objects of all keys are what the basis has.
+    /// Starts a group after `revision`, at which `basis` contains the states of all keys.
     pub(crate) fn new(basis: &'a Basis, revision: i64) -> Self {
         let stopped = basis.get(read_only::key());
         Self { basis, revision, events: Vec::new(), sealed: Vec::new(), touched: HashMap::new(), stopped }
     }
 
-    /// Accepts a Txn whole, or refuses it whole.
+    /// Accepts or rejects a Txn as a whole.
     pub(crate) fn check(&mut self, prepared: Prepared) -> Result<Committed, TxnError> {
         let mut staged = Staged::default();
         let Prepared { txn, sealed } = prepared;
@@ -106,7 +107,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// What cannot be read can only be deleted: nobody knows what a write would replace, or what a check relied on.
+/// Rejects all operations but deletions on an unreadable object: the state that a write replaces or a check relies on is unknown.
 fn check_readable(
     key: &Key,
     expect: Expect,

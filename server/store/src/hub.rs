@@ -1,7 +1,7 @@
-//! Hands committed events to subscriptions and remembers the recent ones. Never waits for a reader.
+//! Distributes committed events to subscriptions and keeps the recent events. Never waits for a reader.
 //!
-//! Order of a publish: ring, revision, (the writer answers its callers), dispatch. A subscription registers before it
-//! copies the ring, so an event reaches it by the ring, by dispatch, or by both; it skips what it has seen.
+//! Order of publication: ring, revision, (the writer answers its callers), fan-out. A subscription registers before it
+//! copies the ring, so it receives an event from the ring, from the fan-out, or from both; it skips events that it has seen.
 
 mod subscribers;
 
@@ -28,19 +28,19 @@ use crate::subscription::watch_error::WatchError;
 /// Limit (Storage and watches): the watch ends and the client resumes.
 const SUBSCRIPTION_BATCHES: usize = 4_096;
 
-/// The recent events and the running subscriptions.
+/// Distributor of committed events: ring of recent events and the running subscriptions.
 pub(crate) struct Hub {
     ring: Mutex<Ring>,
     subscribers: Mutex<Subscribers>,
     revision: watch::Sender<i64>,
     dispatched: AtomicI64,
     compacted: AtomicI64,
-    /// The compaction point for watches whose events are all in memory: deletions without history do not move it, nor does what
-    /// others compact in etcd.
+    /// Compaction point of watches whose events are all in memory. Deletions without history do not advance it, nor do
+    /// compactions by other clients of etcd.
     watchable: AtomicI64,
     next_id: AtomicU64,
     limits: Limits,
-    /// How many subscriptions run.
+    /// Metric: number of running subscriptions.
     running: Gauge,
 }
 
@@ -59,14 +59,14 @@ struct Ring {
     floor: i64,
 }
 
-/// What a new subscription reads from.
+/// Registration of a new subscription with the hub.
 pub(crate) struct Joined {
     pub(crate) id: u64,
     pub(crate) receiver: mpsc::Receiver<Batch>,
     pub(crate) load: Arc<Load>,
-    /// Every event with a greater revision is in `recent`, or comes.
+    /// Every event with a greater revision is in `recent` or will be queued.
     pub(crate) floor: i64,
-    /// Recent batches that hold a revision greater than that from which it begins.
+    /// Recent batches that contain a revision greater than the start of the subscription.
     pub(crate) recent: Vec<Batch>,
 }
 
@@ -105,7 +105,7 @@ impl Hub {
         self.revision.subscribe()
     }
 
-    /// Resolves when everything up to a revision is visible, with an error once the store has closed.
+    /// Resolves when all commits up to a revision are visible, or with an error once the store has closed.
     pub(crate) fn reached(
         &self,
         revision: i64,
@@ -119,7 +119,7 @@ impl Hub {
         }
     }
 
-    /// Every event up to here has been put into the queues of all its subscriptions.
+    /// Returns the revision up to which every event is in the queues of all its subscriptions.
     pub(crate) fn dispatched(&self) -> i64 {
         self.dispatched.load(Ordering::Acquire)
     }
@@ -128,7 +128,7 @@ impl Hub {
         self.compacted.load(Ordering::Acquire)
     }
 
-    /// Refuses to read at revisions that do not exist yet, or no more.
+    /// Rejects reads at revisions that do not exist yet or are compacted.
     pub(crate) fn check(&self, revision: i64) -> Result<(), StoreError> {
         let (oldest, current) = (self.compacted(), self.revision());
         match revision {
@@ -138,44 +138,46 @@ impl Hub {
         }
     }
 
-    /// Refuses what was read of a revision whose states may be gone since.
+    /// Rejects the result of a read if states of its revision may have been compacted since.
     pub(crate) fn check_kept(&self, revision: i64) -> Result<(), StoreError> {
         let oldest = self.compacted();
         if revision < oldest { Err(StoreError::Compacted { oldest }) } else { Ok(()) }
     }
 
-    /// Moves the compaction point; must happen before rows are deleted.
+    /// Advances the compaction point. Must be called before the rows are deleted.
     pub(crate) fn set_compacted(&self, revision: i64) {
         self.watchable.fetch_max(revision, Ordering::AcqRel);
         self.compacted.fetch_max(revision, Ordering::AcqRel);
     }
 
-    /// Moves the compaction point of reads alone: watches whose events are all in memory go on. For a group that deletes rows and
-    /// whose events come here, and for what others have compacted.
+    /// Advances the compaction point of reads only: watches whose events are all in memory continue. For a group that deletes
+    /// rows and whose events reach this hub, and for compactions by other processes.
     pub(crate) fn compact_reads(&self, revision: i64) {
         self.compacted.fetch_max(revision, Ordering::AcqRel);
     }
 
-    /// The oldest revision from which a watch can begin that has all events after `floor` in memory.
+    /// Returns the oldest revision from which a watch can start that has all events after `floor` in memory.
     pub(crate) fn oldest_watchable(&self, from: i64, floor: i64) -> i64 {
         if from < floor { self.compacted() } else { self.watchable.load(Ordering::Acquire) }
     }
 
-    /// Moves the compaction point back: the rows whose deletion it announced are still there.
+    /// Moves the compaction point back: the rows whose deletion was announced still exist.
     pub(crate) fn undo_compacted(&self, revision: i64) {
         self.compacted.store(revision, Ordering::Release);
-        // Who waits for the revision of that deletion looks again.
+        // Wakes readers that wait for the revision of that deletion.
         self.revision.send_modify(|_| ());
     }
 
-    /// Waits until the current revision can be read: that of a deletion without history is compacted before it is visible.
+    /// Waits until the current revision can be read. The revision of a deletion without history is compacted
+    /// before it is visible.
     pub(crate) async fn readable(&self) {
         let mut revisions = self.revisions();
         // `self` owns the sender, so the channel stays open.
         let _ = revisions.wait_for(|revision| *revision >= self.compacted()).await;
     }
 
-    /// Makes a group visible: the caches have applied it. `events` are in revision order, `revision` is the group's last.
+    /// Makes a group visible after the caches have applied it. `events` are in revision order; `revision` is the
+    /// last of the group.
     pub(crate) fn publish(&self, events: &Batch, revision: i64) {
         {
             let mut ring = self.ring.lock();
@@ -193,13 +195,13 @@ impl Hub {
         self.revision.send_replace(revision);
     }
 
-    /// Moves the revision without an event.
+    /// Advances the revision without an event.
     pub(crate) fn advance(&self, revision: i64) {
         self.revision.send_replace(revision);
         self.dispatched.store(revision, Ordering::Release);
     }
 
-    /// Puts a published group into the queues of its subscriptions; cuts those whose queue is full.
+    /// Puts a published group into the queues of its subscriptions. Ends subscriptions whose queue is full.
     pub(crate) fn dispatch(&self, events: &Batch, revision: i64) {
         let mut subscribers = self.subscribers.lock();
         if !subscribers.scopes.is_empty() {
@@ -215,14 +217,14 @@ impl Hub {
         self.dispatched.store(revision, Ordering::Release);
     }
 
-    /// False when the subscription is cut or gone.
+    /// Puts the matching events into the queue of a subscriber. Returns false if the subscription was cut or dropped.
     fn offer(&self, subscriber: &Subscriber, batch: &Batch) -> bool {
         let Some(batch) = taken(subscriber, batch) else { return true };
         let load = &subscriber.load;
         let bytes = batch.iter().map(|event| event.weight()).sum();
         let events = load.events.fetch_add(batch.len(), Ordering::Relaxed) + batch.len();
         let waiting = load.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        // One batch is always taken, however large, if nothing else waits.
+        // An empty queue always accepts one batch, of any size.
         let full = events > self.limits.subscription_events.max(batch.len())
             || waiting > self.limits.subscription_bytes.max(bytes);
         if full || subscriber.sender.try_send(batch).is_err() {
@@ -233,7 +235,7 @@ impl Hub {
         true
     }
 
-    /// Registers a subscription that has seen everything up to `from`. [`Hub::unsubscribe`] takes it out again.
+    /// Registers a subscription that has seen everything up to `from`. [`Hub::unsubscribe`] removes it.
     pub(crate) fn join(&self, selection: Selection, from: i64) -> Result<Joined, WatchError> {
         let (sender, receiver) = mpsc::channel(SUBSCRIPTION_BATCHES);
         let load = Arc::new(Load::default());
@@ -258,7 +260,7 @@ impl Hub {
         Ok(())
     }
 
-    /// The ring's floor, and its batches that hold a revision greater than `from`.
+    /// Returns the floor of the ring, and its batches that contain a revision greater than `from`.
     fn recent(&self, from: i64) -> (i64, Vec<Batch>) {
         let ring = self.ring.lock();
         let start = ring
@@ -267,7 +269,7 @@ impl Hub {
         (ring.floor, ring.batches.range(start..).map(|(batch, _)| batch.clone()).collect())
     }
 
-    /// One that was cut is not there any more.
+    /// Removes a subscription. Does nothing if the subscription was already cut.
     pub(crate) fn unsubscribe(&self, id: u64, selection: &Selection) {
         let mut subscribers = self.subscribers.lock();
         let removed = match selection {
@@ -286,7 +288,7 @@ impl Hub {
         }
     }
 
-    /// Ends the subscriptions of a resource, of which a state can be read again that they have passed: after a list they go on.
+    /// Ends the subscriptions of a resource because a state that they have passed became readable again. Clients list and resume.
     pub(crate) fn expire(&self, resource: &Resource) {
         let expire = |subscriber: &Subscriber| {
             subscriber.load.expired.store(true, Ordering::Release);
@@ -305,7 +307,7 @@ impl Hub {
         });
     }
 
-    /// Ends all subscriptions; they get what is queued first.
+    /// Ends all subscriptions. They still deliver their queued events.
     pub(crate) fn close(&self) {
         let mut subscribers = self.subscribers.lock();
         subscribers.closed = true;
@@ -315,7 +317,7 @@ impl Hub {
     }
 }
 
-/// The events of a batch that a subscription takes; `None` if there are none. A batch that it takes whole is shared.
+/// Returns the events of a batch that a subscription selects; `None` if there are none. A fully selected batch is shared.
 fn taken(subscriber: &Subscriber, batch: &Batch) -> Option<Batch> {
     let takes = |event: &&Arc<Event>| subscriber.selection.takes(event);
     match batch.iter().filter(takes).count() {
@@ -325,7 +327,7 @@ fn taken(subscriber: &Subscriber, batch: &Batch) -> Option<Batch> {
     }
 }
 
-/// Splits a group by resource; groups of one resource are shared as they are.
+/// Splits a group by resource. A group of a single resource is shared.
 fn by_resource(events: &Batch) -> Vec<(Resource, Batch)> {
     let resource_of = |event: &Arc<Event>| event.record.key.resource().clone();
     let Some(first) = events.first().map(resource_of) else { return Vec::new() };

@@ -1,9 +1,9 @@
-//! Who a store is.
+//! Identity of a store.
 
-/// Who this store is. Versions of what is derived from it are {store_id, epoch, revision}.
+/// Identity of a store. Versions of derived data are {store_id, epoch, revision}.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// A uuid, made with the database; never changes.
+    /// UUID, generated with the database. Never changes.
     pub store_id: String,
     /// Starts at 1; changes when the database is restored from a copy.
     pub epoch: i64,

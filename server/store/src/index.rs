@@ -1,6 +1,6 @@
-//! What is read out of an object's bytes when they are written or loaded: splice offset, uid, labels, fields, owners.
+//! Fields extracted from the JSON of an object when it is written or loaded: splice offset, UID, labels, fields, owners.
 //!
-//! Which fields of a kind are selectable the registry knows; it hands in an [`Indexer`]. This crate must not.
+//! The registry knows the selectable fields of each kind and passes an [`Indexer`]; this crate is independent of them.
 
 use std::sync::Arc;
 
@@ -8,41 +8,41 @@ use portico_machinery::GroupResource;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// What readers need of an object without parsing it.
+/// Data of an object that readers use without parsing its JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Indexed {
-    /// Byte offset inside the metadata map at which `resourceVersion` belongs: after `{`, before or after a comma, or
+    /// Byte offset within the metadata object at which `resourceVersion` is inserted: after `{`, before or after a comma, or
     /// before the closing brace.
     pub splice: u32,
-    /// `metadata.uid`, may be empty.
+    /// `metadata.uid`, possibly empty.
     pub uid: Box<str>,
     /// Labels, sorted by key.
     pub labels: Box<[(Box<str>, Box<str>)]>,
-    /// Selectable fields besides `metadata.name` and `metadata.namespace` (those are the key's); the names are shared by all
-    /// objects of a kind.
+    /// Selectable fields except `metadata.name` and `metadata.namespace`, which the key contains. All objects of a
+    /// kind share the names.
     pub fields: Box<[(Arc<str>, Box<str>)]>,
-    /// The uids of all owner references.
+    /// UIDs of all owner references.
     pub owners: Box<[Box<str>]>,
 }
 
 impl Indexed {
-    /// A label's value.
+    /// Returns the value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
         let at = self.labels.binary_search_by(|(label, _)| (**label).cmp(key)).ok()?;
         Some(&self.labels[at].1)
     }
 
-    /// All labels, sorted by key.
+    /// Iterates over all labels, sorted by key.
     pub fn label_entries(&self) -> impl Iterator<Item = (&str, &str)> {
         self.labels.iter().map(|(key, value)| (&**key, &**value))
     }
 
-    /// A selectable field's value.
+    /// Returns the value of a selectable field.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(field, _)| &**field == name).map(|(_, value)| &**value)
     }
 
-    /// About how many bytes the heap parts take.
+    /// Returns the approximate heap size in bytes.
     pub fn weight(&self) -> usize {
         let labels: usize = self.labels.iter().map(|(key, value)| 32 + key.len() + value.len()).sum();
         let fields: usize = self.fields.iter().map(|(_, value)| 32 + value.len()).sum();
@@ -51,22 +51,22 @@ impl Indexed {
     }
 }
 
-/// Stored bytes that the [`Indexer`] could not read: the object is reported as corrupt, never skipped.
+/// Error of an [`Indexer`]: the stored bytes cannot be read. The object is reported as corrupt, never skipped.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct IndexError(pub String);
 
-/// Reads an [`Indexed`] out of stored bytes when a resource is loaded. Called for every object of a resource: a
-/// microsecond or two each, so it should skip what it does not need rather than build a tree.
+/// Extracts an [`Indexed`] from stored bytes when a resource is loaded. Called for every object of a resource, a microsecond or
+/// two each, so implementations should skip unused parts and not build a tree.
 pub trait Indexer: Send + Sync + 'static {
-    /// Reads what readers need out of one object's stored JSON.
+    /// Indexes the stored JSON of one object.
     ///
     /// # Errors
-    /// When the bytes are not such an object.
+    /// If the bytes are not an object of this resource.
     fn index(&self, resource: &GroupResource, json: &[u8]) -> Result<Indexed, IndexError>;
 }
 
-/// The part of an [`Indexer`] that is the same for all kinds: everything but the selectable fields.
+/// Indexer of the fields that all kinds have in common: everything but the selectable fields.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MetadataIndexer;
 
@@ -120,7 +120,7 @@ impl Indexer for MetadataIndexer {
     }
 }
 
-/// Upstream's field order puts resourceVersion right after the uid and those before it.
+/// Returns the offset after the UID or the last field before it: upstream encodes resourceVersion right after the UID.
 fn splice_offset(json: &[u8], partial: &Partial<'_>, metadata: &Metadata<'_>) -> Result<u32, IndexError> {
     let end_of = |raw: &RawValue| raw.get().as_ptr() as usize + raw.get().len() - json.as_ptr() as usize;
     let start = partial.metadata.get().as_ptr() as usize - json.as_ptr() as usize + 1;

@@ -1,4 +1,4 @@
-//! What an object is found by: its storage resource and its path in it. Knows nothing of SQL or versions.
+//! Keys of objects: storage resource and path. Independent of SQL and versions.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use portico_machinery::GroupResource;
 
-/// A storage resource, shared: cloning it copies a pointer. Never a served version.
+/// Storage resource, never a served version. Cloning copies a pointer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Resource(Arc<GroupResource>);
 
 impl Resource {
-    /// The resource of this group (empty for core).
+    /// Creates the resource of a group (empty for core).
     pub fn new(group: impl Into<String>, resource: impl Into<String>) -> Self {
         Self(Arc::new(GroupResource::new(group, resource)))
     }
@@ -38,23 +38,24 @@ impl fmt::Display for Resource {
     }
 }
 
-/// An object's key: resource, namespace (empty for cluster-scoped), name. A resource is namespaced or cluster-scoped, never both.
+/// Key of an object: resource, namespace (empty if cluster-scoped), and name. A resource is either namespaced or cluster-scoped.
 ///
-/// Keys of one resource are ordered as upstream's storage keys are, that is, as the text `namespace/name`: objects of
-/// `kube-system` come before those of `kube`. Cloning copies pointers.
+/// Keys of one resource are ordered like upstream's storage keys, as the text `namespace/name`: objects of `kube-system` precede
+/// those of `kube`. Cloning copies pointers.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Key {
     resource: Resource,
     path: Arc<str>,
-    /// Length of the namespace; 0 for cluster-scoped.
+    /// Length of the namespace; 0 if cluster-scoped.
     namespace: u32,
 }
 
 impl Key {
-    /// The key of an object; an empty namespace means cluster-scoped. Names must hold no `/` (registry checks them).
+    /// Creates the key of an object; an empty namespace means cluster-scoped. Names must not contain `/`
+    /// (the registry checks this).
     pub fn new(resource: &Resource, namespace: &str, name: &str) -> Self {
         let path = if namespace.is_empty() { name.into() } else { format!("{namespace}/{name}").into() };
-        // Namespaces are DNS labels; a length beyond u32 cannot be held in memory with its copy.
+        // Namespaces are DNS labels, so the length fits into u32.
         Self {
             resource: resource.clone(),
             path,
@@ -62,28 +63,28 @@ impl Key {
         }
     }
 
-    /// The storage resource.
+    /// Returns the storage resource.
     pub fn resource(&self) -> &Resource {
         &self.resource
     }
 
-    /// The namespace, empty for cluster-scoped.
+    /// Returns the namespace, empty if cluster-scoped.
     pub fn namespace(&self) -> &str {
         &self.path[..self.namespace as usize]
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         if self.namespace == 0 { &self.path } else { &self.path[self.namespace as usize + 1..] }
     }
 
-    /// `namespace/name`, or the name alone when cluster-scoped: what orders keys and what continue tokens carry.
+    /// Returns `namespace/name`, or only the name if cluster-scoped. Keys are ordered by path, and continue tokens contain it.
     pub fn path(&self) -> &str {
         &self.path
     }
 }
 
-/// The namespace (with its closing '/') and the name of a [`Key::path`], as databases keep them.
+/// Splits a [`Key::path`] into the namespace, with its trailing '/', and the name, as databases store them.
 pub(crate) fn split_path(path: &str) -> (&str, &str) {
     path.split_at(path.find('/').map_or(0, |slash| slash + 1))
 }

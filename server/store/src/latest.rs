@@ -1,4 +1,4 @@
-//! Asks a database that others write to, too, how far it has come, once for all who ask at the same time.
+//! Requests the latest revision of a database that other processes write to. Concurrent callers share one query.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -11,70 +11,70 @@ use tokio::time::sleep;
 use crate::error::StoreError;
 use crate::hub::Hub;
 
-/// How many wait to be asked for; a caller beyond that waits for room.
+/// Maximum number of callers in the queue; more callers wait for room in the queue.
 const WAITING: usize = 1_024;
 
 tokio::task_local! {
-    /// Whether the request that is being served has asked.
+    /// True if the current request has already requested the latest revision.
     static ASKED: Cell<bool>;
 }
 
-/// Serves a request that asks a database that others write to, too, once how far it has come, and not with each of its reads: all
-/// that was acknowledged before the first of them is shown by every one. After a write that was refused it asks again.
+/// Runs a request that queries the latest revision of a shared database once instead of for each of its reads: every read
+/// includes the commits that were acknowledged before the first read. After a rejected write the next read queries it again.
 pub fn ask_once<T>(request: impl Future<Output = T>) -> impl Future<Output = T> {
     ASKED.scope(Cell::new(false), request)
 }
 
-/// The next read of the request that is being served asks again.
+/// Makes the next read of the current request query the latest revision again.
 pub(crate) fn ask_again() {
     note_asked(false);
 }
 
 fn note_asked(asked: bool) {
-    // Whoever serves no request asks with each read.
+    // Outside of a request each read queries the revision.
     let _no_request = ASKED.try_with(|noted| noted.set(asked));
 }
 
 type Reply = oneshot::Sender<Result<i64, StoreError>>;
 
-/// What asks an engine.
+/// Query for the latest revision of an engine.
 pub(crate) trait Ask: Send + Sync + 'static {
-    /// The error when what others have written is not shown here in time.
+    /// Error message if the commits of other processes do not become visible here in time.
     const LATE: &'static str;
 
-    /// The revision that the database has at some time after this was called.
+    /// Returns a revision that the database had at some time after the call.
     fn ask(&self) -> impl Future<Output = Result<i64, StoreError>> + Send;
 
-    /// The database is further than what is shown here: others have written.
+    /// Reports that the database is ahead of the visible revision: another process has written.
     fn is_ahead(&self, revision: i64);
 }
 
-/// Where to ask.
+/// Handle for queries of the latest revision.
 #[derive(Clone)]
 pub(crate) struct Latest {
     asks: mpsc::Sender<Reply>,
     hub: Arc<Hub>,
-    /// How long it is waited for what others have written.
+    /// Maximum wait for the commits of other processes.
     within: Duration,
     late: &'static str,
 }
 
 impl Latest {
-    /// And what the one who asks does until nobody is left to ask for.
+    /// Returns the handle, and the task that runs the queries until all handles are dropped.
     pub(crate) fn new<A: Ask>(ask: A, hub: Arc<Hub>, within: Duration) -> (Self, BoxFuture<'static, ()>) {
         let (asks, asked) = mpsc::channel(WAITING);
         (Self { asks, hub: hub.clone(), within, late: A::LATE }, Box::pin(serve(asked, ask, hub)))
     }
 
-    /// The revision that the database had at some time after this was called.
+    /// Returns a revision that the database had at some time after the call.
     pub(crate) async fn revision(&self) -> Result<i64, StoreError> {
         let (reply, answer) = oneshot::channel();
         self.asks.send(reply).await.map_err(|_| StoreError::Closed)?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Waits until everything is shown here that was acknowledged before this was called, or before the request began that is
-    /// being served.
+    /// Waits until every commit is visible here that was acknowledged before the call, or, within
+    /// [`with_single_revision_check`], before the first such wait of the request.
     pub(crate) async fn reach(&self) -> Result<(), StoreError> {
         if ASKED.try_with(Cell::get).unwrap_or(false) {
             return Ok(());
@@ -83,7 +83,7 @@ impl Latest {
         let mut shown = self.hub.revisions();
         let reached = tokio::select! {
             reached = shown.wait_for(|shown| *shown >= revision) => reached.map(drop).map_err(|_| StoreError::Closed),
-            // Whoever asks for us has ended: the store closes.
+            // The query task has ended: the store is closing.
             () = self.asks.closed() => Err(StoreError::Closed),
             () = sleep(self.within) => Err(StoreError::Unavailable(self.late.to_owned())),
         };
@@ -93,7 +93,7 @@ impl Latest {
         reached
     }
 
-    /// The same, whether the request that is being served has asked or not.
+    /// Waits like [`LatestRevision::wait_linearizable`], but always queries the latest revision.
     pub(crate) async fn reach_again(&self) -> Result<(), StoreError> {
         ask_again();
         self.reach().await
@@ -110,7 +110,7 @@ async fn serve(mut asked: mpsc::Receiver<Reply>, ask: impl Ask, hub: Arc<Hub>) {
             ask.is_ahead(revision);
         }
         for reply in waiting.drain(..) {
-            // Whoever has gone away does not wait any more.
+            // A caller that is gone no longer waits.
             let _gone = reply.send(found.clone());
         }
     }

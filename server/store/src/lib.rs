@@ -1,11 +1,11 @@
-//! Revisions and watch: the committed log, group commit, the cache of the current state, broadcast, compaction.
+//! Storage with revisions and watches: the committed log, group commit, the cache of current states, event fan-out, compaction.
 //!
-//! The only crate that knows SQL, and etcd. It must not know kinds, served versions, HTTP or gRPC: an object is a [`Key`] and
-//! canonical bytes, and what is read out of the bytes comes from the [`Indexer`] that the registry hands in.
+//! The only crate that uses SQL and etcd. Does not depend on kinds, served versions, HTTP or gRPC: an object is a [`Key`] and
+//! canonical bytes. The registry passes an [`Indexer`], which extracts fields from the bytes.
 //!
-//! The way of a write: [`Store::commit`] puts [`Txn`]s into the writer's bounded queue; the writer takes what is
-//! queued as one group, checks each Txn inside one SQL transaction, makes it durable, applies it to the cache, moves
-//! the revision, answers the callers, then hands the events to the subscriptions.
+//! [`Store::commit`] puts [`Txn`]s into the bounded queue of the writer. The writer takes the queued Txns as one group, checks
+//! each Txn within one SQL transaction, makes the group durable, applies it to the cache, advances the revision, answers the
+//! callers, then passes the events to the subscriptions.
 
 mod archive;
 mod archive_rules;

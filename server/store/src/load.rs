@@ -1,4 +1,4 @@
-//! Reads a resource whole: into memory where there is room for it, or for one caller. Engines say how what it was is read.
+//! Reads complete resources: into the cache if they fit, or for one caller. Engines implement the reads.
 
 use tokio::sync::Semaphore;
 
@@ -9,34 +9,34 @@ use crate::metrics::Metrics;
 use crate::snapshot::Snapshot;
 use crate::txn::Txn;
 
-/// How often a resource is read whose history is forgotten meanwhile.
+/// Maximum number of reads of a resource whose revision is compacted during the read.
 const READS: u32 = 5;
 
-/// How an engine reads resources whole.
+/// Engine that reads complete resources.
 pub(crate) trait Load: Send + Sync {
-    /// What is loaded into.
+    /// Returns the cache to load into.
     fn cache(&self) -> &Cache;
 
     fn hub(&self) -> &Hub;
 
     fn metrics(&self) -> &Metrics;
 
-    /// One permit for each caller for whom a resource is read whole at a time.
+    /// Returns the permits that limit concurrent reads of complete resources for single callers.
     fn whole_reads(&self) -> &Semaphore;
 
-    /// Why the database cannot hold what a Txn would write, if so: of several Txns that one alone is refused.
+    /// Returns the reason if the database cannot store the values of a Txn. Only this Txn of a request is then rejected.
     fn unacceptable(&self, _: &Txn) -> Option<String> {
         None
     }
 
-    /// About how many bytes the objects of a resource would take in memory; of those beyond `most` one alone is counted. Asked only
-    /// where memory has a budget.
+    /// Estimates the memory in bytes that the objects of a resource would use. The estimate stops at the first object that
+    /// exceeds `most`. Called only if the cache has a size limit.
     fn estimate(&self, _: &Slot, _most: i64) -> impl Future<Output = Result<i64, StoreError>> + Send {
         async { Ok(0) }
     }
 
-    /// Reads the state of a resource at a revision; false when there is no room for all of it. [`StoreError::Compacted`]: some of it
-    /// may have been forgotten meanwhile.
+    /// Reads the state of a resource at a revision. Returns false if it does not fit. [`StoreError::Compacted`]: parts of it
+    /// may have been compacted during the read.
     fn read_state(
         &self,
         slot: &Slot,
@@ -44,12 +44,12 @@ pub(crate) trait Load: Send + Sync {
         intake: &mut Intake,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
-    /// Where others forget history, too: takes up what was written since, for what is shown here is behind what was forgotten.
+    /// Catches up with a compaction by another process: applies the commits since, because the visible revision is compacted.
     fn catch_up(&self) -> impl Future<Output = Result<(), StoreError>> + Send {
         async { Ok(()) }
     }
 
-    /// Loads a resource unless it is in memory, or memory has no room for it.
+    /// Loads a resource unless it is cached or does not fit into the cache.
     fn ensure_loaded(&self, slot: &Slot) -> impl Future<Output = Result<(), StoreError>> + Send {
         async move {
             if slot.is_settled() {
@@ -73,7 +73,7 @@ pub(crate) trait Load: Send + Sync {
         }
     }
 
-    /// The current state of a resource, whole: from memory, or read for this caller.
+    /// Returns the complete current state of a resource, from the cache or read for this caller.
     fn whole(&self, slot: &Slot) -> impl Future<Output = Result<Snapshot, StoreError>> + Send {
         async move {
             self.ensure_loaded(slot).await?;
@@ -85,7 +85,7 @@ pub(crate) trait Load: Send + Sync {
             let mut last = StoreError::Closed;
             for _ in 0..READS {
                 let (begun, mut intake) = (self.cache().begin_read(slot), self.cache().intake_for_caller());
-                // For a caller there is room.
+                // A builder without a budget accepts all objects.
                 match self.read_state(slot, begun.revision, &mut intake).await {
                     Ok(_is_whole) => return Ok(self.cache().snapshot_of(slot, &begun, intake)),
                     Err(error @ StoreError::Compacted { .. }) => last = error,
@@ -98,7 +98,7 @@ pub(crate) trait Load: Send + Sync {
     }
 }
 
-/// Loads a resource if there is room for it.
+/// Loads a resource if it fits into the cache.
 async fn load(engine: &(impl Load + ?Sized), slot: &Slot) -> Result<(), StoreError> {
     let cache = engine.cache();
     if let Some(most) = cache.most(slot) {

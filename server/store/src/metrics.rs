@@ -1,4 +1,4 @@
-//! What the store counts. Names its metrics; must not know how they are exposed.
+//! Metrics of the store. Independent of how metrics are exposed.
 
 use portico_kit::metrics::{Desc, Histogram, Registry};
 use prometheus_client::metrics::counter::Counter;
@@ -11,40 +11,40 @@ const SECONDS: &[f64] =
     &[0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 const GROUP: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
 
-/// The store's metrics, registered once in the process's registry.
+/// Metrics of the store, registered once in the registry of the process.
 #[derive(Clone, Debug)]
 pub struct Metrics {
-    /// `portico_store_commit_duration_seconds`: one group, from its first statement to its durable end.
+    /// `portico_store_commit_duration_seconds`: duration of one group, from the first statement until it is durable.
     pub(crate) commit_seconds: Histogram,
-    /// `portico_store_group_operations`: operations in one group.
+    /// `portico_store_group_operations`: number of operations in one group.
     pub(crate) group_operations: Histogram,
-    /// `portico_store_transactions_refused_total`: those whose expectation did not hold.
+    /// `portico_store_transactions_refused_total`: number of transactions whose precondition failed.
     pub(crate) refused: Counter,
-    /// `portico_store_commit_failures_total`: groups that the database refused.
+    /// `portico_store_commit_failures_total`: number of groups that the database rejected.
     pub(crate) failures: Counter,
-    /// `portico_store_queue_depth`: requests that wait for the writer.
+    /// `portico_store_queue_depth`: number of requests that wait for the writer.
     pub(crate) queue_depth: Gauge,
-    /// `portico_store_revision`: the current revision.
+    /// `portico_store_revision`: current revision.
     pub(crate) revision: Gauge,
-    /// `portico_store_compacted_revision`: the oldest that is kept.
+    /// `portico_store_compacted_revision`: oldest revision in the history.
     pub(crate) compacted: Gauge,
-    /// `portico_store_cache_bytes`: estimate of what the current state takes in memory.
+    /// `portico_store_cache_bytes`: estimated memory of the cached state.
     pub(crate) cache_bytes: Gauge,
-    /// `portico_store_cache_max_bytes`: what it may take; 0 where that has no end.
+    /// `portico_store_cache_max_bytes`: limit of the cache; 0 if unlimited.
     pub(crate) cache_max_bytes: Gauge,
-    /// `portico_store_cache_evictions_total`: resources that left memory to make room.
+    /// `portico_store_cache_evictions_total`: number of resources evicted from the cache.
     pub(crate) cache_evictions: Counter,
-    /// `portico_store_reads_past_cache_total`: reads of the current state that memory did not answer.
+    /// `portico_store_reads_past_cache_total`: number of reads of the current state that bypassed the cache.
     pub(crate) reads_past_cache: Counter,
-    /// `portico_store_history_bytes`: superseded values in the database.
+    /// `portico_store_history_bytes`: size of superseded values in the database.
     pub(crate) history_bytes: Gauge,
-    /// `portico_store_archive_bytes`: past values that are kept longer than watches need them.
+    /// `portico_store_archive_bytes`: size of archived values.
     pub(crate) archive_bytes: Gauge,
-    /// `portico_store_subscriptions`: running watches.
+    /// `portico_store_subscriptions`: number of running watches.
     pub(crate) subscriptions: Gauge,
-    /// `portico_store_unreadable_objects`: objects whose stored bytes cannot be read, by resource.
+    /// `portico_store_unreadable_objects`: number of objects whose stored bytes cannot be read, by resource.
     pub(crate) unreadable: Family<[(&'static str, String); 2], Gauge>,
-    /// `apiserver_storage_size_bytes`: upstream's name for the size of the database file.
+    /// `apiserver_storage_size_bytes`: size of the database file, under upstream's name.
     pub(crate) file_bytes: Gauge,
 }
 
@@ -149,7 +149,7 @@ impl Metrics {
         }
     }
 
-    /// Reports how many objects of a resource cannot be read.
+    /// Reports the number of unreadable objects of a resource.
     pub(crate) fn unreadable(&self, resource: &Resource, count: usize) {
         self.unreadable.get_or_create(&labels(resource)).set(i64::try_from(count).unwrap_or(i64::MAX));
     }

@@ -1,15 +1,15 @@
-//! Files that appear whole, under a name that no file has.
+//! Atomic creation of complete files under names that do not exist yet.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Renames without replacing: somebody else may have made the file meanwhile.
+/// Renames a file without replacing an existing one: another process may have created the target concurrently.
 pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     match fs::hard_link(from, to) {
         Ok(()) => fs::remove_file(from),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-        // Not every file system has second names.
+        // Some file systems have no hard links.
         Err(error) => rename_unless_there(from, to, error),
     }
 }
@@ -20,13 +20,13 @@ fn rename_unless_there(from: &Path, to: &Path, _: io::Error) -> io::Result<()> {
     renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE).map_err(io::Error::from)
 }
 
-/// Only second names are certain to replace nothing here.
+/// Fails: only hard links reliably replace nothing on this platform.
 #[cfg(not(unix))]
 fn rename_unless_there(_: &Path, _: &Path, error: io::Error) -> io::Result<()> {
     Err(error)
 }
 
-/// Makes a name in a folder durable.
+/// Makes the directory entry of a file durable.
 pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     portico_kit::atomic_file::sync_folder(folder)

@@ -1,4 +1,4 @@
-//! Limits how often a lasting failure is logged: at its beginning and at growing intervals. Its end is logged once.
+//! Limits how often a lasting failure is logged: when it starts and at growing intervals. Its end is logged once.
 
 use std::time::{Duration, Instant};
 
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(reports, [0, 1, 3, 7, 15, 31, 63, 123, 183]);
         assert_eq!(log.answered_at(at(200)), Some(200));
         assert_eq!(log.answered_at(at(200)), None);
-        // One that comes and goes is not logged each time.
+        // An outage that comes and goes is not logged each time.
         assert_eq!(log.failed_at(at(201)), None);
         assert_eq!(log.answered_at(at(202)), None);
         assert_eq!(log.failed_at(at(300)), Some(0));

@@ -1,5 +1,5 @@
-//! Whom a stored state names as owners, for copies: read out of its value, or out of the index where the value is sealed and the
-//! state is the object's current one.
+//! Owners of a state, for copies: from its value, or from the index if the value is sealed and the state is the current
+//! state of the object.
 
 use std::collections::HashMap;
 
@@ -9,17 +9,17 @@ use crate::index::{Indexer, MetadataIndexer};
 use crate::key::Key;
 use crate::seal::Seal;
 
-/// Where the owners of a state are to be looked for.
+/// Source of the owners of a state.
 pub(crate) enum Owners {
-    /// These are they.
+    /// Owners from the value.
     Known(Vec<String>),
-    /// In the index.
+    /// The index contains the owners.
     Indexed,
-    /// Nowhere: the value is sealed, and the index is about a later state.
+    /// No source: the value is sealed, and the index describes a later state.
     Unknown,
 }
 
-/// The owners in a value. One that is damaged, of a state that was superseded, counts as without owners.
+/// Returns the owners in a value. A damaged value of a superseded state counts as having no owners.
 pub(crate) async fn of_value(seal: &Seal, state: &StoredState, is_current: bool) -> Owners {
     if state.deleted {
         return Owners::Known(Vec::new());
@@ -37,7 +37,7 @@ pub(crate) async fn of_value(seal: &Seal, state: &StoredState, is_current: bool)
     }
 }
 
-/// Gives states their owners.
+/// Adds the owners from the index to states.
 pub(crate) fn join(states: Vec<(StoredState, Owners)>, indexed: &[(Key, String)]) -> Vec<StoredState> {
     let mut by_key: HashMap<&Key, Vec<String>> = HashMap::new();
     indexed.iter().for_each(|(key, owner)| by_key.entry(key).or_default().push(owner.clone()));

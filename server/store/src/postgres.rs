@@ -1,10 +1,11 @@
-//! The store in a PostgreSQL database, which several control services may write to: what is current in memory here, too, as far as there is room.
+//! Store in a PostgreSQL database, to which several control services may write. Each caches current states within a size limit.
 //!
-//! Joins the parts: `open` the database, `meta` the row that says how far it is, `session` one connection and its limits, `pool` those that read, `outage` what the log says
-//! of one that does not answer; `writer` the one task of this process that writes and follows others, `connection` what it
-//! does when it is cut off, `commit` its SQL, `follow` what others wrote, `high_water` what the next start compares the database with, `epoch` the
-//! beginning of a new one, `heal` what could not be opened before; `read`, `history` and `find` the SQL
-//! of readers, `latest` how far the database is, `wake` notifications of others' commits, `compaction` the history's end.
+//! `open` opens the database, `meta` reads the row with its progress, `session` is one connection with its limits, `pool` the
+//! connections of readers, `outage` logs outages. `writer` is the task of this process that writes and follows the log,
+//! `connection` reconnects it, `commit` is its SQL, `follow` applies commits of other processes, `high_water` records the head
+//! for the next start, `epoch` begins a new epoch, `unreadable_retry` retries values that could not be opened. `reader`,
+//! `history` and `lookup` are the SQL of readers, `latest_revision` queries the head, `wake` receives notifications of commits,
+//! `compaction` deletes old history.
 
 mod archive;
 mod archive_upkeep;
@@ -88,7 +89,7 @@ use crate::subscription::{Subscription, WatchError};
 use crate::txn::{Committed, Txn, TxnError};
 use crate::unreadable::{Condition, Unreadable};
 
-/// A [`Store`] in a PostgreSQL database.
+/// [`Store`] in a PostgreSQL database.
 pub struct PostgresStore {
     identity: Identity,
     reader: Arc<Reader>,
@@ -99,10 +100,10 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Opens the database, making its tables if they are missing, and starts what writes, follows and compacts in `tasks`. Of
-    /// `settings` what concerns files has no meaning here.
+    /// Opens the database, creating its tables if they are missing, and starts the writer and the compaction in `tasks`.
+    /// Ignores the `settings` of files.
     ///
-    /// When `tasks` is cancelled the store finishes what is queued and closes.
+    /// When `tasks` is cancelled, the store finishes the queued writes and closes.
     ///
     /// # Errors
     /// [`PostgresError`].
@@ -147,7 +148,7 @@ impl PostgresStore {
             hub: hub.clone(),
             metrics: metrics.clone(),
             latest,
-            // One connection is left for other reads.
+            // One connection remains for other reads.
             resumes: Semaphore::new((postgres.read_connections.saturating_sub(1) as usize).max(1)),
         });
         let compactor = Arc::new(Compactor {
@@ -195,7 +196,7 @@ impl PostgresStore {
         tasks.spawn("store-latest", async move {
             closing.run_until_cancelled(asking).await;
         });
-        // A transaction pooler delivers no notifications.
+        // Transaction poolers deliver no notifications.
         if opened.notifies && !postgres.transaction_pooler {
             let listening = wake::listen(postgres, hub, wake);
             let closing = store.closing.clone();
@@ -218,7 +219,7 @@ impl PostgresStore {
         tasks.spawn("store-writer", async move {
             let writing = async {
                 let ended = writer.run().await;
-                // The process ends then, also while the data folder does not answer.
+                // The process then ends, even if the data folder does not respond.
                 if let Err(error) = &ended {
                     ending.tasks.fail("store-writer", &error.to_string());
                 }
@@ -395,7 +396,7 @@ impl Store for PostgresStore {
 }
 
 impl Drop for PostgresStore {
-    /// A store that nobody holds any more closes; its tasks end by themselves.
+    /// Starts to close the store when it is dropped; its tasks then end.
     fn drop(&mut self) {
         self.closing.cancel();
     }

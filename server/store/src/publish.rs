@@ -1,4 +1,4 @@
-//! Makes a durable group visible: cache, revision, subscriptions, in this order. The writer alone does it.
+//! Makes a durable group visible: cache, revision, subscriptions, in this order. Used by the writer only.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -10,14 +10,14 @@ use crate::key::Resource;
 use crate::metrics::Metrics;
 use crate::subscription::selection::Batch;
 
-/// How many bytes of superseded values the database holds.
+/// Size of the superseded values in the database, in bytes.
 #[derive(Debug, Default)]
 pub(crate) struct HistoryBytes {
     pub(crate) bytes: AtomicI64,
 }
 
 impl HistoryBytes {
-    /// Counts what a group has superseded.
+    /// Adds the values that a group has superseded.
     fn superseded(&self, events: &[Arc<Event>]) {
         let bytes: usize = events.iter().map(|event| superseded_bytes(event)).sum();
         self.bytes.fetch_add(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Relaxed);
@@ -30,7 +30,7 @@ fn superseded_bytes(event: &Event) -> usize {
     tombstone + event.previous.as_ref().map_or(0, |previous| previous.value.stored_bytes())
 }
 
-/// See the module.
+/// Publishes groups to the cache, the hub and the metrics.
 pub(crate) struct Publisher {
     pub(crate) cache: Arc<Cache>,
     pub(crate) hub: Arc<Hub>,
@@ -39,7 +39,7 @@ pub(crate) struct Publisher {
 }
 
 impl Publisher {
-    /// Readers see the group; then whoever wrote it may be answered.
+    /// Makes the group visible to readers. Its callers may be answered after this.
     pub(crate) fn show(&self, events: &Batch, revision: i64) {
         self.cache.apply(events);
         for event in events.iter().filter(|event| event.is_partly_unreadable()) {
@@ -48,21 +48,21 @@ impl Publisher {
         self.hub.publish(events, revision);
     }
 
-    /// Reports how many objects of a resource cannot be read now.
+    /// Reports the number of unreadable objects of a resource.
     pub(crate) fn count_unreadable(&self, resource: &Resource) {
         if let Some(count) = self.cache.unreadable_of(resource) {
             self.metrics.unreadable(resource, count);
         }
     }
 
-    /// The revision moves without an event.
+    /// Advances the revision without an event.
     pub(crate) fn advance(&self, revision: i64) {
         self.cache.applied_up_to(revision);
         self.hub.advance(revision);
         self.metrics.revision.set(revision);
     }
 
-    /// Subscriptions get it.
+    /// Passes the group to the subscriptions.
     pub(crate) fn dispatch(&self, events: &Batch, revision: i64) {
         self.hub.dispatch(events, revision);
         self.history.superseded(events);

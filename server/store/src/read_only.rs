@@ -1,7 +1,7 @@
-//! A store whose writes are stopped: because it was moved away, or because it is being restored.
+//! Read-only mode of a store: after it was moved away, or while it is being restored.
 //!
-//! A record in the log says so, so that every process that writes meets it in the one order of all writes: what has a lower
-//! revision was acknowledged, nothing with a higher one is. It stays over restarts, and no copy takes it along.
+//! A record in the log enables the mode, so that every writing process sees it in the order of all writes: writes with lower
+//! revisions were acknowledged, writes with higher revisions are not. The record persists over restarts and is not copied.
 
 use std::sync::LazyLock;
 
@@ -14,29 +14,29 @@ use crate::txn::{Change, Txn};
 static KEY: LazyLock<Key> =
     LazyLock::new(|| Key::new(&Resource::new("portico.dev", "readonlystores"), "", "store"));
 
-/// The key of the record.
+/// Returns the key of the record.
 pub(crate) fn key() -> &'static Key {
     &KEY
 }
 
-/// The resource of the record, which nobody is served.
+/// Returns the resource of the record, which is not served to clients.
 pub(crate) fn resource() -> &'static Resource {
     KEY.resource()
 }
 
-/// Whether it is the key of the record.
+/// True if this is the key of the record.
 pub(crate) fn is_switch(key: &Key) -> bool {
     key == &*KEY
 }
 
-/// Whether a stopped store refuses this: it writes something, and not the record alone.
+/// Returns true if a read-only store rejects this Txn: it writes another object than the record.
 pub(crate) fn stops(txn: &Txn) -> bool {
     txn.operations
         .iter()
         .any(|operation| !matches!(operation.change, Change::Check) && !is_switch(&operation.key))
 }
 
-/// The record.
+/// Record that makes a store read-only.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ReadOnlyStore {
@@ -44,7 +44,7 @@ struct ReadOnlyStore {
     api_version: String,
     metadata: Metadata,
     reason: String,
-    /// Of a restore that has begun: what is stored is not whole.
+    /// ID of a restore in progress: the stored data is incomplete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     restore: Option<String>,
 }
@@ -54,12 +54,12 @@ struct Metadata {
     name: String,
 }
 
-/// The JSON of the record.
+/// Returns the JSON of the record.
 pub(crate) fn json_of(reason: &str) -> Vec<u8> {
     json(reason, None)
 }
 
-/// The JSON of the record while a restore of this id writes what will be the store.
+/// Returns the JSON of the record for the duration of the restore with this ID.
 pub(crate) fn json_of_restore(id: &str) -> Vec<u8> {
     json("a restore is in progress", Some(id))
 }
@@ -76,18 +76,18 @@ fn json(reason: &str, restore: Option<&str>) -> Vec<u8> {
     serde_json::to_vec(&record).unwrap_or_default()
 }
 
-/// Why writes are stopped.
+/// Returns the reason why the store is read-only.
 pub(crate) fn reason_of(record: &Record) -> String {
     reason_in(record.value.json())
 }
 
-/// The same of the record's JSON.
+/// Returns the reason from the JSON of the record.
 pub(crate) fn reason_in(json: &[u8]) -> String {
     let record: Result<ReadOnlyStore, _> = serde_json::from_slice(json);
     record.map_or_else(|_| "the recorded reason is unreadable".to_owned(), |record| record.reason)
 }
 
-/// Whether writes are stopped by a restore that has not come to its end.
+/// Returns true if a restore that has not finished made the store read-only.
 pub(crate) fn is_of_restore(json: &[u8]) -> bool {
     let record: Result<ReadOnlyStore, _> = serde_json::from_slice(json);
     record.is_ok_and(|record| record.restore.is_some())

@@ -1,4 +1,4 @@
-//! A stored state of an object: its value and the revision that wrote it. Parses nothing when it is read out.
+//! Stored states of objects: value and revision. Writing a state out involves no parsing.
 
 use std::io::{self, Write};
 
@@ -8,109 +8,109 @@ use portico_machinery::GroupResource;
 use crate::index::{IndexError, Indexed, Indexer, MetadataIndexer};
 use crate::key::Key;
 
-/// An object's content: canonical JSON at the storage version WITHOUT `metadata.resourceVersion`, and what was read
-/// out of it once.
+/// Content of an object: canonical JSON at the storage version WITHOUT `metadata.resourceVersion`, and the
+/// fields indexed from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Value {
     json: Box<[u8]>,
     indexed: Indexed,
-    /// How many bytes more than the JSON its stored form takes.
+    /// Number of bytes by which the stored form exceeds the JSON.
     overhead: u32,
 }
 
 impl Value {
-    /// Joins bytes with what an [`crate::Indexer`] reads out of them (the writer of the bytes may know it without reading).
+    /// Combines bytes with the fields that an [`crate::Indexer`] reads from them (the caller may know them without indexing).
     pub fn new(json: impl Into<Box<[u8]>>, indexed: Indexed) -> Self {
         Self { json: json.into(), indexed, overhead: 0 }
     }
 
-    /// Of a record beside the objects: what everybody can read out of it is its metadata.
+    /// Creates the value of an internal record, with only metadata indexed.
     ///
     /// # Errors
-    /// When the bytes are no object.
+    /// If the bytes are not an object.
     pub fn of_metadata(resource: &GroupResource, json: Vec<u8>) -> Result<Self, IndexError> {
         let indexed = MetadataIndexer.index(resource, &json)?;
         Ok(Self::new(json, indexed))
     }
 
-    /// In the place of bytes that cannot be read.
+    /// Creates the placeholder of a value whose bytes cannot be read.
     pub(crate) fn unreadable(uid: &str) -> Self {
         Self::new([], Indexed { uid: uid.into(), ..Indexed::default() })
     }
 
-    /// Notes how many bytes it takes in the database, format byte included.
+    /// Records the size of the stored form in bytes, including the format byte.
     pub(crate) fn stored_as(self, bytes: usize) -> Self {
         let overhead = bytes.saturating_sub(self.json.len() + 1);
         Self { overhead: u32::try_from(overhead).unwrap_or(u32::MAX), ..self }
     }
 
-    /// How many bytes it takes in the database, without the format byte.
+    /// Returns the size of the stored form in bytes, without the format byte.
     pub(crate) fn stored_bytes(&self) -> usize {
         self.json.len() + self.overhead as usize
     }
 
-    /// Whether the stored bytes cannot be read. Only [`crate::Event::previous`] shows such a value: of the deletion of an
-    /// unreadable object, and of what superseded bytes that were damaged later.
+    /// True if the stored bytes cannot be read. Only [`crate::Event::previous`] contains such a value: for the deletion of an
+    /// unreadable object, and for a superseded state whose bytes were damaged later.
     pub fn is_unreadable(&self) -> bool {
         self.json.is_empty()
     }
 
-    /// The stored JSON, without the resource version.
+    /// Returns the stored JSON, without the resource version.
     pub fn json(&self) -> &[u8] {
         &self.json
     }
 
-    /// The object's uid.
+    /// Returns the UID of the object.
     pub fn uid(&self) -> &str {
         &self.indexed.uid
     }
 
-    /// A label's value.
+    /// Returns the value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
         self.indexed.label(key)
     }
 
-    /// A selectable field's value.
+    /// Returns the value of a selectable field.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.indexed.field(name)
     }
 
-    /// The uids of all owner references.
+    /// Returns the UIDs of all owner references.
     pub fn owners(&self) -> &[Box<str>] {
         &self.indexed.owners
     }
 
-    /// All that was read out of the bytes.
+    /// Returns all indexed fields.
     pub fn indexed(&self) -> &Indexed {
         &self.indexed
     }
 
-    /// About how many bytes of memory this takes, heap included.
+    /// Returns the approximate size in memory in bytes, including the heap.
     pub fn weight(&self) -> usize {
         size_of::<Self>() + self.json.len() + self.indexed.weight()
     }
 }
 
-/// What the JSON of an object that is being deleted has.
+/// Text in the JSON of an object that is being deleted.
 pub(crate) const DELETION: &[u8] = b"\"deletionTimestamp\":";
 
-/// One state of one object. For a deleted object (a tombstone) the value is its last state and the revision that of
-/// the deletion.
+/// One state of one object. For a deleted object (a tombstone), the value is its last state and the revision is
+/// that of the deletion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Which object.
+    /// Key of the object.
     pub key: Key,
-    /// The revision that wrote this state: the object's `metadata.resourceVersion`.
+    /// Revision that wrote this state: the `metadata.resourceVersion` of the object.
     pub revision: i64,
-    /// The content.
+    /// Content of the state.
     pub value: Value,
 }
 
 impl Record {
-    /// Writes the object's JSON with `metadata.resourceVersion` in its place. Parses nothing.
+    /// Writes the JSON of the object with `metadata.resourceVersion` inserted, without parsing it.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
         let json = &*self.value.json;
         let at = (self.value.indexed.splice as usize).min(json.len());
@@ -124,7 +124,7 @@ impl Record {
         out.write_all(tail)
     }
 
-    /// The object's JSON with its `metadata.resourceVersion`.
+    /// Returns the JSON of the object with its `metadata.resourceVersion`.
     pub fn to_json(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.value.json.len() + 44);
         // Writing into a Vec cannot fail.
@@ -132,12 +132,12 @@ impl Record {
         out
     }
 
-    /// Whether it is being deleted, or only says so elsewhere.
+    /// True if the object is being deleted, or contains the same text in another field.
     pub(crate) fn may_be_deleting(&self) -> bool {
         memmem::find(&self.value.json, DELETION).is_some()
     }
 
-    /// About how many bytes of memory this takes, key included.
+    /// Returns the approximate size in memory in bytes, including the key.
     pub fn weight(&self) -> usize {
         size_of::<Key>() + size_of::<i64>() + self.key.path().len() + 32 + self.value.weight()
     }

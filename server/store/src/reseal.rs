@@ -1,27 +1,28 @@
-//! Archived states, sealed as they would be if they were written now: which of them are not, and what they become. Knows no SQL.
+//! Renews stale seals of archived states. Independent of SQL.
 
 use crate::codec;
 use crate::copy::{ArchiveAt, ArchivedState, CopySource};
 use crate::error::StoreError;
 use crate::seal::{Seal, SealError};
 
-/// What a step of [`crate::Store::reseal_past`] found and did.
+/// Result of one step of [`crate::Store::reseal_past_states`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResealedPast {
-    /// Past states that it looked at.
+    /// Number of past states examined.
     pub states: u64,
-    /// Those that were sealed otherwise, and are not any more.
+    /// Number of states whose stale seal was renewed.
     pub resealed: u64,
-    /// Those that cannot be opened; they stay as they are.
+    /// Number of states that cannot be opened and stay unchanged.
     pub unreadable: u64,
-    /// Where the next step begins; none: nothing is left to look at.
+    /// Start of the next step; `None` if all states were examined.
     pub next: Option<ArchiveAt>,
 }
 
-/// A state's revision and its value for the database.
+/// Revision of a state and its new value for the database.
 pub(crate) type Resealed = (i64, Vec<u8>);
 
-/// Seals the next part of an archive behind a place, of what was superseded up to a revision: `replace` gets the values to be written.
+/// Renews the seals of the next page of an archive after a cursor, for states superseded up to a revision. `replace`
+/// gets the new values.
 pub(crate) async fn step(
     source: &dyn CopySource,
     seal: &Seal,
@@ -52,7 +53,7 @@ pub(crate) async fn step(
     Ok(done)
 }
 
-/// The value of a state as it would be written now; none: it is so. What is sealed and has no rule any more nobody opens.
+/// Returns the value of a state with a new seal; `None` if it is current. Sealed values without a rule are not opened.
 async fn anew(seal: &Seal, state: &ArchivedState) -> Result<Option<Vec<u8>>, SealError> {
     let stored = codec::decode(&state.value).map_err(SealError::refused)?;
     let opened = seal.open(&state.key, stored).await?;

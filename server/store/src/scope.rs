@@ -1,4 +1,4 @@
-//! What a read or a watch is about.
+//! Scopes of reads and watches.
 
 use std::sync::Arc;
 
@@ -7,37 +7,37 @@ use portico_machinery::GroupResource;
 use crate::key::Resource;
 use crate::record::Record;
 
-/// What a watch is about.
+/// Objects that a read or watch covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
-    /// The storage resource.
+    /// Storage resource.
     pub resource: Resource,
-    /// Only this namespace; None: all, and cluster-scoped resources.
+    /// Namespace; `None` for all namespaces, and for cluster-scoped resources.
     pub namespace: Option<Arc<str>>,
-    /// Which of these objects.
+    /// Condition on the objects.
     pub only: Only,
 }
 
-/// What a watch says of the objects that it is about, besides where they are: a change reaches it when that holds of the object
-/// before the change or after it.
+/// Condition of a watch on objects, in addition to their namespace. A watch receives a change if the object satisfies the
+/// condition before or after the change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Only {
-    /// Nothing.
+    /// All objects.
     #[default]
     Any,
-    /// Their name.
+    /// The object with this name.
     Name(Arc<str>),
-    /// The value of a selectable field ([`crate::Value::field`]); not empty.
+    /// Objects with this value of a selectable field ([`crate::Value::field`]); not empty.
     Field {
-        /// The field.
+        /// Name of the field.
         name: Arc<str>,
-        /// Its value.
+        /// Value of the field.
         value: Arc<str>,
     },
 }
 
 impl Only {
-    /// Whether it holds of a state; yes if that cannot be known.
+    /// True if a state satisfies the condition, or if this cannot be known.
     pub(crate) fn may_hold(&self, record: &Record) -> bool {
         match self {
             Self::Any => true,
@@ -50,16 +50,16 @@ impl Only {
 }
 
 impl Scope {
-    /// All objects of a resource.
+    /// Returns the scope of all objects of a resource.
     pub fn all(resource: &Resource) -> Self {
         Self { resource: resource.clone(), namespace: None, only: Only::Any }
     }
 
-    /// The objects of one namespace.
+    /// Returns the scope of the objects of one namespace.
     pub fn namespace(resource: &Resource, namespace: &str) -> Self {
         Self { resource: resource.clone(), namespace: Some(namespace.into()), only: Only::Any }
     }
 }
 
-/// Which resources a [`crate::Store::follow`] is about.
+/// Condition on the resources of [`crate::Store::follow`].
 pub type ResourceFilter = Arc<dyn Fn(&GroupResource) -> bool + Send + Sync>;

@@ -1,7 +1,8 @@
-//! Values at rest: sealed when they are written, opened when they are read, as upstream's `EncryptionConfiguration` says.
+//! Encryption of values at rest: values are sealed on write and opened on read, as configured by
+//! upstream's `EncryptionConfiguration`.
 //!
-//! Which resources are sealed, and with what, are [`SealRules`], swapped as one when they change. In memory values are plain.
-//! Knows no files, no kinds and no gRPC: a [`KeyService`] is handed in.
+//! [`SealRules`] define which resources are sealed with which providers, and are replaced atomically. Values in memory are plain.
+//! Independent of files, kinds and gRPC: callers pass a [`KeyService`].
 
 mod cipher;
 mod envelope;
@@ -33,7 +34,7 @@ use crate::key::Resource;
 use provider::Providers;
 pub(crate) use stored::{Opened, Stored};
 
-/// What seals and opens values; shared by a store and by whoever changes the rules.
+/// Seals and opens values; shared by a store and the code that changes the rules.
 pub struct Seal {
     rules: ArcSwap<SealRules>,
     replaced: watch::Sender<()>,
@@ -41,41 +42,41 @@ pub struct Seal {
 }
 
 impl Seal {
-    /// Seals nothing, and opens nothing that is sealed.
+    /// Creates a `Seal` without rules: it seals nothing, and cannot open sealed values.
     #[must_use]
     pub fn none() -> Arc<Self> {
         Arc::new(Self { rules: ArcSwap::default(), replaced: watch::Sender::default(), metrics: None })
     }
 
-    /// Seals along these rules.
+    /// Creates a `Seal` with these rules.
     #[must_use]
     pub fn new(rules: SealRules, metrics: SealMetrics) -> Arc<Self> {
         let rules = ArcSwap::from_pointee(rules);
         Arc::new(Self { rules, replaced: watch::Sender::default(), metrics: Some(metrics) })
     }
 
-    /// Goes by other rules from now on: writes that come after are sealed, and values that are read after opened, by them.
+    /// Replaces the rules for all later writes and reads.
     pub fn replace(&self, rules: SealRules) {
         self.rules.store(Arc::new(rules));
         self.replaced.send_replace(());
     }
 
-    /// Changes when there are other rules: what could not be opened may be now.
+    /// Returns a receiver that is notified when the rules change: values that could not be opened may be readable then.
     pub(crate) fn replaced(&self) -> watch::Receiver<()> {
         self.replaced.subscribe()
     }
 
-    /// Whether there are rules at all.
+    /// True if there are any rules.
     pub(crate) fn is_active(&self) -> bool {
         !self.rules.load().is_empty()
     }
 
-    /// Whether a rule is about this resource.
+    /// True if a rule covers this resource.
     pub(crate) fn covers(&self, resource: &Resource) -> bool {
         self.rules.load().find(resource).is_some()
     }
 
-    /// Those of some resources that a rule is about, sorted.
+    /// Returns the resources that a rule covers, sorted.
     pub(crate) fn covered(&self, resources: impl IntoIterator<Item = Resource>) -> Vec<Resource> {
         let mut covered: Vec<Resource> =
             resources.into_iter().filter(|resource| self.covers(resource)).collect();
@@ -83,12 +84,12 @@ impl Seal {
         covered
     }
 
-    /// The value for the database; none when it is stored as it is.
+    /// Seals a value for the database; `None` if it is stored plain.
     pub(crate) fn seal(&self, key: &Key, json: &[u8]) -> Result<Option<Vec<u8>>, SealError> {
         self.seal_at(key.resource(), key.to_string().as_bytes(), json)
     }
 
-    /// The same of bytes that stand at this place: moved elsewhere they do not open.
+    /// Seals bytes whose authentication includes this location: they cannot be opened at another location.
     pub(crate) fn seal_at(
         &self,
         resource: &Resource,
@@ -105,15 +106,15 @@ impl Seal {
         sealed
     }
 
-    /// The JSON of a stored value.
+    /// Returns the JSON of a stored value.
     pub(crate) async fn open<'a>(&self, key: &Key, stored: Stored<'a>) -> Result<Opened<'a>, SealError> {
         self.open_at(key.resource(), key.to_string().as_bytes(), stored).await
     }
 
-    /// Opens these bytes as a sealed value of a resource of the core group, for `tests/fuzz`.
+    /// Opens bytes as a sealed value of a resource of the core group, for `tests/fuzz`.
     ///
     /// # Errors
-    /// Why they are none.
+    /// If the bytes cannot be opened.
     #[doc(hidden)]
     pub async fn open_sealed(
         &self,
@@ -125,7 +126,7 @@ impl Seal {
         opened.map(|opened| opened.json.into_owned())
     }
 
-    /// What was sealed at this place.
+    /// Opens a value that was sealed for this location.
     pub(crate) async fn open_at<'a>(
         &self,
         resource: &Resource,
@@ -142,7 +143,7 @@ impl Seal {
         }
     }
 
-    /// Upstream's `prefixTransformers`: each provider whose prefix fits is tried, in their order.
+    /// Tries the providers whose prefix matches, in order, like upstream's `prefixTransformers`.
     async fn open_by<'a>(
         &self,
         providers: &Providers,

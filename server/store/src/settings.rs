@@ -1,4 +1,4 @@
-//! What can be set of a store. Values only: files and environment are read elsewhere.
+//! Settings of a store. Plain values: files and environment variables are read by other crates.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,35 +8,35 @@ use crate::archive_rules::ArchiveRules;
 /// Settings of a store in a SQLite file.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The database file; its folder is made with mode 0700 when it is missing, the file has mode 0600.
+    /// Database file. A missing folder is created with mode 0700; the file has mode 0600.
     pub path: PathBuf,
-    /// How long past revisions are kept for watches and exact reads.
+    /// Retention of past revisions for watches and exact reads.
     pub history_retention: Duration,
-    /// How long it is known, beyond history, where the revision stood when: [`crate::Store::revision_at`].
+    /// Retention of revision marks, which may exceed that of the history: range of [`crate::Store::revision_at`].
     pub marks_kept: Duration,
-    /// How many bytes of superseded values are kept at most, whatever their age.
+    /// Maximum size of superseded values in bytes, regardless of age.
     pub history_max_bytes: u64,
-    /// Of which resources past states are kept longer, and how long.
+    /// Resources whose past states are archived, and their retention.
     pub archive: ArchiveRules,
-    /// How many bytes these may take together; beyond that the oldest are forgotten, whatever their age.
+    /// Maximum size of the archive in bytes; the oldest states are deleted first, regardless of age.
     pub archive_max_bytes: u64,
-    /// How often history is compacted and the file shrunk.
+    /// Interval of compaction and of shrinking the file.
     pub compaction_interval: Duration,
-    /// How large the database file may grow; writes beyond it fail as on a full disk. None: as the disk allows.
+    /// Maximum size of the database file in bytes; writes beyond it fail like on a full disk. `None` if unlimited.
     pub max_file_bytes: Option<u64>,
-    /// How much of the disk, and beyond `max_file_bytes`, is kept for deletions when nothing else can be written; at most
-    /// a quarter of the disk.
+    /// Space in bytes, on the disk and beyond `max_file_bytes`, that is reserved for deletions when no other writes are
+    /// possible; at most a quarter of the disk.
     pub reserve_bytes: u64,
-    /// Whether a write is answered only when it is on the disk. Otherwise it is when the system has it: a process that ends in any
-    /// way loses nothing, a machine that goes down may lose the last writes or the whole file.
+    /// True if writes are acknowledged only when they are on the disk. Otherwise they are acknowledged when the operating
+    /// system has them: a process failure loses nothing, a machine failure may lose the last writes or the whole file.
     pub sync: bool,
-    /// Whether what is deleted is overwritten in the file.
+    /// True if deleted content is overwritten in the file.
     pub overwrite_deleted: bool,
-    /// How many bytes of the current state are held in memory at most, as its objects are weighed; the resources that do not fit
-    /// are read from the database. None: everything is held that was ever read or written, as it always is of etcd.
+    /// Maximum size of the cached state in bytes, by the estimated weight of its objects. Resources that do not fit are read
+    /// from the database. `None` caches everything that was ever read or written, which etcd always does.
     pub cache_max_bytes: Option<u64>,
-    /// How long a resource is unused before another one may take its room in memory, and how long one that finds none is read
-    /// from the database before it looks again.
+    /// Time without use after which a resource may be evicted for another one, and time for which a resource that did not fit
+    /// is read from the database before the cache is tried again.
     pub cache_rest: Duration,
     /// Requests that wait for the writer.
     pub write_queue: usize,
@@ -56,13 +56,13 @@ pub struct Settings {
     pub subscription_events: usize,
     /// Bytes of events that wait for one watch of the store.
     pub subscription_bytes: usize,
-    /// How many connections load resources and serve exact reads and history. For watches that resume all but one of them read
-    /// at a time, or the only one: however many resume, other reads have their turn.
+    /// Number of connections that load resources and serve exact reads and history. Resuming watches use all but one of them at
+    /// a time, or the only one, so that other reads progress however many watches resume.
     pub read_connections: u32,
 }
 
 impl Settings {
-    /// The defaults, in this database file.
+    /// Returns the default settings with this database file.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),

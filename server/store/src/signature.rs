@@ -1,16 +1,16 @@
-//! A digest of labels and selectable fields: it rules out objects that a selector cannot match without reading them.
+//! Digests of labels and selectable fields, which exclude objects that a selector cannot match without reading them.
 //!
-//! A Bloom filter of 64 bits: an object that matches is never ruled out, one that does not match seldom passes.
+//! A digest is a Bloom filter of 64 bits: a matching object is never excluded, and most other objects are.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::index::Indexed;
 
-/// The digest of an object, or of what a selector requires of one.
+/// Digest of an object, or of the labels and fields that a selector requires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Signature(u64);
 
-/// What a hashed text is, so that a label never stands for a field of the same name.
+/// Kind of a hashed text, so that a label and a field of the same name differ.
 #[derive(Hash)]
 enum Part<'a> {
     Key(&'a str),
@@ -19,32 +19,32 @@ enum Part<'a> {
 }
 
 impl Signature {
-    /// The digest of an object.
+    /// Returns the digest of an object.
     pub fn of(indexed: &Indexed) -> Self {
         let labels = indexed.labels.iter();
         let all = labels.fold(Self::default(), |all, (key, value)| all.with_label(key, value));
         indexed.fields.iter().fold(all, |all, (name, value)| all.with_field(name, value))
     }
 
-    /// With a label of this key, whatever its value.
+    /// Adds a label key with any value.
     #[must_use]
     pub fn with_label_key(self, key: &str) -> Self {
         self.with(&Part::Key(key))
     }
 
-    /// With this label.
+    /// Adds a label.
     #[must_use]
     pub fn with_label(self, key: &str, value: &str) -> Self {
         self.with_label_key(key).with(&Part::Label(key, value))
     }
 
-    /// With this selectable field. An empty value is that of an absent field and adds nothing.
+    /// Adds a selectable field. An empty value equals an absent field and adds nothing.
     #[must_use]
     pub fn with_field(self, name: &str, value: &str) -> Self {
         if value.is_empty() { self } else { self.with(&Part::Field(name, value)) }
     }
 
-    /// Whether an object of this digest can have all that is required.
+    /// True if an object with this digest can have everything that is required.
     #[must_use]
     pub fn may_match(self, required: Self) -> bool {
         self.0 & required.0 == required.0

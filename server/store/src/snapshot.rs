@@ -1,4 +1,4 @@
-//! The state of one resource at one moment: immutable, ordered, shared. Knows nothing of SQL, revisions of history or who reads.
+//! Immutable, ordered, shared state of one resource at one revision. Independent of SQL, history and readers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::unreadable::Unreadable;
 
 /// A chunk is split when it grows beyond this; a write copies the pointers of one chunk.
 const CHUNK_MAX: usize = 128;
-/// A chunk that shrinks below this is joined with its neighbour when both fit in half a chunk.
+/// A chunk that shrinks below this is joined with its neighbor if both fit into half a chunk.
 const CHUNK_MIN: usize = 32;
 
-/// A record, and beside it what selectors look at first.
+/// A record with the signature that selectors check first.
 #[derive(Clone, Debug)]
 struct Entry {
     signature: Signature,
@@ -35,10 +35,10 @@ type Chunk = Arc<Vec<Entry>>;
 /// An ordered set of records by path. A clone shares all chunks; a change copies one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Objects {
-    /// Never holds an empty chunk.
+    /// Chunks in path order, none of them empty.
     chunks: Vec<Chunk>,
     len: usize,
-    /// Nearly always none.
+    /// Unreadable objects; `None` in most cases.
     unreadable: Option<Arc<Apart>>,
 }
 
@@ -46,12 +46,12 @@ pub(crate) struct Objects {
 #[derive(Clone, Debug, Default)]
 struct Apart {
     by_path: BTreeMap<Box<str>, Unreadable>,
-    /// Those whose keys cannot be read: what is left of a key may be another object's.
+    /// Objects whose keys cannot be read: the remains of a key may equal the key of another object.
     without_key: Vec<Unreadable>,
 }
 
 impl Objects {
-    /// Records that are in path order already.
+    /// Creates the set from records in path order.
     pub(crate) fn from_sorted(records: &[Arc<Record>], unreadable: Vec<Unreadable>) -> Self {
         let chunk = |records: &[Arc<Record>]| Arc::new(records.iter().cloned().map(Entry::new).collect());
         let chunks = records.chunks(CHUNK_MAX / 2).map(chunk).collect();
@@ -63,7 +63,7 @@ impl Objects {
         Self { chunks, len: records.len(), unreadable }
     }
 
-    /// The objects that cannot be read: in key order, then those without a key.
+    /// Iterates over the unreadable objects: in key order, then those without a key.
     pub(crate) fn unreadable(&self) -> impl Iterator<Item = &Unreadable> {
         self.unreadable.iter().flat_map(|apart| apart.by_path.values().chain(&apart.without_key))
     }
@@ -72,13 +72,13 @@ impl Objects {
         self.unreadable.as_ref()?.by_path.get(path)
     }
 
-    /// Notes an object that cannot be read; whether it is the first time.
+    /// Adds an unreadable object. Returns true if it is new.
     pub(crate) fn insert_unreadable(&mut self, object: Unreadable) -> bool {
         let apart = Arc::make_mut(self.unreadable.get_or_insert_default());
         apart.by_path.insert(object.key().path().into(), object).is_none()
     }
 
-    /// Forgets an object that could not be read; whether there was one.
+    /// Removes an unreadable object. Returns true if it was present.
     pub(crate) fn remove_unreadable(&mut self, path: &str) -> bool {
         let Some(apart) = &mut self.unreadable else { return false };
         let removed = Arc::make_mut(apart).by_path.remove(path).is_some();
@@ -94,23 +94,23 @@ impl Objects {
         Some(&chunk[at].record)
     }
 
-    /// The state of an object, whether it can be read or not.
+    /// Returns the state of an object, readable or not.
     pub(crate) fn get_any(&self, path: &str) -> Option<Arc<Record>> {
         let unreadable = || self.get_unreadable(path).map(|object| object.record.clone());
         self.get(path).cloned().or_else(unreadable)
     }
 
-    /// How many there are, those that cannot be read included.
+    /// Returns the number of objects, including unreadable ones.
     pub(crate) fn count(&self) -> usize {
         self.len + self.unreadable().count()
     }
 
-    /// All records that can be read, in path order.
+    /// Iterates over all readable records in path order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Record>> {
         self.chunks.iter().flat_map(|chunk| chunk.iter().map(|entry| &entry.record))
     }
 
-    /// Inserts or replaces; the record before.
+    /// Inserts or replaces a record. Returns the previous record.
     pub(crate) fn insert(&mut self, record: Arc<Record>) -> Option<Arc<Record>> {
         if self.chunks.is_empty() {
             self.chunks.push(Arc::new(Vec::new()));
@@ -131,7 +131,7 @@ impl Objects {
         }
     }
 
-    /// Removes; the record before.
+    /// Removes a record and returns it.
     pub(crate) fn remove(&mut self, path: &str) -> Option<Arc<Record>> {
         let index = self.chunk_of(path);
         let at = self.chunks.get(index)?.binary_search_by(|entry| entry.path().cmp(path)).ok()?;
@@ -154,14 +154,14 @@ impl Objects {
         }
     }
 
-    /// The chunk in which a path is, or would be.
+    /// Returns the index of the chunk that contains a path, or would contain it.
     fn chunk_of(&self, path: &str) -> usize {
         let after =
             self.chunks.partition_point(|chunk| chunk.first().is_some_and(|first| first.path() <= path));
         after.saturating_sub(1)
     }
 
-    /// How many records come before this path, or (`inclusive`) up to it.
+    /// Returns the number of records before this path, or, if `inclusive`, up to it.
     fn rank(&self, path: &str, inclusive: bool) -> usize {
         let index = self.chunk_of(path);
         let before: usize = self.chunks.iter().take(index).map(|chunk| chunk.len()).sum();
@@ -172,7 +172,7 @@ impl Objects {
     }
 }
 
-/// The objects of one resource, all as of one moment, in key order. Cheap to clone and to keep.
+/// Objects of one resource at one revision, in key order. Cheap to clone and to store.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     resource: Resource,
@@ -186,65 +186,66 @@ impl Snapshot {
         Self { resource, objects, revision: changed.max(current), changed }
     }
 
-    /// The storage resource.
+    /// Returns the storage resource.
     pub fn resource(&self) -> &Resource {
         &self.resource
     }
 
-    /// A revision at which this is exactly the state: what a list of it carries, and what a watch may start from.
+    /// Returns a revision at which this is exactly the state: the resource version of a list, and a possible start of a watch.
     pub fn revision(&self) -> i64 {
         self.revision
     }
 
-    /// This is exactly the state at every revision from here to [`Snapshot::revision`].
+    /// Returns the first revision of the range, up to [`Snapshot::revision`], at which this is exactly the state.
     pub fn changed(&self) -> i64 {
         self.changed
     }
 
-    /// How many objects there are.
+    /// Returns the number of readable objects.
     pub fn len(&self) -> usize {
         self.objects.len
     }
 
-    /// Whether there are none.
+    /// True if there are no readable objects.
     pub fn is_empty(&self) -> bool {
         self.objects.len == 0
     }
 
-    /// One object.
+    /// Returns one object.
     pub fn get(&self, key: &Key) -> Option<&Arc<Record>> {
         self.get_path(key.path())
     }
 
-    /// One object by [`Key::path`].
+    /// Returns one object by its [`Key::path`].
     pub fn get_path(&self, path: &str) -> Option<&Arc<Record>> {
         self.objects.get(path)
     }
 
-    /// The object of this [`Key::path`] when it exists and cannot be read.
+    /// Returns the unreadable object with this [`Key::path`], if it exists.
     pub fn unreadable(&self, path: &str) -> Option<&Unreadable> {
         self.objects.get_unreadable(path)
     }
 
-    /// The objects of a namespace (None: all) that cannot be read, in key order, then those without a key; none of them is
-    /// among the others.
+    /// Iterates over the unreadable objects of a namespace (`None` for all): in key order, then those without a key. The other
+    /// methods return none of them.
     pub fn unreadable_in<'a>(&'a self, namespace: Option<&'a str>) -> impl Iterator<Item = &'a Unreadable> {
         let of_namespace =
             move |object: &&Unreadable| namespace.is_none_or(|n| object.key().namespace() == n);
         self.objects.unreadable().filter(of_namespace)
     }
 
-    /// All objects in key order.
+    /// Iterates over all objects in key order.
     pub fn iter(&self) -> Range<'_> {
         self.range(None, None)
     }
 
-    /// The objects of a namespace (None: all) whose path is greater than `after`, in key order. The length is known.
+    /// Iterates over the objects of a namespace (`None` for all) whose path is greater than `after`, in key order,
+    /// with a known length.
     pub fn range(&self, namespace: Option<&str>, after: Option<&str>) -> Range<'_> {
         let (mut start, mut end) = (0, self.objects.len);
         if let Some(namespace) = namespace {
             start = self.objects.rank(&format!("{namespace}/"), false);
-            // '0' follows '/': the first text beyond all that start with `namespace/`.
+            // '0' follows '/': it is the first text greater than all that start with `namespace/`.
             end = self.objects.rank(&format!("{namespace}0"), false);
         }
         if let Some(after) = after {
@@ -254,7 +255,7 @@ impl Snapshot {
     }
 }
 
-/// An iterator over a part of a [`Snapshot`]; its length is known.
+/// Iterator over a part of a [`Snapshot`], with a known length.
 #[derive(Clone, Debug)]
 pub struct Range<'a> {
     chunks: std::slice::Iter<'a, Chunk>,
@@ -277,7 +278,7 @@ impl<'a> Range<'a> {
         Self { chunks, entries, left: end - start }
     }
 
-    /// The next record that can have all that is required; those before it are passed over unread.
+    /// Returns the next record that may have everything that is required. Skips the records before it without reading them.
     pub fn next_matching(&mut self, required: Signature) -> Option<&'a Arc<Record>> {
         loop {
             self.left = self.left.checked_sub(1)?;
@@ -293,7 +294,7 @@ impl<'a> Range<'a> {
         }
     }
 
-    /// The records that can have all that is required.
+    /// Iterates over the records that may have everything that is required.
     pub fn matching(mut self, required: Signature) -> impl Iterator<Item = &'a Arc<Record>> {
         std::iter::from_fn(move || self.next_matching(required))
     }

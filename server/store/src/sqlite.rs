@@ -1,7 +1,7 @@
-//! The store in a SQLite file: one writer, few readers, what is current in memory as far as there is room.
+//! Store in a SQLite file: one writer, several readers, and a cache of current states within a size limit.
 //!
-//! Joins the parts: `open` the file, `writer` the one that writes, `persist` its SQL, `read`, `history` and `find` the SQL of
-//! readers, `compaction` the history's end.
+//! `open` opens the file, `writer` is the writing task, `persistence` its SQL, `reader`, `history` and `lookup` the SQL of
+//! reads, `compaction` deletes old history.
 
 mod allocate;
 mod archive;
@@ -86,7 +86,7 @@ use crate::subscription::{Subscription, WatchError};
 use crate::txn::{Committed, Txn, TxnError};
 use crate::unreadable::{Condition, Incomplete, Unreadable};
 
-/// A [`Store`] in a SQLite file.
+/// [`Store`] in a SQLite file.
 pub struct SqliteStore {
     identity: Identity,
     reader: Arc<Reader>,
@@ -100,9 +100,9 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the database, making it if it is missing, and starts the writer and the compaction in `tasks`.
+    /// Opens or creates the database, and starts the writer and the compaction in `tasks`.
     ///
-    /// When `tasks` is cancelled the store finishes what is queued and closes: give it a set that is cancelled after
+    /// When `tasks` is cancelled, the store finishes the queued writes and closes: pass a set that is cancelled after
     /// everything that writes.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ impl SqliteStore {
         Self::open_sealed(settings, indexer, Seal::none(), metrics, tasks).await
     }
 
-    /// As [`SqliteStore::open`], with values that are sealed in the database.
+    /// Opens like [`SqliteStore::open`], with values sealed in the database.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -127,7 +127,7 @@ impl SqliteStore {
         metrics: Metrics,
         tasks: &TaskSet,
     ) -> Result<Self, OpenError> {
-        // What is forgotten is overwritten where something is to be kept from readers of the file.
+        // Deleted content is overwritten if values are sealed, so that readers of the file do not find it.
         let settings =
             Settings { overwrite_deleted: settings.overwrite_deleted || seal.is_active(), ..settings };
         let settings = Settings { path: files::resolve(&settings.path), ..settings };
@@ -229,7 +229,7 @@ impl SqliteStore {
         Subscription::start(&self.reader.hub, selection, from, self.reader.clone())
     }
 
-    /// What is stored, as it stands in the database, for copies.
+    /// Returns the source of copies, which returns values as stored in the database.
     #[must_use]
     pub fn source(&self) -> Arc<dyn CopySource> {
         let (pool, seal) = (self.reader.pool.clone(), self.reader.seal.clone());
@@ -237,7 +237,7 @@ impl SqliteStore {
     }
 }
 
-/// How many watches read history at a time: one connection is left for other reads where there is more than one.
+/// Returns the number of watches that read history concurrently. One connection remains for other reads if there are several.
 fn concurrent_resumes(read_connections: u32) -> usize {
     usize::try_from(read_connections.saturating_sub(1)).unwrap_or(usize::MAX).clamp(1, Semaphore::MAX_PERMITS)
 }
@@ -320,7 +320,7 @@ impl Store for SqliteStore {
     }
 
     fn latest_revision(&self) -> BoxFuture<'_, Result<i64, StoreError>> {
-        // Nobody else writes to the file: what is visible is what is committed.
+        // No other process writes to the file, so the visible revision is the latest one.
         let closed = self.closing.is_cancelled();
         let revision = self.revision();
         Box::pin(async move { if closed { Err(StoreError::Closed) } else { Ok(revision) } })
@@ -422,7 +422,7 @@ impl Store for SqliteStore {
 }
 
 impl Drop for SqliteStore {
-    /// A store that nobody holds any more closes; its tasks end by themselves.
+    /// Starts to close the store when it is dropped; its tasks then end.
     fn drop(&mut self) {
         self.closing.cancel();
     }

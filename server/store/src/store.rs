@@ -1,4 +1,4 @@
-//! The trait that everybody above speaks to, so that SQLite and PostgreSQL are two implementations of one store.
+//! The [`Store`] trait, which SQLite, PostgreSQL and etcd implement.
 
 use std::sync::Arc;
 
@@ -19,34 +19,34 @@ use crate::subscription::{Subscription, WatchError};
 use crate::txn::{Committed, Txn, TxnError};
 use crate::unreadable::{Condition, Unreadable};
 
-/// An exact read.
+/// Query for the objects of a scope at one revision.
 #[derive(Clone, Debug)]
 pub struct ListAt {
-    /// Which objects.
+    /// Scope of the objects.
     pub scope: Scope,
-    /// As of exactly this revision.
+    /// Revision to read.
     pub revision: i64,
     /// Only keys whose [`Key::path`] is greater than this path.
     pub after: Option<String>,
-    /// At most so many; None: all.
+    /// Maximum number of records; `None` if unlimited.
     pub limit: Option<usize>,
-    /// Whether [`Page::remaining`] is exact, which costs a look at all that follows.
+    /// True if [`Page::remaining`] must be exact. The count reads all keys that follow the page.
     pub counted: bool,
 }
 
-/// The answer to a [`ListAt`].
+/// Result of a [`ListAt`] query.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// In key order.
+    /// Records in key order.
     pub records: Vec<Arc<Record>>,
-    /// How many follow after the last of `records`; 0 on the last page. At least 1 on others, where it was not counted.
+    /// Number of records after the last of `records`: 0 on the last page, otherwise at least 1, and exact if it was counted.
     pub remaining: u64,
-    /// Objects of the scope that were met and cannot be read; they are not among `records`.
+    /// Unreadable objects of the scope within this page; `records` does not contain them.
     pub unreadable: Vec<Unreadable>,
 }
 
 impl Page {
-    /// The answer of a state that was the same at the revision of the query.
+    /// Creates the page from a snapshot that is valid at the revision of the query.
     pub(crate) fn of(snapshot: &Snapshot, query: &ListAt) -> Self {
         let namespace = query.scope.namespace.as_deref();
         let range = snapshot.range(namespace, query.after.as_deref());
@@ -57,55 +57,57 @@ impl Page {
     }
 }
 
-/// Which objects of a resource are not sealed as they would be if they were written now.
+/// Objects of a resource whose seal differs from the seal that a write would apply now.
 #[derive(Clone, Debug, Default)]
 pub struct SealedOtherwise {
-    /// How many objects there are.
+    /// Number of objects of the resource.
     pub objects: u64,
-    /// Those that are not, with their revisions, in the order of these.
+    /// Keys and revisions of the objects with a stale seal, ordered by revision.
     pub stale: Vec<(Key, i64)>,
-    /// Those that cannot be read.
+    /// Number of unreadable objects.
     pub unreadable: u64,
 }
 
 /// The committed log, its current state and its history.
 ///
-/// Used as `Arc<dyn Store>`. Revisions are global, strictly increasing, visible in order; nobody may rely on the absence
-/// of gaps.
+/// Used as `Arc<dyn Store>`. Revisions are global, strictly increasing, and visible in order. Callers must not rely on the
+/// absence of gaps.
 pub trait Store: Send + Sync + 'static {
-    /// Who this store is.
+    /// Returns the identity of the store.
     fn identity(&self) -> &Identity;
 
-    /// Writes. Each Txn has its own result, in their order; each is all or nothing. Answers when the accepted ones are
-    /// durable and visible in [`Store::snapshot`] and [`Store::revision`]. Waits while the writer's queue is full.
+    /// Commits Txns. Each Txn succeeds or fails as a whole, and the results are in the order of the Txns. Returns when the
+    /// accepted Txns are durable and visible in [`Store::snapshot`] and [`Store::revision`]. Waits while the queue of the
+    /// writer is full.
     ///
-    /// A dropped future does not take back what is queued already.
+    /// Dropping the future does not cancel Txns that are already queued.
     fn commit(&self, txns: Vec<Txn>) -> BoxFuture<'_, Vec<Result<Committed, TxnError>>>;
 
-    /// The current state of a resource, whole, with a revision at which it is exact: all that was acknowledged, by whomever,
-    /// before this is called. The first ask for a resource loads it; objects that cannot be read are logged then, and kept
-    /// apart ([`Snapshot::unreadable`]). One that memory has no room for is read from the database each time, for this caller:
-    /// who does not need all of it asks [`Store::state`] or [`Store::find`].
+    /// Returns the complete current state of a resource, with a revision at which it is exact. It includes every commit, of any
+    /// process, that was acknowledged before the call. The first call for a resource loads it into the cache; unreadable
+    /// objects are logged then and kept apart ([`Snapshot::unreadable`]). A resource that does not fit into the cache is read
+    /// from the database for each call: callers that do not need all objects use [`Store::current_state`] or [`Store::find`].
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Closed`.
     fn snapshot<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<Snapshot, StoreError>>;
 
-    /// Where the current state of a resource is: all that was acknowledged, by whomever, before this is called. The first ask for
-    /// a resource loads it if there is room for it.
+    /// Returns the current state of a resource: a snapshot if the resource is cached, otherwise the revision to read. It includes
+    /// every commit, of any process, that was acknowledged before the call. The first call for a resource loads it if it fits
+    /// into the cache.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Closed`.
     fn state<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<State, StoreError>>;
 
-    /// One object as [`Store::state`] has it.
+    /// Returns one object from the state that [`Store::current_state`] describes.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Sealed`, `Closed`.
     fn find<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Found, StoreError>>;
 
-    /// The objects of a resource whose keys cannot be read, in SQLite alone there may be some. One that memory has
-    /// no room for is looked through once.
+    /// Returns the objects of a resource whose keys cannot be read, which only SQLite can have. A resource that does not fit into
+    /// the cache is scanned once.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Closed`.
@@ -114,25 +116,25 @@ pub trait Store: Send + Sync + 'static {
         resource: &'a Resource,
     ) -> BoxFuture<'a, Result<Vec<Unreadable>, StoreError>>;
 
-    /// From now on this resource stays in memory once it is there, however little may be held: of those that
-    /// [`Store::cached`] is asked for, which have few objects.
+    /// Keeps this resource in the cache once it is loaded, regardless of the cache budget. For small resources whose
+    /// [`Store::cached_snapshot`] is used.
     fn keep(&self, resource: &Resource);
 
-    /// [`Store::snapshot`] without a future: none where the resource is not in memory, or others may write to the database, so
-    /// that it has to be asked.
+    /// Returns [`Store::snapshot`] without waiting: `None` if the resource is not cached, or if the database must be queried
+    /// because other processes may write to it.
     fn current(&self, resource: &Resource) -> Option<Snapshot>;
 
-    /// What this process has seen of a resource, if it is in memory: at least what it has written, and what it was shown before. Where
-    /// others may write to the database it may be behind them.
+    /// Returns the state of a cached resource as this process knows it: with its own writes and every commit that was published
+    /// before. May be older than the database if other processes write to it. `None` if the resource is not cached.
     fn cached(&self, resource: &Resource) -> Option<Snapshot>;
 
-    /// The objects of a scope as of exactly a revision.
+    /// Returns the objects of a scope at one revision.
     ///
     /// # Errors
     /// [`StoreError`].
     fn list_at(&self, query: ListAt) -> BoxFuture<'_, Result<Page, StoreError>>;
 
-    /// One object as of exactly a revision.
+    /// Returns one object at one revision.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -142,109 +144,111 @@ pub trait Store: Send + Sync + 'static {
         revision: i64,
     ) -> BoxFuture<'a, Result<Option<Arc<Record>>, StoreError>>;
 
-    /// The objects of a scope as of exactly a revision that watches may have forgotten: as far back as the archive has its resource
-    /// ([`crate::Settings::archive`]), and [`Store::list_at`] goes. `counted` has no meaning.
+    /// Returns the objects of a scope at one revision, which may be older than the history of watches: reads the archive of the
+    /// resource ([`crate::Settings::archive`]) as well as the history of [`Store::list_at`]. Ignores `exact_count`.
     ///
     /// # Errors
     /// [`StoreError`].
     fn list_past(&self, query: ListAt) -> BoxFuture<'_, Result<Page, StoreError>>;
 
-    /// The states that an object has had, the newest first: those that are kept for watches, and those of the archive. In etcd of an
-    /// object that is there, since it was created.
+    /// Returns past states of an object, newest first, from the history and the archive. On etcd, only those of an existing
+    /// object since its creation.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Sealed`, `Closed`.
     fn past(&self, query: PastQuery) -> BoxFuture<'_, Result<PastStates, StoreError>>;
 
-    /// All changes of a scope with a revision greater than `from`, in order, none missing. `from` may lie in the future.
+    /// Subscribes to all changes of a scope with a revision greater than `from`, in order and without gaps. `from` may
+    /// be in the future.
     ///
     /// # Errors
-    /// [`WatchError::Compacted`] when the changes since `from` are no longer kept; [`WatchError::Closed`].
+    /// [`WatchError::Compacted`] if the changes since `from` are no longer stored; [`WatchError::Closed`].
     fn watch(&self, scope: Scope, from: i64) -> Result<Subscription, WatchError>;
 
-    /// The one committed log, of the resources that the filter takes, greater than `from`, in order, none missing.
+    /// Subscribes to the log after revision `from`, limited to the resources that the filter accepts, in order and without gaps.
     ///
     /// # Errors
-    /// As [`Store::watch`].
+    /// Same as [`Store::watch`].
     fn follow(&self, filter: ResourceFilter, from: i64) -> Result<Subscription, WatchError>;
 
-    /// The current revision: everything up to it is durable and visible.
+    /// Returns the current revision: all commits up to it are durable and visible.
     fn revision(&self) -> i64;
 
-    /// The current revision as it moves.
+    /// Returns a receiver of the current revision.
     fn revisions(&self) -> watch::Receiver<i64>;
 
-    /// The revision that a consistent read starting now must have seen: asks the database where others may write to it.
+    /// Returns the revision that a linearizable read starting now must include. Queries the database if other processes may
+    /// write to it.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Closed`.
     fn latest_revision(&self) -> BoxFuture<'_, Result<i64, StoreError>>;
 
-    /// Waits until [`Store::revision`] is at least this. Callers set the deadline.
+    /// Waits until [`Store::revision`] is at least `revision`. Callers set the deadline.
     ///
     /// # Errors
     /// [`StoreError::Closed`].
     fn wait_for(&self, revision: i64) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// The revision at a time in Unix seconds: every write up to it is at least that old. On etcd as coarse as the compaction
-    /// interval; 0 when nothing is known that far back.
+    /// Returns the revision at a time in Unix seconds: every write up to it is at least that old. On etcd, the resolution is the
+    /// compaction interval. Returns 0 if no record reaches that far back.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Closed`.
     fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, StoreError>>;
 
-    /// The oldest revision that can be read exactly, and watched from.
+    /// Returns the oldest revision that can be read and watched from.
     fn compacted(&self) -> i64;
 
-    /// Forgets history before `revision` (at most the current one) and gives the file's free pages back. Answers the
-    /// new [`Store::compacted`].
+    /// Deletes history before `revision` (at most the current one) and releases free pages of the database file.
+    /// Returns the new [`Store::compacted`].
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Closed`.
     fn compact(&self, revision: i64) -> BoxFuture<'_, Result<i64, StoreError>>;
 
-    /// The keys of the existing objects that name this uid in an owner reference, whatever their resource; in key order.
+    /// Returns the keys of existing objects of all resources with an owner reference to this UID, in key order.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Closed`.
     fn dependents<'a>(&'a self, owner_uid: &'a str) -> BoxFuture<'a, Result<Vec<Key>, StoreError>>;
 
-    /// The uids that owner references of existing objects name, each once; whether they exist is not looked at.
+    /// Returns the distinct UIDs in owner references of existing objects. Does not check that the owners exist.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Closed`.
     fn owners(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>>;
 
-    /// The keys of the existing objects that are being deleted (`metadata.deletionTimestamp`), in key order; an object
-    /// that only says so elsewhere may be among them. Looks through everything that is stored: for the start of a controller.
+    /// Returns the keys of existing objects that are being deleted (`metadata.deletionTimestamp`), in key order. May include an
+    /// object that contains this text in another field. Scans the whole store: for the start of a controller.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Closed`.
     fn deleting(&self) -> BoxFuture<'_, Result<Vec<Key>, StoreError>>;
 
-    /// The resources that have objects in this namespace, sorted.
+    /// Returns the resources that have objects in this namespace, sorted.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Closed`.
     fn resources_in<'a>(&'a self, namespace: &'a str) -> BoxFuture<'a, Result<Vec<Resource>, StoreError>>;
 
-    /// How many objects exist of each resource that has any, from an index; nothing is loaded.
+    /// Returns the number of objects of each resource that has any. Uses an index and loads no objects.
     fn counts(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>>;
 
-    /// How many bytes a stored object of each resource takes on average, by a sample of them, sorted.
+    /// Returns the average size in bytes of a stored object of each resource, sorted. Reads a sample of the objects.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Closed`.
     fn average_sizes(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>>;
 
-    /// Whether there are rules of what is sealed, also where they say that it is not any more.
+    /// True if there are seal rules, including rules that only decrypt.
     fn has_seal_rules(&self) -> bool;
 
-    /// The resources that are stored and that the rules of what is sealed are about, sorted.
+    /// Returns the stored resources that seal rules cover, sorted.
     fn sealed_resources(&self) -> Vec<Resource>;
 
-    /// Whether the state of this revision is not sealed as it would be now, as in [`Store::sealed_otherwise`]. Where no rule is
-    /// about the resource, nothing is read.
+    /// Returns true if the state of this revision has a stale seal, as in [`Store::stale_seals`]. Reads nothing if no
+    /// rule covers the resource.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Sealed`, `Closed`.
@@ -254,7 +258,8 @@ pub trait Store: Send + Sync + 'static {
         revision: i64,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Which objects of a resource are not sealed as they would be now: with another provider or key, or not at all.
+    /// Returns the objects of a resource with a stale seal: sealed with another provider or key than writes use now,
+    /// or not at all.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Sealed`, `Closed`.
@@ -263,9 +268,9 @@ pub trait Store: Send + Sync + 'static {
         resource: &'a Resource,
     ) -> BoxFuture<'a, Result<SealedOtherwise, StoreError>>;
 
-    /// Seals the next past states behind a place as they would be now, where they are not: of those that the archive has or will have, and
-    /// that were superseded up to a revision, which [`Store::compact`] has been called for. Nobody who reads or watches sees a change.
-    /// Where there is no archive nothing is done.
+    /// Seals the next page of past states after a cursor as writes would seal them now, where their seals are stale. Covers
+    /// states that are or will be in the archive, and that were superseded up to a revision for which [`Store::compact`] was
+    /// called. Readers and watchers see no change. Does nothing if there is no archive.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Sealed`, `Closed`.
@@ -277,20 +282,20 @@ pub trait Store: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(ResealedPast::default())))
     }
 
-    /// What is stored, for copies: as it stands in the database, or, where that means something in it alone, as other databases keep
-    /// it.
+    /// Returns the source of copies of this store. Copies contain database values unchanged, except values that only this
+    /// database can interpret, which are converted to the common form.
     fn copy_source(&self) -> Arc<dyn CopySource>;
 
-    /// What is wrong with the store while it serves.
+    /// Returns the problems of the store while it serves.
     fn condition(&self) -> Condition;
 
-    /// Returns why reads of a resource may lack objects without naming them: states are missing, or belong to a resource whose name
-    /// cannot be read. `None` if that is not known, which includes the time until the comparison of [`Condition::incomplete`]. In
-    /// SQLite alone there may be such objects.
+    /// Returns the reason why reads of a resource may lack objects without naming them: states are missing, or belong to a
+    /// resource whose name cannot be read. `None` if no reason is known, which includes the time until the comparison of
+    /// [`StoreCondition::missing_states`]. Only SQLite can have such objects.
     fn why_incomplete(&self, _resource: &Resource) -> Option<String> {
         None
     }
 
-    /// Stops taking writes, finishes those that are queued, and closes the database.
+    /// Stops accepting writes, finishes the queued writes, and closes the database.
     fn close(&self) -> BoxFuture<'_, ()>;
 }

@@ -1,4 +1,4 @@
-//! Stops and resumes the writes of a store that this process has open.
+//! Switches an open store of this process to read-only mode and back.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::record::Value;
 use crate::store::Store;
 use crate::txn::{Change, Expect, Txn, TxnError};
 
-/// The switch of a store that this process has open.
+/// Read-only switch of a store that this process has open.
 pub struct StoreSwitch(pub Arc<dyn Store>);
 
 impl StoreSwitch {

@@ -1,4 +1,4 @@
-//! The callers' half of a write: refuses what is too large, seals, queues for the writer, and gives each Txn its result.
+//! Caller side of a write: checks sizes, seals values, queues the Txns for the writer, and returns their results.
 
 use std::sync::Arc;
 
@@ -11,49 +11,49 @@ use crate::read_only;
 use crate::seal::Seal;
 use crate::txn::{Change, Committed, Operation, Prepared, Txn, TxnError};
 
-/// Bytes of values that one request has at most, but for the last Txn in it.
+/// Maximum bytes of the values of one request, not counting its last Txn.
 const REQUEST_BYTES: usize = 4 << 20;
 
-/// The results of Txns, in their order.
+/// Results of Txns, in their order.
 pub(crate) type Results = Vec<Result<Committed, TxnError>>;
 
-/// Txns for the writer, at most a group's worth.
+/// Request to commit Txns, at most as many as fit in a group.
 pub(crate) struct CommitRequest {
     pub(crate) txns: Vec<Prepared>,
     pub(crate) reply: oneshot::Sender<Results>,
 }
 
 impl CommitRequest {
-    /// How many operations write something: checks cost next to nothing.
+    /// Returns the number of writing operations; the cost of checks is negligible.
     pub(crate) fn operations(&self) -> usize {
         let all = self.txns.iter().flat_map(|prepared| &prepared.txn.operations);
         all.filter(|operation| !matches!(operation.change, Change::Check)).count()
     }
 
-    /// How many bytes its values have.
+    /// Returns the size of the values in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.txns.iter().map(Prepared::bytes).sum()
     }
 }
 
-/// Gives each request its results. A caller that has gone away does not take its write back.
+/// Sends each request its results. A write is not undone if its caller is gone.
 pub(crate) fn answer(requests: Vec<CommitRequest>, results: Vec<Results>) {
     for (request, results) in requests.into_iter().zip(results) {
         let _gone = request.reply.send(results);
     }
 }
 
-/// Queues for a writer that takes requests of this type.
+/// Sends requests of this type to a writer.
 pub(crate) struct Submitter<R> {
     pub(crate) requests: mpsc::Sender<R>,
     pub(crate) seal: Arc<Seal>,
     pub(crate) group_operations: usize,
-    /// True if the writer carries out several requests at the same time.
+    /// True if the writer executes several requests concurrently.
     pub(crate) concurrent: bool,
 }
 
 impl<R: From<CommitRequest> + Send> Submitter<R> {
-    /// Writes; see [`crate::Store::commit`].
+    /// Commits Txns; see [`crate::Store::commit`].
     pub(crate) async fn write(&self, txns: Vec<Txn>, load: &impl Load) -> Results {
         let mut results: Vec<Option<Result<Committed, TxnError>>> = Vec::with_capacity(txns.len());
         let mut accepted = Vec::with_capacity(txns.len());
@@ -73,13 +73,13 @@ impl<R: From<CommitRequest> + Send> Submitter<R> {
             results.into_iter().map(|result| result.or_else(|| written.next()).unwrap_or_else(lost));
         let results: Results = results.collect();
         if results.iter().any(Result::is_err) {
-            // Others may have written what it was refused for.
+            // Another process may have caused the failure: the next read must see its write.
             latest::ask_again();
         }
         results
     }
 
-    /// Queues Txns in requests of at most a group's worth, in their order, and awaits the answers.
+    /// Queues Txns in order, in requests of at most a group each, and waits for the results.
     async fn queue(&self, txns: Vec<Prepared>) -> Results {
         let mut answers = Vec::new();
         let mut results = Vec::new();
@@ -111,7 +111,7 @@ impl<R: From<CommitRequest> + Send> Submitter<R> {
     }
 }
 
-/// The results of a request of so many Txns.
+/// Returns the results of a request with this number of Txns.
 async fn answered(count: usize, answer: Option<oneshot::Receiver<Results>>) -> Results {
     let failure = match answer {
         None => TxnError::Closed,
@@ -123,13 +123,13 @@ async fn answered(count: usize, answer: Option<oneshot::Receiver<Results>>) -> R
     std::iter::repeat_n(Err(failure), count).collect()
 }
 
-/// Refuses what is too large; sees to it that the cache holds what the Txn is checked by.
+/// Rejects oversized Txns, and ensures that the cache contains the states that the Txn is checked against.
 async fn admit(txn: &Txn, load: &impl Load) -> Result<(), TxnError> {
     too_large(txn)?;
     if let Some(text) = load.unacceptable(txn) {
         return Err(TxnError::TooLarge(text));
     }
-    // Whether writes are stopped is looked at with each group.
+    // Each group checks whether the store is read-only.
     let resources = txn.operations.iter().map(|operation| operation.key.resource());
     for resource in resources.chain([read_only::resource()]) {
         let slot = load.cache().slot(resource);
@@ -159,7 +159,7 @@ fn too_large(txn: &Txn) -> Result<(), TxnError> {
     Ok(())
 }
 
-/// Seals the values of a Txn, where they are to be.
+/// Seals the values of a Txn that rules cover.
 fn prepare(seal: &Seal, mut txn: Txn) -> Result<Prepared, TxnError> {
     if !seal.is_active() {
         return Ok(Prepared { txn, sealed: Vec::new() });

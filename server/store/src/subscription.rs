@@ -1,6 +1,6 @@
-//! What a watcher holds: history from SQL, then the ring of recent events, then live ones; in order, none missing.
+//! Subscriptions: deliver history from SQL, then the ring of recent events, then live events; in order and without gaps.
 //!
-//! It must not know SQL (history comes through [`History`]) nor selectors and forms (registry's).
+//! Independent of SQL (history comes through [`History`]), and of selectors and representations, which the registry handles.
 
 pub(crate) mod history;
 pub(crate) mod load;
@@ -32,33 +32,34 @@ const MAX_HISTORY_EVENTS: usize = 500;
 /// Limit (Storage and watches, bytes): the next ones are read after these are sent.
 const MAX_HISTORY_BYTES: usize = 1 << 20;
 
-/// A running watch. Dropping it ends it.
+/// Running watch. Dropping it ends the watch.
 ///
-/// Its queue is bounded in events and bytes; when that is full the subscription alone is cut: it gets what is queued, then
-/// [`WatchError::Lagged`].
+/// Its queue has limits for events and bytes. When a limit is exceeded, only this subscription is cut: it delivers the queued
+/// events, then [`WatchError::Lagged`].
 pub struct Subscription {
     id: u64,
     selection: Selection,
-    /// The last revision delivered, or the start.
+    /// Last revision delivered, or the start.
     last: i64,
-    /// What `last` was before the batch at hand, whose events up to here are skipped: several of them may have one revision.
+    /// Value of `last` before the current batch, which skips events up to here: several events of a batch may
+    /// have the same revision.
     seen: i64,
-    /// History in `(.0, .1]` is still to be read from SQL, before `recent` is handed out.
+    /// History in `(.0, .1]` that is still to be read from SQL, before the events in `recent`.
     unread: Option<(i64, i64)>,
     history: Arc<dyn History>,
-    /// What the ring held at the start.
+    /// Content of the ring at the start.
     recent: Vec<Batch>,
     pending: VecDeque<Batch>,
     offset: usize,
     receiver: mpsc::Receiver<Batch>,
     load: Arc<Load>,
     hub: Arc<Hub>,
-    /// What comes next and cannot be read.
+    /// Next event, if it cannot be read.
     unreadable: Option<Arc<Unreadable>>,
 }
 
 impl Subscription {
-    /// Begins after the revision `from`.
+    /// Starts a subscription after revision `from`.
     pub(crate) fn start(
         hub: &Arc<Hub>,
         selection: Selection,
@@ -81,7 +82,7 @@ impl Subscription {
             hub: hub.clone(),
             unreadable: None,
         };
-        // From here on dropping the subscription unregisters it.
+        // From here on, dropping the subscription unregisters it.
         let oldest = hub.oldest_watchable(from, floor);
         if from < oldest {
             return Err(WatchError::Compacted { wanted: from, oldest });
@@ -89,10 +90,10 @@ impl Subscription {
         Ok(subscription)
     }
 
-    /// The next event. Cancel safe: a dropped call loses nothing.
+    /// Returns the next event. Cancel safe: a dropped call loses nothing.
     ///
     /// # Errors
-    /// [`WatchError`]; the subscription has ended then.
+    /// [`WatchError`]; the subscription has then ended.
     pub async fn next(&mut self) -> Result<Arc<Event>, WatchError> {
         loop {
             if let Some(event) = self.take_pending() {
@@ -116,8 +117,8 @@ impl Subscription {
         }
     }
 
-    /// The next event if it is there already; None when it has to be waited for, or the subscription has ended
-    /// ([`Subscription::next`] says how).
+    /// Returns the next event if it is available; `None` if it is not, or if the subscription has ended
+    /// ([`Subscription::next`] returns the reason).
     pub fn try_next(&mut self) -> Option<Arc<Event>> {
         loop {
             if let Some(event) = self.take_pending() {
@@ -137,8 +138,7 @@ impl Subscription {
         }
     }
 
-    /// A revision up to which every event of this subscription has been handed out: what a bookmark may carry. Never
-    /// goes back.
+    /// Returns a revision up to which every event of this subscription was delivered, for bookmarks. Never decreases.
     pub fn progress(&mut self) -> i64 {
         let dispatched = self.hub.dispatched();
         let drained = self.unread.is_none()
@@ -152,7 +152,7 @@ impl Subscription {
         self.last
     }
 
-    /// True if more events of the revision of the last one follow at once.
+    /// True if more events with the revision of the last event are available.
     pub fn is_within_revision(&self) -> bool {
         let Some(batch) = self.pending.front() else { return false };
         let rest = batch.get(self.offset..).unwrap_or_default();
@@ -193,13 +193,13 @@ impl Subscription {
     async fn read_history(&mut self, after: i64, until: i64) -> Result<(), WatchError> {
         let (events, bytes) = (MAX_HISTORY_EVENTS, MAX_HISTORY_BYTES);
         let page = self.history.events(self.selection.clone(), after, until, events, bytes).await;
-        // Rows are deleted only after the compaction point has moved: what was read before is whole.
+        // Rows are deleted only after the compaction point has moved, so data that was read before is complete.
         let oldest = self.hub.compacted();
         if oldest > after {
             return Err(WatchError::Compacted { wanted: after, oldest });
         }
         let page = page.map_err(|error| match error {
-            // Somebody else has forgotten it.
+            // Another process has compacted the revision.
             StoreError::Compacted { oldest } => WatchError::Compacted { wanted: after, oldest },
             error => WatchError::Store(error),
         })?;

@@ -1,18 +1,18 @@
-//! A transaction: what must hold, what changes, and how it ends. Validated by the writer, inside the SQL transaction.
+//! Transactions: preconditions, changes and results. The writer validates them within the SQL transaction.
 
 use std::sync::Arc;
 
 use crate::key::Key;
 use crate::record::{Record, Value};
 
-/// Operations that happen all or not at all. Validated in order: a later operation sees what an earlier one did.
+/// Operations that succeed or fail together. Validated in order: an operation sees the effects of the operations before it.
 ///
-/// Every writing operation gets a revision of its own, and those of one Txn follow one another without a stranger's between
-/// them; in etcd all of them get one, and what several of them do to one object shows as the last alone. Caches and
-/// subscriptions get a Txn whole.
+/// Each writing operation has its own revision, and the revisions of one Txn are consecutive. On etcd all operations share
+/// one revision, and several operations on one object appear as the last of them only. Caches and subscriptions receive a Txn
+/// as a whole.
 #[derive(Clone, Debug, Default)]
 pub struct Txn {
-    /// At most [`Txn::MAX_OPERATIONS`].
+    /// Operations, at most [`Txn::MAX_OPERATIONS`].
     pub operations: Vec<Operation>,
 }
 
@@ -21,46 +21,47 @@ pub struct Txn {
 pub struct Operation {
     /// Key of the object.
     pub key: Key,
-    /// What must hold before.
+    /// Precondition of the operation.
     pub expect: Expect,
-    /// What happens.
+    /// Change that the operation makes.
     pub change: Change,
 }
 
-/// What must hold of the object before the operation.
+/// Precondition of an operation on its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// It does not exist; else [`TxnError::Exists`].
+    /// The object does not exist; otherwise [`TxnError::Exists`].
     Absent,
-    /// It exists at exactly this revision; else [`TxnError::Conflict`], or [`TxnError::NotFound`] when it does not exist.
+    /// The object exists at exactly this revision; otherwise [`TxnError::Conflict`], or [`TxnError::NotFound`] if
+    /// it does not exist.
     Revision(i64),
-    /// It exists, at whatever revision; else [`TxnError::NotFound`].
+    /// The object exists, at any revision; otherwise [`TxnError::NotFound`].
     Exists,
-    /// Nothing: a put creates or replaces, a delete of what does not exist does nothing and writes nothing.
+    /// No precondition: a put creates or replaces; a delete of a missing object writes nothing.
     Any,
 }
 
-/// What an operation does.
+/// Change of one object.
 #[derive(Clone, Debug)]
 pub enum Change {
     /// Creates or replaces the object.
     Put(Value),
     /// Deletes the object; the value is its last state, which the tombstone keeps for watchers and exact reads.
     Delete(Value),
-    /// Writes nothing: only the expectation counts.
+    /// Writes nothing; only the precondition is checked.
     Check,
 }
 
-/// A Txn whose values are sealed already, where they are: in their callers' time, not in the writer's.
+/// A Txn with its sealed values. Values are sealed in the tasks of the callers, not in the writer.
 #[derive(Clone)]
 pub(crate) struct Prepared {
     pub(crate) txn: Txn,
-    /// What the database gets, of each operation; empty when none is sealed.
+    /// Sealed value of each operation for the database, `None` if it is stored plain; empty if no value is sealed.
     pub(crate) sealed: Vec<Option<Arc<[u8]>>>,
 }
 
 impl Prepared {
-    /// Bytes of its values, as they are stored.
+    /// Returns the size of its values as stored, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let bytes = |operation: &Operation| match &operation.change {
             Change::Put(value) | Change::Delete(value) => value.stored_bytes(),
@@ -92,47 +93,47 @@ impl Txn {
     /// Limit (Storage and watches, bytes): the write is rejected.
     pub const MAX_VALUE_BYTES: usize = 3 << 20;
 
-    /// A Txn of one operation.
+    /// Returns a Txn with one operation.
     pub fn one(key: Key, expect: Expect, change: Change) -> Self {
         Self { operations: vec![Operation { key, expect, change }] }
     }
 
-    /// Creates one object.
+    /// Returns a Txn that creates one object.
     pub fn create(key: Key, value: Value) -> Self {
         Self::one(key, Expect::Absent, Change::Put(value))
     }
 
-    /// Replaces one object that is at this revision.
+    /// Returns a Txn that replaces one object at this revision.
     pub fn update(key: Key, revision: i64, value: Value) -> Self {
         Self::one(key, Expect::Revision(revision), Change::Put(value))
     }
 
-    /// Deletes one object that is at this revision; `last` is its last state.
+    /// Returns a Txn that deletes one object at this revision; `last` is its last state.
     pub fn delete(key: Key, revision: i64, last: Value) -> Self {
         Self::one(key, Expect::Revision(revision), Change::Delete(last))
     }
 }
 
-/// A Txn that is durable and visible.
+/// Result of a Txn that is durable and visible.
 #[derive(Clone, Debug)]
 pub struct Committed {
-    /// The revision of its last operation; the store's revision at that time when it wrote nothing.
+    /// Revision of the last operation; the revision of the store at that time if nothing was written.
     pub revision: i64,
-    /// What each operation wrote, in their order: the new state, or the tombstone; None when it wrote nothing.
+    /// Record that each operation wrote, in order: the new state or the tombstone; `None` if the operation wrote nothing.
     pub records: Vec<Option<Arc<Record>>>,
 }
 
 impl Committed {
-    /// What the first operation wrote: for a Txn of one operation, its record.
+    /// Returns the record that the first operation wrote.
     pub fn record(&self) -> Option<&Arc<Record>> {
         self.records.first().and_then(Option::as_ref)
     }
 }
 
-/// Why a Txn wrote nothing. Other Txns of the same call or group are not concerned, but by the last five.
+/// Reason why a Txn wrote nothing. The last five variants also affect other Txns of the same call or group.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum TxnError {
-    /// [`Expect::Revision`] named another revision than `current`'s.
+    /// Revision in [`Precondition::Revision`] differs from the revision of `current`.
     #[error("{key} is at revision {}", current.revision)]
     Conflict {
         /// Key of the object.
@@ -146,7 +147,7 @@ pub enum TxnError {
         /// Key of the object.
         key: Key,
     },
-    /// [`Expect::Absent`], and the object exists.
+    /// The object exists, contrary to [`Precondition::Absent`].
     #[error("{key} already exists")]
     Exists {
         /// Key of the object.
@@ -175,7 +176,7 @@ pub enum TxnError {
     /// The database refused the group of writes for another reason. Nothing was written.
     #[error("the database failed: {0}")]
     Unavailable(String),
-    /// The answer was lost with the database connection: the write may or may not be there.
+    /// The database connection failed before the result arrived: the write may have been committed.
     #[error("the outcome of the write is unknown: {0}")]
     Unknown(String),
     /// The store is closed or closing. Nothing was written.

@@ -1,33 +1,33 @@
-//! Times in Unix seconds: how old history is.
+//! Times in Unix seconds, for the age of history.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// So long before a time, both in Unix seconds.
+/// Returns the time this long before another one, both in Unix seconds.
 pub(crate) fn before(now: i64, long: Duration) -> i64 {
     now.saturating_sub(i64::try_from(long.as_secs()).unwrap_or(i64::MAX))
 }
 
-/// Now.
+/// Returns the current time.
 pub(crate) fn now() -> i64 {
     i64::try_from(since().as_secs()).unwrap_or(i64::MAX)
 }
 
-/// Largest step of the system's clock that is adopted at once, and the running time of the process before a larger one is adopted.
+/// Largest step of the system clock that is adopted at once, and the running time of the process before a larger step is adopted.
 const STEP: Duration = Duration::from_secs(3_600);
 
-/// A clock for the age of what is forgotten: the system's clock, but a large step forward has to persist first. A wrong time that is
-/// corrected soon forgets nothing. The time that a machine is suspended is such a step: the monotonic clock stops.
+/// Clock for the age of history. Follows the system clock, but a large forward step must persist first: a wrong time that is
+/// corrected soon deletes no history. A suspended machine causes such a step, because the monotonic clock stops.
 #[derive(Debug)]
 pub struct AgeClock {
     /// Time since the Unix epoch.
     now: Duration,
     at: Instant,
-    /// Running time of the process since the system's clock was found ahead.
+    /// Running time of the process since the system clock was found ahead.
     ahead_for: Option<Duration>,
 }
 
 impl AgeClock {
-    /// Starts with the time of the system's clock.
+    /// Starts with the time of the system clock.
     pub fn new() -> Self {
         Self { now: since(), at: Instant::now(), ahead_for: None }
     }
@@ -58,7 +58,7 @@ impl Default for AgeClock {
     }
 }
 
-/// Now, with parts of a second.
+/// Returns the current time with fractions of a second.
 pub(crate) fn since() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
@@ -83,7 +83,7 @@ mod tests {
         }
         clock.advance(DAY * 2 + MINUTE * 61, MINUTE);
         assert_eq!(clock.now, DAY * 2 + MINUTE * 61);
-        // The next one has to persist as well: the time before it was noticed does not count.
+        // The next step must persist as well: the time before it was noticed does not count.
         clock.advance(DAY * 3 + MINUTE * 161, MINUTE * 100);
         assert_eq!(clock.now, DAY * 2 + MINUTE * 161);
     }

@@ -1,20 +1,20 @@
-//! Objects whose stored bytes cannot be read: which one, at which revision, and why.
+//! Objects whose stored bytes cannot be read: key, revision and reason.
 //!
-//! They are kept apart from the readable objects of their resource, so that no reader meets one by accident: the others
-//! stay readable, writable and watchable.
+//! They are stored apart from the readable objects of their resource, so that readers do not encounter them by accident. The
+//! readable objects stay writable and watchable.
 
 use std::sync::Arc;
 
 use crate::key::{Key, Resource};
 use crate::record::{Record, Value};
 
-/// An object that exists and whose stored bytes cannot be read.
+/// Existing object whose stored bytes cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
-    /// Key, revision and uid; the value has no bytes.
+    /// Key, revision and UID; the value has no bytes.
     pub(crate) record: Arc<Record>,
     has_key: bool,
-    /// True if its key can be read, but the bytes that are damaged may be those of its namespace.
+    /// True if the key can be read but the damaged bytes may include its namespace.
     has_doubtful_namespace: bool,
     is_sealed: bool,
     reason: Arc<str>,
@@ -27,17 +27,17 @@ impl Unreadable {
         Self { record, has_key: true, has_doubtful_namespace: false, is_sealed: false, reason }
     }
 
-    /// Of an object that cannot be opened: another key may.
+    /// Creates an object whose value cannot be opened with the current keys; another key may open it.
     pub(crate) fn sealed(key: Key, revision: i64, reason: &str) -> Self {
         Self { is_sealed: true, ..Self::new(key, revision, reason) }
     }
 
-    /// Of an object whose key cannot be read; `shown` is what is left of the key.
+    /// Creates an object whose key cannot be read; `remains` is the displayable rest of the key.
     pub(crate) fn without_key(shown: Key, revision: i64, reason: &str) -> Self {
         Self { has_key: false, ..Self::new(shown, revision, reason) }
     }
 
-    /// Marks the namespace as doubtful: the object may belong to any.
+    /// Marks the namespace as doubtful: the object may belong to any namespace.
     pub(crate) fn of_doubtful_namespace(self) -> Self {
         Self { has_doubtful_namespace: true, ..self }
     }
@@ -47,71 +47,72 @@ impl Unreadable {
         Self { record: Arc::new(Record { key, revision, value: Value::unreadable(uid) }), ..self }
     }
 
-    /// Which object. Without [`Unreadable::has_key`] what is left of its key, for people: no object is found by it.
+    /// Returns the key of the object. Without [`Unreadable::has_key`], the remains of the key for display: lookups
+    /// do not find it.
     pub fn key(&self) -> &Key {
         &self.record.key
     }
 
-    /// Whether its key can be read. Without one it can only be removed by `portico doctor`.
+    /// True if the key can be read. An object without a key can only be removed by `portico doctor`.
     pub fn has_key(&self) -> bool {
         self.has_key
     }
 
-    /// True if it may be an object of this namespace.
+    /// True if this may be an object of the namespace.
     pub fn may_be_in(&self, namespace: &str) -> bool {
         !self.has_key || self.has_doubtful_namespace || self.key().namespace() == namespace
     }
 
-    /// Whether it is sealed, and what it is sealed with not known: it need not be damaged.
+    /// True if the object is sealed with an unavailable key: it need not be damaged.
     pub fn is_sealed(&self) -> bool {
         self.is_sealed
     }
 
-    /// The revision that wrote the bytes.
+    /// Returns the revision that wrote the bytes.
     pub fn revision(&self) -> i64 {
         self.record.revision
     }
 
-    /// The object's uid, which is also stored outside of its bytes; empty when it is not known.
+    /// Returns the UID of the object, which is also stored outside its bytes; empty if not known.
     pub fn uid(&self) -> &str {
         self.record.value.uid()
     }
 
-    /// What is wrong with the bytes.
+    /// Returns the reason why the bytes cannot be read.
     pub fn reason(&self) -> &str {
         &self.reason
     }
 }
 
-/// What is wrong with a store that serves all the same.
+/// Problems of a store that serves nevertheless.
 #[derive(Clone, Debug, Default)]
 pub struct Condition {
-    /// Why writes other than deletions are refused: the disk, or the database's size limit, is full.
+    /// Reason why writes other than deletions are rejected: the disk is full, or the size limit of the database is reached.
     pub full: Option<String>,
-    /// Objects that cannot be read, of the resources that are loaded; in key order.
+    /// Unreadable objects of the cached resources, in key order.
     pub unreadable: Vec<Unreadable>,
-    /// Resources whose names cannot be read, as far as they can be shown: none of their objects is served.
+    /// Displayable forms of resource names that cannot be read. Their objects are not served.
     pub unreadable_resources: Vec<String>,
     /// Resources whose lists may lack objects.
     pub incomplete: Incomplete,
 }
 
-/// Resources of which states are missing in the database or in its index.
+/// Resources with states that are missing in the database or its index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Incomplete {
-    /// No resource, or the engine does not compare them.
+    /// No resource, or the engine does not detect missing states.
     #[default]
     None,
-    /// The comparison is due.
+    /// Not known yet: the comparison has not run.
     Unknown,
-    /// The states of these resources.
+    /// These resources.
     Resources(Vec<Resource>),
-    /// Any resource: it is not known to which one the states belong.
+    /// Any resource: the resource of the missing states is not known.
     Any,
 }
 
 impl Incomplete {
-    /// True if states of a resource are known to be missing, or may be.
+    /// True if states of a resource are missing or may be missing.
     pub(crate) fn may_lack(&self, resource: &Resource) -> bool {
         match self {
             Self::None | Self::Unknown => false,

@@ -1,4 +1,4 @@
-//! How many bytes of the current state may be held in memory, and how many are.
+//! Limit and current size of the cached state.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -9,15 +9,15 @@ use prometheus_client::metrics::gauge::Gauge;
 use crate::metrics::Metrics;
 use crate::settings::Settings;
 
-/// A resource that was too large once comes back when it leaves this part of the budget free: one that is about as large as the
-/// budget would come and go with every few writes.
+/// Denominator of the part of the budget that a resource must leave free to return after it was too large. A resource of about
+/// the size of the budget would otherwise be loaded and evicted with every few writes.
 const SPARE_PART: i64 = 8;
 
-/// See the module.
+/// Limit and current size of the cache in bytes.
 pub(crate) struct Budget {
-    /// None: everything is held that was ever read or written.
+    /// Limit in bytes; `None` if unlimited.
     max: Option<i64>,
-    /// How long a resource is unused before another one may take its room, and how long one that found none waits.
+    /// Time without use before a resource may be evicted for another one, and time before a rejected resource is tried again.
     pub(super) rest: Duration,
     held: AtomicI64,
     shown: Gauge,
@@ -25,41 +25,41 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// That of the settings.
+    /// Creates the budget of the settings.
     pub(crate) fn new(settings: &Settings, metrics: &Metrics) -> Self {
         let max = settings.cache_max_bytes.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
         metrics.cache_max_bytes.set(max.unwrap_or(0));
         Self { max, rest: settings.cache_rest, ..Self::unbounded(metrics) }
     }
 
-    /// Without an end.
+    /// Creates an unlimited budget.
     pub(crate) fn unbounded(metrics: &Metrics) -> Self {
         let (shown, evictions) = (metrics.cache_bytes.clone(), metrics.cache_evictions.clone());
         Self { max: None, rest: Duration::ZERO, held: AtomicI64::new(0), shown, evictions }
     }
 
-    /// Whether there is an end to it.
+    /// True if the budget is limited.
     pub(crate) fn is_bounded(&self) -> bool {
         self.max.is_some()
     }
 
-    /// So many bytes more are held, or fewer.
+    /// Adds bytes to the current size; negative to subtract.
     pub(super) fn add(&self, bytes: i64) {
         let held = self.held.fetch_add(bytes, Ordering::Relaxed) + bytes;
         self.shown.set(held);
     }
 
-    /// Whether more is held than may be.
+    /// True if the current size exceeds the limit.
     pub(super) fn is_over(&self) -> bool {
         self.lacks(0)
     }
 
-    /// Whether there is no room for so many bytes more.
+    /// True if this many more bytes do not fit.
     pub(super) fn lacks(&self, bytes: i64) -> bool {
         self.max.is_some_and(|max| self.held.load(Ordering::Relaxed).saturating_add(bytes) > max)
     }
 
-    /// How many bytes one resource may have. `returns`: it was too large before.
+    /// Returns the maximum size of one resource in bytes. `was_rejected`: it was too large before.
     pub(super) fn most(&self, returns: bool) -> i64 {
         let max = self.max.unwrap_or(i64::MAX);
         if returns { max - max / SPARE_PART } else { max }

@@ -1,8 +1,8 @@
-//! A count of objects in the database, while it runs.
+//! Guard of a count of objects in the database.
 
 use super::slot::Slot;
 
-/// Has the changes since its revision kept along with the count; they are forgotten if it does not end.
+/// Guard of a running count, which records the changes since its revision. Dropped without an end, the changes are discarded.
 pub(crate) struct Counting<'a> {
     slot: &'a Slot,
     namespace: &'a str,
@@ -15,12 +15,12 @@ impl<'a> Counting<'a> {
         Self { slot, namespace, revision }
     }
 
-    /// The revision at which to count.
+    /// Returns the revision at which to count.
     pub(crate) fn revision(&self) -> i64 {
         self.revision
     }
 
-    /// Ends with so many objects.
+    /// Completes the count with this number of objects.
     pub(crate) fn end(self, total: i64) {
         self.slot.unheld.lock().counts.end(self.namespace, self.revision, total);
     }

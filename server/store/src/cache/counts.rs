@@ -1,5 +1,5 @@
-//! How many objects a resource has that is not in memory, and how many follow a page of them: counted in the database once, then kept
-//! along with the changes. The first count of many takes long; one with each page would take longer than the page.
+//! Number of objects of an uncached resource, and number of objects after a page. Counted once in the database, then updated
+//! with each change: counting many objects takes long, and a count for each page would take longer than the page.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 ///
 /// Limit (Storage and watches): it is counted again.
 const SCOPES: usize = 64;
-/// Changes during a count at most; a count that is overtaken by more is not kept.
+/// Maximum number of changes during a count. A count with more concurrent changes is discarded.
 const PENDING_CHANGES: usize = 65_536;
 /// Changes after the oldest revision for which a count is known.
 ///
@@ -18,24 +18,24 @@ const CHANGES: usize = 1_024;
 /// Limit (Storage and watches): it is counted again.
 const PAGES: usize = 256;
 
-/// See the module.
+/// Object counts of one resource.
 #[derive(Default)]
 pub(super) struct Counts {
-    /// By namespace; empty: all objects.
+    /// Counts by namespace; the empty namespace counts all objects.
     scopes: HashMap<Box<str>, Scope>,
     pages: VecDeque<PageEnd>,
 }
 
 struct Scope {
-    /// The revision at which it was counted, or is being counted.
+    /// Revision of the count.
     from: i64,
-    /// Nothing while it is being counted.
+    /// Number of objects at `from`; `None` while it is being counted.
     total: Option<i64>,
-    /// What changed since: a revision, and how many more there are then than at `from`.
+    /// Changes since `from`: revision, and difference of the number of objects to that at `from`.
     changes: VecDeque<(i64, i64)>,
 }
 
-/// What follows a page.
+/// End of a page, and the number of objects after it.
 struct PageEnd {
     namespace: Box<str>,
     revision: i64,
@@ -44,7 +44,7 @@ struct PageEnd {
 }
 
 impl Counts {
-    /// Begins to count a scope at a revision, since which nothing has changed.
+    /// Starts to count a scope at a revision; nothing has changed since the revision.
     pub(super) fn begin(&mut self, namespace: &str, revision: i64) {
         if self.scopes.len() >= SCOPES
             && let Some(oldest) =
@@ -55,14 +55,14 @@ impl Counts {
         self.scopes.insert(namespace.into(), Scope { from: revision, total: None, changes: VecDeque::new() });
     }
 
-    /// What was counted at that revision.
+    /// Completes the count of a scope that started at this revision.
     pub(super) fn end(&mut self, namespace: &str, revision: i64, total: i64) {
         if let Some(scope) = self.scopes.get_mut(namespace).filter(|scope| scope.from == revision) {
             scope.total = Some(total);
         }
     }
 
-    /// Forgets a scope whose count at that revision has not ended.
+    /// Discards a scope whose count at this revision is not complete.
     pub(super) fn abandon(&mut self, namespace: &str, revision: i64) {
         let is_pending = |scope: &Scope| scope.from == revision && scope.total.is_none();
         if self.scopes.get(namespace).is_some_and(is_pending) {
@@ -70,7 +70,7 @@ impl Counts {
         }
     }
 
-    /// One object more, or one less.
+    /// Records a change of the number of objects.
     pub(super) fn pass(&mut self, namespace: &str, revision: i64, more: i64) {
         for name in ["", namespace] {
             if let Some(scope) = self.scopes.get_mut(name) {
@@ -85,17 +85,17 @@ impl Counts {
         }
     }
 
-    /// How many objects a scope had at a revision, if that is known.
+    /// Returns the number of objects of a scope at a revision, if known.
     pub(super) fn total(&self, namespace: &str, revision: i64) -> Option<i64> {
         self.scopes.get(namespace)?.at(revision)
     }
 
-    /// How many objects a scope has now, if that is known.
+    /// Returns the current number of objects of a scope, if known.
     pub(super) fn newest(&self, namespace: &str) -> Option<i64> {
         self.total(namespace, i64::MAX)
     }
 
-    /// How many follow this key, if a page that ended there reported it.
+    /// Returns the number of objects after this key, if a page that ended there recorded it.
     pub(super) fn following(&self, namespace: &str, revision: i64, after: &str) -> Option<i64> {
         let found = self
             .pages
@@ -104,7 +104,7 @@ impl Counts {
         found.map(|page| page.remaining)
     }
 
-    /// A page ended with this key.
+    /// Records that a page ended with this key.
     pub(super) fn page_ended(&mut self, namespace: &str, revision: i64, after: &str, remaining: i64) {
         if self.pages.len() == PAGES {
             self.pages.pop_front();
@@ -118,12 +118,12 @@ impl Scope {
     fn pass(&mut self, revision: i64, more: i64) {
         let sum = self.changes.back().map_or(0, |(_, sum)| *sum) + more;
         self.changes.push_back((revision, sum));
-        // While it is counted all of them are needed.
+        // All changes are needed until the count is complete.
         if self.changes.len() > CHANGES
             && let Some(total) = self.total
             && let Some((revision, sum)) = self.changes.pop_front()
         {
-            // What is forgotten is the state that counts are kept from.
+            // Moves the base of the count to the oldest recorded change.
             self.from = revision;
             self.total = Some(total + sum);
             self.changes.iter_mut().for_each(|(_, later)| *later -= sum);
@@ -146,7 +146,7 @@ mod tests {
         let mut counts = Counts::default();
         counts.begin("", 10);
         counts.begin("a", 10);
-        // While it is counted objects come and go.
+        // Objects are created and deleted during the count.
         counts.pass("a", 11, 1);
         assert_eq!(counts.total("", 11), None);
         counts.end("", 10, 100);

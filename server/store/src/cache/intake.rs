@@ -1,4 +1,5 @@
-//! A resource on its way into memory: what has been read of it counts as held, and ends where there is no room.
+//! Builder of the cached objects of a resource. Objects count against the budget while they are read, and a load ends if they
+//! do not fit.
 
 use std::sync::Arc;
 
@@ -7,12 +8,12 @@ use crate::record::Record;
 use crate::snapshot::Objects;
 use crate::unreadable::Unreadable;
 
-/// See the module. Dropped, nothing of it is held any more.
+/// Builder of the objects of a resource. When it is dropped, it returns its bytes to the budget.
 pub(crate) struct Intake {
     records: Vec<Arc<Record>>,
     pub(super) unreadable: Vec<Unreadable>,
     bytes: i64,
-    /// What it counts for, and whether it ends when that is used up; none when it is read for a caller.
+    /// Budget, and true if the load must stay within it; `None` for a read for one caller.
     budget: Option<(Arc<Budget>, bool)>,
 }
 
@@ -21,7 +22,7 @@ impl Intake {
         Self { records: Vec::new(), unreadable: Vec::new(), bytes: 0, budget }
     }
 
-    /// Takes the next object; false when there is no room for it.
+    /// Adds the next object. Returns false if it does not fit.
     #[must_use]
     pub(crate) fn take(&mut self, read: Result<Record, Unreadable>) -> bool {
         let record = match read {
@@ -43,24 +44,24 @@ impl Intake {
         true
     }
 
-    /// Those that cannot be read, for whoever knows more of them.
+    /// Returns the unreadable objects, for engines that have more information about them.
     pub(crate) fn unreadable_mut(&mut self) -> &mut Vec<Unreadable> {
         &mut self.unreadable
     }
 
-    /// Whether it has met some that cannot be read.
+    /// True if any object is unreadable.
     pub(crate) fn has_unreadable(&self) -> bool {
         !self.unreadable.is_empty()
     }
 
-    /// What it weighs so far.
+    /// Returns the weight of the objects so far in bytes.
     pub(crate) fn bytes(&self) -> i64 {
         self.bytes
     }
 
-    /// The objects, and what they weigh; they are held from now on.
+    /// Returns the objects and their weight in bytes, which stays counted against the budget.
     pub(super) fn finish(mut self) -> (Objects, i64) {
-        // Pointers are sorted, where SQL's ORDER BY would sort the values, too.
+        // Sorts pointers; SQL's ORDER BY would sort the values as well.
         self.records.sort_by(|a, b| a.key.path().cmp(b.key.path()));
         let (records, unreadable) = (std::mem::take(&mut self.records), std::mem::take(&mut self.unreadable));
         (Objects::from_sorted(&records, unreadable), std::mem::take(&mut self.bytes))
@@ -75,13 +76,13 @@ impl Drop for Intake {
     }
 }
 
-/// About what a record weighs whose stored value has so many bytes.
+/// Returns the approximate weight of a record whose stored value has this size in bytes.
 pub(crate) fn average_weight(stored: i64) -> i64 {
     const BESIDES: i64 = 256;
     stored.saturating_add(BESIDES)
 }
 
-/// What a record counts as.
+/// Returns the weight of a record in bytes.
 pub(super) fn weight(record: &Record) -> i64 {
     i64::try_from(record.weight()).unwrap_or(i64::MAX)
 }

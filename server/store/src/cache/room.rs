@@ -1,4 +1,5 @@
-//! Makes room: what has not been used for longest leaves memory first, and what found no room waits before it looks again.
+//! Eviction: the least recently used resources leave the cache first, and a resource that does not fit waits
+//! before the next attempt.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,7 +9,7 @@ use super::Cache;
 use super::slot::Slot;
 
 impl Cache {
-    /// The most bytes that are worth loading of a resource; none when it is not asked how large it is.
+    /// Returns the maximum bytes to load of a resource; `None` if its size does not matter.
     pub(crate) fn most(&self, slot: &Slot) -> Option<i64> {
         if !self.budget.is_bounded() || slot.is_kept.load(Ordering::Relaxed) {
             return None;
@@ -16,7 +17,7 @@ impl Cache {
         Some(self.budget.most(slot.unheld.lock().was_turned_away))
     }
 
-    /// Makes room for a resource of about so many bytes, out of what others have not used for a while; whether there is.
+    /// Makes room for a resource of approximately this size by evicting idle resources. Returns true if it fits.
     pub(crate) fn make_room(&self, slot: &Slot, bytes: i64) -> bool {
         if self.most(slot).is_none_or(|most| bytes <= most && self.evict_idle(bytes)) {
             return true;
@@ -25,7 +26,7 @@ impl Cache {
         false
     }
 
-    /// A resource finds no room, at about so many bytes: for a while it is read from the database.
+    /// Records that a resource of approximately this size does not fit: it is read from the database for some time.
     pub(crate) fn leave(&self, slot: &Slot, bytes: i64) {
         let mut unheld = slot.unheld.lock();
         if !unheld.was_turned_away {
@@ -39,7 +40,7 @@ impl Cache {
         unheld.rests_until = Some(Instant::now() + self.budget.rest);
     }
 
-    /// Drops what has rested, the longest first, until so many bytes more fit; whether they do.
+    /// Evicts idle resources, the least recently used first, until this many more bytes fit. Returns true if they do.
     fn evict_idle(&self, bytes: i64) -> bool {
         let _nothing_is_applied = self.applied.lock();
         let now = Instant::now();
@@ -52,8 +53,8 @@ impl Cache {
         !self.budget.lacks(bytes)
     }
 
-    /// Drops what was not used for longest until no more is held than may be: writes have made it more. Called while nothing is
-    /// applied.
+    /// Evicts the least recently used resources until the cache is within its limit, which writes have exceeded. Called while
+    /// the lock of `applied` is held.
     pub(super) fn shrink(&self) {
         for (_, slot) in self.evictable(Instant::now()) {
             if !self.budget.is_over() {
@@ -65,7 +66,7 @@ impl Cache {
         }
     }
 
-    /// What is in memory and may leave it, the longest unused first.
+    /// Returns the cached resources that may be evicted, the least recently used first.
     fn evictable(&self, now: Instant) -> Vec<(Instant, Arc<Slot>)> {
         let may_leave = |slot: &Arc<Slot>| {
             !slot.is_kept.load(Ordering::Relaxed) && slot.bytes.load(Ordering::Relaxed) > 0
@@ -76,13 +77,13 @@ impl Cache {
         slots
     }
 
-    /// Called while nothing is applied.
+    /// Evicts a resource. Called while the lock of `applied` is held.
     fn evict(&self, slot: &Slot) {
         let Some(loaded) = slot.state.swap(None) else { return };
         slot.changed.store(loaded.changed, Ordering::Release);
         self.budget.add(-slot.bytes.swap(0, Ordering::Relaxed));
         self.budget.evictions.inc();
-        // They are still known, and still counted, as far as they are remembered.
+        // Unreadable objects stay known and counted, up to the limit of stored ones.
         let known = loaded.objects.unreadable().count();
         let remembered = slot.unheld.lock().note(loaded.objects.unreadable());
         self.unreadable.fetch_sub(known - remembered.min(known), Ordering::Relaxed);

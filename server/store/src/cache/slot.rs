@@ -1,4 +1,4 @@
-//! One resource: its objects where they are in memory, and what is known of it where they are not.
+//! Slot of one resource: its objects if it is cached, otherwise the known facts about it.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -13,37 +13,37 @@ use crate::key::Resource;
 use crate::snapshot::{Objects, Snapshot};
 use crate::unreadable::Unreadable;
 
-/// See the module.
+/// Slot of one resource in the cache.
 pub(crate) struct Slot {
-    /// Its number in the database.
+    /// ID of the resource in the database.
     pub(crate) id: i64,
-    /// Whether the database knows the number.
+    /// True if the database contains the ID.
     pub(crate) stored: AtomicBool,
     pub(crate) resource: Resource,
-    /// Held while loading, so that one caller loads and the others wait.
+    /// Locked during a load, so that one caller loads and other callers wait.
     loading: tokio::sync::Mutex<()>,
-    /// What was applied since the load began; nothing at other times.
+    /// Changes applied since the start of the load; `None` if no load is running.
     pub(super) arrived: Mutex<Option<Vec<Arc<Event>>>>,
     pub(super) state: ArcSwapOption<Loaded>,
-    /// What `state` weighs.
+    /// Weight of `state` in bytes.
     pub(super) bytes: AtomicI64,
-    /// While it is not in memory: the revision of its last change.
+    /// Revision of the last change while the resource is not cached.
     pub(super) changed: AtomicI64,
     pub(super) unheld: Mutex<Unheld>,
-    /// Its objects whose keys cannot be read, once they were looked for: no write makes or removes such.
+    /// Objects whose keys cannot be read, once they were searched: no write creates or removes such objects.
     pub(crate) damaged_keys: OnceLock<Vec<Unreadable>>,
-    /// Whether it stays in memory whatever the budget is.
+    /// True if the resource stays in the cache regardless of the budget.
     pub(super) is_kept: AtomicBool,
-    /// Whether it was used since `used_at`.
+    /// True if the resource was used since `used_at`.
     is_used: AtomicBool,
     used_at: Mutex<Instant>,
 }
 
-/// A resource in memory.
+/// Cached objects of a resource.
 #[derive(Clone)]
 pub(super) struct Loaded {
     pub(super) objects: Arc<Objects>,
-    /// The objects are the state at every revision from here to the current one.
+    /// First revision at which the objects are the current state.
     pub(super) changed: i64,
 }
 
@@ -66,12 +66,12 @@ impl Slot {
         }
     }
 
-    /// Whether the database may have objects of it.
+    /// True if the database may contain objects of the resource.
     pub(crate) fn may_be_stored(&self) -> bool {
         self.stored.load(Ordering::Acquire)
     }
 
-    /// Whether nothing is to be loaded: it is in memory, or found no room there a moment ago.
+    /// True if no load is needed: the resource is cached, or did not fit a short time ago.
     pub(crate) fn is_settled(&self) -> bool {
         if self.state.load().is_some() {
             self.note_use();
@@ -81,8 +81,8 @@ impl Slot {
         until.is_some_and(|until| Instant::now() < until) && !self.is_kept.load(Ordering::Relaxed)
     }
 
-    /// One caller loads, the others wait; none for those who need not: it found no room before, and is read from the database until
-    /// the one who looks for it again has found some.
+    /// Waits for the lock of loads. Returns `None` if a load is running and the resource was rejected before: callers read it
+    /// from the database until that load succeeds.
     pub(crate) async fn turn_to_load(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
         match self.loading.try_lock() {
             Ok(turn) => Some(turn),
@@ -91,7 +91,7 @@ impl Slot {
         }
     }
 
-    /// The current state, if it is in memory. `current` is the store's revision, read before this call.
+    /// Returns the current state if it is cached. `current` is the revision of the store, read before this call.
     pub(crate) fn snapshot(&self, current: i64) -> Option<Snapshot> {
         let loaded = self.state.load();
         let loaded = loaded.as_ref()?;
@@ -99,12 +99,12 @@ impl Slot {
         Some(Snapshot::new(self.resource.clone(), loaded.objects.clone(), loaded.changed, current))
     }
 
-    /// Its objects, if they are in memory. Not a use of them.
+    /// Returns the objects if they are cached. Does not count as a use.
     pub(crate) fn objects(&self) -> Option<Arc<Objects>> {
         self.state.load().as_ref().map(|loaded| loaded.objects.clone())
     }
 
-    /// How many objects it has now, if that is known.
+    /// Returns the current number of objects, if known.
     pub(crate) fn count(&self) -> Option<u64> {
         let count = match self.objects() {
             Some(objects) => Some(objects.count()),
@@ -114,7 +114,7 @@ impl Slot {
         count.map(|count| count as u64)
     }
 
-    /// How many objects follow a key of a namespace (empty: of all), or all of them, at a revision, if that is known.
+    /// Returns the number of objects after a key at a revision, or of all objects, in a namespace (empty for all), if known.
     pub(crate) fn following(&self, namespace: &str, revision: i64, after: Option<&str>) -> Option<i64> {
         let unheld = self.unheld.lock();
         match after {
@@ -123,19 +123,19 @@ impl Slot {
         }
     }
 
-    /// A page ended with this key.
+    /// Records that a page ended with this key.
     pub(crate) fn page_ended(&self, namespace: &str, revision: i64, after: &str, remaining: i64) {
         self.unheld.lock().counts.page_ended(namespace, revision, after, remaining);
     }
 
-    /// Written only where it has to be: many read at the same time.
+    // Many readers call this: write only if needed.
     fn note_use(&self) {
         if !self.is_used.load(Ordering::Relaxed) {
             self.is_used.store(true, Ordering::Relaxed);
         }
     }
 
-    /// When it was used last; what was used since this was asked before counts as now.
+    /// Returns the time of the last use. Uses since the previous call count as a use at `now`.
     pub(super) fn used_at(&self, now: Instant) -> Instant {
         let mut used_at = self.used_at.lock();
         if self.is_used.swap(false, Ordering::Relaxed) {

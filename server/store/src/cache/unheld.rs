@@ -1,4 +1,4 @@
-//! What is known of a resource whose objects are not in memory.
+//! Known facts about a resource that is not cached.
 
 use std::time::Instant;
 
@@ -6,20 +6,20 @@ use super::counts::Counts;
 use crate::event::{Event, EventType};
 use crate::unreadable::Unreadable;
 
-/// Unreadable objects of one resource past the cache that are remembered.
+/// Unreadable objects that are remembered of one resource past the cache.
 ///
 /// Limit (Storage and watches): further ones are found again at each read.
 const UNREADABLE: usize = 1_000;
 
-/// See the module.
+/// Known facts about a resource that is not cached.
 #[derive(Default)]
 pub(super) struct Unheld {
-    /// It found no room: until then nobody looks for any.
+    /// Time of the next attempt to cache the resource, if it did not fit.
     pub(super) rests_until: Option<Instant>,
-    /// Whether it found no room, or was dropped to make some, since it was in memory last.
+    /// True if the resource did not fit, or was evicted, since it was last cached.
     pub(super) was_turned_away: bool,
     pub(super) counts: Counts,
-    /// Those of its objects that were met and cannot be read.
+    /// Known unreadable objects of the resource.
     unreadable: Vec<Unreadable>,
 }
 
@@ -28,7 +28,7 @@ impl Unheld {
         &self.unreadable
     }
 
-    /// Notes what cannot be read; how many that was not known of.
+    /// Adds unreadable objects. Returns the number of new ones.
     pub(super) fn note<'a>(&mut self, objects: impl IntoIterator<Item = &'a Unreadable>) -> usize {
         let before = self.unreadable.len();
         for object in objects {
@@ -39,19 +39,19 @@ impl Unheld {
         self.unreadable.len() - before
     }
 
-    /// Forgets one that could not be read; how many there were.
+    /// Removes an unreadable object. Returns the number of removed ones.
     pub(super) fn forget(&mut self, path: &str) -> usize {
         let before = self.unreadable.len();
         self.unreadable.retain(|object| !object.has_key() || object.key().path() != path);
         before - self.unreadable.len()
     }
 
-    /// Forgets all that could not be read; how many there were.
+    /// Removes all unreadable objects. Returns their number.
     pub(super) fn forget_all(&mut self) -> usize {
         std::mem::take(&mut self.unreadable).len()
     }
 
-    /// Takes up a change: how many it makes readable or gone, and how many unreadable.
+    /// Applies a change. Returns the number of objects that are no longer unreadable, and the number of newly unreadable ones.
     pub(super) fn pass(&mut self, event: &Event) -> (usize, usize) {
         let more = match event.event_type {
             EventType::Added => 1,

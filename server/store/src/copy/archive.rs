@@ -1,7 +1,8 @@
-//! The archive of past states as it travels: in blocks of a backup, and in answers of a control service.
+//! Archive of past states in transfer: in blocks of a backup, and in responses of a control service.
 //!
-//! It is read in parts, in the order in which states were superseded. A state that moves from the log into the archive meanwhile keeps
-//! its place in that order, so each is met once. What is complete is asked twice: before the first part and with the last one.
+//! The archive is read in parts, in the order in which states were superseded. A state that moves from the log to the archive
+//! during the copy keeps its position in that order, so each state is read once. Completeness is read before the first part and
+//! with the last one.
 
 mod wire;
 
@@ -9,59 +10,59 @@ use std::collections::BTreeMap;
 
 use crate::key::{Key, Resource};
 
-/// A past state, as it stands in the database.
+/// Past state, as stored in the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchivedState {
-    /// Which object.
+    /// Key of the object.
     pub key: Key,
-    /// The revision that wrote it.
+    /// Revision that wrote the state.
     pub revision: i64,
-    /// The revision that it superseded, 0 for a creation.
+    /// Revision that it superseded, 0 for a creation.
     pub previous: i64,
-    /// Whether it is a tombstone.
+    /// True for a tombstone.
     pub deleted: bool,
-    /// The revision that superseded it; of a tombstone its own.
+    /// Revision that superseded the state; for a tombstone, its own revision.
     pub until: i64,
-    /// The value's format byte and its bytes, sealed if they are in the database.
+    /// Format byte and content of the value, sealed if it is sealed in the database.
     pub value: Vec<u8>,
 }
 
-/// Where the revision stood at a time.
+/// Revision of the store at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeMark {
-    /// The revision.
+    /// Current revision at that time.
     pub revision: i64,
-    /// In Unix seconds.
+    /// Unix time in seconds.
     pub at: i64,
 }
 
-/// Revisions that are nobody's: the store was restored from what it was at `after`, and went on at `until`.
+/// Unused revisions: the store was restored from its state at `after`, and continued at `until`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// The last one of before.
+    /// Last revision before the gap.
     pub after: i64,
-    /// The first one of the new epoch.
+    /// First revision of the new epoch.
     pub until: i64,
 }
 
-/// What an archive has.
+/// Contents of an archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
-    /// From which revision on it has all states of a resource.
+    /// Revision of each resource from which all its states are archived.
     pub since: BTreeMap<Resource, i64>,
-    /// Revisions that are nobody's.
+    /// Unused ranges of revisions.
     pub lost: Vec<Lost>,
 }
 
 impl Kept {
-    /// Whether there is no archive.
+    /// True if there is no archive.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.since.is_empty()
     }
 
-    /// What a copy is complete of that began when this was kept, and ended when `end` was: the log of a resource that came in between
-    /// may have been passed by.
+    /// Returns what a copy is complete of that started with these contents and ended with `end`. Resources that were added in
+    /// between are dropped: the copy may have missed parts of their log.
     #[must_use]
     pub(crate) fn until_the_end(&self, mut end: Self) -> Self {
         end.since.retain(|resource, _| self.since.contains_key(resource));
@@ -69,38 +70,38 @@ impl Kept {
     }
 }
 
-/// A part of an archive.
+/// Part of an archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArchivePart {
-    /// In the order of `until`, then of `revision`.
+    /// States, ordered by `until`, then by `revision`.
     pub states: Vec<ArchivedState>,
-    /// In the order of revisions.
+    /// Marks in revision order.
     pub marks: Vec<TimeMark>,
-    /// What there is; in the last part alone.
+    /// Contents of the archive; only in the last part.
     pub kept: Option<Kept>,
 }
 
-/// Behind which states and marks an archive is read on.
+/// Cursor in an archive: the last state and mark that were read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArchiveAt {
-    /// The `until` of the last state.
+    /// `until` of the last state.
     pub until: i64,
-    /// Its revision.
+    /// Revision of the last state.
     pub revision: i64,
-    /// The revision of the last mark.
+    /// Revision of the last mark.
     pub mark: i64,
 }
 
 impl ArchiveAt {
-    /// Behind everything: what is read there is [`ArchivePart::kept`].
+    /// Cursor after all states and marks, where [`ArchivePart::contents`] is read.
     pub const END: Self = Self { until: i64::MAX, revision: i64::MAX, mark: i64::MAX };
 
-    /// Behind all states, and a mark.
+    /// Returns the cursor after all states and after a mark.
     pub(crate) fn marks_behind(mark: i64) -> Self {
         Self { mark, ..Self::END }
     }
 
-    /// Goes behind a part; what in it cannot follow, if something cannot.
+    /// Advances the cursor past a part. Returns the reason if an entry is out of order.
     pub(crate) fn pass(&mut self, part: &ArchivePart, revision: i64) -> Result<(), String> {
         for state in &part.states {
             let place = (state.until, state.revision);

@@ -1,5 +1,5 @@
-//! Makes a portable backup: the state of exactly one revision, read in pages while writes go on, and the archive of what was superseded
-//! up to it.
+//! Creates portable backups: the state of one revision, read in pages during concurrent writes, and the archive of states
+//! superseded up to it.
 
 use std::io::Write;
 use std::path::Path;
@@ -13,40 +13,40 @@ use super::partial::{Found, Partial};
 use crate::key::Key;
 use crate::read_only;
 
-/// What is to be made.
+/// Parameters of a backup.
 #[derive(Clone, Copy, Debug)]
 pub struct Backup<'a> {
-    /// The file to make.
+    /// File to create.
     pub file: &'a Path,
-    /// Of which revision; none: the current one.
+    /// Revision of the backup; `None` for the current one.
     pub revision: Option<i64>,
-    /// Whether past states of the archive belong to it.
+    /// True to include past states of the archive.
     pub history: bool,
-    /// The time, in Unix seconds.
+    /// Current time in Unix seconds.
     pub now: i64,
-    /// The version of this program.
+    /// Version of this program.
     pub portico: &'a str,
 }
 
-/// What was made.
+/// Result of a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackupDone {
-    /// What the file contains about itself.
+    /// Header of the file.
     pub header: Header,
-    /// What is in it.
+    /// Numbers of objects and past states in the file.
     pub counts: Counts,
-    /// Its size.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// How many objects an earlier try had read already.
+    /// Number of objects that an earlier attempt had read.
     pub resumed: u64,
-    /// Why an earlier try was not gone on with, where there was one.
+    /// Reason why an earlier attempt was not resumed, if there was one.
     pub began_anew: Option<String>,
 }
 
-/// Makes a backup, or goes on with one that was cut off, of which `FILE.partial` is left.
+/// Creates a backup, or resumes an interrupted one from `FILE.partial`.
 ///
 /// # Errors
-/// [`CopyError`]. What was read stays in `FILE.partial`, if it is of use.
+/// [`CopyError`]. The data that was read remains in `FILE.partial` if it can be resumed.
 pub async fn back_up(source: &dyn CopySource, backup: &Backup<'_>) -> Result<BackupDone, CopyError> {
     let extent = source.extent().await?;
     let wanted = backup.revision.map(|revision| readable(&extent, revision)).transpose()?;
@@ -82,7 +82,7 @@ pub async fn back_up(source: &dyn CopySource, backup: &Backup<'_>) -> Result<Bac
     Ok(BackupDone { header, counts, bytes, resumed, began_anew })
 }
 
-/// What the archive of a source has, if there is one and it is wanted.
+/// Returns the contents of the archive of a source, if there are any and they are requested.
 pub(crate) async fn archive_of(source: &dyn CopySource, wanted: bool) -> Result<Option<Kept>, CopyError> {
     if !wanted {
         return Ok(None);
@@ -91,7 +91,7 @@ pub(crate) async fn archive_of(source: &dyn CopySource, wanted: bool) -> Result<
     Ok(end.kept.filter(|kept| !kept.is_empty()))
 }
 
-/// A revision that can be read exactly.
+/// Checks that a revision can be read.
 pub(crate) fn readable(extent: &Extent, revision: i64) -> Result<i64, CopyError> {
     match revision {
         revision if revision > extent.revision => {
@@ -104,7 +104,7 @@ pub(crate) fn readable(extent: &Extent, revision: i64) -> Result<i64, CopyError>
     }
 }
 
-/// Why what was found cannot be gone on with.
+/// Returns the reason why a partial backup cannot be resumed; `None` if it can.
 fn useless(found: &Found, extent: &Extent, wanted: Option<i64>, with_archive: bool) -> Option<String> {
     let has_archive = found.counts.past.is_some();
     let Header { store_id, epoch, revision, .. } = &found.header;
@@ -118,7 +118,7 @@ fn useless(found: &Found, extent: &Extent, wanted: Option<i64>, with_archive: bo
             "the incomplete backup was made {} history",
             if has_archive { "with" } else { "without" }
         )),
-        // Once all objects are there, what is missing is in the archive.
+        // If all objects are present, only the archive is missing.
         _ if found.archive.is_none() && readable(extent, *revision).is_err() => {
             Some(format!("the incomplete backup is at revision {revision}, which is no longer retained"))
         }
@@ -126,7 +126,7 @@ fn useless(found: &Found, extent: &Extent, wanted: Option<i64>, with_archive: bo
     }
 }
 
-/// Writes what is missing; what is in it then.
+/// Writes the missing parts. Returns the counts of the complete backup.
 async fn copy(
     source: &dyn CopySource,
     partial: &mut Partial,
@@ -163,7 +163,7 @@ async fn copy(
     Ok(counts)
 }
 
-/// All objects behind a key.
+/// Writes all objects after a key.
 async fn copy_states(
     source: &dyn CopySource,
     writer: &mut BackupWriter<impl Write>,
@@ -185,7 +185,7 @@ async fn copy_states(
     }
 }
 
-/// All past states behind a place; the last part has what of `first` is complete.
+/// Writes all past states after a cursor. The last part lists the contents of `first` that are complete.
 async fn copy_archive(
     source: &dyn CopySource,
     writer: &mut BackupWriter<impl Write>,

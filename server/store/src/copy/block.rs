@@ -1,8 +1,10 @@
-//! The frame of a portable backup: a line that says what it is, then blocks, each with a checksum over itself and all before it.
+//! Framing of a portable backup: a line with name and version, then blocks, each with a checksum of itself and
+//! of everything before it.
 //!
-//! `PORTICO-BACKUP 1\n` (2 where past states follow the objects), then per block: kind (1 byte), length unpacked (4, big-endian), length packed (4), the packed bytes
-//! (raw deflate), SHA-256 (32) of the checksum before, kind, lengths and packed bytes. The first "checksum before" is that of the
-//! line. So a block that is changed, left out, doubled or moved is noticed where it is.
+//! The line is `PORTICO-BACKUP 1\n` (2 if past states follow the objects). Each block consists of kind (1 byte), unpacked
+//! length (4 bytes, big-endian), packed length (4 bytes), packed content (raw deflate), and the SHA-256 (32 bytes) of the
+//! previous checksum, kind, lengths and packed content. The first "previous checksum" is that of the line. A changed, missing,
+//! repeated or moved block is therefore detected at its position.
 
 use std::io::{self, Read, Write};
 
@@ -12,17 +14,17 @@ use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use portico_gostd::os::error_text;
 
-/// What every backup begins with; a version and a line end follow.
+/// Start of every backup; a version and a newline follow.
 const NAME: &[u8] = b"PORTICO-BACKUP ";
-/// The newest version of the format: with an archive of past states.
+/// Newest version of the format: with an archive of past states.
 const VERSION: u32 = WITH_ARCHIVE;
-/// Objects alone: written where there is no archive, so that every portico restores it.
+/// Version with objects only: used if there is no archive, so that every portico can restore it.
 const OBJECTS_ALONE: u32 = 1;
-/// Objects, then an archive.
+/// Version with objects followed by an archive.
 const WITH_ARCHIVE: u32 = 2;
-/// Digits of a version at most.
+/// Maximum number of digits of a version.
 const VERSION_DIGITS: usize = 6;
-/// What a SQLite file begins with.
+/// Start of a SQLite file.
 const SQLITE: &[u8] = b"SQLite format 3\0";
 /// Size of one block in a backup file.
 ///
@@ -31,47 +33,46 @@ const MAX_BLOCK: usize = 16 << 20;
 const HEAD: usize = 9;
 const SUM: usize = 32;
 
-/// Why a file is no backup that can be read.
+/// Reason why a file is not a readable backup.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
-    /// It is something else.
+    /// The file has another format.
     #[error("not a Portico backup")]
     Foreign,
-    /// It is a SQLite file.
+    /// The file is a SQLite database.
     #[error("a SQLite file, not a portable backup")]
     Sqlite,
-    /// It was written by a newer Portico.
+    /// The file was written by a newer Portico.
     #[error("format version {found} is not supported, this portico supports {VERSION}: use a newer portico")]
     TooNew {
-        /// Its version.
+        /// Version of the format.
         found: u32,
     },
-    /// It ends too early.
+    /// The file is truncated.
     #[error("truncated at byte {at}: {after}")]
     Cut {
-        /// Where it ends.
+        /// Offset of the end.
         at: u64,
-        /// What was read before.
+        /// Content before the end.
         after: String,
     },
-    /// Something in it is not as it was written.
+    /// Part of the file differs from what was written.
     #[error("damaged between bytes {from} and {to}: {reason}; {after}")]
     Damaged {
-        /// Where the block begins.
+        /// Offset of the start of the block.
         from: u64,
-        /// As far as it was read.
+        /// Offset up to which the block was read.
         to: u64,
-        /// What is wrong.
         reason: String,
-        /// What was read before.
+        /// Content before the block.
         after: String,
     },
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{}", error_text(.0))]
     Io(#[from] io::Error),
 }
 
-/// What is in a block.
+/// Kind of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Header,
@@ -95,7 +96,7 @@ impl Kind {
     }
 }
 
-/// A checksum of everything up to a place.
+/// Checksum of everything up to a position.
 pub(crate) type Sum = [u8; SUM];
 
 fn sum(parts: &[&[u8]]) -> Sum {
@@ -110,21 +111,21 @@ fn line(version: u32) -> Vec<u8> {
     [NAME, version.to_string().as_bytes(), b"\n"].concat()
 }
 
-/// Writes blocks.
+/// Writer of blocks.
 pub(crate) struct BlockWriter<W> {
     out: W,
     before: Sum,
 }
 
 impl<W: Write> BlockWriter<W> {
-    /// A new backup, of objects alone or with an archive.
+    /// Starts a new backup, with objects only or with an archive.
     pub(crate) fn begin(mut out: W, with_archive: bool) -> io::Result<Self> {
         let line = line(if with_archive { WITH_ARCHIVE } else { OBJECTS_ALONE });
         out.write_all(&line)?;
         Ok(Self { out, before: sum(&[&line]) })
     }
 
-    /// Goes on behind what was written up to this checksum.
+    /// Continues after the content with this checksum.
     pub(crate) fn resume(out: W, before: Sum) -> Self {
         Self { out, before }
     }
@@ -150,22 +151,22 @@ impl<W: Write> BlockWriter<W> {
     }
 }
 
-/// Reads blocks.
+/// Reader of blocks.
 pub(crate) struct BlockReader<R> {
     input: R,
     before: Sum,
-    /// Whether an archive follows the objects.
+    /// True if an archive follows the objects.
     pub(crate) with_archive: bool,
-    /// Bytes up to the end of the last whole block.
+    /// Number of bytes up to the end of the last complete block.
     whole: u64,
-    /// Bytes that were read.
+    /// Number of bytes read.
     at: u64,
-    /// What was read last, for people.
+    /// Description of the last content read, for messages.
     pub(crate) after: String,
 }
 
 impl<R: Read> BlockReader<R> {
-    /// Of a backup; refuses what is none.
+    /// Starts reading. Fails if the input is not a backup.
     pub(crate) fn begin(input: R) -> Result<Self, FormatError> {
         let after = "no content".to_owned();
         let mut reader = Self { input, before: [0; SUM], with_archive: false, whole: 0, at: 0, after };
@@ -186,7 +187,7 @@ impl<R: Read> BlockReader<R> {
         Ok(reader)
     }
 
-    /// The next block; an end where another one should be is an error.
+    /// Returns the next block. The end of the input is an error if another block must follow.
     pub(crate) fn next(&mut self) -> Result<(Kind, Vec<u8>), FormatError> {
         let head: [u8; HEAD] = self.read_array()?;
         let Some(kind) = Kind::of(head[0]) else {
@@ -214,7 +215,7 @@ impl<R: Read> BlockReader<R> {
         Ok((kind, unpacked))
     }
 
-    /// Nothing may follow.
+    /// Checks that no data follows.
     pub(crate) fn end(&mut self) -> Result<(), FormatError> {
         match self.input.read(&mut [0])? {
             0 => Ok(()),
@@ -222,7 +223,7 @@ impl<R: Read> BlockReader<R> {
         }
     }
 
-    /// Up to where it is whole, and the checksum there.
+    /// Returns the length of the complete blocks, and their checksum.
     pub(crate) fn whole(&self) -> (u64, Sum) {
         (self.whole, self.before)
     }
@@ -252,7 +253,7 @@ impl<R: Read> BlockReader<R> {
     }
 }
 
-/// The version in the first line.
+/// Returns the version from the first line.
 fn version(line: &[u8]) -> Result<u32, FormatError> {
     if !line.is_empty() && (line.starts_with(SQLITE) || SQLITE.starts_with(line)) {
         return Err(FormatError::Sqlite);
@@ -263,7 +264,7 @@ fn version(line: &[u8]) -> Result<u32, FormatError> {
         return Err(FormatError::Cut { at: line.len() as u64, after });
     };
     let number = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
-    // No version is written in another way than this.
+    // A version has exactly one valid spelling.
     number
         .filter(|number: &u32| *number > 0 && number.to_string().as_bytes() == digits)
         .ok_or(FormatError::Foreign)

@@ -1,33 +1,33 @@
-//! Gives each state a revision of its own, where several have one: etcd gives one to all that one transaction writes, and other
-//! databases keep one state by a revision.
+//! Assigns distinct revisions to states that share one: etcd gives one revision to all writes of a transaction, and other
+//! databases store one state per revision.
 //!
-//! The first keeps it. Others get higher ones, behind all that are in use, and so does what follows them: of each object the last
-//! state keeps the highest. Such a copy is no copy of the revisions any more, and begins a new epoch.
+//! The first state keeps the revision. The others, and later states of their objects, get revisions above all existing ones, so
+//! the last state of each object has the highest. The copy does not preserve revisions and therefore begins a new epoch.
 
 use std::collections::{HashMap, HashSet};
 
 use super::state::StoredState;
 use crate::key::Key;
 
-/// See the module.
+/// Assigns distinct revisions to states.
 pub(super) struct Distinct {
-    /// The revisions of states that were added; eight bytes and a little of each object.
+    /// Revisions of the added states: a few more than eight bytes per object.
     taken: HashSet<i64>,
-    /// The objects whose last states have got another revision, and which.
+    /// Last states of objects that got a new revision, and the new revisions.
     moved: HashMap<Key, i64>,
-    /// The last revision that was given.
+    /// Last allocated revision.
     last: i64,
-    /// The last revision that was followed to.
+    /// Revision of the last state passed to `follow`.
     followed: i64,
 }
 
 impl Distinct {
-    /// All revisions beyond `beyond` are free.
+    /// Creates an allocator of the revisions above `floor`.
     pub(super) fn new(beyond: i64) -> Self {
         Self { taken: HashSet::new(), moved: HashMap::new(), last: beyond, followed: 0 }
     }
 
-    /// Of states of different objects, in any order of revisions.
+    /// Processes states of different objects, in any order of revisions.
     pub(super) fn add(&mut self, states: &mut [StoredState]) {
         for state in states {
             if !self.taken.insert(state.revision) {
@@ -36,9 +36,9 @@ impl Distinct {
         }
     }
 
-    /// Of states that follow those that were added, in the order of revisions.
+    /// Processes states that follow the added ones, in revision order.
     pub(super) fn follow(&mut self, states: &mut [StoredState]) {
-        // None of those that were added is met again.
+        // Later states have revisions above those of the added states.
         self.taken = HashSet::new();
         for state in states {
             let is_shared = std::mem::replace(&mut self.followed, state.revision) == state.revision;
@@ -48,7 +48,7 @@ impl Distinct {
         }
     }
 
-    /// The last revision that was given, if one was.
+    /// Returns the last allocated revision, if any.
     pub(super) fn last(&self) -> Option<i64> {
         (!self.moved.is_empty()).then_some(self.last)
     }
@@ -98,7 +98,7 @@ mod tests {
         let mut followed = [state("a", 8, 7), state("c", 8, 3), state("b", 9, 7)];
         distinct.follow(&mut followed);
         assert_eq!(shown(&followed), [("a", 8, 7), ("c", 102, 3), ("b", 103, 101)]);
-        // A revision may come in two parts.
+        // A revision may be split between two parts.
         let mut more = [state("d", 9, 0), state("c", 10, 8)];
         distinct.follow(&mut more);
         assert_eq!(shown(&more), [("d", 104, 0), ("c", 105, 102)]);

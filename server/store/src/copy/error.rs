@@ -1,4 +1,4 @@
-//! Why a copy was not made, or not taken.
+//! Errors of copies.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,150 +9,144 @@ use super::block::FormatError;
 use super::extent::Extent;
 use crate::key::Key;
 
-/// Why a copy was not made, or not taken.
+/// Reason why a copy was not created or not restored.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     /// The SQLite database does not exist.
     #[error("{}: no database found", .0.display())]
     Missing(PathBuf),
-    /// A database, or whoever answers for it, failed.
+    /// A database or a control service failed.
     #[error("{place}: {reason}")]
     Store {
-        /// Where it is.
+        /// Location of the database or the service.
         place: String,
-        /// What is wrong.
         reason: String,
     },
-    /// The revision is older than what is kept.
+    /// The revision is older than the history.
     #[error(
         "revision {revision} is no longer retained: the oldest is {oldest} (--history-retention of the control service; in etcd \
          --etcd-compaction-interval)"
     )]
     Compacted {
-        /// What was asked for.
+        /// Requested revision.
         revision: i64,
-        /// The oldest that can be read.
+        /// Oldest readable revision.
         oldest: i64,
     },
     /// The revision has not been written yet.
     #[error("revision {revision} has not been written yet: the current is {current}")]
     Future {
-        /// What was asked for.
+        /// Requested revision.
         revision: i64,
-        /// The current one.
+        /// Current revision.
         current: i64,
     },
-    /// The revision at a time is not known.
+    /// The revision at this time is not known.
     #[error("no revision is recorded for that time: the oldest readable revision is {oldest}")]
     UnknownTime {
-        /// The oldest revision that can be read.
+        /// Oldest readable revision.
         oldest: i64,
     },
-    /// Nobody has noted where the revision stood when.
+    /// The source has no record of revisions by time.
     #[error(
         "{0}: etcd does not record when a revision was written: use --kubeconfig FILE of a control service that has been \
          running since then, or --at-revision N"
     )]
     NoTimes(String),
-    /// Whom an object names as owners cannot be read.
+    /// The owners of an object cannot be read.
     #[error(
         "{0} is encrypted and was changed during the copy: set --encryption-provider-config, or copy the current revision"
     )]
     Owners(Key),
-    /// An object has to be read to be copied, and cannot be.
+    /// The copy must decode an object that cannot be opened.
     #[error("{key} cannot be read: {reason} (encrypted objects need --encryption-provider-config)")]
     Unopened {
-        /// Which object.
+        /// Key of the object.
         key: Key,
-        /// Why.
         reason: String,
     },
-    /// What is there is what was written by a restore that did not come to its end.
+    /// The existing store is the result of a restore that has not finished.
     #[error("{0} contains an incomplete restore or move: --force starts over")]
     HalfRestored(String),
-    /// Somebody else has begun a restore into the same place.
+    /// Another process has started a restore to the same target.
     #[error("{0}: another restore or move has started")]
     Overtaken(String),
-    /// The revisions of etcd are too far behind those that clients may hold.
+    /// The revision of etcd is too far below the revisions that clients may have seen.
     #[error(
         "{place} is at revision {stands}, but clients may hold revisions up to {needed}: create an etcd with a higher \
          revision first (etcdutl snapshot restore --bump-revision)"
     )]
     Behind {
-        /// Which etcd.
+        /// Address of the etcd.
         place: String,
-        /// Its revision.
         stands: i64,
-        /// The revision that it must have.
+        /// Revision that it must have.
         needed: i64,
     },
-    /// Something stored has no place in a copy.
+    /// The store contains data that a copy cannot contain.
     #[error("{0}: run `portico doctor` for details")]
     Unreadable(String),
-    /// It began to be served while it was read.
+    /// The target was served during the copy.
     #[error("{0} is served since the copy began: run the same command again to continue")]
     Served(String),
-    /// The place of a copy is not empty.
+    /// The target of a copy is not empty.
     #[error("{place} contains store {store_id} at revision {revision}: --force replaces the store")]
     NotEmpty {
-        /// Where it is.
+        /// Location of the target.
         place: String,
-        /// Who is there.
+        /// ID of the existing store.
         store_id: String,
-        /// Its revision.
+        /// Revision of the existing store.
         revision: i64,
     },
-    /// The place of a move holds the same store, and more of it.
+    /// The target of a migration contains a newer state of the same store.
     #[error(
         "--to contains a newer state of this store: epoch {}, revision {}, and --from is at epoch {}, revision {}. Serve --to \
          unchanged, or use --force to start a new epoch without the newer commits", there.identity.epoch, there.revision,
          from.identity.epoch, from.revision
     )]
     HasMore {
-        /// What is there.
+        /// Extent of the existing store.
         there: Extent,
-        /// What would come in its place.
+        /// Extent of the source.
         from: Extent,
     },
-    /// The place of a copy is in use.
+    /// The target is in use.
     #[error("{place} is in use by {by}: stop all control services of this database first")]
     InUse {
-        /// Where it is.
+        /// Location of the target.
         place: String,
-        /// By whom.
+        /// Process that uses the target.
         by: String,
     },
-    /// The answer to the last step is lost.
+    /// The response to the last step was lost.
     #[error("{place}: {reason}: the outcome is unknown, check whether the copy exists before you continue")]
     InDoubt {
-        /// Where it would be.
+        /// Location of the target.
         place: String,
-        /// Why.
         reason: String,
     },
-    /// Revisions come to an end.
+    /// No higher revisions are available.
     #[error("no revisions are left for a new epoch")]
     Exhausted,
-    /// The file exists.
+    /// The file already exists.
     #[error("{} already exists", .0.display())]
     Exists(PathBuf),
-    /// Somebody else is making the same file.
+    /// Another process is writing the same file.
     #[error("{} is being written by another process", .0.display())]
     Busy(PathBuf),
     /// The backup cannot be read.
     #[error("{}: {error}", path.display())]
     Format {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
         error: FormatError,
     },
-    /// A file cannot be made, moved, written or read.
+    /// A file cannot be created, renamed, written or read.
     #[error("{}: {}", path.display(), error_text(error))]
     File {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
         error: io::Error,
     },
 }

@@ -1,14 +1,14 @@
-//! What a copy has to know of a store before it reads anything of it.
+//! Identity and revisions of a store, which a copy reads first.
 
 use crate::identity::Identity;
 
-/// Who a store is and how far its log goes.
+/// Identity of a store and the range of its log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Who it is.
+    /// Identity of the store.
     pub identity: Identity,
-    /// The current revision.
+    /// Current revision.
     pub revision: i64,
-    /// The oldest revision that can be read exactly.
+    /// Oldest revision that can be read exactly.
     pub oldest: i64,
 }

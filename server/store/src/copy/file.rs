@@ -1,4 +1,4 @@
-//! A portable backup: its header, its states in key order, then, where it has one, the archive of past states, its end.
+//! Content of a portable backup: header, states in key order, archive of past states (optional), end.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
@@ -12,32 +12,32 @@ use super::error::CopyError;
 use super::state::StoredState;
 use crate::key::Key;
 
-/// What a backup contains about itself.
+/// Header of a backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Header {
-    /// The store's id.
+    /// ID of the store.
     pub store_id: String,
-    /// Its epoch.
+    /// Epoch of the store.
     pub epoch: i64,
-    /// Everything up to this revision is in it, and nothing after it.
+    /// Revision of the backup: it contains exactly the state at this revision.
     pub revision: i64,
-    /// When it was begun, in Unix seconds.
+    /// Start of the backup in Unix seconds.
     pub created_at: i64,
-    /// The version of Portico that wrote it.
+    /// Version of Portico that wrote the backup.
     pub portico: String,
 }
 
-/// What a backup has.
+/// Numbers of entries in a backup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Objects.
+    /// Number of objects.
     pub objects: u64,
-    /// Past states of the archive; none where it has no archive.
+    /// Number of archived past states; `None` if there is no archive.
     pub past: Option<u64>,
 }
 
-/// What the end of a backup contains about all before it.
+/// Last block of a backup, with the counts of its content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct End {
     states: u64,
@@ -51,7 +51,7 @@ impl From<Counts> for End {
     }
 }
 
-/// Writes a backup.
+/// Writer of a backup.
 pub(crate) struct BackupWriter<W> {
     blocks: BlockWriter<W>,
     counts: Counts,
@@ -64,7 +64,7 @@ impl<W: Write> BackupWriter<W> {
         Ok(Self { blocks, counts: Counts { objects: 0, past: with_archive.then_some(0) } })
     }
 
-    /// Goes on behind what a reader found whole.
+    /// Continues after the complete blocks that a reader found.
     pub(crate) fn resume(out: W, before: Sum, counts: Counts) -> Self {
         Self { blocks: BlockWriter::resume(out, before), counts }
     }
@@ -74,40 +74,40 @@ impl<W: Write> BackupWriter<W> {
         self.blocks.write(Kind::States, &StoredState::encode_all(states))
     }
 
-    /// Of a backup with an archive, behind all states. The first part lists what is kept, and so does the last one.
+    /// Adds a part of the archive; all objects must precede it. The first and the last part list the contents of the archive.
     pub(crate) fn add_archive(&mut self, part: ArchivePart) -> io::Result<()> {
         let past = self.counts.past.get_or_insert_default();
         *past += part.states.len() as u64;
         self.blocks.write(Kind::Archive, &part.encode())
     }
 
-    /// What is in it.
+    /// Writes the end. Returns the counts.
     pub(crate) fn end(mut self) -> io::Result<(W, Counts)> {
         self.blocks.write(Kind::End, &serde_json::to_vec(&End::from(self.counts))?)?;
         Ok((self.blocks.into_inner(), self.counts))
     }
 }
 
-/// A part of a backup.
+/// Part of a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BackupPart {
-    /// Objects.
+    /// Current objects.
     States(Vec<StoredState>),
     /// Past states.
     Archive(ArchivePart),
 }
 
-/// How far an archive is read.
+/// Progress of reading an archive.
 #[derive(Clone, Debug)]
 pub(crate) struct ArchiveRead {
-    /// What was kept when it was begun.
+    /// Contents of the archive at the start.
     pub(crate) first: Kept,
     pub(crate) at: ArchiveAt,
-    /// Whether its last part is read.
+    /// True if the last part was read.
     pub(crate) ended: bool,
 }
 
-/// Reads a backup, a block at a time; every block is checked before anything of it is shown.
+/// Reader of a backup. Each block is verified before any of it is returned.
 pub struct BackupFile<R> {
     blocks: BlockReader<R>,
     header: Header,
@@ -143,17 +143,17 @@ impl<R: Read> BackupFile<R> {
         Ok(Self { blocks, header, last: None, counts, archive: None, ended: false })
     }
 
-    /// What it contains about itself.
+    /// Returns the header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// How much was shown so far.
+    /// Returns the counts of the content returned so far.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// The next part; none once its end was read and nothing is wrong with it.
+    /// Returns the next part; `None` after the end was read and verified.
     ///
     /// # Errors
     /// [`FormatError`].
@@ -186,7 +186,7 @@ impl<R: Read> BackupFile<R> {
         Ok(states)
     }
 
-    /// None of the first part, which lists what was kept at the beginning.
+    /// Decodes a part of the archive. Returns `None` for the first part, which lists the contents at the start.
     fn archive_part(&mut self, bytes: &[u8]) -> Result<Option<ArchivePart>, FormatError> {
         let part = ArchivePart::decode(bytes).map_err(|reason| self.blocks.damaged(&reason))?;
         let (Some(past), false) =
@@ -221,7 +221,7 @@ impl<R: Read> BackupFile<R> {
         Ok(())
     }
 
-    /// Whether a state may come next.
+    /// Checks the order of a state.
     fn follows(&mut self, state: &StoredState) -> Result<(), FormatError> {
         let (key, revision) = (&state.key, self.header.revision);
         if self.last.as_ref().is_some_and(|last| last >= key) {
@@ -235,23 +235,23 @@ impl<R: Read> BackupFile<R> {
         Ok(())
     }
 
-    /// The last key that was shown.
+    /// Returns the last key returned.
     pub(crate) fn last(&self) -> Option<&Key> {
         self.last.as_ref()
     }
 
-    /// How far its archive was shown; none before it.
+    /// Returns the progress in the archive; `None` before its start.
     pub(crate) fn archive(&self) -> Option<&ArchiveRead> {
         self.archive.as_ref()
     }
 
-    /// Up to where it is whole, and the checksum there.
+    /// Returns the length of the complete blocks, and their checksum.
     pub(crate) fn whole(&self) -> (u64, Sum) {
         self.blocks.whole()
     }
 }
 
-/// Reads a backup to its end; its header and what is in it.
+/// Verifies a complete backup. Returns its header and counts.
 ///
 /// # Errors
 /// [`CopyError::Format`], [`CopyError::File`].

@@ -1,8 +1,9 @@
-//! Moves a store from one database to another while it is served: a state, then what is written meanwhile, then, with writes
-//! stopped, the rest.
+//! Moves a store from one database to another while it is served: copies the state of a revision, then concurrent commits,
+//! then, after writes are stopped, the last ones.
 //!
-//! The new database is the same store: its id, its epoch, its revisions. Where it cannot keep the revisions (etcd numbers by
-//! itself, and gives one revision to several objects, which others cannot) it is a new epoch of the store (docs/internals/adr/0030).
+//! The new database is the same store, with its ID, epoch and revisions. If it cannot preserve the revisions (etcd
+//! assigns them itself, and gives one revision to several objects, which other databases cannot), it begins a new
+//! epoch (docs/internals/adr/0030).
 
 use std::time::{Duration, Instant};
 
@@ -18,77 +19,77 @@ use crate::identity::Identity;
 use crate::key::Key;
 use crate::read_only;
 
-/// How many revisions may be missing when writes are stopped.
+/// Maximum number of revisions that are still to be copied when writes are stopped.
 const CLOSE: i64 = 500;
-/// How often it is tried to come so near while others write.
+/// Maximum number of rounds to reach this lag during concurrent writes.
 const ROUNDS: u32 = 1_000;
 
-/// What is moved.
+/// Parameters of a migration.
 pub struct Migration<'a> {
-    /// From where.
+    /// Source of the copy.
     pub source: &'a dyn CopySource,
-    /// What stops its writes.
+    /// Switch that stops writes to the source.
     pub switch: &'a dyn WriteSwitch,
-    /// The error message for those whose writes are refused.
+    /// Error message of rejected writes.
     pub reason: &'a str,
-    /// Whether past states of the archive are moved, too.
+    /// True to move past states of the archive.
     pub history: bool,
 }
 
-/// How far it is.
+/// Progress of a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MigrationStep {
-    /// The archive is copied.
+    /// Part of the archive was copied.
     Archived {
         /// Past states so far.
         states: u64,
     },
-    /// The state of a revision is copied.
+    /// Part of the state of the revision was copied.
     Copied {
         /// Objects so far.
         objects: u64,
         /// Bytes of values so far.
         bytes: u64,
     },
-    /// Changes are taken up.
+    /// Changes were applied.
     Followed {
         /// Changes so far.
         changes: u64,
-        /// How many revisions are missing.
+        /// Number of revisions still to be copied.
         behind: i64,
     },
-    /// Writes are stopped.
+    /// Writes were stopped.
     Stopped {
-        /// The last revision.
+        /// Last revision.
         revision: i64,
     },
 }
 
-/// What was moved.
+/// Result of a migration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migrated {
-    /// Who it is, and how far its log goes, in the new database.
+    /// Identity and head of the store in the new database.
     pub extent: Extent,
-    /// Whether it is a new epoch: nothing that clients hold goes on.
+    /// True if the store has a new epoch: clients cannot resume.
     pub is_new_epoch: bool,
-    /// How many objects were copied.
+    /// Number of copied objects.
     pub objects: u64,
-    /// How many changes were taken up.
+    /// Number of applied changes.
     pub changes: u64,
-    /// How many past states were copied.
+    /// Number of copied past states.
     pub past: u64,
-    /// Whether the source has past states that were not moved.
+    /// True if the source has past states that were not moved.
     pub left_behind: bool,
-    /// From when writes were refused until the new database was whole.
+    /// Time from the start of rejected writes until the new database was complete.
     pub stopped: Duration,
-    /// Where what was in the new database before is kept, if it is.
+    /// Location of the replaced store, if it was saved.
     pub kept: Option<String>,
 }
 
-/// Moves a store. Each step is reported.
+/// Moves a store. Reports each step.
 ///
 /// # Errors
-/// [`CopyError`]; then the place is as it was (or marked as not whole), and the source takes writes as before, if it can be reached.
+/// [`CopyError`]. The target is then unchanged or marked as incomplete, and the source accepts writes again if it can be reached.
 pub async fn migrate(
     migration: &Migration<'_>,
     mut target: Box<dyn CopyTarget>,
@@ -100,7 +101,7 @@ pub async fn migrate(
     let left_behind = kept.is_some() && !target.keeps_archive();
     let kept = kept.filter(|_| !left_behind);
     let mut archive = Archive { source, kept, at: ArchiveAt::default(), states: 0 };
-    // What takes longest comes first: nothing of the log is waited for that may be forgotten meanwhile.
+    // The archive takes longest and comes first, so that the log is not compacted while it is needed.
     archive.copy(target.as_mut(), source.extent().await?.revision, step).await?;
     let begun = source.extent().await?;
     let at = readable(&begun, begun.revision)?;
@@ -122,7 +123,7 @@ pub async fn migrate(
             let (stopped, is_new_epoch) = (stopped.elapsed(), extent.identity != begun.identity);
             Ok(Migrated { extent, is_new_epoch, objects, changes, past, left_behind, stopped, kept })
         }
-        // The new database may be whole: then nothing may be written to the old one any more.
+        // The new database may be complete: the old one must not accept writes any more.
         Err(error @ CopyError::InDoubt { .. }) => Err(error),
         Err(error) => {
             if let Err(error) = migration.switch.set_read_only(None).await {
@@ -133,7 +134,7 @@ pub async fn migrate(
     }
 }
 
-/// What would be replaced may be what was moved here before, and served since.
+/// Rejects the migration if the existing store is a newer state of the same store, from an earlier migration.
 async fn refuse_loss(target: &dyn CopyTarget, source: &dyn CopySource) -> Result<(), CopyError> {
     let Some(there) = target.replaces().filter(|_| !target.may_lose()) else { return Ok(()) };
     let extent = source.extent().await?;
@@ -143,7 +144,7 @@ async fn refuse_loss(target: &dyn CopyTarget, source: &dyn CopySource) -> Result
     }
 }
 
-/// Stops writes, takes up the rest, and makes the new database whole.
+/// Stops writes, copies the remaining commits, and finishes the new database.
 async fn finish(
     migration: &Migration<'_>,
     (mut following, archive): (Following<'_>, Archive<'_>),
@@ -161,17 +162,17 @@ async fn finish(
     Ok((target.finish(becomes).await?, following.changes))
 }
 
-/// Takes up what was.
+/// Copy of the archive.
 struct Archive<'a> {
     source: &'a dyn CopySource,
-    /// What there was when it was begun; none where nothing is taken.
+    /// Contents of the archive at the start; `None` if it is not copied.
     kept: Option<Kept>,
     at: ArchiveAt,
     states: u64,
 }
 
 impl Archive<'_> {
-    /// Copies what was superseded up to a revision, and was not copied yet.
+    /// Copies states that were superseded up to a revision and were not copied yet.
     async fn copy(
         &mut self,
         target: &mut dyn CopyTarget,
@@ -191,7 +192,7 @@ impl Archive<'_> {
         Ok(())
     }
 
-    /// When what was taken up since was written, what is complete, and which revisions are nobody's.
+    /// Copies the time marks since, the list of complete contents, and the unused revisions.
     async fn end(
         mut self,
         target: &mut dyn CopyTarget,
@@ -218,18 +219,18 @@ impl Archive<'_> {
     }
 }
 
-/// Takes up what is written.
+/// Copy of the current state and of the log.
 struct Following<'a> {
     source: &'a dyn CopySource,
-    /// Everything up to here is taken up.
+    /// Revision up to which everything is copied.
     at: i64,
     changes: u64,
-    /// What the target keeps by revisions.
+    /// Allocator of distinct revisions, for targets that store one state per revision.
     distinct: Distinct,
 }
 
 impl Following<'_> {
-    /// Copies the state of the revision; how many objects it has.
+    /// Copies the state of the revision. Returns the number of objects.
     async fn copy(
         &mut self,
         target: &mut dyn CopyTarget,
@@ -251,11 +252,12 @@ impl Following<'_> {
         }
     }
 
-    /// Who the store is in the new database, where the old one is there and takes no writes. What was before the copy is not there.
+    /// Returns the extent of the store in the new database, after writes to the source are stopped at `there`. The new database
+    /// has no states before the copy.
     fn becomes(&self, target: &dyn CopyTarget, there: &Extent, copied: i64) -> Result<Extent, CopyError> {
         let Extent { identity, revision, .. } = there.clone();
         let (given, moves_on_by) = (self.distinct.last(), self.source.moves_on_by());
-        // Revisions that were given out at the new place already would be given again.
+        // Revisions that clients may have seen from the existing store must not be reused.
         let is_kept = given.is_none() && !target.has_more_than(there, moves_on_by);
         if is_kept && !target.numbers_by_itself() {
             let revision = revision.checked_add(moves_on_by).ok_or(CopyError::Exhausted)?;
@@ -269,7 +271,7 @@ impl Following<'_> {
         Ok(Extent { identity, revision, oldest: revision })
     }
 
-    /// The next part; how many revisions are missing then.
+    /// Copies the next part. Returns the number of revisions still to be copied.
     async fn part(&mut self, target: &mut dyn CopyTarget) -> Result<i64, CopyError> {
         let part = self.source.changes(self.at).await?;
         let mut states = without_switch(part.states);
@@ -284,7 +286,8 @@ impl Following<'_> {
         Ok(part.revision - part.until)
     }
 
-    /// The rest, behind which nothing is written. The revision alone may still be moved by somebody who looks what became of a write.
+    /// Copies the rest of the log after writes are stopped. Only a query for the result of a commit in doubt can
+    /// still advance the revision.
     async fn until_settled(&mut self, target: &mut dyn CopyTarget, last: i64) -> Result<Extent, CopyError> {
         for _ in 0..ROUNDS {
             self.part(target).await?;
@@ -299,7 +302,7 @@ impl Following<'_> {
     }
 }
 
-/// The new database takes writes.
+/// Removes the read-only record, so that the new database accepts writes.
 fn without_switch(mut states: Vec<StoredState>) -> Vec<StoredState> {
     states.retain(|state| !read_only::is_switch(&state.key));
     states

@@ -1,4 +1,4 @@
-//! The file of a backup that is being made: one writer at a time, gone on with where it was cut off.
+//! File of a backup in progress: written by one process at a time, and resumed after an interruption.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, BufWriter, Seek, SeekFrom};
@@ -12,28 +12,28 @@ use super::file::{ArchiveRead, BackupFile, BackupWriter, Counts, Header};
 use crate::key::Key;
 use crate::new_file::{rename_new, sync_folder_of};
 
-/// For its owner alone: Secrets are in it.
+/// Access for the owner only: the file contains Secrets.
 const MODE: u32 = 0o600;
 
-/// A backup that is not whole yet: `FILE.partial`.
+/// Incomplete backup: `FILE.partial`.
 pub(crate) struct Partial {
     file: File,
     path: PathBuf,
     target: PathBuf,
 }
 
-/// What was found of an earlier try.
+/// Content of an incomplete backup from an earlier attempt.
 pub(crate) struct Found {
     pub(crate) header: Header,
     pub(crate) last: Option<Key>,
     pub(crate) counts: Counts,
-    /// How much of the archive there is; none before all objects are there.
+    /// Progress in the archive; `None` before all objects are complete.
     pub(crate) archive: Option<ArchiveRead>,
     whole: (u64, Sum),
 }
 
 impl Partial {
-    /// Opens it for this process alone, making it if it is missing.
+    /// Opens or creates the file with an exclusive lock.
     pub(crate) fn open(target: &Path) -> Result<Self, CopyError> {
         let mut name = target.as_os_str().to_owned();
         name.push(".partial");
@@ -48,14 +48,14 @@ impl Partial {
             Err(TryLockError::WouldBlock) => return Err(CopyError::Busy(path)),
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
-        // Whoever had it may have given it its name.
+        // The process that held the lock may have published the file.
         if target.exists() {
             return Err(CopyError::Exists(target.to_owned()));
         }
         Ok(Self { file, path, target: target.to_owned() })
     }
 
-    /// What an earlier try has left that can be gone on with; none when it left nothing, or nothing that can be read.
+    /// Reads the content of an earlier attempt; `None` if there is none, or none that can be read.
     pub(crate) fn found(&mut self) -> Result<Option<Found>, CopyError> {
         if self.file.metadata().map_err(|error| self.failed(error))?.len() == 0 {
             return Ok(None);
@@ -77,7 +77,7 @@ impl Partial {
         Ok(Some(found))
     }
 
-    /// A writer that goes on behind what was found.
+    /// Returns a writer that continues after the content.
     pub(crate) fn resume(&mut self, found: &Found) -> Result<BackupWriter<BufWriter<&File>>, CopyError> {
         let (length, sum) = found.whole;
         let cut = self.file.set_len(length).and_then(|()| (&self.file).seek(SeekFrom::Start(length)));
@@ -85,7 +85,7 @@ impl Partial {
         Ok(BackupWriter::resume(BufWriter::new(&self.file), sum, found.counts))
     }
 
-    /// A writer that begins.
+    /// Returns a writer that starts a new backup.
     pub(crate) fn begin(
         &mut self,
         header: &Header,
@@ -96,7 +96,7 @@ impl Partial {
         begun.map_err(|error| self.failed(error))
     }
 
-    /// Gives it its name, durably; its size.
+    /// Renames the file to its final name and syncs it. Returns its size in bytes.
     pub(crate) fn publish(self) -> Result<u64, CopyError> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::AlreadyExists => CopyError::Exists(self.target.clone()),
@@ -109,12 +109,12 @@ impl Partial {
         Ok(bytes)
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Removes it: nothing of use is in it.
+    /// Removes the file, which contains no useful data.
     pub(crate) fn remove(self) {
         if let Err(error) = fs::remove_file(&self.path) {
             let error = portico_gostd::os::error_text(&error);
@@ -127,7 +127,7 @@ impl Partial {
     }
 }
 
-/// Opens the file, making it if it is missing. One that others could read or write is not gone on with: Secrets come into it.
+/// Opens or creates the file. Rejects or restricts a file that other users can access: Secrets are written to it.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let options = platform::no_links(options.read(true).write(true)).mode(MODE);
@@ -138,7 +138,7 @@ fn open(path: &Path) -> io::Result<File> {
     refuse_foreign(&fs::symlink_metadata(path)?)?;
     let file = options.open(path)?;
     let metadata = file.metadata()?;
-    // By now it may be another one.
+    // The path may refer to another file by now.
     refuse_foreign(&metadata)?;
     if platform::mode(&metadata) & 0o077 != 0 {
         platform::set_mode_of(&file, MODE)?;

@@ -1,4 +1,4 @@
-//! Takes a portable backup into service, as a new epoch.
+//! Restores a portable backup as a new epoch.
 
 use std::path::Path;
 
@@ -11,34 +11,34 @@ use super::file::{BackupFile, BackupPart, Header};
 use crate::epoch;
 use crate::identity::Identity;
 
-/// What was taken into service.
+/// Result of a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoredFrom {
-    /// Who it is, and where it begins.
+    /// Identity and first revision of the restored store.
     pub becomes: Extent,
-    /// How many objects it has.
+    /// Number of objects.
     pub objects: u64,
-    /// How many past states its archive has.
+    /// Number of archived past states.
     pub past: u64,
-    /// How many past states are in the backup and were not taken.
+    /// Number of past states in the backup that were not restored.
     pub left_behind: u64,
-    /// Where what was there before is kept, if it is.
+    /// Location of the replaced store, if it was saved.
     pub kept: Option<String>,
 }
 
-/// How a backup is restored.
+/// Options of a restore.
 #[derive(Clone, Copy, Debug)]
 pub struct Restoring {
-    /// How far past all known revisions the new epoch begins.
+    /// Distance between the last known revision and the start of the new epoch.
     pub bump: i64,
-    /// Whether past states are taken.
+    /// True to restore past states.
     pub history: bool,
 }
 
-/// Reads a backup into a place, as a new epoch whose revisions begin [`Restoring::bump`] past all that are known.
+/// Restores a backup to a target, as a new epoch that begins [`RestoreOptions::bump`] revisions after all known ones.
 ///
 /// # Errors
-/// [`CopyError`]; then nothing has changed there, or, where a target numbers by itself, it is marked as not whole.
+/// [`CopyError`]. The target is then unchanged, or marked as incomplete if it assigns revisions.
 pub async fn restore_from(
     file: &Path,
     mut target: Box<dyn CopyTarget>,
@@ -80,7 +80,7 @@ pub async fn restore_from(
     Ok(RestoredFrom { becomes: extent, objects: counts.objects, past, left_behind, kept })
 }
 
-/// What is kept, and that the revisions between the backup and the new epoch are nobody's.
+/// Returns the last part of the archive: its contents, and the unused revisions between the backup and the new epoch.
 fn end_of_archive(mut kept: Kept, header: &Header, begins: i64) -> ArchivePart {
     kept.lost.push(Lost { after: header.revision, until: begins });
     ArchivePart { kept: Some(kept), ..ArchivePart::default() }

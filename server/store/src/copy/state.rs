@@ -1,4 +1,4 @@
-//! A stored state as it travels: in blocks of a backup, and in answers of a control service.
+//! Stored states in transfer: in blocks of a backup, and in responses of a control service.
 
 use prost::Message;
 
@@ -6,26 +6,26 @@ use crate::codec;
 use crate::key::{Key, Resource};
 use crate::seal::Stored;
 
-/// One row of the log, as it stands in the database.
+/// Row of the log, as stored in the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredState {
-    /// Which object.
+    /// Key of the object.
     pub key: Key,
-    /// The revision that wrote it.
+    /// Revision that wrote the state.
     pub revision: i64,
-    /// The object's uid.
+    /// UID of the object.
     pub uid: String,
-    /// The revision that it superseded, 0 for a creation.
+    /// Revision that it superseded, 0 for a creation.
     pub previous: i64,
-    /// Whether it is a tombstone.
+    /// True for a tombstone.
     pub deleted: bool,
-    /// The value's format byte and its bytes, sealed if they are in the database.
+    /// Format byte and content of the value, sealed if it is sealed in the database.
     pub value: Vec<u8>,
-    /// The uids of its owners; none where they are not known.
+    /// UIDs of the owners; `None` if not known.
     pub owners: Option<Vec<String>>,
 }
 
-/// The protocol buffer of a state. Tags never change.
+/// Protocol buffer of a state. Tags never change.
 #[derive(Clone, PartialEq, Message)]
 struct State {
     #[prost(string, tag = "1")]
@@ -59,7 +59,7 @@ struct States {
 }
 
 impl StoredState {
-    /// The JSON of its value; none where it is sealed, or damaged.
+    /// Returns the JSON of the value; `None` if it is sealed or damaged.
     #[must_use]
     pub fn json(&self) -> Option<&[u8]> {
         match codec::decode(&self.value) {
@@ -68,16 +68,16 @@ impl StoredState {
         }
     }
 
-    /// States as bytes.
+    /// Encodes states.
     pub fn encode_all(states: Vec<Self>) -> Vec<u8> {
         let states = states.into_iter().map(State::from).collect();
         States { states }.encode_to_vec()
     }
 
-    /// States from bytes; what is wrong with these if they are none.
+    /// Decodes states. Returns the reason if the bytes are invalid.
     ///
     /// # Errors
-    /// A sentence.
+    /// A description of the problem.
     pub fn decode_all(bytes: &[u8]) -> Result<Vec<Self>, String> {
         let States { states } = States::decode(bytes).map_err(|error| error.to_string())?;
         states.into_iter().map(Self::try_from).collect()

@@ -1,5 +1,5 @@
-//! Requests to etcd's members, each given up when it is late. What may be asked twice is asked of the next member as soon as one
-//! fails or lets wait; a write is asked once, unless it surely was not taken.
+//! Requests to etcd members, with timeouts. Idempotent requests are also sent to the next member when one fails or is slow
+//! (hedging). A write is sent once, unless it was certainly not executed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,19 +24,19 @@ use super::wire::{
     WatchProgress, WatchRequest, WatchResponse,
 };
 
-/// How long a member may take for one key until another one is asked, too.
+/// Delay before a request for a single key is also sent to another member.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// The same for what may be large, and for the beginning of a watch.
+/// Delay before a large request, or the start of a watch, is also sent to another member.
 const LONG_PATIENCE: Duration = Duration::from_secs(2);
-/// How long members may be without a leader until that is an answer, and how often they are asked meanwhile.
+/// Maximum time without a leader before requests fail, and interval of retries in the meantime.
 const ELECTION: Duration = Duration::from_secs(3);
 const ELECTION_PAUSE: Duration = Duration::from_millis(50);
-/// How often it is asked how far everything has been sent, while somebody waits for that.
+/// Interval of progress requests while a caller waits for a revision.
 pub(super) const PROGRESS: Duration = Duration::from_millis(20);
-/// How many requests of one watch wait to be sent.
+/// Capacity of the queue of requests of a watch.
 const WATCH_REQUESTS: usize = 4;
 
-/// Who asks.
+/// Client of an etcd cluster.
 #[derive(Clone)]
 pub(super) struct Client {
     members: Arc<Members>,
@@ -44,7 +44,7 @@ pub(super) struct Client {
     reached: Arc<AtomicBool>,
 }
 
-/// A running watch.
+/// Running watch.
 pub(super) struct WatchStream {
     requests: mpsc::Sender<WatchRequest>,
     responses: Streaming<WatchResponse>,
@@ -53,28 +53,28 @@ pub(super) struct WatchStream {
 }
 
 impl Client {
-    /// One that connects when it is asked.
+    /// Creates a client that connects at the first request.
     pub(super) fn new(settings: &EtcdSettings) -> Result<Self, Failure> {
         let members = Arc::new(Members::new(settings).map_err(Failure::Settings)?);
         Ok(Self { members, within: settings.request_timeout, reached: Arc::new(AtomicBool::new(true)) })
     }
 
-    /// How many members there are.
+    /// Returns the number of members.
     pub(super) fn members(&self) -> usize {
         self.members.count()
     }
 
-    /// Notes whether etcd can be reached, as far as the one who follows it knows.
+    /// Records if etcd can be reached, as observed by the follower.
     pub(super) fn set_reached(&self, reached: bool) {
         self.reached.store(reached, Ordering::Release);
     }
 
-    /// Nothing is asked while etcd cannot be reached.
+    /// Fails at once while etcd cannot be reached.
     fn check_reached(&self) -> Result<(), Failure> {
         if self.reached.load(Ordering::Acquire) { Ok(()) } else { Err(Failure::Away) }
     }
 
-    /// Asks one member.
+    /// Sends a request to one member.
     async fn ask<Q, A>(&self, member: usize, path: &'static str, request: Q) -> Result<A, Failure>
     where
         Q: prost::Message + Send + Sync + 'static,
@@ -87,7 +87,7 @@ impl Client {
         Ok(answer?.into_inner())
     }
 
-    /// Asks what may be asked twice, over a change of leaders.
+    /// Sends an idempotent request, with retries during an election.
     async fn ask_any<Q, A>(&self, path: &'static str, request: Q, patience: Duration) -> Result<A, Failure>
     where
         Q: prost::Message + Clone + Send + Sync + 'static,
@@ -107,7 +107,7 @@ impl Client {
         self.in_time(asked).await
     }
 
-    /// Asks the member in use and, whenever one fails or lets wait, the next one as well: the first answer.
+    /// Sends a request to the current member and, if one fails or is slow, to the next one as well. Returns the first response.
     async fn ask_each<Q, A>(&self, path: &'static str, request: &Q, patience: Duration) -> Result<A, Failure>
     where
         Q: prost::Message + Clone + Send + Sync + 'static,
@@ -129,7 +129,7 @@ impl Client {
             match answer {
                 Err(failure) if failure.is_of_member() => {
                     self.leave(member, &failure);
-                    // Who hangs is not waited for when the others have just chosen another leader.
+                    // Does not wait for a hanging member if the other members have just elected a leader.
                     if next == count && (asked.is_empty() || failure.is_of_election()) {
                         return Err(failure);
                     }
@@ -142,14 +142,14 @@ impl Client {
         }
     }
 
-    /// Uses another member from now on, if this one is to blame.
+    /// Switches to another member if the failure is due to this one.
     fn leave(&self, member: usize, failure: &Failure) {
         if failure.is_of_member() && !failure.is_of_change() {
             self.members.leave(member);
         }
     }
 
-    /// Asks once, of the member in use; of another one only if it surely was not taken.
+    /// Sends a request once, to the current member, and to another one only if it was certainly not executed.
     async fn ask_once<Q, A>(&self, path: &'static str, request: Q) -> Result<A, Failure>
     where
         Q: prost::Message + Clone + Send + Sync + 'static,
@@ -172,7 +172,7 @@ impl Client {
         }
     }
 
-    /// Gives up what takes too long.
+    /// Runs a step with the request timeout.
     pub(super) async fn in_time<T>(
         &self,
         step: impl Future<Output = Result<T, Failure>>,
@@ -180,13 +180,13 @@ impl Client {
         timeout(self.within, step).await.map_err(|_| Failure::Late)?
     }
 
-    /// The keys and values of a request.
+    /// Returns the keys and values of a range. Fails at once while etcd is known to be unreachable.
     pub(super) async fn range(&self, request: RangeRequest) -> Result<RangeResponse, Failure> {
         self.check_reached()?;
         self.probe(request).await
     }
 
-    /// The same when etcd may not be reachable: by the one who finds out.
+    /// Returns the keys and values of a range, even if etcd is known to be unreachable: for the follower, which detects that.
     pub(super) async fn probe(&self, request: RangeRequest) -> Result<RangeResponse, Failure> {
         let patience = if request.range_end.is_empty() { PATIENCE } else { LONG_PATIENCE };
         self.ask_any("/etcdserverpb.KV/Range", request, patience).await
@@ -197,7 +197,7 @@ impl Client {
         self.txn_anyway(request).await
     }
 
-    /// The same when etcd may not be reachable.
+    /// Executes a transaction even if etcd is known to be unreachable.
     pub(super) async fn txn_anyway(&self, request: TxnRequest) -> Result<TxnResponse, Failure> {
         self.ask_once("/etcdserverpb.KV/Txn", request).await
     }
@@ -209,7 +209,7 @@ impl Client {
         done.map(|_: CompactionResponse| ())
     }
 
-    /// A lease that ends after some seconds.
+    /// Grants a lease with this time to live in seconds. Returns its ID.
     pub(super) async fn grant(&self, ttl: i64) -> Result<i64, Failure> {
         self.check_reached()?;
         let request = LeaseGrantRequest { ttl };
@@ -223,7 +223,7 @@ impl Client {
         self.ask_any("/etcdserverpb.Maintenance/Status", StatusRequest {}, PATIENCE).await
     }
 
-    /// A watch of a range from a revision on, with the states before.
+    /// Watches a range from a revision on, with previous states.
     pub(super) async fn watch(
         &self,
         (key, range_end): KeyRange,
@@ -256,19 +256,19 @@ impl Client {
 }
 
 impl WatchStream {
-    /// The next response. Cancel safe.
+    /// Returns the next response. Cancel safe.
     pub(super) async fn next(&mut self) -> Result<WatchResponse, Failure> {
         let response = self.responses.message().await?;
         response.ok_or_else(|| Status::unavailable("the watch has ended").into())
     }
 
-    /// Another member is used from now on.
+    /// Switches the client to another member.
     pub(super) fn leave(&self) {
         self.members.leave(self.member);
     }
 
-    /// The next response. A report of how far everything has been sent is asked for until there is one: etcd gives none of a watch
-    /// that it still brings up to date, and looks ten times a second after watches that begin in the past.
+    /// Returns the next response. Sends progress requests until there is one: etcd sends no progress for a watch
+    /// that is not synchronized yet, and synchronizes watches that start in the past every 100 ms.
     pub(super) async fn next_or_progress(&mut self) -> Result<WatchResponse, Failure> {
         let mut asks = interval(PROGRESS);
         loop {
@@ -279,14 +279,14 @@ impl WatchStream {
         }
     }
 
-    /// Asks how far everything has been sent; one that cannot be queued is like one that waits already.
+    /// Requests a progress notification. A full queue already contains such a request.
     pub(super) fn request_progress(&self) {
         let ask = WatchRequest { ask: Some(WatchAsk::Progress(WatchProgress {})) };
         let _as_good_as_queued = self.requests.try_send(ask);
     }
 }
 
-/// Only a member that has a leader may answer, and goes on to.
+/// Adds the header that makes a member without a leader reject the request or end the stream.
 fn leading<T>(mut request: Request<T>) -> Request<T> {
     request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
     request

@@ -1,5 +1,5 @@
-//! Forgets history, in turns with every kube-apiserver of the same etcd: a key that all of them know says whose turn it was
-//! (upstream's `compact.go`), so that one of them compacts in each interval, up to where etcd stood one interval before.
+//! Compacts history in turns with every kube-apiserver of the same etcd: a common key records the last compaction
+//! (upstream's `compact.go`), so that one of the servers compacts per interval, up to the revision of one interval before.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,29 +15,29 @@ use super::wire::{Compare, CompareResult, CompareTarget, Compared, RequestOp, Tx
 use crate::error::StoreError;
 use crate::unix_time::{self, before};
 
-/// The key, which stands beside every prefix.
+/// Key of the last compaction, outside of all prefixes.
 const TURN: &[u8] = b"compact_rev_key";
-/// How many marks are kept at most.
+/// Maximum number of marks.
 const MARKS: usize = 4_096;
 
-/// Whose turn it is.
+/// State of the compaction turns.
 struct Turn {
-    /// The version of the key, by which this process has seen it last.
+    /// Version of the key when this process last read it.
     version: i64,
-    /// Where etcd stood then.
+    /// Revision of etcd at that time.
     revision: i64,
 }
 
-/// Decides what to forget.
+/// Compaction task.
 pub(super) struct Compactor {
     pub(super) reader: Arc<Reader>,
-    /// Zero: others do it.
+    /// Interval of compactions; zero if other servers compact.
     pub(super) interval: Duration,
     pub(super) marks: Arc<Marks>,
     pub(super) mark_interval: Duration,
 }
 
-/// Where the revision stood when.
+/// Revisions by time.
 pub(super) struct Marks {
     marks: Mutex<VecDeque<(i64, i64)>>,
     kept: Duration,
@@ -57,7 +57,7 @@ impl Marks {
         }
     }
 
-    /// The newest that is at least as old as this time; 0 where none is known.
+    /// Returns the newest revision that is at least as old as this time; 0 if none is known.
     pub(super) fn revision_at(&self, time: i64) -> i64 {
         let marks = self.marks.lock();
         let found = marks.iter().rev().find(|(at, _)| *at <= time);
@@ -71,7 +71,7 @@ impl Compactor {
         closing.run_until_cancelled(work).await;
     }
 
-    /// Notes where the revision stands, how far others have compacted, and how large etcd's database is.
+    /// Records the revision, the compaction point, and the size of etcd's database periodically.
     async fn look(&self) {
         let mut ticks = interval_at(Instant::now() + self.mark_interval, self.mark_interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -108,7 +108,7 @@ impl Compactor {
         let up_to = turn.revision;
         if self.is_mine(turn).await? && up_to > 0 {
             match self.reader.client.compact(up_to).await {
-                // Somebody has gone further.
+                // Another server has compacted further.
                 Err(failure) if failure.is_compacted() => {}
                 compacted => compacted?,
             }
@@ -117,7 +117,7 @@ impl Compactor {
         self.reader.note_compacted().await.map(drop)
     }
 
-    /// Whether nobody else has had a turn since this process looked last; looks.
+    /// Returns true if no other server has compacted since this process last read the key; updates the key.
     async fn is_mine(&self, turn: &mut Turn) -> Result<bool, Failure> {
         let compare = Compare {
             result: CompareResult::Equal.into(),
@@ -144,7 +144,7 @@ impl Compactor {
         Ok(false)
     }
 
-    /// Forgets everything before a revision.
+    /// Compacts the history before a revision.
     pub(super) async fn compact(&self, until: i64) -> Result<i64, StoreError> {
         let hub = &self.reader.hub;
         let until = until.min(hub.revision());

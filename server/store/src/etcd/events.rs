@@ -1,4 +1,4 @@
-//! Changes as etcd reports them, read as events.
+//! Decodes changes of etcd to events.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use crate::key::Key;
 use crate::record::{Record, Value};
 use crate::unreadable::Unreadable;
 
-/// Treatment of a value that cannot be opened because its key service is away.
+/// Treatment of a value that cannot be opened because its key service is unavailable.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unopened {
     /// The read fails.
     Fails,
-    /// Unreadable until it can be opened.
+    /// The object is unreadable until the value can be opened.
     IsUnreadable,
 }
 
-/// The event, which may be of what cannot be read; none for keys that are no objects'.
+/// Decodes an event, whose object may be unreadable. Returns `None` for keys that are not objects.
 pub(super) async fn read(
     reader: &Reader,
     found: &WatchEvent,
@@ -47,7 +47,7 @@ pub(super) async fn read(
     Ok(Some(Event { event_type, record: Arc::new(record), previous, unreadable, is_held }))
 }
 
-/// Takes the events of whole revisions out of what has come: of the last one more follows where `is_fragment`.
+/// Takes the events of complete revisions from the received ones. If `is_fragment` is true, the last revision is not complete.
 pub(super) fn whole(parts: &mut Vec<WatchEvent>, is_fragment: bool) -> Vec<WatchEvent> {
     let last = parts.last().map_or(0, WatchEvent::revision);
     match is_fragment {
@@ -68,7 +68,7 @@ async fn decode(
     }
 }
 
-/// From memory where it is there.
+/// Returns the previous state, from the cache if it contains it.
 async fn state_before(
     reader: &Reader,
     key: &Key,
@@ -84,23 +84,23 @@ async fn state_before(
     }
 }
 
-/// The state that is published of an object that is gone: its last one, or, where that is not known, its name.
+/// Returns the state to publish for a deleted object: its last one, or only its name if the state is not known.
 fn last_state(key: &Key, revision: i64, previous: Option<&Record>) -> Record {
     let known = previous.map(|previous| &previous.value).filter(|value| !value.is_unreadable());
     let value = known.cloned().unwrap_or_else(|| name_alone(key));
     Record { key: key.clone(), revision, value }
 }
 
-/// The state of an object of which nothing but its name is known.
+/// Returns the state of an object of which only the name is known.
 pub(super) fn name_alone(key: &Key) -> Value {
     let metadata = Metadata { name: key.name(), namespace: key.namespace() };
-    // Text always has a form in JSON, and metadata of a name always reads.
+    // Strings can always be encoded as JSON, and such metadata can always be indexed.
     let json = serde_json::to_vec(&Named { metadata }).unwrap_or_default();
     let indexed = MetadataIndexer.index(key.resource(), &json).unwrap_or_default();
     Value::new(json, indexed)
 }
 
-/// An object of which nothing but its name is known.
+/// Object of which only the name is known.
 #[derive(Serialize)]
 struct Named<'a> {
     metadata: Metadata<'a>,

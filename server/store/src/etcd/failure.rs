@@ -1,4 +1,4 @@
-//! What an error of etcd is to whoever asked: a sentence of ours, by its code and its words.
+//! Descriptions of etcd errors for callers, by gRPC code and message.
 
 use std::error::Error;
 
@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::key::Key;
 use crate::txn::TxnError;
 
-/// What this process holds is not what etcd does: it must end, and start again from there.
+/// The state of this process differs from etcd: the process must end and restart from etcd.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum Fatal {
     #[error("etcd contains a different store than before")]
@@ -25,20 +25,20 @@ pub(super) enum Fatal {
     Behind,
 }
 
-/// Why a step was not done.
+/// Reason why a step failed.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// etcd reported it, or the connection to it was lost.
+    /// etcd returned an error, or the connection was lost.
     Etcd(Box<Status>),
-    /// It did not answer in time.
+    /// The request timed out.
     Late,
-    /// It cannot be reached now: it was not asked.
+    /// etcd is known to be unreachable; the request was not sent.
     Away,
-    /// It could not be asked.
+    /// The request could not be sent.
     Unsent(String),
-    /// It can never be asked with these settings.
+    /// The settings are invalid.
     Settings(String),
-    /// What a value is sealed with is not known now, and may be later.
+    /// The key of a value is not available now, but may be later.
     Sealed {
         key: Key,
         reason: String,
@@ -53,12 +53,12 @@ impl From<Status> for Failure {
 }
 
 impl Failure {
-    /// The failure of a request for which there was no connection.
+    /// Creates the failure of a request for which there was no connection.
     pub(super) fn unsent(error: &(dyn Error + 'static)) -> Self {
         Self::Unsent(cause(error))
     }
 
-    /// For messages.
+    /// Returns the reason for messages.
     pub(super) fn reason(&self) -> String {
         match self {
             Self::Etcd(status) => reason(status),
@@ -69,7 +69,7 @@ impl Failure {
         }
     }
 
-    /// The text for the log.
+    /// Returns the text for the log.
     pub(super) fn logged(&self) -> String {
         match self {
             Self::Etcd(status) => {
@@ -81,7 +81,7 @@ impl Failure {
         }
     }
 
-    /// The same, of the first request to an etcd.
+    /// Returns the text for the failure of the first request to an etcd.
     pub(super) fn of_first(&self, settings: &EtcdSettings) -> String {
         let (logged, is_cut) = (self.logged(), self.is_of_member() && !self.is_untaken());
         if is_cut && settings.shows_nothing() {
@@ -92,7 +92,7 @@ impl Failure {
         logged
     }
 
-    /// What it is to whoever reads.
+    /// Converts to the error of a read.
     pub(super) fn of_read(self) -> StoreError {
         match self {
             Self::Sealed { key, reason } => StoreError::Sealed { key, reason },
@@ -104,7 +104,7 @@ impl Failure {
         }
     }
 
-    /// What it is to whoever has asked for a write.
+    /// Converts to the error of a write.
     pub(super) fn of_write(&self) -> TxnError {
         let reason = self.reason();
         let status = match self {
@@ -126,12 +126,12 @@ impl Failure {
         }
     }
 
-    /// Whether what was asked for is older than what is kept.
+    /// True if the requested revision is compacted.
     pub(super) fn is_compacted(&self) -> bool {
         matches!(self, Self::Etcd(status) if mentions(status, "required revision has been compacted"))
     }
 
-    /// Whether another member may do better.
+    /// True if another member may succeed.
     pub(super) fn is_of_member(&self) -> bool {
         match self {
             Self::Etcd(status) => match status.code() {
@@ -144,18 +144,18 @@ impl Failure {
         }
     }
 
-    /// Whether members choose a leader, or have just chosen one.
+    /// True if the members are electing a leader, or have just elected one.
     pub(super) fn is_of_election(&self) -> bool {
         self.is_of_change() || matches!(self, Self::Etcd(status) if mentions(status, "no leader"))
     }
 
-    /// Whether the leader was lost while this was asked, which is no fault of the member that reports it.
+    /// True if the leader was lost during the request, which is not a failure of the member that reports it.
     pub(super) fn is_of_change(&self) -> bool {
         let words = ["leader changed", "previous leader failure"];
         matches!(self, Self::Etcd(status) if words.iter().any(|words| mentions(status, words)))
     }
 
-    /// Whether a write was surely not taken: it was refused before it was proposed, or never sent.
+    /// True if a write was certainly not executed: it was rejected before it was proposed, or never sent.
     pub(super) fn is_untaken(&self) -> bool {
         match self {
             Self::Etcd(status) => {
@@ -167,12 +167,12 @@ impl Failure {
         }
     }
 
-    /// Whether an answer was larger than this process takes.
+    /// True if a response exceeded the message size limit of this process.
     pub(super) fn is_too_long(&self) -> bool {
         matches!(self, Self::Etcd(status) if mentions(status, "message length too large"))
     }
 
-    /// Whether another try cannot do better.
+    /// True if a retry cannot succeed.
     pub(super) fn is_lasting(&self) -> bool {
         match self {
             Self::Etcd(status) => {
@@ -192,12 +192,12 @@ fn lacks_space(status: &Status) -> bool {
     mentions(status, "space exceeded")
 }
 
-/// What is behind it, the deepest last.
+/// Iterates over the causes of a status, the root cause last.
 fn causes(status: &Status) -> impl Iterator<Item = &(dyn Error + 'static)> {
     std::iter::successors(status.source(), |cause| (*cause).source())
 }
 
-/// Returns the reason of a failure of HTTP or of the socket, or else the text of the deepest cause.
+/// Returns the reason of a failure of HTTP or of the socket, or otherwise the text of the root cause.
 fn cause(error: &(dyn Error + 'static)) -> String {
     let deepest = || std::iter::successors(Some(error), |error| (*error).source()).last();
     source_reason(error).or_else(|| deepest().map(ToString::to_string)).unwrap_or_default()
@@ -213,7 +213,7 @@ fn is_unconnected(status: &Status) -> bool {
         || causes(status).any(|cause| cause.is::<ConnectError>() || refused(cause))
 }
 
-/// A sentence.
+/// Returns the reason for messages.
 fn reason(status: &Status) -> String {
     let message = status.message().trim_start_matches("etcdserver: ");
     match status.code() {

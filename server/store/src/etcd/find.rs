@@ -1,4 +1,4 @@
-//! Finds objects by what is in them, and counts them: from memory, by keys alone, or by reading through what is stored.
+//! Finds and counts objects: from memory, by keys, or with a scan of the stored values.
 
 use super::failure::Failure;
 use super::pages::{self, Pages};
@@ -9,7 +9,7 @@ use crate::key::{Key, Resource};
 use crate::seal::SealError;
 use crate::store::SealedOtherwise;
 
-/// Objects whose sizes stand for those of their resource.
+/// Number of objects in the sample from which the average size of a resource is computed.
 const SAMPLE: usize = 32;
 
 impl Reader {
@@ -23,7 +23,7 @@ impl Reader {
         Ok(self.owners.all())
     }
 
-    /// Sees to it that all owners are known as of now.
+    /// Ensures that the owner index is loaded and current.
     async fn know_owners(&self) -> Result<(), StoreError> {
         self.latest.reach().await?;
         if self.owners.is_known() {
@@ -48,7 +48,7 @@ impl Reader {
             }
         }
         self.owners.end(found, pages.revision);
-        // What was read may be newer than what was shown, which comes again.
+        // The result may be newer than the published revision; its changes are applied again later.
         self.latest.reach().await
     }
 
@@ -73,13 +73,13 @@ impl Reader {
         Ok(keys)
     }
 
-    /// Sees to it that the cache knows of every resource that has objects.
+    /// Creates cache slots for all resources that have objects.
     pub(super) async fn note_resources(&self) -> Result<(), Failure> {
         self.resources().await?.iter().for_each(|resource| drop(self.cache.slot(resource)));
         Ok(())
     }
 
-    /// The resources that have objects, sorted.
+    /// Returns the resources that have objects, sorted.
     async fn resources(&self) -> Result<Vec<Resource>, Failure> {
         pages::resources(&self.client, &self.keys, 0).await
     }

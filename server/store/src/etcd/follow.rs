@@ -1,5 +1,5 @@
-//! Takes up everything that is written, by whomever, this process included: one watch of all objects, in the order of etcd's
-//! revisions, feeds the cache, the owners and the subscriptions.
+//! Follows all writes, including those of this process: one watch of all objects, in the order of etcd's
+//! revisions, feeds the cache, the owner index and the subscriptions.
 
 use std::sync::Arc;
 
@@ -19,51 +19,51 @@ use crate::publish::Publisher;
 use crate::read_only;
 use crate::subscription::selection::Batch;
 
-/// How often a watch is looked after; one that was quiet meanwhile is asked for its progress.
+/// Interval of checks of a watch. If it was silent since the last check, its progress is requested.
 const LOOK: Duration = Duration::from_millis(250);
-/// How long a member's watch may be silent until that of another member is used.
+/// Time without responses after which the watch is moved to another member.
 const SILENT: Duration = Duration::from_millis(1_500);
-/// How long it may stay where it is although etcd is known to be further.
+/// Time without progress after which the watch is moved, although etcd is known to have later revisions.
 const BEHIND: Duration = Duration::from_secs(1);
 
-/// Interval at which a key service that did not answer is tried again.
+/// Interval at which an unavailable key service is called again.
 pub(super) const HEAL_RETRY: Duration = Duration::from_secs(5);
 
-/// The last change that was shown: whether it is still there shows whether etcd has lost it.
+/// Last published change. If etcd no longer has it, commits were lost.
 struct Tail {
     place: Vec<u8>,
     revision: i64,
     is_deleted: bool,
 }
 
-/// The one task that follows etcd.
+/// Task that follows etcd.
 pub(super) struct Follower {
     pub(super) reader: Arc<Reader>,
     pub(super) publisher: Publisher,
     pub(super) identity: Identity,
     pub(super) cluster_id: u64,
-    /// How far somebody waits for this to come.
+    /// Revision for which callers wait.
     pub(super) wanted: watch::Receiver<i64>,
     pub(super) progress: Progress,
-    /// Whoever writes has ended.
+    /// Cancelled when the writer has ended.
     pub(super) closing: CancellationToken,
 }
 
-/// How far it has come.
+/// Progress of the follower.
 pub(super) struct Progress {
-    /// Everything up to here is shown.
+    /// Revision up to which everything is published.
     revision: i64,
     tail: Option<Tail>,
-    /// Parts of a response whose rest has not come.
+    /// Received events of an incomplete response.
     parts: Vec<WatchEvent>,
-    /// True if something was shown that cannot be opened.
+    /// True if a published object cannot be opened.
     has_unopened: bool,
 }
 
-/// Signs of life of a watch.
+/// Liveness of a watch.
 struct Pulse {
     received: Instant,
-    /// Where it was, and since when it has been there although more was wanted.
+    /// Last revision of the watch, and the time since which it has not advanced although a caller waits.
     revision: i64,
     since: Instant,
 }
@@ -73,7 +73,7 @@ impl Pulse {
         Self { received: Instant::now(), revision, since: Instant::now() }
     }
 
-    /// Fails when there are none.
+    /// Fails if the watch is silent or lags.
     fn look(&mut self, revision: i64, is_waited_for: bool) -> Result<(), Failure> {
         if !is_waited_for || revision > self.revision {
             (self.revision, self.since) = (revision, Instant::now());
@@ -90,12 +90,12 @@ impl Progress {
 }
 
 impl Follower {
-    /// Follows until the store closes, over lost connections.
+    /// Follows etcd until the store closes. Reconnects as needed.
     pub(super) async fn run(mut self) -> Result<(), Fatal> {
         let closing = self.closing.clone();
         let served = closing.run_until_cancelled(self.serve()).await.unwrap_or(Ok(()));
         if served.is_err() {
-            // What is shown here is not what there is.
+            // The published state differs from etcd.
             self.publisher.hub.close();
         }
         if matches!(served, Err(Fatal::Lost)) {
@@ -108,7 +108,7 @@ impl Follower {
     }
 
     async fn serve(&mut self) -> Result<(), Fatal> {
-        // How many members have failed since something was followed.
+        // Number of members that have failed since the last progress.
         let (mut failed, mut outage) = (0, OutageLog::default());
         loop {
             let failure = match self.follow(&mut failed, &mut outage).await {
@@ -121,7 +121,7 @@ impl Follower {
                 tracing::warn!(error = failure.logged(), "etcd member failed, trying another member");
                 continue;
             }
-            // What cannot be opened now stops this alone: etcd answers.
+            // A value that cannot be opened does not mean that etcd is unreachable.
             self.reader.client.set_reached(matches!(failure, Failure::Sealed { .. }));
             if let Some(outage_seconds) = outage.failed() {
                 tracing::warn!(error = failure.logged(), outage_seconds, "cannot follow etcd, retrying");
@@ -130,7 +130,7 @@ impl Follower {
         }
     }
 
-    /// Follows until the connection is lost.
+    /// Follows etcd until the connection is lost.
     async fn follow(
         &mut self,
         failed: &mut usize,
@@ -153,7 +153,7 @@ impl Follower {
         outage: &mut OutageLog,
     ) -> Result<std::convert::Infallible, Failure> {
         let mut rules = self.reader.values.seal.replaced();
-        // Keys may have come while nothing was followed.
+        // Keys may have become available while the watch was interrupted.
         let mut heals_at = self.heal().await?;
         let mut ticks = interval(PROGRESS);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -175,7 +175,7 @@ impl Follower {
                 }
                 changed = self.wanted.changed() => match changed {
                     Ok(()) => self.ask(stream),
-                    // Nobody is left to wait.
+                    // No caller can wait any more.
                     Err(_) => return Err(Failure::Away),
                 },
                 _ = ticks.tick(), if is_waited_for => self.ask(stream),
@@ -199,7 +199,7 @@ impl Follower {
         }
     }
 
-    /// Whether etcd still holds what was shown.
+    /// Checks that etcd still has the published commits.
     async fn check(&self) -> Result<(), Failure> {
         let lost = |fatal| Err(Failure::Fatal(fatal));
         let Some(meta) = open::meta(&self.reader.client, &self.reader.root).await? else {
@@ -223,7 +223,7 @@ impl Follower {
             RangeRequest { key: tail.place.clone(), revision: tail.revision, ..RangeRequest::default() };
         let found = match self.reader.client.probe(request).await {
             Ok(found) => found.kvs.first().map(|found| found.mod_revision),
-            // Once that is no history any more, nobody knows.
+            // After compaction the change can no longer be checked.
             Err(failure) if failure.is_compacted() => return Ok(()),
             Err(failure) => return Err(failure),
         };
@@ -243,7 +243,7 @@ impl Follower {
         match found.last().map(WatchEvent::revision) {
             Some(revision) => self.show(found, revision).await,
             None if response.created || !is_alone => Ok(()),
-            // Everything up to here has been sent.
+            // A progress notification: everything up to this revision was sent.
             None => {
                 let revision = response.header.unwrap_or_default().revision;
                 if revision > self.progress.revision {
@@ -255,7 +255,7 @@ impl Follower {
         }
     }
 
-    /// Shows what was written up to a revision.
+    /// Publishes the changes up to a revision.
     async fn show(&mut self, found: Vec<WatchEvent>, revision: i64) -> Result<(), Failure> {
         let mut events = Vec::with_capacity(found.len());
         for found in found {

@@ -1,5 +1,5 @@
-//! The key that is not there while writes are taken: every transaction that writes compares it, so that all servers of ours stop at
-//! the same revision. kube-apiserver does not know it.
+//! Key that is absent while writes are accepted. Every writing transaction compares it, so that all Portico servers stop at
+//! the same revision. kube-apiserver does not use it.
 
 use super::client::Client;
 use super::failure::Failure;
@@ -7,19 +7,19 @@ use super::keys::Keys;
 use super::wire::RangeRequest;
 use crate::read_only;
 
-/// Whether writes are taken.
+/// State of the gate for writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gate {
-    /// They are.
+    /// Writes are accepted.
     Open,
-    /// They are stopped since this revision.
+    /// Writes are stopped since this revision.
     Stopped(i64),
-    /// A restore that began at this revision has not come to its end: nothing that is there is whole.
+    /// A restore that began at this revision has not finished: the data is incomplete.
     Restoring(i64),
 }
 
 impl Gate {
-    /// The revision at which the key was written; 0 when it is not there.
+    /// Returns the revision at which the key was written; 0 if it is absent.
     pub(super) fn revision(self) -> i64 {
         match self {
             Self::Open => 0,
@@ -28,12 +28,12 @@ impl Gate {
     }
 }
 
-/// Where the key stands.
+/// Returns the key in etcd.
 pub(super) fn place(keys: &Keys) -> Vec<u8> {
     keys.of(read_only::key()).into_bytes()
 }
 
-/// How it is now.
+/// Reads the current state.
 pub(super) async fn look(client: &Client, keys: &Keys) -> Result<Gate, Failure> {
     let request = RangeRequest { key: place(keys), ..RangeRequest::default() };
     let answer = client.probe(request).await?;

@@ -1,4 +1,4 @@
-//! Reads again what could not be opened, when it may be with other keys.
+//! Retries objects that could not be opened, after a change of keys.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use super::follow::{Follower, HEAL_RETRY};
 use super::wire::RangeRequest;
 
 impl Follower {
-    /// Shows what could not be opened before and can be now. Who watches its resource has passed it, and lists anew. When this is
-    /// to be tried again.
+    /// Publishes objects that can be opened now. Watchers of their resources have passed their revisions, and list again.
+    /// Returns the time of the next attempt, if needed.
     pub(super) async fn heal(&self) -> Result<Option<Instant>, Failure> {
         let (mut again, mut healed) = (None, BTreeSet::new());
         let sealed = self.publisher.cache.unreadable().into_iter().filter(|object| object.is_sealed());
         for object in sealed {
             let key = self.reader.keys.of(object.key()).into_bytes();
             let answer = self.reader.client.range(RangeRequest { key, ..RangeRequest::default() }).await?;
-            // What has changed since comes by the watch.
+            // Later changes arrive through the watch.
             let Some(found) = answer.kvs.first().filter(|found| found.mod_revision == object.revision())
             else {
                 continue;

@@ -1,4 +1,4 @@
-//! Reads past events for watches that resume: bounded parts, of which only few are read at a time.
+//! Reads past events for resuming watches, in bounded pages with limited concurrency.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::event::Event;
 use crate::subscription::history::{History, HistoryPage};
 use crate::subscription::selection::Selection;
 
-/// A part of the past that is being read.
+/// Page of past events that is being read.
 struct Part<'a> {
     selection: &'a Selection,
     until: i64,
@@ -32,7 +32,7 @@ impl Reader {
         loop {
             let mut response = self.client.in_time(watch.next_or_progress()).await?;
             if response.canceled {
-                // The caller looks how far that has come.
+                // The caller reads the compaction point of the hub.
                 self.hub.compact_reads(response.compact_revision);
                 let reason = if response.compact_revision > 0 {
                     "compacted".to_owned()
@@ -51,7 +51,7 @@ impl Reader {
         }
     }
 
-    /// Takes events into a part; whether that is whole. Its last revision is taken whole.
+    /// Adds events to a page. Returns true if the page is complete; it contains all events of its last revision.
     async fn take(&self, part: &mut Part<'_>, found: Vec<WatchEvent>) -> Result<bool, Failure> {
         for found in found {
             let revision = found.revision();
@@ -93,7 +93,7 @@ impl History for Reader {
         max_bytes: usize,
     ) -> BoxFuture<'_, Result<HistoryPage, StoreError>> {
         Box::pin(async move {
-            // At most so many at a time: their callers wait here.
+            // Limits the number of concurrent reads: callers wait here.
             let _permit = self.resumes.acquire().await.map_err(|_| StoreError::Closed)?;
             let (events, bytes, more) = (Vec::new(), 0, false);
             let part = Part { selection: &selection, until, limit, max_bytes, events, bytes, more };

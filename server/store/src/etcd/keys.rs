@@ -1,19 +1,19 @@
-//! Keys of objects as keys of etcd, and back.
+//! Conversion between keys of objects and keys of etcd.
 
 use std::sync::Arc;
 
 use super::layout::Layout;
 use crate::key::{Key, Resource, split_path};
 
-/// Where objects stand.
+/// Mapping of objects to keys of etcd.
 #[derive(Clone)]
 pub(super) struct Keys {
-    /// The prefix, with a slash at both ends.
+    /// Prefix, with a slash at both ends.
     root: String,
     layout: Arc<dyn Layout>,
 }
 
-/// A range of keys: from the first up to the second, which is not in it.
+/// Range of keys with an exclusive end.
 pub(super) type KeyRange = (Vec<u8>, Vec<u8>);
 
 impl Keys {
@@ -21,22 +21,22 @@ impl Keys {
         Self { root, layout }
     }
 
-    /// Everything.
+    /// Returns the range of all objects.
     pub(super) fn all(&self) -> KeyRange {
         below(&self.root)
     }
 
-    /// The key of an object.
+    /// Returns the etcd key of an object.
     pub(super) fn of(&self, key: &Key) -> String {
         format!("{}{}", self.base(key.resource()), key.path())
     }
 
-    /// What the keys of a resource begin with.
+    /// Returns the common prefix of the keys of a resource.
     pub(super) fn base(&self, resource: &Resource) -> String {
         format!("{}{}/", self.root, self.layout.path(resource))
     }
 
-    /// The objects of a resource, in one namespace or all, behind a path.
+    /// Returns the range of the objects of a resource, in one namespace or all, after a path.
     pub(super) fn range(
         &self,
         resource: &Resource,
@@ -54,7 +54,7 @@ impl Keys {
         (from, until)
     }
 
-    /// The object that a key is of; nothing for keys that are no objects'.
+    /// Returns the object of an etcd key; `None` if the key is not of an object.
     pub(super) fn parse(&self, key: &[u8]) -> Option<Key> {
         let path = std::str::from_utf8(key).ok()?.strip_prefix(&*self.root)?;
         let (resource, rest) = self.layout.locate(path)?;
@@ -65,7 +65,7 @@ impl Keys {
         Some(Key::new(&resource, namespace.trim_end_matches('/'), name))
     }
 
-    /// The first key behind all those of the resource of this one, or behind its folder when it is no object's.
+    /// Returns the first key after those of the resource of this key, or after its folder if it is not of an object.
     pub(super) fn beyond(&self, key: &[u8]) -> Vec<u8> {
         if let Some(object) = self.parse(key) {
             return below(&self.base(object.resource())).1;
@@ -80,7 +80,7 @@ impl Keys {
     }
 }
 
-/// All keys that begin with a text, which ends with a slash.
+/// Returns the range of all keys that begin with a text, which ends with a slash.
 fn below(text: &str) -> KeyRange {
     let mut until = text.as_bytes().to_vec();
     // '0' follows '/'.

@@ -1,4 +1,4 @@
-//! What is known of objects besides what is stored.
+//! Codec of objects in etcd.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use super::layout::Layout;
 use crate::index::Indexer;
 use crate::seal::Seal;
 
-/// See the module.
+/// Codec of objects in etcd: index, layout and seal.
 #[derive(Clone)]
 pub struct Known {
-    /// What is read out of them.
+    /// Indexer of the objects.
     pub indexer: Arc<dyn Indexer>,
-    /// Where they stand, and in which bytes.
+    /// Keys and encoding of the objects.
     pub layout: Arc<dyn Layout>,
-    /// How they are encrypted.
+    /// Encryption of the objects.
     pub seal: Arc<Seal>,
 }

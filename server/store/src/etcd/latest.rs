@@ -1,4 +1,4 @@
-//! How far etcd has come, by a linearizable read of one key.
+//! Query for the head of etcd, with a linearizable read of one key.
 
 use tokio::sync::watch;
 
@@ -8,12 +8,12 @@ use super::wire::RangeRequest;
 use crate::error::StoreError;
 use crate::latest::Ask;
 
-/// Who asks.
+/// Query for the head.
 pub(super) struct Asking {
     pub(super) client: Client,
-    /// Which key is read.
+    /// Key to read.
     pub(super) key: Vec<u8>,
-    /// Up to where whoever follows etcd is asked to show it.
+    /// Revision up to which the follower must publish.
     pub(super) wanted: watch::Sender<i64>,
 }
 

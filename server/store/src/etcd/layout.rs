@@ -1,4 +1,4 @@
-//! How objects stand in etcd, as far as kinds decide it: the registry, which knows kinds, implements this.
+//! Layout of objects in etcd, implemented by the registry, which knows the kinds.
 
 use std::time::Duration;
 
@@ -6,27 +6,27 @@ use portico_machinery::GroupResource;
 
 use crate::key::Resource;
 
-/// Where objects of each resource stand, and in which bytes: those of kube-apiserver.
+/// Keys and encoding of the objects of each resource, as in kube-apiserver.
 pub trait Layout: Send + Sync + 'static {
-    /// The path of a resource below the prefix, without slashes at its ends: `services/specs`.
+    /// Returns the path of a resource below the prefix, without slashes at its ends: `services/specs`.
     fn path(&self, resource: &GroupResource) -> String;
 
-    /// Which resource a path below the prefix is one of, and the rest of it: `kube-system/dns` of `services/specs/kube-system/dns`.
-    /// Nothing for what is no object of the API.
+    /// Returns the resource of a path below the prefix, and the rest of the path: `kube-system/dns` for
+    /// `services/specs/kube-system/dns`. `None` for paths that are not of API objects.
     fn locate<'p>(&self, path: &'p str) -> Option<(Resource, &'p str)>;
 
-    /// The bytes that kube-apiserver would store for an object, before they are encrypted.
+    /// Encodes an object as kube-apiserver would store it, before encryption.
     ///
     /// # Errors
-    /// Why there are none.
+    /// The reason why it cannot be encoded.
     fn to_stored(&self, resource: &GroupResource, json: &[u8]) -> Result<Vec<u8>, String>;
 
-    /// The canonical JSON, without a resource version, of stored bytes that were decrypted.
+    /// Decodes decrypted stored bytes to canonical JSON without a resource version.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The reason why they cannot be decoded.
     fn to_json(&self, resource: &GroupResource, stored: &[u8]) -> Result<Vec<u8>, String>;
 
-    /// How long objects of this resource are kept after their last write; nothing for those that stay.
+    /// Returns the time after the last write at which objects of this resource expire; `None` if they do not expire.
     fn time_to_live(&self, resource: &GroupResource) -> Option<Duration>;
 }

@@ -1,5 +1,5 @@
-//! Leases of objects that expire, each for many of them, as kube-apiserver gives them (`lease_manager.go`): etcd deletes the
-//! objects when it ends.
+//! Leases of expiring objects, each shared by many objects, like kube-apiserver's (`lease_manager.go`): etcd deletes the
+//! objects when the lease ends.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::client::Client;
 use super::failure::Failure;
 use super::settings::EtcdSettings;
 
-/// The lease that was given last.
+/// Lease that was granted last.
 struct Given {
     id: i64,
     time_to_live: Duration,
@@ -18,7 +18,7 @@ struct Given {
     objects: u64,
 }
 
-/// Gives leases.
+/// Manager of leases.
 pub(super) struct Leases {
     given: Mutex<Option<Given>>,
     reuse: Duration,
@@ -30,7 +30,7 @@ impl Leases {
         Self { given: Mutex::default(), reuse: settings.lease_reuse, most: settings.lease_objects.max(1) }
     }
 
-    /// A lease that lasts at least this long, and not much longer.
+    /// Returns a lease that lasts at least this long, and not much longer.
     pub(super) async fn lease(&self, client: &Client, time_to_live: Duration) -> Result<i64, Failure> {
         let extra = self.reuse.min(time_to_live / 20);
         let now = Instant::now();

@@ -1,5 +1,5 @@
-//! The members of an etcd cluster: a connection to each, and which of them is in use. Whoever finds that it fails, or lets wait, goes
-//! on to the next one.
+//! Members of an etcd cluster: a connection to each, and the current one. Code that finds it failing or slow switches
+//! to the next one.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -9,24 +9,24 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity
 
 use super::settings::EtcdSettings;
 
-/// How large one answer may be.
+/// Maximum size of a message in bytes.
 const MAX_MESSAGE: usize = 512 << 20;
-/// How long one of several members may take to be connected to.
+/// Timeout for connecting to one of several members.
 const CONNECT: Duration = Duration::from_secs(2);
-/// How often a connection is looked after, and how long it has to answer.
+/// Interval of keep-alive pings, and timeout of their responses.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
-/// How much of one answer, and of all, may be under way.
+/// Flow control windows of one response and of a connection, in bytes.
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
 
-/// See the module.
+/// Connections to the members, and the current member.
 pub(super) struct Members {
     channels: Vec<Channel>,
     in_use: AtomicUsize,
 }
 
 impl Members {
-    /// Connections that are made when they are needed. Processes begin with different members.
+    /// Creates connections that are opened on demand. Processes start with different members.
     pub(super) fn new(settings: &EtcdSettings) -> Result<Self, String> {
         let channels = settings.endpoints.iter().map(|url| Ok(endpoint(url, settings)?.connect_lazy()));
         let channels = channels.collect::<Result<Vec<_>, String>>()?;
@@ -38,33 +38,33 @@ impl Members {
         Ok(Self { channels, in_use })
     }
 
-    /// How many there are.
+    /// Returns the number of members.
     pub(super) fn count(&self) -> usize {
         self.channels.len()
     }
 
-    /// The one in use.
+    /// Returns the index of the current member.
     pub(super) fn in_use(&self) -> usize {
         self.in_use.load(Ordering::Relaxed)
     }
 
-    /// So many after another one, beginning again after the last.
+    /// Returns the index of the member this many steps after another one, cyclically.
     pub(super) fn after(&self, member: usize, steps: usize) -> usize {
         (member + steps) % self.channels.len()
     }
 
-    /// Uses another one from now on, unless somebody has left this one already.
+    /// Switches to another member, unless the current one has changed already.
     pub(super) fn change(&self, from: usize, to: usize) {
-        // Who was first is right.
+        // Of concurrent switches, the first one wins.
         let _left_already = self.in_use.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Uses the next one from now on.
+    /// Switches to the next member.
     pub(super) fn leave(&self, member: usize) {
         self.change(member, self.after(member, 1));
     }
 
-    /// To ask one of them with.
+    /// Returns a client of one member.
     pub(super) fn grpc(&self, member: usize) -> Grpc<Channel> {
         let grpc = Grpc::new(self.channels[member].clone());
         grpc.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE)

@@ -1,4 +1,4 @@
-//! Who a store in etcd is: a record of ours beside kube-apiserver's keys, tied to the cluster that it stands in.
+//! Identity of a store in etcd: a record of Portico next to kube-apiserver's keys, bound to its cluster.
 
 use std::time::Duration;
 
@@ -15,75 +15,73 @@ use super::wire::{Compare, Header, KeyValue, RangeRequest, RequestOp, TxnRequest
 use crate::identity::Identity;
 use crate::outage_log::OutageLog;
 
-/// How long after a failed try to reach etcd the next one comes.
+/// Delay between attempts to reach etcd.
 pub(super) const RETRY: Duration = Duration::from_millis(250);
-/// What keys of ours begin with that are no objects'.
+/// Prefix of Portico's own keys, which are not objects.
 const OWN: &str = "/portico.dev/store";
-/// The oldest releases of each line whose answers about the progress of watches can be relied on (upstream's
-/// `feature_support_checker`).
+/// Oldest releases of each line with reliable progress notifications of watches (upstream's `feature_support_checker`).
 const KNOWN: [(u32, u32, u32); 2] = [(3, 4, 31), (3, 5, 13)];
 
-/// Why a store in etcd could not be opened.
+/// Reason why a store in etcd could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum EtcdError {
-    /// It cannot be reached, or lets nobody in.
+    /// etcd cannot be reached, or rejects the connection.
     #[error("{place}: {reason}")]
     Unreachable {
-        /// Its members.
+        /// Addresses of the members.
         place: String,
-        /// What was wrong.
         reason: String,
     },
-    /// Its watches cannot be relied on.
+    /// The version of etcd has unreliable watches.
     #[error("{place} runs version {found}: version 3.5.13 or later is required")]
     TooOld {
-        /// Its members.
+        /// Addresses of the members.
         place: String,
-        /// Its version.
+        /// Version of etcd.
         found: String,
     },
-    /// What is there is a part of a backup.
+    /// The store contains an incomplete restore.
     #[error("{place} contains an incomplete restore or move: repeat the command with --force")]
     HalfRestored {
-        /// Its members.
+        /// Addresses of the members.
         place: String,
     },
 }
 
-/// The record.
+/// Record of the identity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Mark {
     store_id: String,
     epoch: i64,
-    /// In which cluster this epoch began.
+    /// ID of the cluster in which this epoch began.
     cluster_id: String,
 }
 
-/// What was found when a store was opened, or looked at again.
+/// State of a store when it is opened or read again.
 #[derive(Clone, Debug)]
 pub(super) struct Meta {
     pub(super) identity: Identity,
     pub(super) cluster_id: u64,
-    /// The newest revision of all keys, of whomever they are.
+    /// Newest revision of etcd, including keys outside of the store.
     pub(super) revision: i64,
-    /// Of the record; 0 where nobody has opened the store.
+    /// Revision of the record; 0 if the store was never opened.
     mark_revision: i64,
 }
 
 impl Meta {
-    /// Whether a control service has opened the store at any time.
+    /// True if a control service has ever opened the store.
     pub(super) fn was_opened(&self) -> bool {
         self.mark_revision > 0
     }
 }
 
-/// Where the record of the store under a prefix stands.
+/// Returns the key of the record of the store under a prefix.
 pub(super) fn mark_key(root: &str) -> Vec<u8> {
     format!("{OWN}{root}identity").into_bytes()
 }
 
-/// Opens a store, waiting for an etcd that is not there yet; the oldest revision that is kept.
+/// Opens a store, waiting for an unavailable etcd. Returns its state and the compaction point.
 pub(super) async fn open(
     client: &Client,
     settings: &EtcdSettings,
@@ -116,7 +114,7 @@ pub(super) async fn open(
     }
 }
 
-/// Why a store in etcd is not opened.
+/// Reason why a store in etcd is not opened.
 pub(super) enum OpenFailure {
     TooOld(String),
     HalfRestored,
@@ -129,7 +127,7 @@ impl From<Failure> for OpenFailure {
     }
 }
 
-/// Refuses an etcd whose answers cannot be relied on.
+/// Rejects an etcd with unreliable watches.
 pub(super) async fn check_version(client: &Client) -> Result<(), OpenFailure> {
     let version = client.status().await?.version;
     if is_too_old(&version) { Err(OpenFailure::TooOld(version)) } else { Ok(()) }
@@ -146,7 +144,7 @@ async fn open_now(client: &Client, root: &str, keys: &Keys) -> Result<(Meta, i64
             (Some((meta, mark)), cluster_id) if mark.cluster_id == shown(cluster_id) => {
                 return Ok((meta, compacted(client, root).await?));
             }
-            // What was stored elsewhere goes on here: whoever holds a revision of it begins anew.
+            // The data comes from another cluster: clients with its revisions must list again.
             (Some((meta, mark)), cluster_id) => {
                 let epoch = mark.epoch + 1;
                 (meta.mark_revision, Mark { epoch, cluster_id: shown(cluster_id), ..mark })
@@ -156,7 +154,7 @@ async fn open_now(client: &Client, root: &str, keys: &Keys) -> Result<(Meta, i64
                 (0, Mark { store_id, epoch: 1, cluster_id: shown(cluster_id) })
             }
         };
-        // Of several that do this at once one does.
+        // Only one of several concurrent processes succeeds.
         replace(client, root, before, &next).await?;
     }
 }
@@ -169,7 +167,7 @@ fn is_too_old(version: &str) -> bool {
     let mut parts = version.split(['.', '-']).map(str::parse::<u32>);
     let (Some(Ok(major)), Some(Ok(minor)), Some(Ok(patch))) = (parts.next(), parts.next(), parts.next())
     else {
-        // A version that cannot be read is checked no further.
+        // A version that cannot be parsed is accepted.
         return false;
     };
     match KNOWN.iter().find(|known| (known.0, known.1) == (major, minor)) {
@@ -178,7 +176,7 @@ fn is_too_old(version: &str) -> bool {
     }
 }
 
-/// The store as it is now; none where the record is not there.
+/// Reads the state of the store; `None` if the record is missing.
 async fn read(client: &Client, root: &str) -> Result<(Option<(Meta, Mark)>, u64), Failure> {
     let answer = client.probe(RangeRequest { key: mark_key(root), ..RangeRequest::default() }).await?;
     let header = answer.header.unwrap_or_default();
@@ -200,19 +198,19 @@ fn parse(found: &KeyValue) -> Result<Mark, Failure> {
     };
     let mark: Mark = serde_json::from_slice(&found.value)
         .map_err(|error| unreadable(&portico_gostd::json::error_text(&error)))?;
-    // Another epoch may have to follow.
+    // Leaves room for another epoch.
     if !(1..i64::MAX).contains(&mark.epoch) {
         return Err(unreadable("the epoch is out of range"));
     }
     Ok(mark)
 }
 
-/// The store as it is now, for one who knows that it is there.
+/// Reads the state of a store; `None` if its record is missing.
 pub(super) async fn meta(client: &Client, root: &str) -> Result<Option<Meta>, Failure> {
     Ok(read(client, root).await?.0.map(|(meta, _)| meta))
 }
 
-/// Makes what etcd has the beginning of a new epoch, unless somebody else has done so.
+/// Begins a new epoch with the state of etcd, unless another process has done so.
 pub(super) async fn begin_epoch(client: &Client, root: &str, epoch: i64) -> Result<(), Failure> {
     match read(client, root).await? {
         (Some((meta, mark)), cluster_id) if mark.epoch == epoch => {
@@ -235,14 +233,14 @@ fn put_mark(root: &str, mark: &Mark) -> Result<RequestOp, Failure> {
     Ok(RequestOp::put(mark_key(root), value, 0))
 }
 
-/// Writes who a store is from now on, in this cluster.
+/// Returns the operation that writes the identity of a store in this cluster.
 pub(super) fn put_identity(root: &str, identity: Identity, cluster_id: u64) -> Result<RequestOp, Failure> {
     let Identity { store_id, epoch } = identity;
     put_mark(root, &Mark { store_id, epoch, cluster_id: shown(cluster_id) })
 }
 
-/// Who a store is and how far etcd is, for one that only looks. What nobody has opened yet is called by its cluster; an epoch that is
-/// to begin, because it stands in another cluster than before, counts as begun.
+/// Reads the state of a store without opening it. A store that was never opened has an ID derived from its cluster. If the
+/// cluster differs from the record, the next epoch is reported.
 pub(super) async fn look(client: &Client, root: &str) -> Result<Meta, Failure> {
     let answer = client.probe(RangeRequest { key: mark_key(root), ..RangeRequest::default() }).await?;
     let Header { cluster_id, revision } = answer.header.unwrap_or_default();
@@ -256,20 +254,20 @@ pub(super) async fn look(client: &Client, root: &str) -> Result<Meta, Failure> {
     Ok(Meta { identity, cluster_id, revision, mark_revision: found.mod_revision })
 }
 
-/// The oldest revision that can be read; 0 where nothing was compacted.
+/// Returns the oldest readable revision; 0 if nothing was compacted.
 pub(super) async fn compacted(client: &Client, root: &str) -> Result<i64, Failure> {
     let mut tries = 0;
     loop {
         tries += 1;
         match compacted_in_one(client, root).await {
-            // The watch of another member is looked at.
+            // Retries with the watch of another member.
             Err(failure) if failure.is_of_member() && tries < client.members() => {}
             compacted => return compacted,
         }
     }
 }
 
-/// The same, by the member in use.
+/// Returns the oldest readable revision of the current member.
 async fn compacted_in_one(client: &Client, root: &str) -> Result<i64, Failure> {
     let key = mark_key(root);
     let end = [&*key, b"\0"].concat();

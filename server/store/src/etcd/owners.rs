@@ -1,5 +1,5 @@
-//! Who is named by owner references: read once from everything that is stored, then kept as it changes. Holds uids and keys
-//! alone, of objects with owners, whether their resources are in memory or not.
+//! Index of owner references: loaded once with a scan of all objects, then updated with each change. Contains only UIDs and keys
+//! of objects with owners, whether their resources are cached or not.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use crate::event::{Event, EventType};
 use crate::key::Key;
 use crate::record::Record;
 
-/// See the module.
+/// Index of owner references.
 #[derive(Default)]
 pub(super) struct Owners {
     state: Mutex<State>,
-    /// Held while everything is read, so that one caller reads and the others wait.
+    /// Locked during the scan, so that one caller scans and other callers wait.
     pub(super) reading: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
 enum State {
-    /// Nobody has asked.
+    /// No caller has used the index.
     #[default]
     Unread,
-    /// What has changed since reading began.
+    /// The scan is running; contains the changes since its start.
     Reading(Vec<Arc<Event>>),
     Known(Known),
 }
@@ -35,7 +35,7 @@ struct Known {
 }
 
 impl Owners {
-    /// Takes up changes, in order.
+    /// Applies changes, in order.
     pub(super) fn apply(&self, events: &[Arc<Event>]) {
         match &mut *self.state.lock() {
             State::Unread => {}
@@ -44,17 +44,17 @@ impl Owners {
         }
     }
 
-    /// Whether everything was read.
+    /// True if the index is loaded.
     pub(super) fn is_known(&self) -> bool {
         matches!(&*self.state.lock(), State::Known(_))
     }
 
-    /// Changes wait from now on.
+    /// Starts the scan: later changes are buffered.
     pub(super) fn begin(&self) {
         *self.state.lock() = State::Reading(Vec::new());
     }
 
-    /// These are all objects with owners as of a revision at or after [`Owners::begin`].
+    /// Completes the scan with all objects that have owners, as of a revision at or after [`OwnerIndex::begin_load`].
     pub(super) fn end(&self, found: Vec<(Key, Box<[Box<str>]>)>, revision: i64) {
         let mut known = Known::default();
         found.into_iter().for_each(|(key, owners)| known.set(key, owners));

@@ -1,4 +1,4 @@
-//! Reads a range in parts, all as of one revision, each no larger than this process takes; and which resources there are.
+//! Reads a range in pages, all at one revision, each within the message size limit; and lists the resources.
 
 use super::client::Client;
 use super::failure::Failure;
@@ -6,27 +6,27 @@ use super::keys::{KeyRange, Keys};
 use super::wire::{KeyValue, RangeRequest};
 use crate::key::Resource;
 
-/// Keys that are read at a time, at first: fewer when their values are large.
+/// Initial number of keys per page, reduced if their values are large.
 const PART: i64 = 500;
 
-/// A range that is being read.
+/// Range that is being read in pages.
 pub(super) struct Pages<'a> {
     client: &'a Client,
     rest: Option<KeyRange>,
-    /// 0 until the first part has come.
+    /// Revision of the pages; 0 before the first page.
     pub(super) revision: i64,
     part: i64,
-    /// How many keys follow after those that were read.
+    /// Number of keys after those that were read.
     pub(super) remaining: i64,
 }
 
 impl<'a> Pages<'a> {
-    /// All of a range as of a revision; 0: the newest.
+    /// Reads a range at a revision; 0 for the newest.
     pub(super) fn new(client: &'a Client, range: KeyRange, revision: i64) -> Self {
         Self { client, rest: Some(range), revision, part: PART, remaining: 0 }
     }
 
-    /// The next part, of at most so many keys; nothing behind the last one.
+    /// Returns the next page, of at most this number of keys; `None` after the last one.
     pub(super) async fn next(&mut self, most: Option<usize>) -> Result<Option<Vec<KeyValue>>, Failure> {
         let Some((key, range_end)) = self.rest.clone() else { return Ok(None) };
         let answer = loop {
@@ -53,7 +53,7 @@ impl<'a> Pages<'a> {
     }
 }
 
-/// The resources that have objects at a revision (0: the newest), each found by one look at its first key, sorted.
+/// Returns the resources that have objects at a revision (0 for the newest), sorted. Each is found by reading its first key.
 pub(super) async fn resources(client: &Client, keys: &Keys, revision: i64) -> Result<Vec<Resource>, Failure> {
     let (mut key, range_end) = keys.all();
     let mut resources = Vec::new();

@@ -1,4 +1,4 @@
-//! The past states of an object, from etcd's own history.
+//! Past states of an object, from etcd's history.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use crate::key::Key;
 use crate::record::Record;
 use crate::store::Store;
 
-/// The states of an object by exact reads, one after the other: for a store that keeps no archive. They end where history does, and
-/// where the object was created: what was before a deletion is not found.
+/// Returns the states of an object by successive exact reads, for a store without an archive. They end with the history, and
+/// with the creation of the object: states before a deletion are not found.
 pub(super) async fn by_exact_reads(store: &dyn Store, query: PastQuery) -> Result<PastStates, StoreError> {
     let mut past = PastStates { complete_from: store.compacted(), ..PastStates::default() };
     let newest = store.latest_revision().await?;

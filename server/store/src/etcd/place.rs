@@ -1,4 +1,4 @@
-//! A prefix of etcd as copies reach it: whether control services have it open or not.
+//! Prefix of etcd as used by copies, independent of control services that use it.
 
 use super::client::Client;
 use super::failure::Failure;
@@ -12,18 +12,18 @@ use super::values::Values;
 use super::wire::RangeRequest;
 use crate::copy::{CopyError, Extent};
 
-/// See the module.
+/// Prefix of etcd as used by copies.
 pub(super) struct Place {
     pub(super) client: Client,
     pub(super) keys: Keys,
     pub(super) values: Values,
     pub(super) root: String,
-    /// For messages.
+    /// Name for messages.
     name: String,
 }
 
 impl Place {
-    /// Reaches an etcd that is there.
+    /// Connects to a running etcd.
     pub(super) async fn open(settings: &EtcdSettings, known: Known) -> Result<Self, CopyError> {
         let name = settings.place();
         let failed = |reason: String| CopyError::Store { place: name.clone(), reason };
@@ -43,7 +43,7 @@ impl Place {
         Ok(Self { client, keys, values, root: settings.root(), name })
     }
 
-    /// That of a store that this process serves.
+    /// Returns the prefix of a store in this process.
     pub(super) fn of_store(reader: &Reader, name: String) -> Self {
         Self {
             client: reader.client.clone(),
@@ -54,7 +54,7 @@ impl Place {
         }
     }
 
-    /// For messages.
+    /// Returns the name for messages.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -72,12 +72,12 @@ impl Place {
         }
     }
 
-    /// Who is there and how far etcd is.
+    /// Returns the identity of the store and the revision of etcd.
     pub(super) async fn meta(&self) -> Result<Meta, CopyError> {
         open::look(&self.client, &self.root).await.map_err(|failure| self.failed(failure))
     }
 
-    /// The same, and what is kept of its history.
+    /// Returns the identity, the revision, and the compaction point.
     pub(super) async fn extent(&self) -> Result<Extent, CopyError> {
         let Meta { identity, revision, .. } = self.meta().await?;
         let oldest = open::compacted(&self.client, &self.root).await;
@@ -85,12 +85,12 @@ impl Place {
         Ok(Extent { identity, revision, oldest })
     }
 
-    /// Whether writes are taken there.
+    /// Returns the state of the gate for writes.
     pub(super) async fn gate(&self) -> Result<Gate, CopyError> {
         gate::look(&self.client, &self.keys).await.map_err(|failure| self.failed(failure))
     }
 
-    /// Whether there is any key, of whomever.
+    /// Returns true if any key exists under the prefix.
     pub(super) async fn is_used(&self) -> Result<bool, CopyError> {
         let (key, range_end) = self.keys.all();
         let request = RangeRequest { key, range_end, count_only: true, ..RangeRequest::default() };

@@ -1,6 +1,6 @@
-//! A Txn as one transaction of etcd: what it compares, what it writes, and what its answer means.
+//! Conversion of a Txn to one etcd transaction: comparisons, writes, and interpretation of the response.
 //!
-//! All of it gets one revision. What several operations do to one object shows as the last of them alone.
+//! All writes of a Txn have one revision. Several operations on one object appear as the last of them only.
 
 use std::sync::Arc;
 
@@ -15,32 +15,32 @@ use crate::read_only;
 use crate::record::{Record, Value};
 use crate::txn::{Change, Committed, Expect, Operation, Txn, TxnError};
 
-/// What becomes of one object.
+/// Plan for one object.
 struct Object {
     key: Key,
     place: String,
-    /// What must hold of it before.
+    /// Preconditions of the object.
     expects: Vec<Expect>,
-    /// Which operation changes it last.
+    /// Index of the last operation that changes it.
     change: Option<usize>,
 }
 
-/// See the module.
+/// Plan of one etcd transaction.
 pub(super) struct Plan {
-    /// The key that is not there while writes are taken, if this writes.
+    /// Key of the gate, if the Txn writes.
     gate: Option<Vec<u8>>,
     operations: Vec<Operation>,
     objects: Vec<Object>,
-    /// Which object each operation is about.
+    /// Index of the object of each operation.
     about: Vec<usize>,
 }
 
-/// Whether it was done.
+/// Result of a transaction.
 pub(super) enum Outcome {
     Done(Committed),
     /// Writes are stopped, for this reason.
     Stopped(String),
-    /// An expectation does not hold: of which object, and what it is now.
+    /// A precondition does not hold. Contains the object and its current value.
     Refused {
         key: Key,
         expect: Expect,
@@ -50,7 +50,7 @@ pub(super) enum Outcome {
 
 impl Plan {
     /// # Errors
-    /// An operation expects what an earlier one of the same Txn has made otherwise.
+    /// An operation has a precondition that contradicts an earlier operation of the same Txn.
     pub(super) fn new(txn: Txn, keys: &Keys) -> Result<Self, TxnError> {
         let gate = read_only::stops(&txn).then(|| gate::place(keys));
         let mut objects: Vec<Object> = Vec::new();
@@ -75,7 +75,7 @@ impl Plan {
         Ok(Self { gate, operations: txn.operations, objects, about })
     }
 
-    /// The objects that are written, and with what.
+    /// Iterates over the objects that are written, with their values.
     pub(super) fn puts(&self) -> impl Iterator<Item = (&Key, &str, &Value)> {
         self.objects.iter().filter_map(|object| match &self.operations[object.change?].change {
             Change::Put(value) => Some((&object.key, &*object.place, value)),
@@ -83,7 +83,7 @@ impl Plan {
         })
     }
 
-    /// The keys of all objects, and whether this one only deletes it.
+    /// Iterates over the keys of all objects, with true for those that the Txn only deletes.
     pub(super) fn objects(&self) -> impl Iterator<Item = (&Key, bool)> {
         self.objects.iter().map(|object| {
             let change = object.change.map(|at| &self.operations[at]);
@@ -92,26 +92,27 @@ impl Plan {
         })
     }
 
-    /// One key whose state shows whether the Txn was done, with its value then. Nothing for one that puts nothing.
+    /// Returns a key with the value that it has if the Txn was committed, to resolve a transaction in doubt. `None` if
+    /// the Txn puts nothing.
     pub(super) fn witness(&self, stored: &[(Vec<u8>, i64)]) -> Option<(Vec<u8>, Vec<u8>)> {
         let (_, place, _) = self.puts().next()?;
         let (value, _) = stored.first()?;
         Some((place.as_bytes().to_vec(), value.clone()))
     }
 
-    /// What it is once it is known to have been done at a revision, though its answer is lost.
+    /// Returns the result of a transaction that is known to be committed at a revision although its response was lost.
     pub(super) fn done_at(self, revision: i64) -> Committed {
         let all = self.objects.iter().filter(|object| object.change.is_some());
         let done = all.map(|_| Response::Put(PutResponse {})).collect::<Vec<_>>();
         self.done(done.into_iter(), revision, revision)
     }
 
-    /// Whether there is nothing to ask etcd for.
+    /// True if no request to etcd is needed.
     pub(super) fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
 
-    /// The request; `stored` are the bytes and the leases of [`Plan::puts`], in their order.
+    /// Returns the request; `stored` are the bytes and leases of [`TxnPlan::puts`], in order.
     pub(super) fn request(&self, stored: Vec<(Vec<u8>, i64)>) -> TxnRequest {
         let mut stored = stored.into_iter();
         let mut request = TxnRequest::default();
@@ -140,7 +141,7 @@ impl Plan {
         request
     }
 
-    /// What came of it; `shown` is the revision of one that wrote nothing.
+    /// Interprets the response; `published` is the revision to report if nothing was written.
     pub(super) fn outcome(self, answer: TxnResponse, shown: i64) -> Result<Outcome, TxnError> {
         let revision = answer.header.unwrap_or_default().revision;
         let responses = answer.responses.into_iter().filter_map(|op| op.response);
@@ -203,7 +204,7 @@ impl Plan {
     }
 }
 
-/// Whether an operation's expectation holds behind a change of the same object by the same Txn.
+/// Checks the precondition of an operation after a change of the same object by the same Txn.
 fn check_after(operation: &Operation, earlier: &Change) -> Result<(), TxnError> {
     let key = operation.key.clone();
     match (operation.expect, earlier) {
@@ -230,7 +231,7 @@ fn compare(key: &[u8], expect: Expect) -> Option<Compare> {
             key: key.to_vec(),
             compared: Some(Compared::Version(0)),
         }),
-        // No object has one below 1.
+        // Revisions of objects start at 1.
         Expect::Revision(revision) => {
             Some(Compare::is_at(key.to_vec(), if revision > 0 { revision } else { -1 }))
         }

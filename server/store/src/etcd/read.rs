@@ -1,4 +1,4 @@
-//! Reads the current state of resources, and what they were at an exact revision.
+//! Reads states of resources, current or at an exact revision.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::record::Record;
 use crate::snapshot::Snapshot;
 use crate::store::{ListAt, Page};
 
-/// What reading needs.
+/// Dependencies of reads.
 pub(super) struct Reader {
     pub(super) client: Client,
     pub(super) keys: Keys,
@@ -35,18 +35,18 @@ pub(super) struct Reader {
     pub(super) latest: Latest,
     pub(super) owners: Arc<Owners>,
     pub(super) root: String,
-    /// How many watches read the past at a time.
+    /// Limits the number of watches that read history concurrently.
     pub(super) resumes: Semaphore,
 }
 
 impl Reader {
-    /// The current state of a resource: all that was acknowledged, by whomever, before this is called.
+    /// Returns the current state of a resource, with every commit acknowledged before the call.
     pub(super) async fn snapshot(&self, slot: &Slot) -> Result<Snapshot, StoreError> {
         self.latest.reach().await?;
         self.whole(slot).await
     }
 
-    /// What a failed read is to its caller: where it was too old, how old it may be.
+    /// Converts the failure of a read. For a compacted revision, queries the compaction point.
     pub(super) async fn failed(&self, failure: Failure) -> StoreError {
         if !failure.is_compacted() {
             return failure.of_read();
@@ -57,7 +57,7 @@ impl Reader {
         }
     }
 
-    /// Takes up how far etcd is compacted.
+    /// Queries and records the compaction point of etcd.
     pub(super) async fn note_compacted(&self) -> Result<i64, Failure> {
         let compacted = open::compacted(&self.client, &self.root).await?;
         self.hub.compact_reads(compacted);
@@ -65,7 +65,7 @@ impl Reader {
         Ok(compacted)
     }
 
-    /// The answer to an exact read: from memory when nothing has changed since, else from etcd.
+    /// Answers an exact read: from memory if nothing has changed since, otherwise from etcd.
     pub(super) async fn list_at(&self, query: ListAt) -> Result<Page, StoreError> {
         let slot = self.cache.slot(&query.scope.resource);
         if let Some(page) = exact::from_memory(&self.hub, &slot, &query)? {
@@ -86,7 +86,7 @@ impl Reader {
         }
         let mut pages = Pages::new(&self.client, range, query.revision);
         loop {
-            // What cannot be read takes no place in the page.
+            // Unreadable objects do not count against the limit of the page.
             let wanted = query.limit.map(|limit| limit - page.records.len());
             if wanted == Some(0) {
                 break;
@@ -133,7 +133,7 @@ impl Reader {
                         "cannot read a stored object, omitted from lists"
                     );
                 }
-                // There is room for everything.
+                // The budget is unlimited.
                 let _is_taken = intake.take(read);
             }
         }

@@ -1,4 +1,4 @@
-//! Which etcd, where in it, and how long it is waited for. Values only: flags and files are read elsewhere.
+//! Settings of a store in etcd. Plain values: flags and files are read by other crates.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,28 +6,28 @@ use std::time::Duration;
 /// Settings of a store in etcd.
 #[derive(Clone)]
 pub struct EtcdSettings {
-    /// The URLs of its members.
+    /// URLs of the members.
     pub endpoints: Vec<String>,
-    /// What all keys begin with, as kube-apiserver's `--etcd-prefix`: `/registry`.
+    /// Prefix of all keys, like kube-apiserver's `--etcd-prefix`: `/registry`.
     pub prefix: String,
-    /// The PEM of the authorities that its members' certificates are checked by. None: those of the system.
+    /// PEM of the CAs that verify the certificates of the members; `None` for those of the system.
     pub ca: Option<Vec<u8>>,
-    /// The PEM of the certificate and the key that this process shows.
+    /// PEM of the client certificate and its key.
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
-    /// How long it is waited for at the start.
+    /// Maximum wait for etcd at the start.
     pub connect_timeout: Duration,
-    /// How long it may take for one request.
+    /// Timeout of one request.
     pub request_timeout: Duration,
-    /// How often its history is compacted; zero: never by this process.
+    /// Interval of compactions; zero if this process does not compact.
     pub compaction_interval: Duration,
-    /// For how long a lease of objects that expire is given to further ones, at most.
+    /// Maximum time for which a lease is reused for further objects.
     pub lease_reuse: Duration,
-    /// How many objects one lease may have.
+    /// Maximum number of objects of one lease.
     pub lease_objects: u64,
 }
 
 impl EtcdSettings {
-    /// The defaults, which are kube-apiserver's, of these members.
+    /// Returns the default settings, which are kube-apiserver's, with these members.
     pub fn new(endpoints: Vec<String>) -> Self {
         Self {
             endpoints,
@@ -42,7 +42,7 @@ impl EtcdSettings {
         }
     }
 
-    /// The prefix with one slash at its beginning and one at its end.
+    /// Returns the prefix with one slash at its start and one at its end.
     pub(super) fn root(&self) -> String {
         match self.prefix.trim_matches('/') {
             "" => "/".to_owned(),
@@ -50,19 +50,20 @@ impl EtcdSettings {
         }
     }
 
-    /// Whether this process shows no certificate to members that may want one: they end the connection without one, as a rule.
+    /// True if this process has no client certificate and uses TLS: members that require a certificate
+    /// usually close the connection.
     pub(super) fn shows_nothing(&self) -> bool {
         self.identity.is_none() && self.endpoints.iter().any(|endpoint| endpoint.starts_with("https://"))
     }
 
-    /// Where this is, for messages.
+    /// Returns the location for messages.
     pub fn place(&self) -> String {
         format!("etcd at {}", self.endpoints.join(", "))
     }
 }
 
 impl fmt::Debug for EtcdSettings {
-    /// Without the key.
+    /// Omits the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EtcdSettings")
             .field("endpoints", &self.endpoints)

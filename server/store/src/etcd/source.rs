@@ -1,5 +1,5 @@
-//! What is stored in etcd, for copies: opened, decoded, and sealed again as other databases keep it, because the bytes that stand in
-//! etcd mean something there alone.
+//! Source of copies from etcd. Values are opened, decoded, and sealed again in the form of other databases, because values in
+//! etcd have their own encoding.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -22,25 +22,25 @@ use crate::copy::{Changes, CopyError, CopySource, Extent, PAGE_BYTES, PAGE_STATE
 use crate::key::{Key, Resource};
 use crate::record::Value;
 
-/// How many keys are read at first: more once it is known how large they are.
+/// Initial number of keys per page, increased once their sizes are known.
 const FIRST_KEYS: i64 = 32;
-/// How far the revisions of etcd may move on, by other prefixes and by what expires, until what is served of a store that was moved
-/// away is ended.
+/// Maximum number of revisions by which etcd may advance, through other prefixes and expiring objects, until watches of a
+/// migrated store have ended.
 const OTHERS: i64 = 1_000_000;
 
-/// See the module.
+/// Source of copies from etcd.
 pub struct EtcdSource {
     place: Place,
-    /// Where the revision stood when, if that is noted here.
+    /// Revisions by time, if this process records them.
     marks: Option<Arc<Marks>>,
-    /// The resources of the revision that is read.
+    /// Resources at the revision that is read.
     resources: Mutex<Option<(i64, Arc<[Resource]>)>>,
-    /// How many keys are read at a time.
+    /// Number of keys per page.
     keys: AtomicI64,
 }
 
 impl EtcdSource {
-    /// Of a prefix, whoever serves it. What is encrypted must be opened by what is known.
+    /// Opens a prefix, which any server may use. `codec` must be able to decrypt its values.
     ///
     /// # Errors
     /// [`CopyError`].
@@ -55,7 +55,7 @@ impl EtcdSource {
         Ok(Self::of(place, None))
     }
 
-    /// Of the store that this process serves.
+    /// Returns the source of a store in this process.
     pub(super) fn of_store(reader: &Reader, marks: Arc<Marks>) -> Self {
         Self::of(Place::of_store(reader, "etcd".to_owned()), Some(marks))
     }
@@ -64,7 +64,7 @@ impl EtcdSource {
         Self { place, marks, resources: Mutex::default(), keys: AtomicI64::new(FIRST_KEYS) }
     }
 
-    /// The current objects of a resource in a namespace.
+    /// Returns the current objects of a resource in a namespace.
     ///
     /// # Errors
     /// [`CopyError`].
@@ -81,7 +81,7 @@ impl EtcdSource {
         Ok(states)
     }
 
-    /// What a failed read of a revision is.
+    /// Converts the failure of a read at a revision.
     async fn failed_at(&self, revision: i64, failure: Failure) -> CopyError {
         if !failure.is_compacted() {
             return self.place.failed(failure);
@@ -92,7 +92,7 @@ impl EtcdSource {
         }
     }
 
-    /// The resources that had objects at a revision.
+    /// Returns the resources that had objects at a revision.
     async fn resources(&self, revision: i64) -> Result<Arc<[Resource]>, CopyError> {
         let known = self.resources.lock().clone().filter(|(of, _)| *of == revision);
         if let Some((_, resources)) = known {
@@ -122,7 +122,7 @@ impl EtcdSource {
         Ok(Vec::new())
     }
 
-    /// The next states of a resource.
+    /// Returns the next states of a resource.
     async fn page(
         &self,
         resource: &Resource,
@@ -149,7 +149,7 @@ impl EtcdSource {
             let mut states = Vec::with_capacity(answer.kvs.len());
             for found in &answer.kvs {
                 let Some(key) = self.place.keys.parse(&found.key) else { continue };
-                // Which state it has superseded is history, which a copy does not have.
+                // The superseded state is part of the history, which a copy does not contain.
                 states.push(self.state(key, found, found.mod_revision, 0).await?);
             }
             if !states.is_empty() {
@@ -164,7 +164,7 @@ impl EtcdSource {
         Ok(Vec::new())
     }
 
-    /// Reads about a page at a time, as large as keys were last.
+    /// Adjusts the number of keys per page to the sizes of these keys.
     fn note_sizes(&self, found: &[KeyValue]) {
         let count = i64::try_from(found.len()).unwrap_or(1).max(1);
         let bytes: i64 = found.iter().map(|found| i64::try_from(found.value.len()).unwrap_or(0)).sum();
@@ -173,7 +173,7 @@ impl EtcdSource {
         self.keys.store(fitting.clamp(1, most), Ordering::Relaxed);
     }
 
-    /// A state that is there.
+    /// Decodes an existing state.
     async fn state(
         &self,
         key: Key,
@@ -191,7 +191,7 @@ impl EtcdSource {
         }
     }
 
-    /// A value as other databases keep it.
+    /// Encodes a value in the form of other databases.
     fn stored(
         &self,
         key: Key,
@@ -210,7 +210,7 @@ impl EtcdSource {
         Ok(StoredState { key, revision, uid, previous, deleted: false, value: stored, owners: Some(owners) })
     }
 
-    /// The content of an event, of an object of the API.
+    /// Decodes the content of an event of an API object.
     async fn change(&self, event: &WatchEvent) -> Result<Option<StoredState>, CopyError> {
         let Some(kv) = &event.kv else { return Ok(None) };
         let Some(key) = self.place.keys.parse(&kv.key) else { return Ok(None) };
@@ -250,7 +250,7 @@ impl EtcdSource {
             parts.append(&mut response.events);
             for event in events::whole(&mut parts, response.fragment) {
                 let is_full = bytes >= PAGE_BYTES || changes.states.len() >= PAGE_STATES;
-                // What has one revision stays together.
+                // Changes with the same revision stay in the same part.
                 if is_full && event.revision() > changes.until {
                     return Ok(changes);
                 }

@@ -1,4 +1,4 @@
-//! Stops and resumes the writes of all control services on an etcd, whether one of them is asked or not.
+//! Stops and resumes the writes of all control services on an etcd, without a running control service.
 
 use futures::future::BoxFuture;
 
@@ -11,14 +11,14 @@ use super::wire::{Compare, RequestOp, TxnRequest, TxnResponse};
 use crate::copy::{CopyError, WriteSwitch};
 use crate::read_only;
 
-/// How often somebody else may be first.
+/// Maximum number of attempts when other processes change the gate concurrently.
 const TRIES: usize = 100;
 
-/// See the module.
+/// Read-only switch of a store in etcd.
 pub struct EtcdSwitch(Place);
 
 impl EtcdSwitch {
-    /// Of a prefix.
+    /// Opens the switch of a prefix.
     ///
     /// # Errors
     /// [`CopyError`].

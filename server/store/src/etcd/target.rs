@@ -1,5 +1,6 @@
-//! Takes a copy into a prefix of etcd. etcd cannot do that in one step, and numbers what is written by itself. So a record stands
-//! there until everything is written: it ends the control services that have the store open, and keeps others from opening it.
+//! Target of copies in a prefix of etcd. etcd cannot write a copy atomically, and assigns revisions itself. Therefore a
+//! record exists until everything is written: it ends the control services that have the store open, and prevents
+//! others from opening it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -20,36 +21,36 @@ use crate::copy::{CopyError, CopyTarget, Extent, Finished, StoredState};
 use crate::read_only;
 use crate::txn::Txn;
 
-/// How many revisions are passed by writing nothing at most, so that those that clients may know are behind: each is a write.
+/// Maximum number of revisions that are skipped with empty writes, to pass those that clients may have seen. Each is a write.
 const MAX_PASSED: i64 = 200_000;
-/// How many of these are under way at a time.
+/// Number of concurrent empty writes.
 const PASSING: i64 = 128;
-/// How many keys are removed at a time.
+/// Number of keys that are deleted at a time.
 const CLEARED: i64 = 5_000;
-/// How often the outcome of the last step is looked for when its answer is lost, and how long after each other.
+/// Maximum number of queries for the result of the last step if its response is lost, and their interval.
 const LOOKS: usize = 20;
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
-/// See the module.
+/// Target of copies in a prefix of etcd.
 pub struct EtcdTarget {
     place: Place,
     leases: Leases,
     there: Option<Extent>,
-    /// What was found in the place of the record.
+    /// State of the gate before the copy.
     found: Gate,
-    /// At which revision the record of this copy stands, once it is begun.
+    /// Revision of the record of this copy, once the copy has begun.
     mine: Option<i64>,
-    /// The revision that clients may know already.
+    /// Highest revision that clients may have seen.
     known: i64,
     id: String,
 }
 
-/// What is to be written to one key: bytes and a lease, or nothing.
+/// Write to one key: bytes and a lease, or `None` to delete it.
 type Write = Option<(Vec<u8>, i64)>;
 
 impl EtcdTarget {
-    /// Of a prefix, whose etcd is to come behind a revision that clients may know. Unless `force`, one with keys in it is
-    /// refused. What is sealed must be opened by what is known.
+    /// Opens a prefix of an etcd whose revisions must exceed `revision`, which clients may have seen. Unless `force` is set, a
+    /// prefix with keys is rejected. `codec` must be able to open sealed values.
     ///
     /// # Errors
     /// [`CopyError`].
@@ -88,7 +89,7 @@ impl EtcdTarget {
         self.place.failed(failure)
     }
 
-    /// Marks what is there as being restored, and removes it; at which revision the mark stands.
+    /// Writes the record of the restore, and deletes the existing content. Returns the revision of the record.
     async fn begin(&mut self) -> Result<i64, CopyError> {
         if let Some(mine) = self.mine {
             return Ok(mine);
@@ -108,7 +109,7 @@ impl EtcdTarget {
         Ok(mine)
     }
 
-    /// Removes what is in a range, in parts, so that etcd does other things between them.
+    /// Deletes a range in parts, so that etcd serves other requests between them.
     async fn clear(&self, mine: i64, (key, range_end): KeyRange) -> Result<(), CopyError> {
         loop {
             let (key, range_end, limit) = (key.clone(), range_end.clone(), CLEARED);
@@ -120,7 +121,7 @@ impl EtcdTarget {
         }
     }
 
-    /// Writes while the record stands at a revision; at which revision that was done.
+    /// Writes if the record has this revision. Returns the revision of the write.
     async fn write_at(&self, record: i64, success: Vec<RequestOp>) -> Result<i64, CopyError> {
         let compare = vec![Compare::is_at(gate::place(&self.place.keys), record)];
         let request = TxnRequest { compare, success, failure: Vec::new() };
@@ -131,7 +132,7 @@ impl EtcdTarget {
         }
     }
 
-    /// Moves etcd's revision to at least this one, by writes of nothing.
+    /// Advances etcd's revision to at least this one with empty writes.
     async fn pass(&self, mine: i64, revision: i64) -> Result<(), CopyError> {
         let key = self.passing();
         loop {
@@ -145,7 +146,7 @@ impl EtcdTarget {
         }
     }
 
-    /// The key that is written to move the revision.
+    /// Returns the key of the empty writes.
     fn passing(&self) -> Vec<u8> {
         [&*open::mark_key(&self.place.root), b".restoring"].concat()
     }
@@ -163,7 +164,7 @@ impl EtcdTarget {
                 bytes = 0;
             }
             bytes += size;
-            // Of several states of an object the last one counts.
+            // Only the last of several states of an object is written.
             batch.insert(place, write);
         }
         self.write_batch(mine, batch).await
@@ -180,7 +181,7 @@ impl EtcdTarget {
         self.write_at(mine, batch.into_iter().map(operation).collect()).await.map(drop)
     }
 
-    /// The bytes and the lease of an object that is to stand at a place.
+    /// Returns the bytes and the lease of an object at its etcd key.
     async fn encode(&self, state: &StoredState, place: &str) -> Result<(Vec<u8>, i64), CopyError> {
         let (key, values) = (&state.key, &self.place.values);
         let unopened = |reason: String| CopyError::Unopened { key: key.clone(), reason };
@@ -197,7 +198,7 @@ impl EtcdTarget {
 
     async fn end(mut self: Box<Self>, becomes: Extent) -> Result<Finished, CopyError> {
         let mine = self.begin().await?;
-        // Versions of before are no history, and are behind what is.
+        // Earlier versions are not history, and their revisions precede the new ones.
         self.pass(mine, becomes.revision + 1).await?;
         let Meta { cluster_id, revision: oldest, .. } = self.place.meta().await?;
         match self.place.client.compact(oldest).await {
@@ -219,13 +220,13 @@ impl EtcdTarget {
         Ok(Finished { extent: Extent { identity, revision, oldest }, kept: None })
     }
 
-    /// Whether the last step was done though its answer is lost: the record is gone then. At which revision.
+    /// Determines if the last step was executed although its response was lost: the record is then gone. Returns its revision.
     async fn settle(&self, mine: i64, failure: Failure) -> Result<i64, CopyError> {
         for _ in 0..LOOKS {
             tokio::time::sleep(LOOK_AGAIN).await;
             match (self.place.gate().await, self.place.meta().await) {
                 (Ok(Gate::Open), Ok(meta)) => return Ok(meta.revision),
-                // It may still come, unless the record is another one.
+                // The step may still be executed, unless the record has changed.
                 (Ok(gate), Ok(_)) if gate != Gate::Restoring(mine) => {
                     return Err(CopyError::Overtaken(self.place.name().to_owned()));
                 }
@@ -254,7 +255,7 @@ impl CopyTarget for EtcdTarget {
             let last = states.iter().map(|state| state.revision).max().unwrap_or(0);
             self.write(states).await?;
             let mine = self.begin().await?;
-            // What is passed now is not to be passed while writes are stopped.
+            // Revisions that are skipped now need not be skipped while writes are stopped.
             self.pass(mine, last).await
         })
     }

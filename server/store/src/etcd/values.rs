@@ -1,4 +1,4 @@
-//! Values as they stand in etcd: what kube-apiserver would store, encrypted where it is to be.
+//! Encoding of values in etcd: as kube-apiserver would store them, encrypted where configured.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::seal::{Opened, Seal, SealError, Stored};
 use crate::txn::TxnError;
 use crate::unreadable::Unreadable;
 
-/// What encrypted values begin with, whatever they are encrypted with.
+/// Common prefix of encrypted values, with any provider.
 const SEALED: &[u8] = b"k8s:enc:";
 
-/// Writes and reads values.
+/// Codec of values.
 #[derive(Clone)]
 pub(super) struct Values {
     pub(super) layout: Arc<dyn Layout>,
@@ -25,12 +25,12 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// The bytes for etcd of a value that is to stand at a place.
+    /// Encodes a value for an etcd key.
     pub(super) fn encode(&self, key: &Key, place: &str, value: &Value) -> Result<Vec<u8>, TxnError> {
         self.to_stored(key, place, value.json())
     }
 
-    /// The same of its JSON.
+    /// Encodes the JSON of a value for an etcd key.
     pub(super) fn to_stored(&self, key: &Key, place: &str, json: &[u8]) -> Result<Vec<u8>, TxnError> {
         let stored = self.layout.to_stored(key.resource(), json);
         let stored = stored.map_err(|why| TxnError::Unavailable(format!("{key} cannot be stored: {why}")))?;
@@ -38,7 +38,7 @@ impl Values {
         Ok(sealed.map_err(|error| TxnError::Sealed(error.to_string()))?.unwrap_or(stored))
     }
 
-    /// The record in a value of etcd.
+    /// Decodes a value of etcd to a record.
     pub(super) async fn decode(
         &self,
         key: Key,
@@ -64,7 +64,7 @@ impl Values {
         })
     }
 
-    /// Decodes a value; one that cannot be opened now is unreadable until it can be.
+    /// Decodes a value. If it cannot be opened now, it is unreadable until it can be.
     pub(super) async fn decode_openable(
         &self,
         key: Key,
@@ -78,7 +78,7 @@ impl Values {
         }
     }
 
-    /// Whether a value is not encrypted as it would be now.
+    /// Returns true if a write now would encrypt the value differently.
     pub(super) async fn is_stale(&self, resource: &Resource, found: &KeyValue) -> Result<bool, SealError> {
         let opened = self.seal.open_at(resource, &found.key, stored(&found.value)).await;
         opened.map(|opened| opened.stale)

@@ -1,8 +1,8 @@
-//! The messages of etcd's API (`etcdserverpb` and `mvccpb`), as far as they are spoken here.
+//! Messages of etcd's API (`etcdserverpb` and `mvccpb`), limited to the parts that are used.
 
 use prost::{Enumeration, Message, Oneof};
 
-/// What every answer begins with.
+/// Header of every response.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct Header {
     #[prost(uint64, tag = "1")]
@@ -31,13 +31,13 @@ pub(super) struct KeyValue {
 pub(super) struct RangeRequest {
     #[prost(bytes = "vec", tag = "1")]
     pub(super) key: Vec<u8>,
-    /// Empty: the key alone.
+    /// Exclusive end; empty for a single key.
     #[prost(bytes = "vec", tag = "2")]
     pub(super) range_end: Vec<u8>,
-    /// 0: all.
+    /// Maximum number of keys; 0 if unlimited.
     #[prost(int64, tag = "3")]
     pub(super) limit: i64,
-    /// 0: the newest.
+    /// Revision; 0 for the newest.
     #[prost(int64, tag = "4")]
     pub(super) revision: i64,
     #[prost(bool, tag = "8")]
@@ -54,7 +54,7 @@ pub(super) struct RangeResponse {
     pub(super) kvs: Vec<KeyValue>,
     #[prost(bool, tag = "3")]
     pub(super) more: bool,
-    /// Of the whole range, whatever the limit.
+    /// Number of keys in the whole range, regardless of the limit.
     #[prost(int64, tag = "4")]
     pub(super) count: i64,
 }
@@ -76,7 +76,7 @@ pub(super) struct PutResponse {}
 pub(super) struct DeleteRequest {
     #[prost(bytes = "vec", tag = "1")]
     pub(super) key: Vec<u8>,
-    /// Empty: the key alone.
+    /// Exclusive end; empty for a single key.
     #[prost(bytes = "vec", tag = "2")]
     pub(super) range_end: Vec<u8>,
 }
@@ -104,22 +104,22 @@ pub(super) enum Request {
 }
 
 impl RequestOp {
-    /// Looks at one key.
+    /// Returns an operation that reads one key.
     pub(super) fn get(key: Vec<u8>) -> Self {
         Self { request: Some(Request::Range(RangeRequest { key, ..RangeRequest::default() })) }
     }
 
-    /// Writes one key.
+    /// Returns an operation that writes one key.
     pub(super) fn put(key: Vec<u8>, value: Vec<u8>, lease: i64) -> Self {
         Self { request: Some(Request::Put(PutRequest { key, value, lease })) }
     }
 
-    /// Deletes one key.
+    /// Returns an operation that deletes one key.
     pub(super) fn delete(key: Vec<u8>) -> Self {
         Self::delete_range((key, Vec::new()))
     }
 
-    /// Deletes the keys of a range.
+    /// Returns an operation that deletes the keys of a range.
     pub(super) fn delete_range((key, range_end): (Vec<u8>, Vec<u8>)) -> Self {
         Self { request: Some(Request::Delete(DeleteRequest { key, range_end })) }
     }
@@ -176,7 +176,7 @@ pub(super) enum Compared {
 }
 
 impl Compare {
-    /// Whether a key was written last at this revision; 0: whether it is not there.
+    /// Returns the condition that a key was last written at this revision; 0 for the condition that it does not exist.
     pub(super) fn is_at(key: Vec<u8>, revision: i64) -> Self {
         Self {
             result: CompareResult::Equal.into(),
@@ -208,7 +208,7 @@ pub(super) struct TxnResponse {
 }
 
 impl TxnResponse {
-    /// The keys that its first look has found.
+    /// Returns the keys of the first range response.
     pub(super) fn found(self) -> Vec<KeyValue> {
         let found = self.responses.into_iter().find_map(|op| match op.response {
             Some(Response::Range(found)) => Some(found.kvs),
@@ -247,7 +247,7 @@ pub(super) struct WatchCreate {
     pub(super) key: Vec<u8>,
     #[prost(bytes = "vec", tag = "2")]
     pub(super) range_end: Vec<u8>,
-    /// The first revision whose events are sent.
+    /// First revision whose events are sent.
     #[prost(int64, tag = "3")]
     pub(super) start_revision: i64,
     #[prost(bool, tag = "6")]
@@ -271,7 +271,7 @@ pub(super) struct WatchResponse {
     pub(super) compact_revision: i64,
     #[prost(string, tag = "6")]
     pub(super) cancel_reason: String,
-    /// More of the same revisions follows.
+    /// True if more events of the same revisions follow.
     #[prost(bool, tag = "7")]
     pub(super) fragment: bool,
     #[prost(message, repeated, tag = "11")]
@@ -289,7 +289,7 @@ pub(super) enum WatchEventType {
 pub(super) struct WatchEvent {
     #[prost(enumeration = "WatchEventType", tag = "1")]
     pub(super) event_type: i32,
-    /// Of a deletion the key and its revision alone.
+    /// Current state; for a deletion, only the key and its revision.
     #[prost(message, optional, tag = "2")]
     pub(super) kv: Option<KeyValue>,
     #[prost(message, optional, tag = "3")]
@@ -297,7 +297,7 @@ pub(super) struct WatchEvent {
 }
 
 impl WatchEvent {
-    /// Of the change.
+    /// Returns the revision of the change.
     pub(super) fn revision(&self) -> i64 {
         self.kv.as_ref().map_or(0, |kv| kv.mod_revision)
     }

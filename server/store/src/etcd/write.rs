@@ -1,5 +1,5 @@
-//! Writes: each Txn is one transaction of etcd, and many are under way at a time, so that etcd makes them durable together.
-//! Those of one request that touch the same object follow one another.
+//! Writer: each Txn is one etcd transaction, and many of them run concurrently, so that etcd makes them durable together.
+//! Txns of one request that touch the same object run one after another.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,25 +21,25 @@ use crate::key::Key;
 use crate::submit::{CommitRequest, Results};
 use crate::txn::{Committed, Expect, Prepared, Txn, TxnError};
 
-/// How many requests are served at a time.
+/// Maximum number of concurrent requests.
 const REQUESTS: usize = 256;
-/// How long a write may take to be shown here until it is asked for.
+/// Wait for a write to be published before progress is requested.
 const UNASKED: Duration = Duration::from_millis(250);
 
-/// What writing needs.
+/// Dependencies of writes.
 pub(super) struct Writer {
     pub(super) reader: Arc<Reader>,
     pub(super) leases: Leases,
-    /// How many transactions are under way at most.
+    /// Limits the number of concurrent transactions.
     pub(super) under_way: Semaphore,
-    /// How long a write may take to be shown here.
+    /// Maximum time until a write is published in this process.
     pub(super) within: Duration,
-    /// Up to where whoever follows etcd is asked to show it.
+    /// Revision up to which the follower must publish.
     pub(super) wanted: watch::Sender<i64>,
 }
 
 impl Writer {
-    /// Serves requests until the store closes, then those that are queued.
+    /// Serves requests until the store closes, then the queued ones.
     pub(super) async fn run(&self, mut requests: mpsc::Receiver<CommitRequest>, closing: CancellationToken) {
         let mut served = FuturesUnordered::new();
         loop {
@@ -71,7 +71,7 @@ impl Writer {
         }
         let refused = results.iter().filter(|result| result.is_err()).count();
         self.reader.metrics.refused.inc_by(refused as u64);
-        // A caller that has gone away does not take its write back.
+        // A write is not undone if its caller is gone.
         let _gone = request.reply.send(results);
     }
 
@@ -114,8 +114,8 @@ impl Writer {
         }
     }
 
-    /// Looks whether a Txn was done whose answer was lost, or says that there is no space: the first that finds none is written all
-    /// the same. At which revision; nothing when it was not, or may still be.
+    /// Determines if a Txn was committed although its response was lost or reports a lack of space: the first transaction
+    /// without space is committed nevertheless. Returns its revision; `None` if it was not committed, or may still be.
     async fn settle(&self, witness: Option<(Vec<u8>, Vec<u8>)>, error: &TxnError, shown: i64) -> Option<i64> {
         if !matches!(error, TxnError::Unknown(_) | TxnError::Full(_)) {
             return None;
@@ -147,7 +147,7 @@ impl Writer {
         Ok(stored)
     }
 
-    /// Waits until a write is shown, as everything before it is.
+    /// Waits until a write and everything before it is published.
     async fn shown(&self, revision: i64) -> Result<(), TxnError> {
         let mut shown = self.reader.hub.revisions();
         if timeout(UNASKED, shown.wait_for(|shown| *shown >= revision)).await.is_err() {
@@ -163,7 +163,7 @@ impl Writer {
 
     async fn refusal(&self, key: Key, expect: Expect, current: Option<KeyValue>) -> TxnError {
         let Some(current) = current else { return TxnError::NotFound { key } };
-        // Whoever gets this error reads the object next.
+        // Callers read the object after this error.
         if let Err(error) = self.shown_or_error(current.mod_revision).await {
             return error;
         }
@@ -184,7 +184,7 @@ impl Writer {
     }
 }
 
-/// What a failure before the write is.
+/// Converts a failure before the write.
 fn not_written(failure: Failure) -> TxnError {
     match failure.of_write() {
         TxnError::Unknown(reason) => TxnError::Unavailable(reason),
@@ -192,7 +192,7 @@ fn not_written(failure: Failure) -> TxnError {
     }
 }
 
-/// Whether a Txn touches none of these objects.
+/// Returns true if a Txn touches none of these objects.
 fn is_apart(txn: &Txn, touched: &HashSet<Key>) -> bool {
     touched.is_empty() || !txn.operations.iter().any(|operation| touched.contains(&operation.key))
 }

@@ -1,5 +1,5 @@
-//! The running subscriptions of one resource, found by what a change is about: a change costs those alone that may take it,
-//! however many others watch the same resource (upstream's cacher indexes pods by `spec.nodeName` alone).
+//! Running subscriptions of one resource, indexed by namespace, name and field value. A change visits only the subscriptions that
+//! may select it, however many watch the same resource (upstream's cacher indexes pods by `spec.nodeName` only).
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::scope::{Only, Scope};
 use crate::subscription::load::Load;
 use crate::subscription::selection::{Batch, Selection};
 
-/// A running subscription, as the sender sees it.
+/// Sending side of a running subscription.
 pub(super) struct Subscriber {
     pub(super) id: u64,
     pub(super) selection: Selection,
@@ -23,13 +23,13 @@ pub(super) struct Subscriber {
 type Subscribers = Vec<Subscriber>;
 type ByText<T> = HashMap<Arc<str>, T>;
 
-/// The subscriptions of one resource. Each is in one list: that of the narrowest thing that it names.
+/// Subscriptions of one resource. Each is in exactly one list: that of its most specific condition.
 #[derive(Default)]
 pub(super) struct ScopeSubscribers {
     all: Subscribers,
     namespaces: ByText<Subscribers>,
     names: ByText<Subscribers>,
-    /// By a field's name, then its value.
+    /// Keyed by field name, then field value.
     fields: ByText<ByText<Subscribers>>,
 }
 
@@ -50,7 +50,7 @@ impl ScopeSubscribers {
         list.push(subscriber);
     }
 
-    /// False for one that is not there any more.
+    /// Removes a subscription. Returns false if it was already removed.
     pub(super) fn remove(&mut self, scope: &Scope, id: u64) -> bool {
         match (&scope.only, &scope.namespace) {
             (Only::Name(name), _) => edit(&mut self.names, name, |list| remove(list, id)),
@@ -62,14 +62,14 @@ impl ScopeSubscribers {
         }
     }
 
-    /// All of them.
+    /// Iterates over all subscriptions.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Subscriber> {
         let of_fields = self.fields.values().flat_map(|values| values.values());
         let lists = self.namespaces.values().chain(self.names.values()).chain(of_fields);
         self.all.iter().chain(lists.flatten())
     }
 
-    /// Calls `keep` once for each subscription that may take one of these changes, and drops those for which it is false.
+    /// Calls `keep` once for each subscription that may select one of these changes, and drops those for which it returns false.
     pub(super) fn offer(&mut self, events: &[Arc<Event>], keep: impl Fn(&Subscriber) -> bool) {
         self.all.retain(&keep);
         let keys = || events.iter().map(|event| &event.record.key);
@@ -90,14 +90,14 @@ impl ScopeSubscribers {
     }
 }
 
-/// Offers changes to those who watch for values of one field: what an object has now, and what it had before.
+/// Offers changes to subscriptions by the value of one field: the current value of the object and its previous value.
 fn offer_values(
     values: &mut ByText<Subscribers>,
     field: &str,
     events: &[Arc<Event>],
     keep: &impl Fn(&Subscriber) -> bool,
 ) {
-    // What it has, or had before, is not known: it may be anything.
+    // The current or previous value is unknown, so it may match any subscription.
     if events.iter().any(|event| event.is_partly_unreadable()) {
         return values.retain(|_, list| {
             list.retain(keep);
@@ -110,7 +110,7 @@ fn offer_values(
     }
 }
 
-/// Changes a list that is there, and drops it when nothing is left in it.
+/// Edits an existing list and removes it when it becomes empty.
 fn edit<R: Default>(
     lists: &mut ByText<Subscribers>,
     at: &str,
@@ -137,7 +137,7 @@ fn edit_values(
     changed
 }
 
-/// False for one that is not there any more.
+/// Removes a subscription from a list. Returns false if it was already removed.
 pub(super) fn remove(list: &mut Subscribers, id: u64) -> bool {
     let at = list.iter().position(|subscriber| subscriber.id == id);
     at.map(|at| list.swap_remove(at)).is_some()

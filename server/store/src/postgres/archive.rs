@@ -1,6 +1,6 @@
-//! Reads states that are kept longer than watches need them, together with those of the log.
+//! Reads past states from the log and the archive.
 //!
-//! A state is in the log or in the archive, and what moves moves in one transaction: a query over both sees each of them once.
+//! A state is either in the log or in the archive and moves in one transaction, so a query over both finds each state once.
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ use crate::event::EventType;
 use crate::exact::{MAX_PAST_BYTES, Range};
 use crate::store::{ListAt, Page};
 
-/// The states of an object (`$1`, `$2`, `$3`) before a revision (`$4`), so many (`$5`), and when each was written by this process's clock
-/// (`$6`): at the time of the first mark that is not before it, or of the last mark.
+/// States of an object (`$1`, `$2`, `$3`) before a revision (`$4`), limited to `$5`, with the time of each write by the clock
+/// of this process (`$6`): that of the first mark at or after it, or of the last mark.
 const PAST: &str = concat!(
     "SELECT $2, $3, k.revision, coalesce(l.value, a.value), k.deleted, k.previous, \
     coalesce((SELECT m.at FROM mark m WHERE m.revision >= k.revision ORDER BY m.revision LIMIT 1), \
@@ -36,8 +36,8 @@ const PAST: &str = concat!(
     ORDER BY k.revision DESC"
 );
 
-/// The state of each key of a resource (`$1`) that was there at a revision (`$2`), behind a key (`$3`, `$4`), in key order: so many
-/// (`$5`).
+/// Returns a query for the state of each key of a resource (`$1`) that existed at a revision (`$2`), after a key (`$3`, `$4`),
+/// in key order, limited to `$5`.
 fn past_states(range: &Range) -> String {
     let keys = match range.namespace {
         Some(_) => "(namespace, name) > ($3, $4) AND namespace <= $3",
@@ -57,7 +57,7 @@ fn past_states(range: &Range) -> String {
     )
 }
 
-/// The revisions around one (`$1`) that are nobody's.
+/// Unused range of revisions that contains a revision (`$1`).
 const LOST: &str = "SELECT after, until FROM lost WHERE after < $1 AND until > $1 LIMIT 1";
 
 impl Reader {
@@ -70,7 +70,7 @@ impl Reader {
         let mut lent = self.pool.take().await.map_err(failed)?;
         self.check_lost(&mut lent, query.revision).await?;
         let page = self.list_from_archive(&mut lent, &slot, &query).await?;
-        // What was forgotten before the read is noted by now.
+        // A deletion of states before the read has been recorded by now.
         let oldest = self.complete_from(lent, &slot).await?;
         if query.revision < oldest { Err(StoreError::Compacted { oldest }) } else { Ok(page) }
     }
@@ -99,14 +99,14 @@ impl Reader {
         Ok(page)
     }
 
-    /// Refuses a revision between a backup and what it was restored as: others may have seen it, as something else.
+    /// Rejects a revision between a backup and the epoch restored from it: clients may have seen it with another state.
     async fn check_lost(&self, lent: &mut Lent<'_>, revision: i64) -> Result<(), StoreError> {
         let lost = sqlx::query_as(LOST).bind(revision).fetch_optional(&mut **lent);
         let lost: Option<(i64, i64)> = self.pool.in_time(lost).await.map_err(failed)?;
         lost.map_or(Ok(()), |(after, until)| Err(StoreError::Lost { revision, after, until }))
     }
 
-    /// From which revision on all states of a resource are kept; the connection is given back.
+    /// Returns the revision from which all states of a resource are stored, and releases the connection.
     async fn complete_from(&self, mut lent: Lent<'_>, slot: &Slot) -> Result<i64, StoreError> {
         const SINCE: &str = "SELECT coalesce((SELECT since FROM archived WHERE resource = $1), compacted) \
             FROM meta WHERE id = 1";

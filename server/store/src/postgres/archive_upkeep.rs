@@ -1,5 +1,5 @@
-//! Decides what of the archive is forgotten: what is older than its resource's states are kept, then the oldest beyond the bytes that all may
-//! take. A part of the compaction's period, of every control service: what one has done the others find done.
+//! Retention of the archive: deletes states older than the retention of their resource, then the oldest states above the size
+//! limit. Runs with each compaction, in every control service; work that another one has done is not repeated.
 
 use super::compaction::Compactor;
 use super::failure::failed;
@@ -9,11 +9,11 @@ use crate::error::StoreError;
 use crate::reseal::{self, Resealed, ResealedPast};
 use crate::unix_time::{self, before};
 
-/// States that one step forgets, at most.
+/// Maximum number of states that one step deletes.
 const STEP_STATES: i64 = 1_000;
 
 impl Compactor {
-    /// The resources whose history is kept longer, as columns name them.
+    /// Returns the archived resources, as named in columns.
     pub(super) fn archived(&self) -> Vec<String> {
         if self.archive.is_empty() {
             return Vec::new();
@@ -22,8 +22,8 @@ impl Compactor {
         resources.filter(|r| self.archive.of(r).is_some()).map(|r| r.to_string()).collect()
     }
 
-    /// Notes of which resources history is kept longer, so that copies know it before the log forgets any of it. Whoever sweeps meanwhile
-    /// is waited for: what that has not seen is complete from there on.
+    /// Records which resources are archived, so that copies know it before the log deletes their history. Waits for a
+    /// concurrent sweep, which may not have seen the entries: the archive of a new resource is complete after that sweep.
     pub(super) async fn note_archived(&self) -> Result<(), StoreError> {
         const NOTE: &str = "INSERT INTO archived (resource, since) SELECT r, s.revision FROM unnest($1::text[]) r, swept s \
             WHERE s.id = 1 AND NOT EXISTS (SELECT 1 FROM archived d WHERE d.resource = r) FOR SHARE OF s \
@@ -40,7 +40,7 @@ impl Compactor {
         lent.commit().await.map_err(failed)
     }
 
-    /// Forgets what is too old, and too much.
+    /// Deletes states that exceed the retention or the size limit.
     pub(super) async fn tend_archive(&self) -> Result<(), StoreError> {
         self.note_archived().await?;
         let archived = sqlx::query_scalar("SELECT resource FROM archived ORDER BY resource");
@@ -61,14 +61,14 @@ impl Compactor {
         Ok(())
     }
 
-    /// Seals the next part of what is kept behind a place as it would be now.
+    /// Renews the seals of the next part of the log and the archive after a cursor.
     pub(super) async fn reseal(
         &self,
         source: &dyn CopySource,
         until: i64,
         behind: ArchiveAt,
     ) -> Result<ResealedPast, StoreError> {
-        // The sweep of what is compacted comes later, and archives what is noted then.
+        // The sweep of compacted history runs later, and archives the resources that are recorded by then.
         if behind == ArchiveAt::default() {
             self.note_archived().await?;
         }
@@ -76,8 +76,8 @@ impl Compactor {
             .await
     }
 
-    /// Replaces the values of past states, all or none. A row that is swept from the log meanwhile is in the archive by the second
-    /// statement; what was forgotten stays so.
+    /// Replaces the values of past states in one transaction. The second statement finds a row that was swept from the log in the
+    /// meantime. Deleted states stay deleted.
     async fn replace(&self, values: Vec<Resealed>) -> Result<(), StoreError> {
         const LOG: &str = "UPDATE log t SET value = s.value FROM unnest($1::bigint[], $2::bytea[]) s (revision, value) \
             WHERE t.revision = s.revision";
@@ -94,7 +94,7 @@ impl Compactor {
         lent.commit().await.map_err(failed)
     }
 
-    /// How many bytes the archive has: an index knows.
+    /// Returns the size of the archive in bytes, from an index.
     async fn archive_bytes(&self) -> Result<i64, StoreError> {
         let sum = sqlx::query_scalar("SELECT coalesce(sum(bytes), 0)::bigint FROM archive");
         let bytes = self.reader.pool.read(async |c| sum.fetch_one(c).await).await.map_err(failed)?;
@@ -102,15 +102,15 @@ impl Compactor {
         Ok(bytes)
     }
 
-    /// The resource of the state that was superseded first.
+    /// Returns the resource of the state that was superseded first.
     async fn oldest(&self) -> Result<Option<String>, StoreError> {
         const OLDEST: &str = "SELECT resource FROM archive ORDER BY until, revision LIMIT 1";
         let oldest = sqlx::query_scalar(OLDEST);
         self.reader.pool.read(async |c| oldest.fetch_optional(c).await).await.map_err(failed)
     }
 
-    /// Forgets the oldest states of a resource that were superseded up to a revision, not more than a step's worth; how many there were. All
-    /// of them when the resource is archived no longer: `None`.
+    /// Deletes the oldest states of a resource that were superseded up to a revision, at most [`STEP_STATES`]. Returns their
+    /// number. `None` deletes all states, for a resource that is no longer archived.
     async fn forget_states(&self, resource: &str, until: Option<i64>) -> Result<i64, StoreError> {
         const FORGET: &str = "WITH gone AS (DELETE FROM archive WHERE revision IN (SELECT revision FROM archive \
             WHERE resource = $1 AND until <= $2 ORDER BY until LIMIT $3) RETURNING until), \

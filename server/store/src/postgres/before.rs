@@ -1,5 +1,5 @@
-//! Reads the objects that a group of writes is about, where memory does not have them: by the connection that writes. If others
-//! write meanwhile the group is not written.
+//! Reads the prior states of a group of writes that are not cached. Uses the writing connection. If another process writes
+//! concurrently, the group is not written.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,7 +10,7 @@ use crate::basis::{Before, before};
 use crate::decode::Decoder;
 use crate::key::Key;
 
-/// The states of these objects; those that do not exist are not among them.
+/// Returns the states of these objects, without those that do not exist.
 pub(super) async fn read(
     connection: &mut PgConnection,
     decoder: &Decoder<'_>,
@@ -32,7 +32,7 @@ pub(super) async fn read(
     let mut states = HashMap::with_capacity(keys.len());
     for row in select.fetch_all(connection).await? {
         let (at, revision, value): (i64, i64, &[u8]) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-        // Ordinals begin with 1.
+        // Ordinals start at 1.
         let Some(key) = usize::try_from(at - 1).ok().and_then(|at| keys.get(at)) else { continue };
         let read = decoder.value(key.clone(), revision, value, row.try_get("checksum")?).await;
         let uid = || Ok(row::from_column(row.try_get(3)?).into_owned());

@@ -1,9 +1,9 @@
-//! The database's clock, by which all of its processes go.
+//! Clock of the database, which all of its processes use.
 
 use crate::unix_time;
 
-/// The database's clock in whole Unix seconds, as a subquery: it is read once for a statement, and a comparison with it uses an
-/// index, as one with a function that changes from row to row does not.
+/// Current time of the database in whole Unix seconds, as a subquery: it is evaluated once per statement, so a comparison can
+/// use an index, unlike a comparison with a volatile function.
 macro_rules! now {
     () => {
         "(SELECT floor(extract(epoch FROM clock_timestamp()))::bigint)"
@@ -11,8 +11,8 @@ macro_rules! now {
 }
 pub(super) use now;
 
-/// How far this process's clock (a parameter, from [`ours`]) is ahead of the database's, in seconds, rounded: clocks that differ by less
-/// than half a second name the same second for the same moment, whenever within a second both are read.
+/// Difference of the clock of this process (a parameter, from [`process_clock`]) to that of the database, in rounded seconds.
+/// Clocks that differ by less than half a second yield the same second, at whatever fraction of a second they are read.
 macro_rules! ahead {
     ($ours:literal) => {
         concat!("(SELECT round(", $ours, "::float8 - extract(epoch FROM clock_timestamp())::float8)::bigint)")
@@ -20,8 +20,8 @@ macro_rules! ahead {
 }
 pub(super) use ahead;
 
-/// The revision at a time of the database's clock (an expression), as a subquery; 0 if no mark is that old. Commits after the last
-/// mark are in its second.
+/// Revision at a time of the database's clock (an expression), as a subquery; 0 if no mark is that old. Commits after the last
+/// mark belong to its second.
 macro_rules! revision_at {
     ($($time:expr),+) => {
         concat!(
@@ -34,7 +34,7 @@ macro_rules! revision_at {
 }
 pub(super) use revision_at;
 
-/// This process's clock in Unix seconds.
+/// Returns the clock of this process in Unix seconds.
 pub(super) fn ours() -> f64 {
     unix_time::since().as_secs_f64()
 }

@@ -1,4 +1,4 @@
-//! The SQL of one group: one statement, so one way to the database and back.
+//! SQL of one group: a single statement, and so a single round trip to the database.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::group::{Group, Touched};
 use crate::key::Key;
 use crate::record::Record;
 
-/// Moves the revision, if it still stands where the group was checked, and writes the group where it did. The lock of the row
-/// in `meta` is held until all of it is durable: what has a lower revision is visible before what has a higher one.
+/// Advances the revision and writes the group if the revision is still the one at which the group was validated. The lock of
+/// the row in `meta` is held until everything is durable, so lower revisions become visible before higher ones.
 const COMMIT: &str = "WITH moved AS (\
       UPDATE meta SET revision = $2, commit_id = $23 \
       WHERE id = 1 AND revision = $1 AND epoch = $3 AND commit_id = $24 RETURNING revision\
@@ -39,8 +39,8 @@ const COMMIT: &str = "WITH moved AS (\
         unnest($4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[], $10::boolean[], $11::bytea[], \
         $25::bigint[]) AS w(revision, resource, namespace, name, uid, previous, deleted, value, checksum)\
     ) ";
-/// Inserts marks if the second of the last commit is over: one for the last revision of that second, one for this group. The last mark is
-/// always in the second of the last commit.
+/// Inserts marks if the second of the last commit is over: one for the last revision of that second, and one for this group.
+/// The last mark is always in the second of the last commit.
 const MARKED: &str = concat!(
     ", clock AS (SELECT ",
     clock::now!(),
@@ -52,22 +52,22 @@ const MARKED: &str = concat!(
       WHERE last.at IS DISTINCT FROM clock.at AND n.at IS NOT NULL ON CONFLICT DO NOTHING\
     ) "
 );
-/// The channel on which the revisions of commits are sent.
+/// Channel of the notifications with revisions of commits.
 pub(super) const CHANNEL: &str = "portico_revision";
 const NOTIFIED: &str = "SELECT count(pg_notify('portico_revision', revision::text)) FROM moved";
 const UNNOTIFIED: &str = "SELECT count(*) FROM moved";
 
-/// The statement, with and without notifying others.
+/// Statement that writes a group, with or without a notification.
 pub(super) struct Statement(String);
 
 impl Statement {
-    /// Notifies others, or not.
+    /// Creates the statement. `notifies`: other processes are notified.
     pub(super) fn new(notifies: bool) -> Self {
         Self(format!("{COMMIT}{MARKED}{}", if notifies { NOTIFIED } else { UNNOTIFIED }))
     }
 }
 
-/// The columns of keys.
+/// Columns of keys.
 #[derive(Default)]
 struct Keys {
     resources: Vec<String>,
@@ -84,7 +84,7 @@ impl Keys {
     }
 }
 
-/// The columns of owners.
+/// Columns of owners.
 #[derive(Default)]
 struct Owners {
     uids: Vec<String>,
@@ -98,7 +98,7 @@ impl Owners {
     }
 }
 
-/// The columns of states.
+/// Columns of states.
 #[derive(Default)]
 struct States {
     revisions: Vec<i64>,
@@ -110,17 +110,17 @@ struct States {
     checksums: Vec<Option<i64>>,
 }
 
-/// Where a group was checked, and how it is marked.
+/// Position of the log at which a group was validated, and the ID of its commit.
 pub(super) struct CheckedAt {
     pub(super) revision: i64,
     pub(super) epoch: i64,
-    /// Of whoever moved the revision there.
+    /// Commit ID of the revision.
     pub(super) mark: i64,
-    /// The group's own.
+    /// ID of the commit of the group.
     pub(super) commit_id: i64,
 }
 
-/// Writes a group; whether the revision still stood where it was checked.
+/// Writes a group. Returns true if the revision was still the one at which the group was validated.
 pub(super) async fn commit(
     connection: &mut PgConnection,
     statement: &Statement,
@@ -178,7 +178,7 @@ fn states(group: &Group<'_>) -> States {
     states
 }
 
-/// Whom objects name no more, whom they name now, and the objects of which it is not known whom they named.
+/// Returns removed owner entries, added ones, and the objects whose previous owners are unknown.
 fn owners(group: &Group<'_>) -> (Owners, Owners, Keys) {
     let (mut gone, mut added, mut unknown) = (Owners::default(), Owners::default(), Keys::default());
     for (key, Touched { before, after }) in &group.touched {

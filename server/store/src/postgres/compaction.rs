@@ -1,7 +1,8 @@
-//! Forgets history by age and size. Every control service does so, on a period: what one has done the others find done.
+//! Compaction: deletes history by age and size. Every control service runs it periodically; work that another one has
+//! done is not repeated.
 //!
-//! First the point moves up to which history is forgotten, for everybody: nobody begins to read before it. What is behind it goes
-//! after a delay: a process that is behind by less still finds all that it has to read.
+//! First the compaction point advances in the database, so that no reader starts before it. The states before it are deleted
+//! (swept) after a delay, so that a process that is behind by less can still read them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,12 +22,12 @@ use crate::archive_rules::ArchiveRules;
 use crate::error::StoreError;
 use crate::publish::HistoryBytes;
 
-/// Rows that one step looks at.
+/// Number of rows that one step examines.
 const STEP_ROWS: i64 = 1_000;
-/// How long after a failure the sweep is tried again.
+/// Delay before a failed sweep is retried.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// A row `l`, with the state `p` that it supersedes and the bytes that go when history up to it is forgotten.
+/// Row `l`, the state `p` that it supersedes, and the bytes that are freed when history up to the row is deleted.
 macro_rules! superseded {
     () => {
         "SELECT l.revision, coalesce(octet_length(p.value) - 1, 0) \
@@ -35,7 +36,7 @@ macro_rules! superseded {
     };
 }
 
-/// Puts the rows that are `gone` from the log into the archive, where their resources are kept there: by the rules of any control service.
+/// Moves the rows `gone` from the log to the archive if their resources are archived, by the rules of any control service.
 macro_rules! archive_gone {
     () => {
         "INSERT INTO archive (revision, resource, namespace, name, previous, deleted, until, bytes, value, checksum) \
@@ -44,7 +45,7 @@ macro_rules! archive_gone {
     };
 }
 
-/// Decides what to forget.
+/// Compaction task.
 pub(super) struct Compactor {
     pub(super) reader: Arc<Reader>,
     pub(super) history: Arc<HistoryBytes>,
@@ -54,12 +55,12 @@ pub(super) struct Compactor {
     pub(super) archive: ArchiveRules,
     pub(super) archive_max_bytes: u64,
     pub(super) interval: Duration,
-    /// How long what is forgotten stays.
+    /// Delay between compaction and sweep.
     pub(super) delay: Duration,
     pub(super) unswept: Unswept,
 }
 
-/// Up to where history is forgotten and not swept yet.
+/// Compaction points that are not swept yet.
 #[derive(Default)]
 pub(super) struct Unswept {
     points: Mutex<Points>,
@@ -68,14 +69,14 @@ pub(super) struct Unswept {
 
 #[derive(Default)]
 struct Points {
-    /// The greatest that was seen.
+    /// Greatest point added.
     last: i64,
-    /// Each with when it may be swept up to there.
+    /// Points, and times after which they may be swept.
     waiting: VecDeque<(i64, Instant)>,
 }
 
 impl Unswept {
-    /// A point was seen. Whoever is behind has until then to read what is before it.
+    /// Adds a point. Processes that are behind can read the states before it until `at`.
     fn add(&self, point: i64, at: Instant) {
         let mut points = self.points.lock();
         if point > points.last {
@@ -85,7 +86,7 @@ impl Unswept {
         }
     }
 
-    /// The next point, when its time has come. It stays the next one until it is [`Unswept::done`].
+    /// Waits until the next point may be swept, and returns it. It stays the next one until [`PendingSweeps::done`].
     async fn next(&self) -> i64 {
         loop {
             let first = self.points.lock().waiting.front().copied();
@@ -143,7 +144,7 @@ impl Compactor {
         let size = sqlx::query_scalar("SELECT pg_database_size(current_database())");
         match self.reader.pool.read(async |c| size.fetch_one(c).await).await {
             Ok(bytes) => drop(self.reader.metrics.file_bytes.set(bytes)),
-            // Not all that speak the protocol know it.
+            // Some servers with PostgreSQL's protocol do not support this query.
             Err(error) => {
                 tracing::debug!(error = failure::logged(&error), "cannot query the size of the database")
             }
@@ -151,14 +152,14 @@ impl Compactor {
         Ok(())
     }
 
-    /// Where the revision stood when what is too old now was written.
+    /// Returns the newest revision that is older than the retention.
     async fn aged(&self) -> Result<i64, StoreError> {
         const SELECT: &str = concat!("SELECT ", revision_at!(now!(), " - $1"));
         let select = sqlx::query_scalar(SELECT).bind(seconds(self.retention));
         self.reader.pool.read(async |c| select.fetch_one(c).await).await.map_err(failed)
     }
 
-    /// How many bytes of superseded values there are.
+    /// Returns the size of superseded values in bytes.
     async fn count(&self) -> Result<i64, StoreError> {
         const SELECT: &str =
             concat!("SELECT coalesce(sum(bytes), 0)::bigint FROM (", superseded!(), ") states");
@@ -169,7 +170,7 @@ impl Compactor {
         Ok(bytes)
     }
 
-    /// Up to which revision history is to be forgotten so that the newest of it, of so many bytes, stays.
+    /// Returns the revision to compact to so that at most this many bytes of history remain.
     async fn beyond(&self, bytes: i64) -> Result<i64, StoreError> {
         const SELECT: &str = concat!(
             "SELECT coalesce(max(revision), 0) FROM (SELECT revision, sum(bytes) OVER (ORDER BY revision DESC) AS newer FROM (",
@@ -180,7 +181,7 @@ impl Compactor {
         self.reader.pool.read(async |c| select.fetch_one(c).await).await.map_err(failed)
     }
 
-    /// Deletes marks that are too old.
+    /// Deletes expired marks.
     async fn forget_marks(&self) -> Result<(), StoreError> {
         const FORGET: &str = concat!(
             "DELETE FROM mark WHERE revision < (SELECT revision FROM mark WHERE at <= ",
@@ -195,7 +196,7 @@ impl Compactor {
         lent.commit().await.map_err(failed)
     }
 
-    /// Forgets everything before `until`, for everybody. What that leaves goes later.
+    /// Advances the compaction point of the database to `until`. The sweep runs later.
     pub(super) async fn compact(&self, until: i64) -> Result<i64, StoreError> {
         const MOVE: &str = "UPDATE meta SET compacted = $1 WHERE id = 1 AND compacted < $1";
         let reader = &self.reader;
@@ -214,7 +215,7 @@ impl Compactor {
         Ok(compacted)
     }
 
-    /// Removes what is behind the points whose time has come.
+    /// Sweeps points when their time has come.
     async fn sweep_all(&self) {
         loop {
             let point = self.unswept.next().await;
@@ -234,7 +235,7 @@ impl Compactor {
         Ok(())
     }
 
-    /// Removes what some rows have superseded; whether there is more to do.
+    /// Deletes states that a page of rows has superseded. Returns true if more work remains.
     async fn sweep(&self, compacted: i64) -> Result<bool, StoreError> {
         const LOCK: &str = "SELECT revision FROM swept WHERE id = 1 FOR UPDATE";
         const NEXT: &str = "SELECT revision FROM log WHERE revision > $1 ORDER BY revision OFFSET $2 LIMIT 1";

@@ -1,5 +1,5 @@
-//! What becomes of a lost connection: a new one, what was written by the old one, and whether the database still holds what was
-//! shown.
+//! Recovery from a lost connection: reconnects, determines whether a commit in doubt was written, and checks that the database
+//! still has the published commits.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use crate::outage_log::OutageLog;
 use crate::submit::{CommitRequest, Results, answer};
 use crate::txn::TxnError;
 
-/// How long the outcome of a group is looked for when its answer is lost, and how long it is tried to note a new epoch.
+/// Maximum time to resolve a commit in doubt, and to begin a new epoch.
 const SETTLE: Duration = Duration::from_secs(10);
 
 impl Writer {
-    /// Finds out whether a group was written whose answer is lost, and answers.
+    /// Determines whether a group in doubt was written, and answers its callers.
     pub(super) async fn settle(
         &mut self,
         revision: i64,
@@ -52,14 +52,14 @@ impl Writer {
                 Err(Failure::Sealed { .. }) => break,
             }
         }
-        // Refusals, too, may have been checked by what is not there now.
+        // Txns may have been rejected because of states that do not exist now.
         let refused = |results: Results| results.into_iter().map(|_| Err(outcome.clone())).collect();
         answer(requests, results.into_iter().map(refused).collect());
         Ok(())
     }
 
-    /// Connects anew, and moves the revision: what the lost connection may still get to write is checked at one that has
-    /// passed. Then the log shows what was written; nothing when it may have been forgotten since.
+    /// Reconnects and advances the revision: the write of the lost connection, if still running, then fails its check of the
+    /// revision. Afterwards the log shows whether the group was written; `None` if its rows may have been deleted since.
     async fn outcome(&mut self, revision: i64, commit_id: i64) -> Result<Option<bool>, Failure> {
         const WRITTEN: &str = "SELECT count(*) > 0, (SELECT s.revision FROM swept s WHERE s.id = 1) >= $1 FROM log \
             WHERE revision = $1 AND commit_id = $2";
@@ -76,7 +76,7 @@ impl Writer {
         Ok((is_there || !is_swept).then_some(is_there))
     }
 
-    /// Connects, and looks whether the database still holds what was shown.
+    /// Connects, and checks that the database still has the published commits.
     async fn connect(&mut self) -> Result<PgConnection, Failure> {
         let patience = self.settings.patience();
         let mut connection = session::connect(&self.settings, Purpose::Write).await?;
@@ -90,7 +90,7 @@ impl Writer {
         Ok(connection)
     }
 
-    /// Connects anew; false when the store closes. What is asked meanwhile is refused.
+    /// Reconnects. Returns false if the store closes. Rejects requests in the meantime.
     pub(super) async fn reconnect(&mut self) -> Result<bool, Fatal> {
         let why = match self.connect().await {
             Ok(connection) => {
@@ -119,8 +119,8 @@ impl Writer {
         }
     }
 
-    /// Whether what was shown is still there: the last row that was applied, and none behind it up to where this process stands.
-    /// Once that is no history any more, nobody knows.
+    /// Checks that the published commits still exist: the last applied row, and no later row up to the current revision of this
+    /// process. The result is unknown once that row is compacted.
     pub(super) async fn check_tail(
         &mut self,
         connection: &mut PgConnection,
@@ -134,13 +134,13 @@ impl Writer {
         let select = sqlx::query_scalar(ROWS).bind(revision).bind(self.revision);
         let patience = self.settings.patience();
         let rows: Vec<i64> = in_time(patience, select.fetch_all(&mut *connection)).await?;
-        // It may have been forgotten since `meta` was read.
+        // The row may have been deleted since `meta` was read.
         let is_there =
             rows == [commit_id] || in_time(patience, open::meta(connection)).await?.compacted >= revision;
         if is_there { Ok(()) } else { Err(Failure::Fatal(Fatal::Lost)) }
     }
 
-    /// Makes what the database has the beginning of a new epoch, past every revision that was shown: whoever holds one begins anew.
+    /// Begins a new epoch with the state of the database, after every published revision: clients must list again.
     pub(super) async fn begin_epoch(&mut self) {
         let until = Instant::now() + SETTLE;
         let mut outage = OutageLog::default();

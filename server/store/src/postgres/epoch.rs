@@ -1,12 +1,12 @@
-//! Begins a new epoch of a database: its state goes on past every revision that was shown, its history does not.
+//! Begins a new epoch of a database: the state continues after every published revision, the history is dropped.
 
 use sqlx::{PgConnection, Row};
 
 use super::meta::random_id;
 use crate::epoch::DEFAULT_REVISION_BUMP;
 
-/// Begins a new epoch past `shown`, an epoch and a revision, if the database is still in the epoch `found`. Returns epoch and revision
-/// at which it begins; `None` if another process has begun one.
+/// Begins a new epoch after `published`, an epoch and a revision, if the database is still in the epoch `current_epoch`.
+/// Returns the epoch and its first revision; `None` if another process has begun one.
 pub(super) async fn begin(
     connection: &mut PgConnection,
     found: i64,
@@ -14,7 +14,7 @@ pub(super) async fn begin(
 ) -> Result<Option<(i64, i64)>, sqlx::Error> {
     let ((epoch, revision), by) = (shown, random_id());
     let revision = format!("greatest(was.revision, {revision}) + {DEFAULT_REVISION_BUMP}");
-    // One statement, so that one of the processes that notice it begins the epoch.
+    // One statement, so that only one of the processes that detect the loss begins an epoch.
     let begin = format!(
         "WITH was AS (SELECT epoch, revision FROM meta WHERE id = 1 AND epoch = {found} FOR UPDATE), begun AS (\
          UPDATE meta SET epoch = greatest(was.epoch, {epoch}) + 1, commit_id = {by}, revision = {revision}, compacted = {revision} \

@@ -1,10 +1,10 @@
-//! What an error of the database is to whoever asked: a sentence of ours, by SQLSTATE. PostgreSQL's own words are for the log.
+//! Descriptions of database errors for callers, by SQLSTATE. Messages of PostgreSQL appear in the log.
 
 use portico_gostd::os::error_text;
 
 use crate::error::StoreError;
 
-/// Why the database did not do what it was asked.
+/// Returns the reason why the database rejected an operation.
 pub(crate) fn reason(error: &sqlx::Error) -> String {
     match error {
         sqlx::Error::Database(_) => of_state(&state(error).unwrap_or_default()).to_owned(),
@@ -22,7 +22,7 @@ pub(crate) fn reason(error: &sqlx::Error) -> String {
     }
 }
 
-/// The text for the log: the sentence, and of an error of PostgreSQL its message and code.
+/// Returns the text for the log: the reason, and for an error of PostgreSQL its message and code.
 pub(crate) fn logged(error: &sqlx::Error) -> String {
     let reason = reason(error);
     match error {
@@ -59,7 +59,7 @@ fn of_state(state: &str) -> &'static str {
     }
 }
 
-/// The SQLSTATE of an error of the database.
+/// Returns the SQLSTATE of an error of the database.
 fn state(error: &sqlx::Error) -> Option<String> {
     error.as_database_error()?.code().map(|code| code.into_owned())
 }
@@ -68,38 +68,38 @@ fn state_is(error: &sqlx::Error, is: impl FnOnce(&str) -> bool) -> bool {
     state(error).is_some_and(|state| is(&state))
 }
 
-/// Whether the disk of the database is full.
+/// True if the disk of the database is full.
 pub(crate) fn lacks_space(error: &sqlx::Error) -> bool {
     state_is(error, |state| state == "53100")
 }
 
-/// Whether the transaction was given up in favour of another one: it is to be tried again, and will do nothing else then.
+/// True if the transaction was aborted in favor of a concurrent one and can be retried.
 pub(crate) fn is_retried(error: &sqlx::Error) -> bool {
     state_is(error, |state| matches!(state, "40001" | "40P01"))
 }
 
-/// Whether others have held what was to be locked for too long.
+/// True if waiting for a lock timed out.
 pub(crate) fn is_locked(error: &sqlx::Error) -> bool {
     state_is(error, |state| state == "55P03")
 }
 
-/// Whether what was to be written is nothing that the database can hold: a name or a uid that is too long for an index.
+/// True if the database cannot store a value: a name or UID that is too long for an index.
 pub(crate) fn is_unacceptable(error: &sqlx::Error) -> bool {
     state_is(error, |state| state.starts_with("22") || state.starts_with("54"))
 }
 
-/// Whether something was to be made that is there already.
+/// True if an object to be created already exists.
 pub(crate) fn exists(error: &sqlx::Error) -> bool {
     state_is(error, |state| matches!(state, "42P07" | "42710" | "23505"))
 }
 
-/// Whether what was under way may have been done or not.
+/// True if the operation may or may not have been executed.
 pub(crate) fn is_in_doubt(error: &sqlx::Error) -> bool {
-    // Somebody who answers so has done nothing.
+    // Servers that respond with these codes have not executed it.
     is_lost(error) && !state_is(error, |state| matches!(state, "25006" | "57P03" | "53300"))
 }
 
-/// Whether the connection is of no more use.
+/// True if the connection is unusable.
 pub(crate) fn is_lost(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Database(_) => state_is(error, |state| {
@@ -118,7 +118,7 @@ pub(crate) fn is_lost(error: &sqlx::Error) -> bool {
     }
 }
 
-/// What a failed read is to the caller. A connection that is lost was logged where it was.
+/// Converts the error of a failed read. A lost connection was logged before.
 pub(super) fn failed(error: sqlx::Error) -> StoreError {
     if matches!(error, sqlx::Error::PoolClosed) {
         return StoreError::Closed;

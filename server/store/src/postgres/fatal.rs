@@ -1,8 +1,8 @@
-//! What goes wrong between the writer and the database.
+//! Errors between the writer and the database.
 
 use crate::key::Key;
 
-/// What this process holds is not what the database does: it must end, and start again from there.
+/// The state of this process differs from the database: the process must end and restart from the database.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum Fatal {
     #[error("the database contains a different store than before")]
@@ -15,16 +15,16 @@ pub(super) enum Fatal {
     Behind,
 }
 
-/// Why a step of the writer was not done.
+/// Reason why a step of the writer failed.
 #[derive(Debug)]
 pub(super) enum Failure {
     Database(sqlx::Error),
-    /// What a value is sealed with is not known now, and may be later.
+    /// The key of a value is not available now, but may be later.
     Sealed {
         key: Key,
         reason: String,
     },
-    /// The server only repeats what another one writes.
+    /// The server is a standby, which replicates another server.
     Standby,
     Fatal(Fatal),
 }

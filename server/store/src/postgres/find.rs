@@ -1,4 +1,4 @@
-//! Finds objects across resources: dependents, owners, what is being deleted, what a namespace holds, what is sealed otherwise.
+//! Finds objects across resources: dependents, owners, terminating objects, content of a namespace, stale seals.
 
 use futures::TryStreamExt;
 use sqlx::Row;
@@ -24,7 +24,7 @@ impl Reader {
         Ok(keys)
     }
 
-    /// From the columns resource, namespace, name.
+    /// Returns the key from the columns resource, namespace, name.
     fn key(&self, row: &PgRow) -> Result<Key, StoreError> {
         let resource = row::resource(row.try_get(0).map_err(failed)?);
         row::key(&self.cache.slot(&resource).resource, row, 1).map_err(failed)
@@ -45,9 +45,9 @@ impl Reader {
         Ok(keys)
     }
 
-    /// The same of resources that are not in memory. What is sealed is opened here.
+    /// Returns the terminating keys of uncached resources. Opens sealed values.
     async fn deleting_in(&self, resources: Vec<String>) -> Result<Vec<Key>, StoreError> {
-        // The condition is that of the index `log_deleting`. Past states are among those that it finds.
+        // Same condition as the index `log_deleting`. It also finds past states.
         const SELECT: &str = "SELECT k.resource, k.namespace, k.name, l.value FROM (\
             SELECT DISTINCT resource, namespace, name FROM log WHERE resource = ANY($1) AND \
             (position('\\x64656c6574696f6e54696d657374616d70223a'::bytea IN value) > 0 OR get_byte(value, 0) = 2)) k \
@@ -75,7 +75,7 @@ impl Reader {
     }
 
     pub(super) async fn resources_in(&self, namespace: &str) -> Result<Vec<Resource>, StoreError> {
-        // Of each resource no more is read than up to the first object that is there.
+        // Reads each resource only up to the first existing object.
         const SELECT: &str = "SELECT r.resource FROM unnest($1::text[]) AS r(resource) WHERE EXISTS (SELECT 1 FROM (\
             SELECT DISTINCT ON (l.name) l.deleted FROM log l \
             WHERE l.resource = r.resource AND l.namespace = $2 ORDER BY l.name, l.revision DESC) k WHERE NOT k.deleted)";
@@ -88,7 +88,7 @@ impl Reader {
         Ok(resources)
     }
 
-    /// The names of all resources that are known, as columns have them.
+    /// Returns the names of all known resources, as in columns.
     fn names(&self) -> Vec<String> {
         self.cache.slots().iter().map(|slot| slot.resource.to_string()).collect()
     }
@@ -109,7 +109,7 @@ impl Reader {
         Ok(counts)
     }
 
-    /// Counts the objects of a resource that is not in memory, once: from then on the count is kept.
+    /// Counts the objects of an uncached resource. The count is updated with later changes.
     async fn count(&self, slot: &Slot) -> Result<u64, StoreError> {
         const SELECT: &str = "SELECT count(*) FROM (SELECT DISTINCT ON (namespace, name) deleted FROM log \
             WHERE resource = $1 AND revision <= $2 ORDER BY namespace, name, revision DESC) k WHERE NOT deleted";
@@ -126,7 +126,7 @@ impl Reader {
     }
 
     pub(super) async fn average_sizes(&self) -> Result<Vec<(Resource, u64)>, StoreError> {
-        // Of each resource a few rows are looked at: a length is read without its value.
+        // Reads a few rows of each resource; the length is read without the value.
         const SELECT: &str = "SELECT resource, average FROM (SELECT r.resource, (SELECT avg(bytes)::bigint FROM (\
             SELECT octet_length(l.value) AS bytes FROM log l WHERE l.resource = r.resource AND NOT l.deleted LIMIT 128) few) \
             AS average FROM unnest($1::text[]) AS r(resource)) sizes WHERE average IS NOT NULL";
@@ -172,15 +172,15 @@ impl Reader {
     }
 }
 
-/// Where the revision stood at a time in Unix seconds, of this process's clock; 0 when nothing is known that far back.
+/// Returns the revision at a time in Unix seconds of the clock of this process; 0 if no record reaches that far back.
 pub(super) async fn revision_at(pool: &Connections, time: i64) -> Result<i64, sqlx::Error> {
-    // Marks are set by the database's clock.
+    // Marks use the clock of the database.
     const SELECT: &str = concat!("SELECT ", clock::revision_at!("$2 - ", clock::ahead!("$1")));
-    // Our clock is read when there is a connection: waiting for one is no difference of clocks.
+    // Reads the clock once a connection is available: waiting for one must not count as a difference between the clocks.
     pool.read(async |c| sqlx::query_scalar(SELECT).bind(clock::ours()).bind(time).fetch_one(c).await).await
 }
 
-/// Numbers by the names of resources, sorted by resource.
+/// Returns numbers by resource, sorted, from names of resources.
 fn by_resource(rows: Vec<(String, i64)>) -> Vec<(Resource, u64)> {
     let named = rows.into_iter();
     let named = named.map(|(name, number)| (row::resource(&name), u64::try_from(number).unwrap_or_default()));

@@ -1,4 +1,4 @@
-//! Takes up what others have written: the log from where this process stands to where the database does.
+//! Follows the log: applies commits of other processes, from the revision of this process to the head of the database.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,22 +21,23 @@ use crate::subscription::selection::Batch;
 use crate::txn::Txn;
 use crate::unreadable::Unreadable;
 
-/// Rows that are read at a time: more than one group has, so that each part holds at least one group whole.
+/// Number of rows in a page: more than one group has, so that each page contains at least one complete group.
 const PART: i64 = 4 * Txn::MAX_OPERATIONS as i64;
 
-/// Bytes and rows that may be read while the row is locked that all writers wait for: few enough to be on their way at once,
-/// so that the database waits for us, and knows how long, and not for room in a socket.
+/// Maximum bytes and rows that are read while the row is locked for which all writers wait: few enough for the buffers of
+/// the connection, so that the database waits in the transaction, where its idle timeout applies, and not for buffer
+/// space of a socket.
 const LOCKED_BYTES: i64 = 128 << 10;
 const LOCKED_ROWS: i64 = 500;
 
-/// What a row needs of memory: its value and the one that it supersedes.
+/// Size of a row in memory: its value and the one that it supersedes.
 macro_rules! bytes {
     () => {
         "(octet_length(l.value) + coalesce(octet_length(p.value), 0))::bigint"
     };
 }
 
-/// What an event is made of.
+/// Columns of an event.
 macro_rules! columns {
     () => {
         "l.resource, l.namespace, l.name, l.revision, l.value, l.deleted, l.previous, l.commit_id, l.uid, p.value AS superseded, \
@@ -44,7 +45,7 @@ macro_rules! columns {
     };
 }
 
-/// Rows that follow those that were applied, each with the one that it supersedes.
+/// Rows that follow the applied ones, each with the row that it supersedes.
 macro_rules! following {
     () => {
         " FROM log l LEFT JOIN log p ON p.revision = l.previous AND l.previous > 0 \
@@ -52,14 +53,14 @@ macro_rules! following {
     };
 }
 
-/// A row, with its commit.
+/// Event of a row, with its commit ID.
 struct Logged {
     event: Arc<Event>,
     commit_id: i64,
 }
 
 impl Writer {
-    /// Takes up everything that the database has now, in parts that are bounded in time and bytes.
+    /// Applies all commits in the database, in pages with limits for time and bytes.
     pub(super) async fn follow_by(&mut self, connection: &mut PgConnection) -> Result<(), Failure> {
         let (pooled, patience) = (self.settings.transaction_pooler, self.settings.patience());
         if pooled {
@@ -73,8 +74,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Applies everything up to the revision of `meta`, which is locked, by one answer of the database: false, and nothing is
-    /// applied, where that is more than little.
+    /// Applies all commits up to the revision of `meta`, which is locked, with one query. Returns false and applies none if
+    /// they exceed the limits for a locked row.
     pub(super) async fn catch_up_if_little(
         &mut self,
         connection: &mut PgConnection,
@@ -103,7 +104,7 @@ impl Writer {
         Ok(true)
     }
 
-    /// Applies everything up to the revision of `meta`, which was read by this connection.
+    /// Applies all commits up to the revision of `meta`, which was read on this connection.
     pub(super) async fn catch_up(
         &mut self,
         connection: &mut PgConnection,
@@ -124,12 +125,12 @@ impl Writer {
             }
             self.apply(rows);
         }
-        // What is shown here is not before it any more.
+        // The published revision is no longer before the compaction point.
         self.publisher.hub.set_compacted(meta.compacted);
         Ok(())
     }
 
-    /// Shows whole commits.
+    /// Publishes complete commits.
     fn apply(&mut self, rows: Vec<Logged>) {
         let Some((revision, commit_id)) = rows.last().map(|row| (row.event.revision(), row.commit_id)) else {
             return;
@@ -144,7 +145,7 @@ impl Writer {
         self.publisher.dispatch(&events, revision);
     }
 
-    /// What is gone is what this process has applied, and no more.
+    /// Checks that only states which this process has applied were swept.
     fn check_swept(&self, swept: i64) -> Result<(), Failure> {
         if swept > self.revision { Err(Failure::Fatal(Fatal::Behind)) } else { Ok(()) }
     }
@@ -155,20 +156,20 @@ impl Writer {
             found if found.store_id != known.store_id => Err(Failure::Fatal(Fatal::Replaced)),
             found if found.epoch != known.epoch => Err(Failure::Fatal(Fatal::NewEpoch)),
             _ if meta.revision < self.revision => Err(Failure::Fatal(Fatal::Lost)),
-            // Somebody else has moved it there.
+            // Another process has written this revision.
             _ if meta.revision == self.revision && meta.mark != self.mark => Err(Failure::Fatal(Fatal::Lost)),
             _ => Ok(()),
         }
     }
 
-    /// The next commits, whole, up to a revision.
+    /// Returns the next complete commits up to a revision.
     async fn read_part(&mut self, connection: &mut PgConnection, until: i64) -> Result<Vec<Logged>, Failure> {
         const SELECT: &str = concat!("SELECT ", columns!(), following!());
         let Some(until) = self.extent(connection, until).await? else { return Ok(Vec::new()) };
         self.read(connection, sqlx::query(SELECT).bind(self.revision).bind(until)).await
     }
 
-    /// The rows of a query for `columns!`.
+    /// Returns the rows of a query for `columns!`.
     async fn read(
         &self,
         connection: &mut PgConnection,
@@ -178,14 +179,14 @@ impl Writer {
         let mut found = select.fetch(connection);
         let mut rows: Vec<Logged> = Vec::new();
         while let Some(row) = in_time(patience, found.try_next()).await? {
-            // As of the same moment as the row.
+            // Read in the same snapshot as the row.
             self.check_swept(row.try_get(10)?)?;
             rows.push(self.event(&row).await?);
         }
         Ok(rows)
     }
 
-    /// Where the next part ends: with a commit, if possible before it has too many bytes. None when there is nothing.
+    /// Returns the end of the next page: a commit boundary, if possible within the size limit. `None` if there are no more rows.
     async fn extent(&self, connection: &mut PgConnection, until: i64) -> Result<Option<i64>, Failure> {
         const SELECT: &str = concat!("SELECT l.revision, l.commit_id, ", bytes!(), following!(), " LIMIT $3");
         let select = sqlx::query_as(SELECT).bind(self.revision).bind(until).bind(PART);
@@ -198,7 +199,7 @@ impl Writer {
             if end.is_some() && bytes > self.settings.follow_bytes {
                 return Ok(end);
             }
-            // The last commit of a full part may go on behind it.
+            // The last commit of a full page may continue in the next one.
             let ends = rows.get(at + 1).map_or(!is_cut, |(_, next, _)| next != commit_id);
             if ends {
                 end = Some(*revision);
@@ -208,7 +209,7 @@ impl Writer {
     }
 
     async fn event(&self, row: &PgRow) -> Result<Logged, Failure> {
-        // A key service that is away stops nothing but what needs it.
+        // An unavailable key service only blocks values that need it.
         let decoder = Decoder { skips_unopened: true, ..self.reader.decoder() };
         let commit_id = row.try_get(7).map_err(Failure::Database)?;
         let mut event = event(&decoder, row, 0, 9).await?;
@@ -229,8 +230,8 @@ impl Writer {
     }
 }
 
-/// Reads an event, which may be of what cannot be read, from the columns resource, namespace, name, revision, value, deleted, previous; the superseded value stands in
-/// the column `previous_value`, checksums in `checksum` and `previous_checksum`.
+/// Decodes an event, possibly unreadable, from the columns resource, namespace, name, revision, value, deleted, previous. The
+/// superseded value is in the column `previous_value`; checksums are in `checksum` and `previous_checksum`.
 pub(super) async fn event(
     decoder: &Decoder<'_>,
     row: &PgRow,
@@ -252,7 +253,7 @@ pub(super) async fn event(
         Some(value) => Some(Arc::new(previous(decoder, &record, revision, value, row).await?)),
     };
     let event_type = EventType::of(deleted, previous.is_some());
-    // Of what is gone the state before says as much.
+    // For a deletion, the previous state has the same content.
     if let (EventType::Deleted, Some(previous)) = (event_type, &previous)
         && unreadable.is_some()
         && !previous.value.is_unreadable()
@@ -262,7 +263,7 @@ pub(super) async fn event(
     Ok(Event { event_type, record: Arc::new(record), previous, unreadable, is_held: false })
 }
 
-/// The state before a record, which may be unreadable.
+/// Returns the state before a record, which may be unreadable.
 async fn previous(
     decoder: &Decoder<'_>,
     record: &Record,

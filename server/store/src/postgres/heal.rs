@@ -1,4 +1,4 @@
-//! Reads again what could not be opened, when it may be with other keys.
+//! Retries objects that could not be opened, after a change of keys.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::decode::DecodeError;
 use crate::record::Record;
 use crate::unreadable::Unreadable;
 
-/// How long after a key service did not answer it is asked again.
+/// Delay before an unavailable key service is called again.
 pub(super) const RETRY: Duration = Duration::from_secs(5);
-/// Objects that are read at a time.
+/// Number of objects per query.
 const PART: usize = 100;
 
 impl Writer {
-    /// Shows what could not be opened before and can be now. Who watches its resource has passed it, and lists anew.
+    /// Publishes objects that can be opened now. Watchers of their resources have passed their revisions, and list again.
     pub(super) async fn heal(&mut self) -> Result<(), Fatal> {
         self.heals_at = None;
         let mut sealed = self.publisher.cache.unreadable();
@@ -56,7 +56,7 @@ impl Writer {
         }
     }
 
-    /// Those of some objects that can be opened now.
+    /// Returns the objects that can be opened now.
     async fn open_again(
         &mut self,
         connection: &mut PgConnection,

@@ -1,4 +1,4 @@
-//! Records in the data folder how far this process has seen the database, so that the next start notices a database that lost
+//! Records the head of the database in the data folder, so that the next start detects a database that lost
 //! writes in the meantime, by a failover to an asynchronous standby or a restore. Such a start begins a new epoch.
 
 use std::io;
@@ -22,10 +22,10 @@ use crate::settings::Settings;
 /// Minimum interval between two writes of the file.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Revision that the database has reached, and its commit id.
+/// Revision of the head of the database, and its commit ID.
 pub(super) type Head = (i64, i64);
 
-/// Contents of the file.
+/// Content of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct HighWater {
@@ -39,7 +39,7 @@ pub(super) struct HighWater {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Recorded {
     Nothing,
-    /// The file.
+    /// The file at this path is damaged.
     Damaged(PathBuf),
     At(HighWater),
 }
@@ -49,9 +49,9 @@ impl HighWater {
         Self { store_id: identity.store_id.clone(), epoch: identity.epoch, revision, commit_id }
     }
 
-    /// True if a database of the same store does not have this revision any more, or has another commit there.
+    /// Returns true if a database of the same store no longer has this revision, or has another commit at it.
     async fn is_lost(&self, connection: &mut PgConnection, meta: &Meta) -> Result<bool, sqlx::Error> {
-        // States that were copied from another database have no commit id.
+        // States that were copied from another database have no commit ID.
         const COMMIT: &str = "SELECT commit_id FROM log WHERE revision = $1 AND commit_id <> 0";
         let Identity { store_id, epoch } = &meta.identity;
         if *store_id != self.store_id || *epoch > self.epoch {
@@ -64,8 +64,8 @@ impl HighWater {
         Ok(self.commit_id != 0 && found.is_some_and(|found: i64| found != self.commit_id))
     }
 
-    /// Replaces a damaged file by a revision that the database does not have. Returns `None` if the file cannot be replaced: with it, each
-    /// start would begin a new epoch.
+    /// Replaces a damaged file by a revision that the database does not have. Returns `None` if the file cannot be replaced: each
+    /// start would otherwise begin a new epoch.
     async fn replace_damaged(path: &Path, found: &Meta) -> Option<Self> {
         let reached = Self::new(&found.identity, (found.revision.saturating_add(1), 0));
         let (record, file) = (reached.clone(), path.to_owned());
@@ -98,7 +98,7 @@ impl Recorded {
         read.unwrap_or_else(|| Err(io::ErrorKind::Interrupted.into()))
     }
 
-    /// Reads the file; blocks.
+    /// Reads the file. Blocks.
     fn parse(path: &Path) -> io::Result<Self> {
         let bytes = match std::fs::read(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::Nothing),
@@ -117,8 +117,8 @@ impl Recorded {
         ))
     }
 
-    /// Begins a new epoch if the database has lost the recorded revision, or the record is damaged, so that this is unknown, and can be
-    /// replaced. A transaction is open before and after it.
+    /// Begins a new epoch if the database has lost the recorded revision, or if the record is damaged, so that this is unknown,
+    /// and can be replaced. A transaction is open before and after the call.
     pub(super) async fn compare(
         &self,
         connection: &mut PgConnection,
@@ -153,13 +153,13 @@ impl Recorded {
     }
 }
 
-/// Path of the file; `None` for a store without a data folder.
+/// Returns the path of the file; `None` for a store without a data folder.
 pub(super) fn path(settings: &Settings) -> Option<PathBuf> {
     let has_folder = !settings.path.as_os_str().is_empty();
     has_folder.then(|| settings.path.with_file_name("postgres.mark"))
 }
 
-/// Keeps the file at most [`PERIOD`] behind the writer, and writes it a last time once the sender is dropped.
+/// Keeps the file at most [`MIN_WRITE_INTERVAL`] behind the writer, and writes it a last time after the sender is dropped.
 pub(super) async fn record(path: PathBuf, identity: Identity, mut heads: watch::Receiver<Head>) {
     let (mut written, mut failed, mut ended) = (None, false, false);
     loop {

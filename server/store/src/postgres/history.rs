@@ -1,4 +1,4 @@
-//! Reads past events for watches that resume: bounded parts, of which only few are read at a time.
+//! Reads past events for resuming watches, in bounded pages with limited concurrency.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::error::StoreError;
 use crate::subscription::history::{Extent, History, HistoryPage};
 use crate::subscription::selection::Selection;
 
-/// Which rows: those of some resources, of one namespace or all, in a range of revisions.
+/// Rows of some resources, in one namespace or all, in a range of revisions.
 struct Rows {
     resources: Vec<String>,
     namespace: Option<String>,
@@ -24,7 +24,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// Two texts, of one namespace and of all: see `read`.
+    /// Returns the query. Its text differs between one namespace and all: see `list::states`.
     fn select(&self, columns: &str, limit: &str) -> String {
         let namespace = match self.namespace {
             Some(_) => "l.namespace = $4",
@@ -51,7 +51,7 @@ impl Reader {
         let resources = resources.filter(|resource| selection.takes_resource(resource));
         let namespace = selection.namespace().map(|namespace| format!("{}/", row::to_column(&namespace)));
         let rows = Rows { resources: resources.map(|r| r.to_string()).collect(), namespace, after };
-        // At most so many at a time: their callers wait here, and keep no connection from other reads.
+        // Limits the number of concurrent reads: callers wait here, and occupy no connection that other reads need.
         let _permit = self.resumes.acquire().await.map_err(|_| StoreError::Closed)?;
         let mut lent = self.pool.take().await.map_err(failed)?;
         let extent = self.extent(&mut lent, &rows, until, limit, max_bytes).await?;
@@ -76,7 +76,7 @@ impl Reader {
         Ok(HistoryPage { events, more: extent.more })
     }
 
-    /// How far `limit` events that take `max_bytes` go, and at least one, by the lengths of their values.
+    /// Returns the extent of at most `limit` events with at most `max_bytes`, but at least one, from the lengths of their values.
     async fn extent(
         &self,
         lent: &mut Lent<'_>,
@@ -103,7 +103,7 @@ impl Reader {
     }
 }
 
-/// What a row is to a watch that cannot go on without it.
+/// Converts the failure of a row that a watch requires.
 fn unread(failure: Failure) -> StoreError {
     match failure {
         Failure::Database(error) => failed(error),

@@ -1,4 +1,4 @@
-//! Takes a copy into a PostgreSQL database, in one transaction: until that is committed what was there is there.
+//! Target of copies in a PostgreSQL database. Writes in one transaction: the previous content is visible until the commit.
 
 use std::collections::HashMap;
 
@@ -16,21 +16,21 @@ use crate::copy::{ArchivePart, CopyError, CopyTarget, Extent, Finished, StoredSt
 use crate::identity::Identity;
 use crate::key::Key;
 
-/// What sessions of copies are called; those of control services are called `portico`.
+/// Application name of sessions of copies; those of control services use `portico`.
 const APPLICATION: &str = "portico-copy";
 
-/// See the module.
+/// Target of copies in a PostgreSQL database.
 pub struct PostgresTarget {
     settings: PostgresSettings,
     pub(super) connection: PgConnection,
     there: Option<Extent>,
-    /// Nothing that was superseded is older than this.
+    /// Lower bound of the revisions of superseded states: initial value of `swept`.
     followed_from: Option<i64>,
-    /// By which a commit is recognized whose answer is lost.
+    /// ID that identifies the commit if its result is in doubt.
     commit_id: i64,
 }
 
-/// The columns of keys.
+/// Columns of keys.
 #[derive(Default)]
 pub(super) struct Keys(pub(super) [Vec<String>; 3]);
 
@@ -44,8 +44,8 @@ impl Keys {
 }
 
 impl PostgresTarget {
-    /// Of a database that no control service has open. Unless `force`, one with objects in it is refused. Its tables are made if they
-    /// are missing.
+    /// Opens a database that no control service uses. Unless `force` is set, a database with objects is
+    /// rejected. Creates missing tables.
     ///
     /// # Errors
     /// [`CopyError`].
@@ -85,7 +85,7 @@ impl PostgresTarget {
             AS k(resource, namespace, name) \
             WHERE o.resource = k.resource AND o.namespace = k.namespace AND o.name = k.name";
         self.insert(&states).await?;
-        // Of several states of an object the last one counts.
+        // Only the last of several states of an object has owners.
         let last: HashMap<_, _> = states.iter().map(|state| (&state.key, state)).collect();
         if replace {
             let mut gone = Keys::default();
@@ -107,7 +107,7 @@ impl PostgresTarget {
     }
 
     async fn insert(&mut self, states: &[StoredState]) -> Result<(), sqlx::Error> {
-        // Commit id 0: it is not known by which commit the other database has them.
+        // Commit ID 0: the commit of the other database is unknown.
         const LOG: &str = "INSERT INTO log (resource, namespace, name, revision, uid, previous, deleted, value, checksum, commit_id) \
             SELECT *, 0 FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::bigint[], \
             $7::boolean[], $8::bytea[], $9::bigint[])";
@@ -153,7 +153,7 @@ impl PostgresTarget {
         run(&mut self.connection, self.settings.commit()).await
     }
 
-    /// Whether the transaction was committed though its answer is lost.
+    /// Returns true if the transaction was committed although its result was lost.
     async fn is_there(&self) -> Result<bool, CopyError> {
         let found = async {
             let mut connection = connect(&self.settings).await?;
@@ -176,14 +176,14 @@ async fn connect(settings: &PostgresSettings) -> Result<PgConnection, sqlx::Erro
     in_time(settings.connect_timeout, options.connect()).await
 }
 
-/// How many connections of control services there are, as far as this user may see.
+/// Returns the number of connections of control services that this user can see.
 async fn in_use(connection: &mut PgConnection) -> Result<i64, sqlx::Error> {
     const SELECT: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
         AND application_name = 'portico' AND pid <> pg_backend_pid()";
     sqlx::query_scalar(SELECT).persistent(false).fetch_one(connection).await
 }
 
-/// Begins the transaction, which nobody else reads or writes beside; what is there.
+/// Begins the transaction with exclusive locks. Returns the extent of the existing store.
 async fn lock(connection: &mut PgConnection) -> Result<Option<Extent>, sqlx::Error> {
     const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = 0; \
         SET LOCAL idle_in_transaction_session_timeout = 0; \

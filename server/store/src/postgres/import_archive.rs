@@ -1,4 +1,4 @@
-//! Takes the archive of a copy into a PostgreSQL database, in the transaction of the copy.
+//! Writes the archive of a copy to a PostgreSQL database, in the transaction of the copy.
 
 use super::import::{Keys, PostgresTarget};
 use crate::checksum;

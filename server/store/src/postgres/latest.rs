@@ -1,4 +1,4 @@
-//! How far the database has come, and whether it still has what was shown.
+//! Query for the head of the database, and check that it still has the published commits.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::hub::Hub;
 use crate::identity::Identity;
 use crate::latest::Ask;
 
-/// Who asks.
+/// Query for the head, on its own connection.
 pub(super) struct Asking {
     pub(super) connections: Arc<Connections>,
     pub(super) hub: Arc<Hub>,
     pub(super) identity: Identity,
-    /// Is notified when others have written.
+    /// Notified when other processes have written.
     pub(super) wake: Arc<Notify>,
 }
 
@@ -27,7 +27,7 @@ impl Ask for Asking {
     async fn ask(&self) -> Result<i64, StoreError> {
         let shown = self.hub.revision();
         let asked = match self.meta().await {
-            // It may have been lost for long, which was found only now: then another one is asked by.
+            // The connection may have been lost long ago: retry with another one.
             Err(error) if failure::is_lost(&error) && !matches!(error, sqlx::Error::PoolTimedOut) => {
                 self.meta().await
             }
@@ -52,8 +52,8 @@ impl Asking {
     }
 }
 
-/// Whether a database has what was shown. If not it is another one, a standby that is behind, or it has lost something: the writer
-/// finds out which.
+/// Checks that a database has the published commits. Otherwise it is another database, a standby that is behind, or it has lost
+/// commits; the writer determines which.
 pub(super) fn check(
     meta: &Meta,
     known: &Identity,

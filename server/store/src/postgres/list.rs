@@ -1,4 +1,4 @@
-//! Lists what a resource was at an exact revision, page by page.
+//! Lists a resource at an exact revision, page by page.
 
 use std::sync::Arc;
 
@@ -14,27 +14,28 @@ use crate::error::StoreError;
 use crate::exact::{self, Range};
 use crate::store::{ListAt, Page};
 
-/// How many keys one query looks at, at most, where deleted ones take the places of others.
+/// Maximum number of keys that one query examines when deleted keys reduce the result.
 const MOST_KEYS: usize = 4_096;
 
-/// How a query for a part of a page ended.
+/// Result of a query for a part of a page.
 enum PartEnd {
-    /// Nothing follows.
+    /// No more keys follow.
     Last,
-    /// The page is full, and something follows it.
+    /// The page is full, and more keys follow.
     PageFull,
-    /// All keys that were asked for were looked at; the page has room for more.
+    /// All requested keys were examined; the page has room for more.
     GoOn,
 }
 
-/// The last states up to a revision (`$2`) of the keys of a resource (`$1`) behind a key (`$3`, `$4`), in key order: of the
-/// namespace `$3` or of all, deleted ones too. Two texts: a plan that serves both reads all namespaces for one.
+/// Returns a query for the last states, including deletions, up to a revision (`$2`) of the keys of a resource (`$1`) after a
+/// key (`$3`, `$4`), in key order: of the namespace `$3` or of all. The two cases have separate texts: a common plan would read
+/// all namespaces for one.
 ///
-/// A limit belongs at the end of this very query, not of one around it that leaves deleted states out: the database would expect to
-/// look at so many states that it sorts all of them rather than follow the index.
+/// A limit must be part of this query, not of an outer query that filters deleted states: PostgreSQL's planner would expect to
+/// read so many states that it sorts all of them instead of following the index.
 fn states(range: &Range) -> String {
     let keys = match range.namespace {
-        // Not `namespace = $3 AND name > $4`: the database would not see then that the index has the order of keys.
+        // Not `namespace = $3 AND name > $4`: the planner would not recognize that the index has the order of keys.
         Some(_) => "(namespace, name) > ($3, $4) AND namespace <= $3",
         None => "(namespace, name) > ($3, $4)",
     };
@@ -45,7 +46,7 @@ fn states(range: &Range) -> String {
 }
 
 impl Reader {
-    /// The answer to an exact read: from memory when nothing has changed since, else from the log.
+    /// Answers an exact read: from memory if nothing has changed since, otherwise from the log.
     pub(super) async fn list_at(&self, query: ListAt) -> Result<Page, StoreError> {
         let slot = self.cache.slot(&query.scope.resource);
         if let Some(page) = exact::from_memory(&self.hub, &slot, &query)? {
@@ -66,7 +67,7 @@ impl Reader {
         query: &ListAt,
     ) -> Result<Page, StoreError> {
         let mut page = Page::default();
-        // One more than wanted shows whether anything follows.
+        // One more key than requested shows that more follow.
         let mut keys = query.limit.map(|limit| limit.saturating_add(1));
         loop {
             match self.read_part(lent, slot, &mut range, query, keys, &mut page).await? {
@@ -90,8 +91,8 @@ impl Reader {
         Ok(page)
     }
 
-    /// Looks at so many keys behind the beginning of a range, which moves behind what is put into the page or passed over. What
-    /// cannot be read takes no place in the page.
+    /// Examines this number of keys from the start of a range, and moves the start after keys that were added to the page or
+    /// skipped. Unreadable objects do not count against the limit of the page.
     async fn read_part(
         &self,
         lent: &mut Lent<'_>,

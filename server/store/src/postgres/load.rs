@@ -1,4 +1,4 @@
-//! How a resource is read whole.
+//! Reads of complete resources.
 
 use futures::TryStreamExt;
 use sqlx::Row;
@@ -27,7 +27,7 @@ impl Load for Reader {
         &self.metrics
     }
 
-    /// One connection is left for other reads.
+    /// One connection remains for other reads.
     fn whole_reads(&self) -> &Semaphore {
         &self.resumes
     }
@@ -73,7 +73,7 @@ impl Load for Reader {
                 *object = object.clone().with_uid(&row::from_column(uid));
             }
             if !intake.take(read) {
-                // The rest of the answer is of no use: the connection is not, either.
+                // The rest of the response is not needed, so the connection is dropped.
                 return Ok(false);
             }
         }

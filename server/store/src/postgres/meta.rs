@@ -11,27 +11,27 @@ use crate::identity::Identity;
 pub(super) struct Meta {
     pub(super) identity: Identity,
     pub(super) revision: i64,
-    /// The oldest revision of which history is promised.
+    /// Oldest revision whose history is guaranteed.
     pub(super) compacted: i64,
-    /// The revision up to which superseded states are gone: not beyond `compacted`.
+    /// Revision up to which superseded states are deleted; at most `compacted`.
     pub(super) swept: i64,
-    /// Commit id of the last move of the revision.
+    /// Commit ID of the last change of the revision.
     pub(super) mark: i64,
 }
 
-/// The row of `meta`, with how far it is swept.
+/// The row of `meta`, with the revision up to which the log is swept.
 macro_rules! meta {
     () => {
         "SELECT store_id, epoch, revision, compacted, commit_id, (SELECT s.revision FROM swept s WHERE s.id = 1) FROM meta WHERE id = 1"
     };
 }
 
-/// The row of `meta`.
+/// Reads the row of `meta`.
 pub(super) async fn meta(connection: &mut PgConnection) -> Result<Meta, sqlx::Error> {
     meta_of(&sqlx::query(meta!()).fetch_one(connection).await?)
 }
 
-/// Begins a transaction with the row of `meta` locked, in one way to the database and back.
+/// Begins a transaction with the row of `meta` locked, in one round trip.
 pub(super) async fn lock_meta(
     connection: &mut PgConnection,
     settings: &PostgresSettings,
@@ -47,7 +47,7 @@ fn meta_of(row: &PgRow) -> Result<Meta, sqlx::Error> {
     Ok(Meta { identity, revision, compacted, swept: row.try_get(5)?, mark })
 }
 
-/// Returns a new commit id.
+/// Returns a new commit ID.
 pub(super) fn random_id() -> i64 {
     let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
     i64::from_ne_bytes((high ^ low).to_ne_bytes())

@@ -1,4 +1,4 @@
-//! Connects to a database, brings it to the schema of this program, and reads who it is.
+//! Connects to a database, migrates its schema, and reads its identity.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,93 +17,93 @@ use super::settings::PostgresSettings;
 use crate::key::Resource;
 use crate::outage_log::OutageLog;
 
-/// Every migration, in order. Their text never changes once released: sqlx keeps a checksum. One that programs of the release
-/// before cannot work with has a description that begins with [`INCOMPATIBLE`]; every other one only adds.
+/// All migrations in order. Their text never changes after a release: sqlx stores a checksum. The description of a migration
+/// that the previous release does not tolerate begins with [`INCOMPATIBLE`]; all other migrations are only additions.
 const MIGRATIONS: [(i64, &str, &str); 4] = [
     (1, "store", include_str!("../../../../migrations/postgres/0001_store.sql")),
     (2, "deleting", include_str!("../../../../migrations/postgres/0002_deleting.sql")),
     (3, "archive", include_str!("../../../../migrations/postgres/0003_archive.sql")),
     (4, "checksum", include_str!("../../../../migrations/postgres/0004_checksum.sql")),
 ];
-/// What the description of a migration begins with that is more than an addition.
+/// Prefix of the description of a migration that is more than an addition.
 const INCOMPATIBLE: &str = "incompatible";
-/// How long after a failed try to reach the database the next one comes.
+/// Delay between attempts to reach the database.
 pub(super) const RETRY: Duration = Duration::from_millis(250);
 
-/// Why a database could not be opened.
+/// Reason why a database could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum PostgresError {
-    /// It cannot be reached, or lets nobody in.
+    /// The database cannot be reached, or rejects the connection.
     #[error("{place}: {}", reason(error))]
     Unreachable {
-        /// The database's address, without the password.
+        /// Address of the database, without the password.
         place: String,
-        /// The error of the connection.
+        /// Error of the connection.
         error: sqlx::Error,
     },
-    /// It was written by a newer Portico.
+    /// The database was written by a newer Portico.
     #[error(
         "{place} has schema version {found}, this portico supports up to {}: use a newer portico",
         known + 1
     )]
     TooNew {
-        /// The database's address.
+        /// Address of the database, without the password.
         place: String,
-        /// Its schema version.
+        /// Schema version of the database.
         found: i64,
-        /// The newest version that this program knows.
+        /// Newest version that this program supports.
         known: i64,
     },
-    /// It only repeats what another server writes.
+    /// The server is a standby, which replicates another server.
     #[error("{place}: the server is a standby: the address must resolve to the primary only")]
     Standby {
-        /// The database's address.
+        /// Address of the database, without the password.
         place: String,
     },
-    /// It was written by the next Portico, which has changed what this one relies on.
+    /// The schema is of the next Portico and not compatible with this one.
     #[error(
         "{place} has schema version {found} ({description}), which this portico does not support (up to {known}): use a newer portico"
     )]
     Incompatible {
-        /// The database's address.
+        /// Address of the database, without the password.
         place: String,
-        /// Its schema version.
+        /// Schema version of the database.
         found: i64,
-        /// What that version reports of itself.
+        /// Description of that version.
         description: String,
-        /// The newest version that this program knows.
+        /// Newest version that this program supports.
         known: i64,
     },
-    /// The file that records how far the database was seen cannot be read.
+    /// The file with the recorded head cannot be read.
     #[error("{}: {}", path.display(), error_text(error))]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The error of the system.
+        /// Error of the operating system.
         error: std::io::Error,
     },
     /// A migration failed.
     #[error("{place}: {error}")]
     Migration {
-        /// The database's address.
+        /// Address of the database, without the password.
         place: String,
-        /// Which migration, and why.
+        /// Migration and reason.
         error: Box<MigrateError>,
     },
 }
 
-/// What was found when a database was opened.
+/// State of a database that was opened.
 pub(super) struct Opened {
     pub(super) writer: PgConnection,
     pub(super) meta: Meta,
-    /// The last row, and its commit.
+    /// Last row of the log: revision and commit ID.
     pub(super) tail: Option<(i64, i64)>,
     pub(super) resources: Vec<Resource>,
-    /// Whether it notifies others of commits (`pg_notify`): not all that speak PostgreSQL's protocol do.
+    /// True if the database supports notifications (`pg_notify`); some servers with PostgreSQL's protocol do not.
     pub(super) notifies: bool,
 }
 
-/// Opens the database, making its tables first if they are missing. What is not there yet is waited for, for as long as
+/// Opens the database, creating its tables if they are missing. Waits for an unavailable database for up to
 /// [`PostgresSettings::connect_timeout`].
 pub(super) async fn open(settings: &PostgresSettings, recorded: &Recorded) -> Result<Opened, PostgresError> {
     let until = Instant::now() + settings.connect_timeout;
@@ -129,8 +129,8 @@ pub(super) async fn open(settings: &PostgresSettings, recorded: &Recorded) -> Re
     }
 }
 
-/// Whether it may be another thing in a moment: nobody is there yet, another control service makes the same tables or writes to
-/// them for long, or another server becomes the primary.
+/// True if an error may be temporary: the server is not reachable yet, another control service creates the tables or holds
+/// locks on them, or another server becomes the primary.
 fn passes(error: &PostgresError) -> bool {
     match error {
         PostgresError::Unreachable { error, .. } => failure::is_lost(error) || failure::is_retried(error),
@@ -159,7 +159,7 @@ async fn open_now(settings: &PostgresSettings, recorded: &Recorded) -> Result<Op
     looked.await.map_err(unreachable)
 }
 
-/// Brings a database to the schema of this program, where it is not there yet. Refuses a standby.
+/// Migrates a database to the schema of this program. Rejects a standby.
 pub(super) async fn prepare(
     connection: &mut PgConnection,
     settings: &PostgresSettings,
@@ -175,7 +175,7 @@ pub(super) async fn prepare(
     if is_current { Ok(()) } else { migrate(connection, settings, &place).await }
 }
 
-/// What is in a database that has its tables.
+/// Reads the state of a database that has its tables.
 async fn look(
     mut writer: PgConnection,
     settings: &PostgresSettings,
@@ -193,7 +193,7 @@ async fn look(
     Ok(Opened { writer, meta, tail, resources, notifies })
 }
 
-/// Whether a server only repeats what another one writes: it may be behind, and what it shows taken back.
+/// True if a server is a standby: it may be behind, and its commits may be discarded by a failover.
 pub(super) async fn is_standby(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     match has_function(connection, "pg_is_in_recovery").await? {
         true => sqlx::query_scalar("SELECT pg_is_in_recovery()").fetch_one(connection).await,
@@ -201,14 +201,14 @@ pub(super) async fn is_standby(connection: &mut PgConnection) -> Result<bool, sq
     }
 }
 
-/// Not all that speak PostgreSQL's protocol have all of its functions.
+/// Returns true if a function exists: some servers with PostgreSQL's protocol lack functions.
 async fn has_function(connection: &mut PgConnection, name: &str) -> Result<bool, sqlx::Error> {
     const SELECT: &str = "SELECT count(*) > 0 FROM pg_catalog.pg_proc WHERE proname = $1";
     sqlx::query_scalar(SELECT).bind(name).fetch_one(connection).await
 }
 
-/// Whether a database has the schema of this program, or that of the next one, if it only has more in it: control services are
-/// upgraded one after the other. Refuses any other that this program does not know.
+/// Returns true if a database has the schema of this program, or a compatible newer one, since control services are
+/// upgraded one after the other. Rejects unknown versions.
 pub(super) async fn is_current(
     writer: &mut PgConnection,
     settings: &PostgresSettings,
@@ -233,7 +233,7 @@ pub(super) async fn is_current(
     Ok(true)
 }
 
-/// Brings a database to the schema of this program. Others may be writing to it.
+/// Migrates a database to the schema of this program. Other processes may be writing to it.
 async fn migrate(
     writer: &mut PgConnection,
     settings: &PostgresSettings,
@@ -243,7 +243,7 @@ async fn migrate(
         Migration::new(version, description.into(), MigrationType::Simple, sql.into_sql_str(), false)
     });
     let mut migrator = Migrator::with_migrations(migrations.to_vec());
-    // By an advisory lock, which not all that speak the protocol have. Of two at once one fails and tries again.
+    // Locking uses advisory locks, which some servers lack. One of two concurrent migrations fails and is retried.
     migrator.set_locking(false);
     let failed = |error| PostgresError::Migration { place: place.to_owned(), error: Box::new(error) };
     let unreachable = |error| PostgresError::Unreachable { place: place.to_owned(), error };
@@ -252,7 +252,7 @@ async fn migrate(
     session::end_long_work(writer, settings).await.map_err(unreachable)
 }
 
-/// The newest migration that was applied; 0 for a new database.
+/// Returns the newest applied migration; 0 for a new database.
 pub(super) async fn schema_version(writer: &mut PgConnection) -> Result<i64, sqlx::Error> {
     let tables = "SELECT count(*) FROM information_schema.tables \
         WHERE table_schema = current_schema() AND table_name = '_sqlx_migrations'";
@@ -263,7 +263,7 @@ pub(super) async fn schema_version(writer: &mut PgConnection) -> Result<i64, sql
     sqlx::query_scalar("SELECT coalesce(max(version), 0) FROM _sqlx_migrations").fetch_one(writer).await
 }
 
-/// Who the store is and how far it has come; a new store gets its identity here. Its first write is revision 2, as upstream's.
+/// Reads the row of `meta`. Creates the identity of a new store, whose first write has revision 2 like upstream's.
 async fn begin(writer: &mut PgConnection, settings: &PostgresSettings) -> Result<Meta, sqlx::Error> {
     let insert = "INSERT INTO meta (id, store_id, epoch, revision, compacted, commit_id) VALUES (1, $1, 1, 1, 0, 0) \
         ON CONFLICT DO NOTHING";
@@ -275,7 +275,7 @@ async fn begin(writer: &mut PgConnection, settings: &PostgresSettings) -> Result
     meta(writer).await
 }
 
-/// All resources that have a row, each found by one look into the index.
+/// Returns all resources with a row, each found by one index lookup.
 pub(super) async fn resources(writer: &mut PgConnection) -> Result<Vec<Resource>, sqlx::Error> {
     const SELECT: &str = "WITH RECURSIVE found AS ((SELECT resource FROM log ORDER BY resource LIMIT 1) UNION ALL \
         SELECT (SELECT l.resource FROM log l WHERE l.resource > f.resource ORDER BY l.resource LIMIT 1) \

@@ -1,16 +1,16 @@
-//! Logs that the database does not answer, and that it does again.
+//! Logs the start and the end of outages of the database.
 
 use parking_lot::Mutex;
 
 use super::failure::logged;
 use crate::outage_log::OutageLog;
 
-/// Outages of the database.
+/// Log of outages of the database.
 #[derive(Default)]
 pub(super) struct Outage(Mutex<OutageLog>);
 
 impl Outage {
-    /// The database did not answer.
+    /// Records a failed query.
     pub(super) fn failed(&self, error: &sqlx::Error) {
         let outage_seconds = self.0.lock().failed();
         if let Some(outage_seconds) = outage_seconds {
@@ -18,7 +18,7 @@ impl Outage {
         }
     }
 
-    /// The database has answered.
+    /// Records a successful query.
     pub(super) fn answered(&self) {
         let outage_seconds = self.0.lock().answered();
         if let Some(outage_seconds) = outage_seconds {

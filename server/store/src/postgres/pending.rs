@@ -1,14 +1,14 @@
-//! The writes that one group is made of: what was queued when it began, and what came while it waited for its turn.
+//! Writes of one group: the requests queued when it began, and those that arrived while it waited for the lock.
 
 use tokio::sync::mpsc;
 
 use crate::submit::CommitRequest;
 use crate::txn::Prepared;
 
-/// Bytes of values after which no more is taken into a group.
+/// Size of values in bytes after which a group accepts no more requests.
 const GROUP_BYTES: usize = 16 << 20;
 
-/// Requests, and beside them what they write: it is checked again with each attempt.
+/// Requests with their Txns, which are validated again in each attempt.
 #[derive(Default)]
 pub(super) struct Pending {
     pub(super) requests: Vec<CommitRequest>,
@@ -18,14 +18,14 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// One request.
+    /// Creates a group with one request.
     pub(super) fn new(first: CommitRequest) -> Self {
         let mut pending = Self::default();
         pending.push(first);
         pending
     }
 
-    /// Takes what is queued now, up to so many operations.
+    /// Adds queued requests up to this number of operations.
     pub(super) fn fill(&mut self, queue: &mut mpsc::Receiver<CommitRequest>, most: usize) {
         while self.operations < most && self.bytes < GROUP_BYTES {
             let Ok(next) = queue.try_recv() else { return };
@@ -40,7 +40,7 @@ impl Pending {
         self.requests.push(request);
     }
 
-    /// Each request by itself.
+    /// Splits the group into one group per request.
     pub(super) fn each(self) -> impl Iterator<Item = Self> {
         let all = self.requests.into_iter().zip(self.txns);
         all.map(|(request, txns)| Self::new(CommitRequest { txns, ..request }))

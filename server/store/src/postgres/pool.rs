@@ -1,12 +1,12 @@
-//! The connections that read.
+//! Pool of connections for reads.
 //!
-//! Each is lent for one piece of work, of which every step is given up in time. It goes back when the work is done; one that
-//! was given up midway, by us or by whoever asked, is cut, so that it takes nobody's place. When the database does not answer, those that
-//! lie idle are cut, too: they lead to the same place.
+//! A connection is acquired for one unit of work, each step of which has a timeout. It is returned after the work. If the work
+//! is abandoned, by a timeout or by the caller, the connection is closed, so that it occupies no permit. If the database does
+//! not respond, idle connections are closed as well.
 //!
-//! A pooler in transaction mode (PgBouncer's `pool_mode = transaction`) gives a client another connection to the database with each
-//! transaction: a statement is prepared, run and forgotten within one. So whoever takes a connection gets a transaction that is
-//! open already; it only reads.
+//! A pooler in transaction mode (PgBouncer's `pool_mode = transaction`) may use another server connection for each
+//! transaction, so a statement is prepared, run and deallocated within one. An acquired connection therefore has an open
+//! transaction, which only reads.
 
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
@@ -20,14 +20,14 @@ use super::outage::Outage;
 use super::session::{self, BEGIN, Purpose, in_time, run};
 use super::settings::PostgresSettings;
 
-/// How long a connection may lie idle without being asked whether it is still there.
+/// Idle time after which a connection is probed before use.
 const TRUSTED: Duration = Duration::from_secs(1);
-/// How long it has to answer that, at most: there must be time left to connect anew.
+/// Timeout of the probe, which leaves time to reconnect.
 const PROBE: Duration = Duration::from_secs(2);
-/// How long a connection lies idle before it is ended.
+/// Idle time after which a connection is closed.
 const IDLE: Duration = Duration::from_secs(600);
 
-/// Connections that are made when they are needed, and kept for the next one who needs one.
+/// Pool of connections for reads, opened on demand and reused.
 pub(super) struct Connections {
     settings: PostgresSettings,
     readers: Semaphore,
@@ -41,7 +41,8 @@ struct Idle {
     since: Instant,
 }
 
-/// A connection for one piece of work. Dropped before [`Lent::give_back`] or [`Lent::commit`] it is cut, and nothing is written.
+/// Connection for one unit of work. If dropped before [`PooledConnection::release`] or [`PooledConnection::commit`], it is
+/// closed and writes are discarded.
 pub(super) struct Lent<'a> {
     connections: &'a Connections,
     connection: PgConnection,
@@ -49,7 +50,7 @@ pub(super) struct Lent<'a> {
 }
 
 impl Connections {
-    /// For so many readers at a time, and one who asks how far the database is and waits for no reader.
+    /// Creates a pool with connections for readers, and one for queries of the head, which do not wait for readers.
     pub(super) fn new(settings: &PostgresSettings) -> Self {
         let readers = usize::try_from(settings.read_connections).unwrap_or(usize::MAX);
         Self {
@@ -61,22 +62,22 @@ impl Connections {
         }
     }
 
-    /// Where they lead to.
+    /// Returns the settings of the database.
     pub(super) fn settings(&self) -> &PostgresSettings {
         &self.settings
     }
 
-    /// One that reads.
+    /// Acquires a connection for reads.
     pub(super) async fn take(&self) -> Result<Lent<'_>, sqlx::Error> {
         self.lend(&self.readers).await
     }
 
-    /// The one that asks how far the database is.
+    /// Acquires the connection for queries of the head.
     pub(super) async fn take_to_ask(&self) -> Result<Lent<'_>, sqlx::Error> {
         self.lend(&self.asker).await
     }
 
-    /// One short piece of work that reads.
+    /// Runs one short read.
     pub(super) async fn read<T>(
         &self,
         work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error>,
@@ -87,7 +88,7 @@ impl Connections {
         Ok(done)
     }
 
-    /// What the database has not done after a time is given up.
+    /// Runs work with the timeout of a step. Records outages.
     pub(super) async fn in_time<T>(
         &self,
         work: impl Future<Output = Result<T, sqlx::Error>>,
@@ -106,7 +107,7 @@ impl Connections {
 
     async fn lend<'a>(&'a self, places: &'a Semaphore) -> Result<Lent<'a>, sqlx::Error> {
         let place = async { places.acquire().await.map_err(|_| sqlx::Error::PoolClosed) };
-        // That all others read shows nothing about the database.
+        // A timeout while all permits are in use does not indicate an outage.
         let place = in_time(self.settings.patience(), place).await?;
         let connection = self.in_time(self.connection()).await?;
         Ok(Lent { connections: self, connection, _place: place })
@@ -123,7 +124,7 @@ impl Connections {
         Ok(connection)
     }
 
-    /// One that lies idle and is still there.
+    /// Returns an idle connection that still works.
     async fn kept(&self) -> Option<PgConnection> {
         let Idle { mut connection, since } = self.idle.lock().pop()?;
         let probe = PROBE.min(self.settings.patience() / 4);
@@ -134,7 +135,7 @@ impl Connections {
         None
     }
 
-    /// Cuts what lies idle.
+    /// Closes idle connections.
     pub(super) fn forget(&self) {
         let cut = std::mem::take(&mut *self.idle.lock());
         drop(cut);
@@ -148,7 +149,7 @@ impl Connections {
         }
     }
 
-    /// Lends no more, and ends what lies idle in order.
+    /// Closes the pool and its idle connections gracefully.
     pub(super) async fn close(&self) {
         self.readers.close();
         self.asker.close();
@@ -160,7 +161,7 @@ impl Connections {
 }
 
 impl Lent<'_> {
-    /// The work is done, and nothing was written.
+    /// Returns the connection after work that wrote nothing.
     pub(super) async fn give_back(mut self) -> Result<(), sqlx::Error> {
         let connections = self.connections;
         if connections.settings.transaction_pooler {
@@ -170,7 +171,7 @@ impl Lent<'_> {
         Ok(())
     }
 
-    /// Begins a transaction that writes, where none has begun.
+    /// Begins a transaction that writes, unless one is open.
     pub(super) async fn begin(&mut self) -> Result<(), sqlx::Error> {
         let connections = self.connections;
         match connections.settings.transaction_pooler {
@@ -179,7 +180,7 @@ impl Lent<'_> {
         }
     }
 
-    /// What was written since [`Lent::begin`] is durable.
+    /// Commits the writes since [`PooledConnection::begin`].
     pub(super) async fn commit(mut self) -> Result<(), sqlx::Error> {
         let connections = self.connections;
         connections.in_time(run(&mut self, connections.settings.commit())).await?;

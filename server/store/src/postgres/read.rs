@@ -1,6 +1,6 @@
-//! Reads the current state of resources, and what an object was at an exact revision. Beside it `list` reads what resources were.
+//! Reads the current state of resources, and objects at an exact revision. `list` reads lists at an exact revision.
 //!
-//! Other processes forget history, too: after a read the database is asked, by the connection that has read, how far that has come.
+//! Other processes compact history as well: after a read, the compaction point is queried on the same connection.
 
 use std::sync::Arc;
 
@@ -28,14 +28,14 @@ use crate::snapshot::Snapshot;
 use crate::store::Identity;
 use crate::unreadable::Unreadable;
 
-/// How often an object is read whose history is forgotten meanwhile.
+/// Maximum number of reads of an object whose history is compacted during the read.
 const READS: u32 = 3;
 
-/// What reading needs; shared by the store and its subscriptions.
+/// Dependencies of reads, shared by the store and its subscriptions.
 pub(super) struct Reader {
     pub(super) pool: Arc<Connections>,
     pub(super) identity: Identity,
-    /// The writer looks what others have written.
+    /// Wakes the writer to follow commits of other processes.
     pub(super) wake: Arc<Notify>,
     pub(super) indexer: Arc<dyn Indexer>,
     pub(super) seal: Arc<Seal>,
@@ -43,23 +43,23 @@ pub(super) struct Reader {
     pub(super) hub: Arc<Hub>,
     pub(super) metrics: Metrics,
     pub(super) latest: Latest,
-    /// One permit for each part of history that is read at a time.
+    /// One permit for each concurrent read of history.
     pub(super) resumes: Semaphore,
 }
 
 impl Reader {
-    /// What reads values.
+    /// Returns the decoder of values.
     pub(super) fn decoder(&self) -> Decoder<'_> {
         Decoder { indexer: &*self.indexer, seal: &self.seal, skips_unopened: false }
     }
 
-    /// The current state of a resource, whole: all that was acknowledged, by whomever, before this is called.
+    /// Returns the complete current state of a resource, with every commit acknowledged before the call.
     pub(super) async fn snapshot(&self, slot: &Slot) -> Result<Snapshot, StoreError> {
         self.latest.reach().await?;
         self.whole(slot).await
     }
 
-    /// Where the current state of a resource is: all that was acknowledged, by whomever, before this is called.
+    /// Returns the current state of a resource, with every commit acknowledged before the call.
     pub(super) async fn current(&self, slot: &Slot) -> Result<State, StoreError> {
         self.latest.reach().await?;
         self.ensure_loaded(slot).await?;
@@ -67,7 +67,7 @@ impl Reader {
         Ok(slot.snapshot(revision).map_or(State::Stored(revision), State::Held))
     }
 
-    /// An object as it is now.
+    /// Returns the current state of an object.
     pub(super) async fn find(&self, key: &Key) -> Result<Found, StoreError> {
         self.latest.reach().await?;
         let slot = self.cache.slot(key.resource());
@@ -89,13 +89,13 @@ impl Reader {
                 Err(error @ StoreError::Compacted { .. }) => last = error,
                 Err(error) => return Err(error),
             }
-            // What is shown here is behind what was forgotten.
+            // The published revision is before the compaction point.
             self.latest.reach_again().await?;
         }
         Err(last)
     }
 
-    /// What the database reports of itself after a read at a revision, by the connection that has read.
+    /// Reads `meta` after a read at a revision, on the same connection.
     async fn look(&self, lent: &mut Lent<'_>, revision: i64) -> Result<Meta, StoreError> {
         let meta = self.pool.in_time(open::meta(lent)).await.map_err(failed)?;
         latest::check(&meta, &self.identity, revision, &self.pool, &self.wake)?;
@@ -103,14 +103,14 @@ impl Reader {
         Ok(meta)
     }
 
-    /// Whether history still goes back to a revision at which something was read; the connection is given back.
+    /// Checks after a read that its revision is not compacted. Releases the connection.
     pub(super) async fn end_exact(&self, mut lent: Lent<'_>, revision: i64) -> Result<(), StoreError> {
         let oldest = self.look(&mut lent, revision).await?.compacted;
         lent.give_back().await.map_err(failed)?;
         if oldest > revision { Err(StoreError::Compacted { oldest }) } else { Ok(()) }
     }
 
-    /// Whether what was read is whole: nothing that was current at a revision, or came later, is gone. The connection is given back.
+    /// Checks after a full read that no state that was current at its revision or later was deleted. Releases the connection.
     pub(super) async fn end_whole(&self, mut lent: Lent<'_>, revision: i64) -> Result<(), StoreError> {
         let meta = self.look(&mut lent, revision).await?;
         lent.give_back().await.map_err(failed)?;
@@ -126,7 +126,7 @@ impl Reader {
         }
     }
 
-    /// Reads an object as of a revision.
+    /// Reads an object at a revision.
     async fn read_at(
         &self,
         key: &Key,
@@ -150,7 +150,7 @@ impl Reader {
     }
 }
 
-/// The error for the caller of a value that cannot be decoded.
+/// Converts the error of a value that cannot be decoded.
 pub(super) fn undecoded(error: DecodeError) -> StoreError {
     match error {
         DecodeError::Database(error) => failed(error),

@@ -1,7 +1,7 @@
-//! What stands in the columns of rows.
+//! Encoding of texts and keys in columns.
 //!
-//! PostgreSQL's texts hold no NUL, which names of some kinds and owners' uids may: there it is written as U+0001 U+0001, and U+0001
-//! as U+0001 U+0002. Order is kept.
+//! PostgreSQL's texts cannot contain NUL, which names of some kinds and UIDs of owners may: it is encoded as U+0001 U+0001, and
+//! U+0001 as U+0001 U+0002. The order is preserved.
 
 use std::borrow::Cow;
 
@@ -12,16 +12,16 @@ use crate::decode::{DecodeError, Decoded, Decoder};
 use crate::key::{Key, Resource, split_path};
 use crate::txn::{Change, Operation};
 
-/// What fits an index: a third of a page, less what stands beside the texts.
+/// Maximum size of an index entry: a third of a page, less the overhead.
 const INDEX_BYTES: usize = 2_600;
 
-/// The resource of a column: its plural, a dot and its group.
+/// Returns the resource of a column: its plural, a dot and its group.
 pub(super) fn resource(name: &str) -> Resource {
     let (resource, group) = name.split_once('.').unwrap_or((name, ""));
     Resource::new(group, resource)
 }
 
-/// A text as a column holds it.
+/// Encodes a text for a column.
 pub(super) fn to_column(text: &str) -> Cow<'_, str> {
     if !text.contains(['\0', '\u{1}']) {
         return text.into();
@@ -29,7 +29,7 @@ pub(super) fn to_column(text: &str) -> Cow<'_, str> {
     text.replace('\u{1}', "\u{1}\u{2}").replace('\0', "\u{1}\u{1}").into()
 }
 
-/// The text that a column holds.
+/// Decodes a text from a column.
 pub(super) fn from_column(column: &str) -> Cow<'_, str> {
     if !column.contains('\u{1}') {
         return column.into();
@@ -45,19 +45,19 @@ pub(super) fn from_column(column: &str) -> Cow<'_, str> {
     text.into()
 }
 
-/// The columns namespace (with its closing '/') and name of a path.
+/// Returns the columns namespace (with its trailing '/') and name of a path.
 pub(super) fn columns(path: &str) -> (Cow<'_, str>, Cow<'_, str>) {
     let (namespace, name) = split_path(path);
     (to_column(namespace), to_column(name))
 }
 
-/// The key of an object from the columns namespace (with its closing '/'), name.
+/// Returns the key of an object from the columns namespace (with its trailing '/'), name.
 pub(super) fn key(resource: &Resource, row: &PgRow, at: usize) -> Result<Key, Error> {
     let (namespace, name): (&str, &str) = (row.try_get(at)?, row.try_get(at + 1)?);
     Ok(Key::new(resource, &from_column(namespace.trim_end_matches('/')), &from_column(name)))
 }
 
-/// What is wrong with an operation whose key, or whose owner's uid with it, does not fit an index.
+/// Returns the reason if the key of an operation, or an owner UID with it, does not fit into an index.
 pub(super) fn beyond_index(operation: &Operation) -> Option<String> {
     let Operation { key, change, .. } = operation;
     let (namespace, name) = columns(key.path());
@@ -73,7 +73,7 @@ pub(super) fn beyond_index(operation: &Operation) -> Option<String> {
 }
 
 impl Decoder<'_> {
-    /// Reads a state from the columns namespace, name, revision, value, and from `checksum`.
+    /// Decodes a state from the columns namespace, name, revision, value, and from `checksum`.
     pub(super) async fn pg_state(
         &self,
         resource: &Resource,

@@ -1,7 +1,7 @@
-//! One connection to the database: made, bounded in time on both sides, ended.
+//! Single connection to the database, with timeouts on both sides.
 //!
-//! Whatever is asked of the database is given up after a time: a host that has vanished answers nothing, and says nothing either. The
-//! database does the same with us: what a process that stands still has locked is free after a time.
+//! Every step has a timeout, because a host that has vanished sends no response. The database has timeouts as well, so that the
+//! locks of a stalled process are released.
 
 use std::time::Duration;
 
@@ -11,43 +11,44 @@ use tokio::time::timeout;
 use super::failure;
 use super::settings::PostgresSettings;
 
-/// How much longer than the database itself we wait for a statement to end: what it says of one that took too long is worth more
-/// than our not knowing.
+/// Difference between the timeout of this process and that of the database, whose error is more useful than
+/// a timeout here.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Begins a transaction. A stricter isolation, which the database may have by default, would end it in favour of others.
+/// Begins a transaction. A stricter isolation, which may be the default of the database, could abort it in
+/// favor of concurrent ones.
 pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
-/// Ends it without having written; nothing stays prepared for the next client.
+/// Ends a transaction without writes; no statement stays prepared for the next client.
 const END_POOLED: &str = "ROLLBACK; DEALLOCATE ALL";
-/// Ends it durably.
+/// Commits a transaction; no statement stays prepared for the next client.
 const COMMIT_POOLED: &str = "COMMIT; DEALLOCATE ALL";
 
-/// What a connection is for.
+/// Purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// Long answers are read row by row: no time bounds them as a whole.
+    /// Reads. Long results are read row by row, without a timeout for the whole statement.
     Read,
     Write,
 }
 
 impl PostgresSettings {
-    /// What ends a transaction without having written.
+    /// Returns the SQL that ends a transaction without writes.
     pub(super) fn end(&self) -> &'static str {
         if self.transaction_pooler { END_POOLED } else { "ROLLBACK" }
     }
 
-    /// What ends a transaction durably.
+    /// Returns the SQL that commits a transaction.
     pub(super) fn commit(&self) -> &'static str {
         if self.transaction_pooler { COMMIT_POOLED } else { "COMMIT" }
     }
 
-    /// How long one step of the database is waited for.
+    /// Returns the timeout of one step of the database.
     pub(super) fn patience(&self) -> Duration {
         self.statement_timeout + GRACE
     }
 
-    /// Begins a transaction of one that locks: whoever stands still meanwhile loses it after half the time that others wait for
-    /// the lock.
+    /// Returns the SQL that begins a transaction with locks: a process that stalls loses them after half the time for which
+    /// others wait for the lock.
     pub(super) fn begin_locking(&self) -> String {
         let most = milliseconds(self.statement_timeout);
         format!(
@@ -57,19 +58,19 @@ impl PostgresSettings {
         )
     }
 
-    /// Begins a transaction behind a pooler, whose connections have no limits of ours.
+    /// Returns the SQL that begins a transaction behind a pooler, whose connections lack the limits of [`connect`].
     pub(super) fn begin_pooled(&self) -> String {
         let most = milliseconds(self.statement_timeout);
         format!("{BEGIN}; SET LOCAL idle_in_transaction_session_timeout = {most}")
     }
 }
 
-/// At least one: none would be no limit.
+/// Converts to milliseconds, at least one, because 0 means no limit.
 fn milliseconds(time: Duration) -> u128 {
     time.as_millis().max(1)
 }
 
-/// What the database has not done after this time is given up.
+/// Runs work with a timeout.
 pub(super) async fn in_time<T>(
     within: Duration,
     work: impl Future<Output = Result<T, sqlx::Error>>,
@@ -82,7 +83,7 @@ pub(super) async fn run(connection: &mut PgConnection, sql: &str) -> Result<(), 
     connection.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(sql))).await.map(drop)
 }
 
-/// A connection, in time.
+/// Opens a connection, with a timeout.
 pub(super) async fn connect(
     settings: &PostgresSettings,
     purpose: Purpose,
@@ -101,7 +102,7 @@ pub(super) async fn connect(
     in_time(settings.patience(), connected).await
 }
 
-/// Has the database give up what takes too long, too, and notice that we are not there any more.
+/// Sets timeouts in the database: for statements, and for detecting that this process is gone.
 async fn limit(connection: &mut PgConnection, most: Duration, purpose: Purpose) -> Result<(), sqlx::Error> {
     let most = milliseconds(most).to_string();
     let mut limits =
@@ -115,13 +116,13 @@ async fn limit(connection: &mut PgConnection, most: Duration, purpose: Purpose) 
     Ok(())
 }
 
-/// Has a commit wait until it is on disk, where the database is set not to, and warns of what no session can change.
+/// Makes commits wait until they are on disk if the default differs, and warns about settings that a session cannot change.
 async fn require_durability(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     const SETTINGS: &str = "SELECT name, setting FROM pg_catalog.pg_settings \
         WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit')";
     let found: Vec<(String, String)> = match sqlx::query_as(SETTINGS).fetch_all(&mut *connection).await {
         Err(error) if failure::is_lost(&error) => return Err(error),
-        // Not all that speak the protocol know it.
+        // Some servers with PostgreSQL's protocol do not support this query.
         found => found.unwrap_or_default(),
     };
     for (name, setting) in found {
@@ -140,7 +141,7 @@ async fn require_durability(connection: &mut PgConnection) -> Result<(), sqlx::E
 /// server offers it.
 pub(super) async fn warn_if_readable(connection: &mut PgConnection, settings: &PostgresSettings) {
     const ENCRYPTED: &str = "SELECT ssl FROM pg_catalog.pg_stat_ssl WHERE pid = pg_backend_pid()";
-    // Behind a pooler that is its own connection.
+    // Behind a pooler, the result would describe the pooler's connection.
     if settings.transaction_pooler || !settings.has_remote_password() {
         return;
     }
@@ -160,8 +161,8 @@ pub(super) async fn warn_if_readable(connection: &mut PgConnection, settings: &P
     }
 }
 
-/// Lets a connection work on the tables for as long as that takes, on all that is stored. Other writers stand behind its wait for
-/// a lock: that has a bound, within which they are patient.
+/// Removes the statement timeout for work on whole tables. Other writers queue behind its wait for a lock, so the wait has
+/// a limit that their timeouts allow.
 pub(super) async fn allow_long_work(
     connection: &mut PgConnection,
     settings: &PostgresSettings,
@@ -174,7 +175,7 @@ pub(super) async fn allow_long_work(
     in_time(settings.patience(), set(connection, "lock_timeout", &most)).await
 }
 
-/// The limits of one that writes again, after [`allow_long_work`].
+/// Restores the limits of a writer after [`allow_long_work`].
 pub(super) async fn end_long_work(
     connection: &mut PgConnection,
     settings: &PostgresSettings,
@@ -187,8 +188,7 @@ pub(super) async fn end_long_work(
     in_time(settings.patience(), set(connection, "statement_timeout", &most)).await
 }
 
-/// Sets what the database has a setting for: not all that speak PostgreSQL's protocol know each, nor does each system that
-/// PostgreSQL runs on.
+/// Changes a setting if the database has it: some servers with PostgreSQL's protocol, and some operating systems, lack settings.
 async fn set(connection: &mut PgConnection, name: &str, value: &str) -> Result<(), sqlx::Error> {
     const SET: &str = "SELECT set_config(name, $2, false) FROM pg_catalog.pg_settings WHERE name = $1";
     match sqlx::query(SET).bind(name).bind(value).execute(&mut *connection).await {
@@ -201,7 +201,7 @@ async fn set(connection: &mut PgConnection, name: &str, value: &str) -> Result<(
     }
 }
 
-/// Ends a connection in order.
+/// Closes a connection gracefully.
 pub(super) async fn close(connection: PgConnection, within: Duration) {
     if let Err(error) = in_time(within, connection.close()).await {
         tracing::debug!(error = failure::logged(&error), "cannot close the database connection cleanly");

@@ -1,4 +1,4 @@
-//! Where a PostgreSQL database is, and how it is spoken to.
+//! Settings of a PostgreSQL database and its connections.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use sqlx::ConnectOptions;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
-/// The database's URL is none.
+/// The URL of the database is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidUrl(String);
@@ -16,24 +16,24 @@ pub struct InvalidUrl(String);
 #[derive(Clone, Debug)]
 pub struct PostgresSettings {
     options: PgConnectOptions,
-    /// Connections that load resources and serve exact reads and history, at most.
+    /// Maximum number of connections that load resources and serve exact reads and history.
     pub read_connections: u32,
-    /// How long the database is waited for at the start.
+    /// Maximum wait for the database at the start.
     pub connect_timeout: Duration,
-    /// How long one statement may take before its connection is given up.
+    /// Timeout of one statement, after which its connection is closed.
     pub statement_timeout: Duration,
-    /// Whether a pooler hands connections on after each transaction.
+    /// True if a pooler assigns connections per transaction.
     pub transaction_pooler: bool,
-    /// How often writes of others are looked for of which no notification came.
+    /// Interval of polls for commits of other processes that were not notified.
     pub poll_interval: Duration,
-    /// How long past states stay after history up to them is forgotten: who is behind by less misses nothing.
+    /// Time between the compaction and the deletion of past states: a process that is behind by less misses none.
     pub sweep_delay: Duration,
-    /// How many bytes of values are read at a time of what others have written, unless one commit has more.
+    /// Maximum bytes of values that are read at once from commits of other processes, unless one commit is larger.
     pub follow_bytes: usize,
 }
 
 impl PostgresSettings {
-    /// Of `postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=...`, with the defaults.
+    /// Parses `postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=...`, with defaults for other settings.
     ///
     /// # Errors
     /// [`InvalidUrl`].
@@ -45,7 +45,7 @@ impl PostgresSettings {
             sqlx::Error::Configuration(error) => InvalidUrl(error.to_string()),
             error => InvalidUrl(error.to_string()),
         })?;
-        // As libpq does: a root certificate is there to be checked.
+        // Like libpq: if a root certificate is given, the server certificate is verified.
         let options = match options.get_ssl_mode() {
             PgSslMode::Require if names_root(url) => options.ssl_mode(PgSslMode::VerifyCa),
             _ => options,
@@ -62,7 +62,7 @@ impl PostgresSettings {
         })
     }
 
-    /// With a password that does not stand in the URL.
+    /// Sets a password that is not part of the URL.
     #[must_use]
     pub fn password(self, password: &str) -> Self {
         Self { options: self.options.password(password), ..self }
@@ -70,7 +70,7 @@ impl PostgresSettings {
 
     pub(super) fn options(&self) -> PgConnectOptions {
         match self.transaction_pooler {
-            // Poolers refuse parameters that they do not know.
+            // Poolers reject unknown parameters.
             true => self.options.clone().statement_cache_capacity(0).extra_float_digits(None),
             false => self.options.clone(),
         }
@@ -82,12 +82,12 @@ impl PostgresSettings {
         let is_loopback = host.eq_ignore_ascii_case("localhost")
             || host.trim_matches(['[', ']']).parse().is_ok_and(|address: IpAddr| address.is_loopback());
         let is_local = is_loopback || self.options.get_socket().is_some();
-        // A host or user that is no part of a URL must not get into one.
+        // Replaces host and user, which may not be valid in a URL.
         let url = self.options.clone().host("localhost").username("user").to_url_lossy();
         !is_local && url.password().is_some()
     }
 
-    /// The address for people, without user and password.
+    /// Returns the address for display, without user and password.
     pub(super) fn place(&self) -> String {
         let options = &self.options;
         let database = options.get_database().unwrap_or_else(|| options.get_username());

@@ -1,4 +1,4 @@
-//! What is stored in a PostgreSQL database, as it stands there, for copies: whether control services have it open or not.
+//! Source of copies from a PostgreSQL database, which control services may use. Returns values as stored.
 
 use std::sync::Arc;
 
@@ -21,16 +21,16 @@ use crate::key::Key;
 use crate::owners::{Owners, of_value};
 use crate::seal::Seal;
 
-/// See the module.
+/// Source of copies from a PostgreSQL database.
 pub struct PostgresSource {
     pub(super) pool: Arc<Connections>,
     seal: Arc<Seal>,
 }
 
-/// All that is read in one transaction is of one moment.
+/// Makes all reads of a transaction see the same snapshot.
 const ONE_MOMENT: &str = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-/// The states of a resource (`$1`) at a revision (`$2`) behind a key (`$3`, `$4`), in key order.
+/// States of a resource (`$1`) at a revision (`$2`) after a key (`$3`, `$4`), in key order.
 macro_rules! states {
     () => {
         "(SELECT DISTINCT ON (namespace, name) namespace, name, revision, deleted FROM log \
@@ -40,7 +40,7 @@ macro_rules! states {
     };
 }
 
-/// A row of a page: whether its state is the current one of its object comes last.
+/// Columns of a row of a page. The last but one is true if the state is the current one of its object.
 macro_rules! columns {
     () => {
         "l.resource, l.namespace, l.name, l.revision, l.uid, l.previous, l.deleted, l.value, NOT EXISTS (SELECT 1 FROM log n \
@@ -49,7 +49,7 @@ macro_rules! columns {
 }
 
 impl PostgresSource {
-    /// Of a database. What is sealed stays so; with what opens it, whom superseded states name as owners is known, too.
+    /// Opens a database. Values stay sealed; `seal` is used to read the owners of superseded states.
     ///
     /// # Errors
     /// [`CopyError`].
@@ -78,7 +78,7 @@ impl PostgresSource {
         Ok(Self { pool: Arc::new(Connections::new(&settings)), seal })
     }
 
-    /// Of the store that this process serves.
+    /// Returns the source of a store in this process.
     pub(super) fn of_store(pool: Arc<Connections>, seal: Arc<Seal>) -> Self {
         Self { pool, seal }
     }
@@ -88,14 +88,14 @@ impl PostgresSource {
         CopyError::Store { place: self.pool.settings().place(), reason: failure::reason(error) }
     }
 
-    /// A transaction that reads, and who the store is as it shows it.
+    /// Starts a read transaction. Returns it with the extent of the store.
     async fn begin(&self) -> Result<(Lent<'_>, Extent), CopyError> {
         let (reading, meta) = self.begin_reading().await?;
         let Meta { identity, revision, compacted, .. } = meta;
         Ok((reading, Extent { identity, revision, oldest: compacted }))
     }
 
-    /// The same, with all that the database reports of itself.
+    /// Starts a read transaction. Returns it with the row of `meta`.
     pub(super) async fn begin_reading(&self) -> Result<(Lent<'_>, Meta), CopyError> {
         let begun = async {
             let mut reading = self.pool.take().await?;
@@ -163,7 +163,7 @@ impl PostgresSource {
         Ok(Changes { states, until, revision: extent.revision })
     }
 
-    /// States from the columns of `columns!`, with their owners.
+    /// Decodes states from the columns of `columns!`, with their owners.
     async fn with_owners(
         &self,
         connection: &mut PgConnection,
@@ -206,7 +206,7 @@ impl PostgresSource {
     }
 }
 
-/// A state without its owners, and whether it is the current one.
+/// Decodes a state without its owners. Returns true with it if it is the current one.
 fn state(row: &PgRow) -> Result<(StoredState, bool), sqlx::Error> {
     let resource = row::resource(row.try_get(0)?);
     let uid: &str = row.try_get(4)?;

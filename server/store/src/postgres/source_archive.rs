@@ -1,7 +1,7 @@
-//! Shows the archive of a PostgreSQL database for copies, together with what the log will hand over to it.
+//! Reads the archive of a PostgreSQL database for copies, together with the parts of the log that will move to it.
 //!
-//! What was superseded up to where the log is swept is in the archive, the rest in the log: in one transaction each state is in one of
-//! them.
+//! States superseded up to the swept revision are in the archive, later ones in the log. Within one transaction each state is
+//! in one of them.
 
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
@@ -13,7 +13,7 @@ use crate::copy::{
     ArchiveAt, ArchivePart, ArchivedState, CopyError, Kept, Lost, PAGE_MARKS, PAGE_STATES, TimeMark, page_of,
 };
 
-/// What of the archive was superseded behind a place (`$1`, `$2`) and up to a revision (`$3`), so many (`$4`).
+/// Archived states superseded after a cursor (`$1`, `$2`) and up to a revision (`$3`), limited to `$4`.
 macro_rules! in_archive {
     () => {
         "SELECT a.revision, a.until, a.bytes FROM archive a WHERE (a.until, a.revision) > ($1, $2) AND a.until <= $3 \
@@ -21,12 +21,12 @@ macro_rules! in_archive {
     };
 }
 
-/// The end of a piece of the log that begins at a revision (`$1`), goes up to another (`$2`) at most, and has so many rows (`$3`), whatever
-/// they are; none when there are no more.
+/// Last revision of a piece of the log that begins at a revision (`$1`), ends at most at another (`$2`), and has at most `$3`
+/// rows of any kind; NULL if there are no more.
 const PIECE: &str = "SELECT max(revision) FROM (SELECT revision FROM log WHERE revision >= $1 AND revision <= $2 \
     ORDER BY revision LIMIT $3) l";
 
-/// The same as [`in_archive`] of a piece of the log (from `$5` to `$6`), of what was superseded in it: states, and tombstones.
+/// Query like [`in_archive`] for a piece of the log (from `$5` to `$6`): states superseded in it, and tombstones.
 macro_rules! in_log {
     () => {
         "SELECT revision, until, bytes FROM (\
@@ -39,7 +39,7 @@ macro_rules! in_log {
     };
 }
 
-/// The rows of these keys.
+/// Rows of these keys.
 macro_rules! states_of {
     ($keys:expr) => {
         concat!(
@@ -54,12 +54,12 @@ macro_rules! states_of {
     };
 }
 
-/// Where past states are.
+/// Queries for past states in the archive or the log.
 struct Place {
-    /// How large they are.
+    /// Query for the sizes of the states.
     sizes: &'static str,
     states: &'static str,
-    /// The piece of the log: from where to where.
+    /// First and last revision of the piece of the log.
     piece: Option<(i64, i64)>,
 }
 
@@ -106,7 +106,7 @@ impl PostgresSource {
         Ok(part)
     }
 
-    /// Where the next piece of the log ends.
+    /// Returns the end of the next piece of the log.
     async fn piece(
         &self,
         reading: &mut PgConnection,
@@ -150,7 +150,7 @@ impl PostgresSource {
         Ok(states)
     }
 
-    /// Times of revisions behind a mark. The last one is of the revision itself, at the time of the next mark or of
+    /// Returns the time marks after a mark. The last one is for `revision` itself, with the time of the next mark or of
     /// the last one.
     async fn marks(
         &self,

@@ -1,4 +1,4 @@
-//! Stops and resumes the writes of all control services of a database, by a row in the log that each of them meets.
+//! Stops and resumes the writes of all control services of a database, by a record in the log that each of them reads.
 
 use futures::future::BoxFuture;
 use sqlx::PgConnection;
@@ -12,7 +12,7 @@ use crate::codec;
 use crate::copy::{CopyError, WriteSwitch};
 use crate::read_only;
 
-/// See the module.
+/// Read-only switch of a PostgreSQL database.
 pub struct PostgresSwitch(pub PostgresSettings);
 
 impl PostgresSwitch {
@@ -34,7 +34,7 @@ impl PostgresSwitch {
         const LOG: &str = "INSERT INTO log (revision, resource, namespace, name, uid, previous, deleted, commit_id, value) \
             VALUES ($1, $2, '', $3, '', $4, $5, $6, $7)";
         const MOVE: &str = "UPDATE meta SET revision = $1, commit_id = $2 WHERE id = 1";
-        // The row that orders all writers: who has it has the next revision.
+        // This row orders all writers: the process that locks it has the next revision.
         let meta = open::lock_meta(connection, &self.0).await?;
         let (resource, name) = (read_only::resource().to_string(), row::to_column(read_only::key().name()));
         let current = sqlx::query_as(CURRENT).bind(&resource).bind(&*name);

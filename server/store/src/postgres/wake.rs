@@ -1,4 +1,4 @@
-//! Listens for commits of others. What is missed is found by the writer's polls: this only makes it sooner.
+//! Listens for notifications of commits of other processes. They only reduce the delay; the writer's polls find missed commits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use super::session::in_time;
 use super::settings::PostgresSettings;
 use crate::hub::Hub;
 
-/// How long after a failure it is tried again.
+/// Delay before listening again after a failure.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// After how long without news it is looked whether the connection is still there.
+/// Time without notifications after which the connection is probed.
 const QUIET: Duration = Duration::from_secs(30);
 
-/// Runs until it is dropped.
+/// Listens until it is dropped.
 pub(super) async fn listen(settings: PostgresSettings, hub: Arc<Hub>, wake: Arc<Notify>) {
     loop {
         if let Err(error) = receive(&settings, &hub, &wake).await {
@@ -45,7 +45,7 @@ async fn receive(settings: &PostgresSettings, hub: &Hub, wake: &Notify) -> Resul
             in_time(patience, sqlx::query("SELECT 1").execute(&mut listener)).await?;
             continue;
         };
-        // None: the connection was lost, and with it what was sent meanwhile.
+        // `None`: the connection was lost, and notifications may have been missed.
         let revision: Option<i64> =
             notification?.and_then(|notification| notification.payload().parse().ok());
         if revision.is_none_or(|revision| revision > hub.revision()) {

@@ -1,9 +1,10 @@
-//! The one task of this process that writes, and takes up what others write: what is queued is checked as a group by the state
-//! that the database has, made durable, made visible, answered.
+//! The writing task of this process, which also follows the log: validates queued requests as a group against the state of the
+//! database, makes it durable and visible, and answers the callers.
 //!
-//! A group is checked by the cache, or by what the database has of what is not in it, and written if the revision still stands where the cache does. If others have written, it is
-//! taken up and the group checked anew; from then on, for a while, the row that orders all writers is locked first, so that
-//! no process can be kept from writing by faster ones.
+//! A group is validated against the cache, or against the database for uncached states, and written if the revision of
+//! the database is still that of the cache. If another process has written, its commits are applied and the group is
+//! validated again. For some groups after that, the row that orders all writers is locked first, so that faster processes
+//! cannot starve this one.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -31,11 +32,11 @@ use crate::submit::{CommitRequest, Results, answer};
 use crate::subscription::selection::Batch;
 use crate::txn::{Prepared, TxnError};
 
-/// How many groups lock first after others have written.
+/// Number of groups that lock first after another process has written.
 const WARY: u32 = 64;
-/// How often what others have written is read before the lock is taken anyway: faster ones must not keep a process from writing.
+/// Number of times that the log is followed before the lock is taken in any case: faster processes must not starve this one.
 const FOLLOWS: u32 = 3;
-/// How often a group is tried that the database gave up in favour of others.
+/// Maximum attempts of a group that the database aborts in favor of other transactions.
 const ATTEMPTS: u32 = 16;
 
 pub(super) struct Writer {
@@ -43,60 +44,60 @@ pub(super) struct Writer {
     pub(super) connection: Option<PgConnection>,
     pub(super) statement: Statement,
     pub(super) requests: mpsc::Receiver<CommitRequest>,
-    /// Others may have written.
+    /// Notified when other processes may have written.
     pub(super) wake: Arc<Notify>,
     pub(super) publisher: Publisher,
     pub(super) reader: Arc<Reader>,
     pub(super) identity: Identity,
-    /// Everything up to here is applied.
+    /// Revision up to which everything is applied.
     pub(super) revision: i64,
-    /// Of whoever moved the revision there.
+    /// Commit ID of the revision.
     pub(super) mark: i64,
-    /// The last row that was applied, and its commit.
+    /// Last applied row: revision and commit ID.
     pub(super) tail: Option<(i64, i64)>,
-    /// How many groups are still to lock first.
+    /// Number of groups that still lock first.
     pub(super) wary: u32,
-    /// When it is tried again to open what could not be opened.
+    /// Time of the next attempt to open unreadable objects.
     pub(super) heals_at: Option<Instant>,
     pub(super) group_operations: usize,
-    /// Revision and mark for the record in the data folder.
+    /// Revision and commit ID for the record in the data folder.
     pub(super) head: watch::Sender<(i64, i64)>,
     pub(super) closing: CancellationToken,
 }
 
-/// Whether a group's transaction locks the row that orders all writers before the group is checked.
+/// Locking of the row that orders all writers, before a group is validated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Locks {
     No,
-    /// If little is to be read of what others have written: they wait meanwhile.
+    /// Locks if few commits of other processes are to be read, because writers wait in the meantime.
     IfNearlyThere,
     Anyway,
 }
 
-/// Whether a group takes in what is queued.
+/// Selects if a group includes requests that were queued in the meantime.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fills {
     No,
     Yes,
 }
 
-/// What came of a group.
+/// Result of one attempt to write a group.
 enum Tried {
-    /// It is durable; these are its events, which may be none.
+    /// The group is durable. It may have no events.
     Done { events: Batch, revision: i64, results: Vec<Results> },
-    /// Others have written since it was checked.
+    /// Other processes have written since the group was validated.
     Behind,
-    /// The answer is lost. Its last revision and its commit's id show whether it was written.
+    /// The response was lost. The last revision and the commit ID determine whether the group was written.
     InDoubt { revision: i64, commit_id: i64, results: Vec<Results> },
 }
 
 impl Writer {
-    /// Serves requests until the store closes, then those that are queued, then ends the connections.
+    /// Serves requests until the store closes, then the queued ones, then closes the connections.
     pub(super) async fn run(mut self) -> Result<(), Fatal> {
         let served = self.serve().await;
         self.record();
         if served.is_err() {
-            // What is shown here is not what there is.
+            // The published state differs from the database.
             self.publisher.hub.close();
         }
         if matches!(served, Err(Fatal::Lost)) {
@@ -140,13 +141,13 @@ impl Writer {
         }
     }
 
-    /// Passes the reached revision on to the record in the data folder.
+    /// Passes the current revision to the record in the data folder.
     fn record(&self) {
         let reached = (self.revision, self.mark);
         self.head.send_if_modified(|head| std::mem::replace(head, reached) != reached);
     }
 
-    /// Takes up what others have written.
+    /// Applies commits of other processes.
     async fn follow(&mut self) -> Result<(), Fatal> {
         let Some(mut connection) = self.connection.take() else { return Ok(()) };
         match self.follow_by(&mut connection).await {
@@ -206,7 +207,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Commits requests one by one: the database does not take what one of them asks it to write.
+    /// Commits requests one by one, because the database rejects a value of one of them.
     async fn commit_each(&mut self, pending: Pending) -> Result<(), Fatal> {
         for alone in pending.each() {
             Box::pin(self.commit(alone, Fills::No)).await?;
@@ -214,7 +215,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Checks and writes a group once. After an error nothing of it is there.
+    /// Validates and writes a group once. After an error, nothing of it is written.
     async fn attempt(
         &mut self,
         connection: &mut PgConnection,
@@ -226,7 +227,7 @@ impl Writer {
             return Ok(Tried::Behind);
         }
         if fills == Fills::Yes {
-            // After the wait for the lock, if there was one: more has come meanwhile.
+            // Requests may have arrived while this process waited for the lock.
             pending.fill(&mut self.requests, self.group_operations);
         }
         let basis = self.basis(connection, &pending.txns).await?;
@@ -269,7 +270,7 @@ impl Writer {
         }
     }
 
-    /// What a group is checked by.
+    /// Returns the prior states for the validation of a group.
     async fn basis(
         &self,
         connection: &mut PgConnection,
@@ -284,14 +285,14 @@ impl Writer {
         Ok(basis)
     }
 
-    /// Whether nobody has written since what was checked was applied.
+    /// Returns true if no process has written since the state for the validation was applied.
     async fn is_current(&self, connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
         let meta = open::meta(connection).await?;
         Ok(meta.revision == self.revision && meta.mark == self.mark && meta.identity == self.identity)
     }
 
-    /// Begins a transaction that nobody else writes beside, and takes up what was written before it. A process that is cut off, or
-    /// stands still, while it holds the lock loses it. False when much is to be read first: not while others wait.
+    /// Begins a transaction with exclusive write access, and applies earlier commits. A process that is cut off or stalls loses
+    /// the lock. Returns false if many commits must be read first, which must not happen while other writers wait.
     async fn lock(&mut self, connection: &mut PgConnection, locks: Locks) -> Result<bool, Failure> {
         let patience = self.settings.patience();
         let meta = in_time(patience, open::lock_meta(connection, &self.settings)).await?;
@@ -311,7 +312,7 @@ impl Writer {
         Ok(is_there)
     }
 
-    /// The group is durable: cache, revision, answers, subscriptions, in this order.
+    /// Publishes a durable group: cache, revision, answers, subscriptions, in this order.
     fn show(&mut self, events: Batch, revision: i64, requests: Vec<CommitRequest>, results: Vec<Results>) {
         let refused = results.iter().flatten().filter(|result| result.is_err()).count();
         self.publisher.metrics.refused.inc_by(refused as u64);
@@ -324,7 +325,7 @@ impl Writer {
         self.publisher.dispatch(&events, revision);
     }
 
-    /// What a failure is to callers. The connection is kept if it is of use.
+    /// Converts a failure for callers. Keeps the connection if it is usable.
     pub(super) async fn failed(
         &mut self,
         failure: Failure,
@@ -349,7 +350,7 @@ impl Writer {
                 }
             }
         };
-        // Whether a transaction is open or not: where none is, this is a notice.
+        // Without an open transaction, this only causes a notice.
         let rollback = in_time(self.settings.patience(), run(&mut connection, self.settings.end()));
         if !is_lost && rollback.await.is_ok() {
             self.connection = Some(connection);
@@ -358,7 +359,7 @@ impl Writer {
     }
 }
 
-/// None of them was written.
+/// Rejects all Txns of a group.
 pub(super) fn refuse(pending: Pending, error: &TxnError) {
     let all = pending.txns.iter();
     let results = all.map(|txns| txns.iter().map(|_| Err(error.clone())).collect()).collect();

@@ -1,4 +1,4 @@
-//! The ciphers of local keys, byte for byte as upstream lays them out: AES-CBC, AES-GCM, secretbox.
+//! Ciphers of local keys, with the same layout as upstream: AES-CBC, AES-GCM, secretbox.
 
 use std::fmt;
 
@@ -23,12 +23,12 @@ const BOX_TAG: usize = 16;
 
 const TOO_SHORT: &str = "the stored data was shorter than the required size";
 
-/// A key that cannot be used.
+/// Key of a length that the cipher does not accept.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("invalid key size {0}")]
 pub struct KeyError(pub usize);
 
-/// A key and what is done with it. Its bytes are overwritten when it is dropped.
+/// Key with its cipher. Its bytes are overwritten when it is dropped.
 pub struct CipherKey(Cipher);
 
 enum Cipher {
@@ -43,7 +43,7 @@ struct CbcKey {
 }
 
 impl CipherKey {
-    /// AES-GCM with a random nonce before each value.
+    /// Creates an AES-GCM key; each value is preceded by a random nonce.
     ///
     /// # Errors
     /// [`KeyError`] unless the key has 16, 24 or 32 bytes.
@@ -58,7 +58,7 @@ impl CipherKey {
         Ok(Self(Cipher::Gcm(LessSafeKey::new(UnboundKey::new(algorithm, key).map_err(wrong)?))))
     }
 
-    /// AES-CBC with a random vector before each value, and PKCS#7.
+    /// Creates an AES-CBC key with PKCS#7 padding; each value is preceded by a random initialization vector.
     ///
     /// # Errors
     /// [`KeyError`] unless the key has 16, 24 or 32 bytes.
@@ -77,7 +77,7 @@ impl CipherKey {
         }))))
     }
 
-    /// XSalsa20 and Poly1305 with a random nonce before each value.
+    /// Creates an XSalsa20-Poly1305 key; each value is preceded by a random nonce.
     ///
     /// # Errors
     /// [`KeyError`] unless the key has 32 bytes.
@@ -86,7 +86,7 @@ impl CipherKey {
         Ok(Self(Cipher::Secretbox(Box::new(cipher))))
     }
 
-    /// An AES-256-GCM key that is at hand already.
+    /// Creates a `CipherKey` from an existing AES-256-GCM key.
     pub(super) fn from_gcm(key: UnboundKey) -> Self {
         Self(Cipher::Gcm(LessSafeKey::new(key)))
     }
@@ -138,7 +138,7 @@ impl fmt::Debug for CipherKey {
     }
 }
 
-/// Appends both; where the second begins.
+/// Appends both parts. Returns the start of the second one.
 fn append(out: &mut Vec<u8>, head: &[u8], body: &[u8]) -> usize {
     out.reserve(head.len() + body.len() + GCM_TAG);
     out.extend_from_slice(head);
@@ -146,7 +146,7 @@ fn append(out: &mut Vec<u8>, head: &[u8], body: &[u8]) -> usize {
     out.len() - body.len()
 }
 
-/// Random bytes of the system.
+/// Returns random bytes of the operating system.
 pub(super) fn random<const N: usize>() -> Result<[u8; N], SealError> {
     let mut bytes = [0; N];
     rand::fill(&mut bytes).map_err(|_| SealError::refused("unable to read sufficient random bytes"))?;
@@ -184,7 +184,7 @@ fn open_secretbox(cipher: &XSalsa20Poly1305, sealed: &[u8]) -> Result<Vec<u8>, S
     let (tag, body) = rest.split_first_chunk::<BOX_TAG>().ok_or_else(short)?;
     let mut body = body.to_vec();
     let opened = cipher.decrypt_in_place_detached(&(*nonce).into(), b"", &mut body, &(*tag).into());
-    // Upstream's words for a box that does not open.
+    // Upstream's message for a box that cannot be opened.
     opened.map_err(|_| SealError::refused("output array was not large enough for encryption"))?;
     Ok(body)
 }

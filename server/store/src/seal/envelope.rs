@@ -1,8 +1,9 @@
-//! KMS v2: values are sealed with keys derived from a seed, which a key service has wrapped (upstream's `kmsv2` package).
+//! KMS v2: values are sealed with keys derived from a seed that a key service has wrapped (upstream's `kmsv2` package).
 //!
-//! One seed serves for as long as the service's key id stays. [`Envelope::probe`] asks for the id and makes a new seed when it
-//! has changed: one at a time, and never while a value is sealed. Seeds that were unwrapped are kept, so what was read once
-//! stays readable while the service is away; sealing goes on for [`EnvelopeTimes::write_ttl`] after the last good probe.
+//! A seed is used until the key ID of the service changes. [`Envelope::probe`] queries the ID and creates a new seed
+//! after a change: one probe at a time, and never during the sealing of a value. Unwrapped seeds are cached, so values
+//! that were read once stay readable while the service is unavailable. Sealing continues for [`EnvelopeTimes::write_ttl`]
+//! after the last successful probe.
 
 mod data_key;
 mod unwrapped;
@@ -24,15 +25,15 @@ use super::object::{AES_GCM_KEY, EncryptedObject, Fingerprint, HKDF_SEED, shown,
 use data_key::{DataKey, SEED_BYTES};
 use unwrapped::UnwrappedKeys;
 
-/// Versions of the API that upstream takes for the same.
+/// API versions that upstream treats as equal.
 const VERSIONS: [&str; 2] = ["v2", "v2beta1"];
 
-/// How long what is known of a key service counts; the defaults are upstream's.
+/// Validity of the cached state of a key service. The defaults are upstream's.
 #[derive(Clone, Copy, Debug)]
 pub struct EnvelopeTimes {
-    /// How long values are sealed after the last good probe.
+    /// Time for which values are sealed after the last successful probe.
     pub write_ttl: Duration,
-    /// How long a refusal to unwrap a key is remembered.
+    /// Time for which a refusal to unwrap a key is cached.
     pub bad: Duration,
 }
 
@@ -42,7 +43,7 @@ impl Default for EnvelopeTimes {
     }
 }
 
-/// A KMS v2 provider.
+/// KMS v2 provider.
 pub struct Envelope {
     name: String,
     prefix: String,
@@ -51,22 +52,22 @@ pub struct Envelope {
     metrics: SealMetrics,
     writing: ArcSwapOption<Writing>,
     unwrapped: UnwrappedKeys,
-    /// Held while the service is asked: one probe, and so one new seed, at a time. The version first reported.
+    /// Locked during a probe, so that one probe and one new seed are in progress at a time. Contains the version first reported.
     probing: tokio::sync::Mutex<String>,
-    /// What the last probe came to.
+    /// Result of the last probe.
     health: Mutex<Result<(), String>>,
 }
 
-/// What values are sealed with now.
+/// Current key for sealing.
 struct Writing {
     key: Arc<DataKey>,
-    /// Without data.
+    /// Object without data.
     object: EncryptedObject,
     until: Mutex<Instant>,
 }
 
 impl Envelope {
-    /// Seals nothing before a probe was good.
+    /// Creates a provider that seals no values until the first successful probe.
     #[must_use]
     pub fn new(
         name: &str,
@@ -87,7 +88,7 @@ impl Envelope {
         })
     }
 
-    /// The provider's name.
+    /// Returns the name of the provider.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -97,18 +98,18 @@ impl Envelope {
         &self.prefix
     }
 
-    /// What the last [`Envelope::probe`] came to.
+    /// Returns the result of the last [`Envelope::probe`].
     ///
     /// # Errors
-    /// What was wrong with the service.
+    /// The problem of the service.
     pub fn health(&self) -> Result<(), String> {
         self.health.lock().clone()
     }
 
-    /// Asks the service how it is, and makes a new seed if its key has changed.
+    /// Queries the status of the service, and creates a new seed if its key has changed.
     ///
     /// # Errors
-    /// What is wrong with it, in upstream's words.
+    /// The problem of the service, as upstream words it.
     pub async fn probe(&self) -> Result<(), String> {
         let mut version = self.probing.lock().await;
         let result = match self.service.status().await {
@@ -122,7 +123,7 @@ impl Envelope {
         result
     }
 
-    /// Upstream's `isKMSv2ProviderHealthyAndMaybeRotateDEK`.
+    /// Implements upstream's `isKMSv2ProviderHealthyAndMaybeRotateDEK`.
     async fn accept(&self, status: &KeyStatus, version: &mut String) -> Result<(), String> {
         let mut errors = Vec::new();
         if status.healthz != "ok" {
@@ -156,9 +157,9 @@ impl Envelope {
         Err(format!("kmsv2 Provider {} is not healthy, error: {text}", self.name))
     }
 
-    /// Upstream's `rotateDEKOnKeyIDChange`: on any failure what is there goes on until it expires.
+    /// Implements upstream's `rotateDEKOnKeyIDChange`: after a failure the current key is used until it expires.
     async fn rotate(&self, key_id: &str) -> Result<(), String> {
-        // Before the call: the time is an upper bound.
+        // Computed before the call, so that the time is an upper bound.
         let until = Instant::now() + self.times.write_ttl;
         let current = self.writing.load_full();
         if let Some(current) = current.as_ref().filter(|current| current.object.key_id == key_id) {
@@ -189,7 +190,7 @@ impl Envelope {
         ))
     }
 
-    /// A new seed, wrapped.
+    /// Creates and wraps a new seed.
     async fn generate(&self, uid: &str) -> Result<(Arc<DataKey>, EncryptedObject), SealError> {
         let seed = Zeroizing::new(random::<SEED_BYTES>()?);
         let wrapped = self.service.encrypt(uid, &*seed).await;
@@ -224,11 +225,11 @@ impl Envelope {
         self.metrics.keys.used("to_storage", &self.name, &writing.object.key_id);
         let object = EncryptedObject { encrypted_data: data, ..writing.object.clone() };
         out.reserve(object.encoded_len());
-        // A Vec grows.
+        // Writing to a Vec succeeds.
         object.encode(out).map_err(|error| SealError::refused(error.to_string()))
     }
 
-    /// The value, and whether it is sealed with another key than values are now.
+    /// Opens a value. Returns true with it if writes use another key now.
     pub(super) async fn open(&self, sealed: &[u8], aad: &[u8]) -> Result<(Vec<u8>, bool), SealError> {
         let object = EncryptedObject::read(sealed)?;
         let key = self.key_of(&object).await?;
@@ -242,7 +243,7 @@ impl Envelope {
         Ok((plain, !current))
     }
 
-    /// The key that a value was sealed with: known, or unwrapped by the service, which is asked for one at a time.
+    /// Returns the key of a value: cached, or unwrapped by the service, one call at a time.
     async fn key_of(&self, object: &EncryptedObject) -> Result<Arc<DataKey>, SealError> {
         let fingerprint = object.fingerprint();
         if let Some(key) = self.unwrapped.find(&fingerprint) {
@@ -293,7 +294,7 @@ fn of_service(what: &str, error: &KeyServiceError) -> SealError {
     }
 }
 
-/// The time of day so long ago, in seconds of Unix time.
+/// Returns the wall-clock time this long ago in RFC 3339 format.
 fn wall(ago: Duration) -> String {
     let since =
         SystemTime::now().checked_sub(ago).and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());

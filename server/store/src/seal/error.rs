@@ -1,22 +1,20 @@
-//! Why a value cannot be sealed or opened.
+//! Errors of sealing and opening values.
 
-/// Why a value cannot be sealed or opened; the texts are upstream's.
+/// Reason why a value cannot be sealed or opened, with upstream's messages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
-    /// The value, or what it is sealed with, is not what it must be: asking again changes nothing.
+    /// The value or its key is invalid. A retry fails as well.
     #[error("{text}")]
     Refused {
-        /// Why.
         text: String,
-        /// The gRPC code of the key service's answer, if it was asked.
+        /// gRPC code of the response of the key service, if it was called.
         code: Option<&'static str>,
     },
-    /// The key service does not answer: it may later.
+    /// The key service is unavailable. A retry may succeed.
     #[error("{text}")]
     Unavailable {
-        /// Why.
         text: String,
-        /// The gRPC code, if there was one.
+        /// gRPC code, if there was a response.
         code: Option<&'static str>,
     },
 }
@@ -26,13 +24,13 @@ impl SealError {
         Self::Refused { text: text.into(), code: None }
     }
 
-    /// The gRPC code behind it, as metrics name it.
+    /// Returns the gRPC code of the cause, as metrics name it.
     pub(crate) fn code(&self) -> &'static str {
         let (Self::Refused { code, .. } | Self::Unavailable { code, .. }) = self;
         code.unwrap_or("unknown-non-grpc")
     }
 
-    /// Several as one, in upstream's form; what may pass later makes the whole so. None of none.
+    /// Combines errors in upstream's format. The result is `Unavailable` if any error is; `None` if there are no errors.
     pub(crate) fn all(mut errors: Vec<Self>) -> Option<Self> {
         if errors.len() <= 1 {
             return errors.pop();

@@ -1,7 +1,7 @@
-//! What is counted of the keys of key services, under upstream's names (`RecordKeyID` and the functions beside it).
+//! Metrics of the keys of key services, under upstream's names (`RecordKeyID` and related functions).
 //!
-//! Ids of keys are shown as digests. A service may change its key any number of times: series of the ids that were used last are
-//! kept, as upstream does.
+//! Key IDs are exposed as digests. A service may change its key any number of times, so only the series of recently used IDs are
+//! exposed, like upstream.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const MAX_SERIES: usize = 100;
 
 type Labels<const N: usize> = [(&'static str, String); N];
 
-/// See the module.
+/// Metrics of the keys of key services.
 #[derive(Clone, Debug)]
 pub(super) struct KeyMetrics {
     used: Family<Labels<4>, Counter>,
@@ -30,9 +30,9 @@ pub(super) struct KeyMetrics {
     last_status: Family<Labels<3>, FloatGauge>,
     invalid: Family<Labels<2>, Counter>,
     cached: Family<Labels<1>, Gauge>,
-    /// Which server this is, as a digest.
+    /// Digest of the ID of this server.
     server: String,
-    /// Held while a series is written, so that none comes back that has made room.
+    /// Locked while a series is written, so that a removed series is not recreated.
     recently_used: Arc<Mutex<Recent<Labels<4>>>>,
     recently_named: Arc<Mutex<Recent<Labels<3>>>>,
 }
@@ -76,7 +76,7 @@ impl KeyMetrics {
         }
     }
 
-    /// A value was sealed (`to_storage`) or is opened (`from_storage`).
+    /// Records that a value was sealed (`to_storage`) or is opened (`from_storage`).
     pub(super) fn used(&self, way: &str, provider: &str, key_id: &str) {
         let labels = [
             ("transformation_type", way.to_owned()),
@@ -93,7 +93,7 @@ impl KeyMetrics {
         }
     }
 
-    /// The service has named its key.
+    /// Records that the service has reported its key.
     pub(super) fn named(&self, provider: &str, key_id: &str) {
         let labels = [
             ("provider_name", provider.to_owned()),
@@ -107,14 +107,14 @@ impl KeyMetrics {
         }
     }
 
-    /// The service has named a key by an id that cannot be used: it is empty, or too long.
+    /// Records an invalid key ID from the service: empty or too long.
     pub(super) fn invalid(&self, provider: &str, key_id: &str) {
         let error = if key_id.is_empty() { "empty" } else { "too_long" };
         let labels = [("provider_name", provider.to_owned()), ("error", error.to_owned())];
         self.invalid.get_or_create(&labels).inc();
     }
 
-    /// So many unwrapped keys of a provider are kept.
+    /// Records the number of cached unwrapped keys of a provider.
     pub(super) fn cached(&self, provider: &str, keys: usize) {
         let labels = [("provider_name", provider.to_owned())];
         self.cached.get_or_create(&labels).set(i64::try_from(keys).unwrap_or(i64::MAX));
@@ -125,7 +125,7 @@ fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
-/// The label sets that were written last, the latest first.
+/// Most recently written label sets, latest first.
 #[derive(Debug)]
 struct Recent<L>(VecDeque<L>);
 
@@ -136,7 +136,7 @@ impl<L> Default for Recent<L> {
 }
 
 impl<L: PartialEq> Recent<L> {
-    /// Notes a label set; what makes room for it is handed back.
+    /// Adds a label set. Returns the set that it replaces.
     fn add(&mut self, labels: L) -> Option<L> {
         if let Some(at) = self.0.iter().position(|known| *known == labels) {
             self.0.remove(at);
@@ -159,7 +159,7 @@ mod tests {
         for n in 0..=MAX_SERIES {
             metrics.used("to_storage", "kms", &n.to_string());
             metrics.named("kms", &n.to_string());
-            // The first stays in use.
+            // The first key stays in use.
             metrics.used("to_storage", "kms", "0");
         }
         let text = registry.encode(Format::from_accept(None));

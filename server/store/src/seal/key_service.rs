@@ -1,47 +1,47 @@
-//! A key management service, as KMS v2 has it: wraps and unwraps keys, and reports with which key it does.
+//! Interface of a KMS v2 key management service: wraps and unwraps keys, and reports its current key.
 
 use std::collections::HashMap;
 
 use futures::future::BoxFuture;
 use zeroize::Zeroizing;
 
-/// What a key service reports of itself.
+/// Status that a key service reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyStatus {
-    /// The version of the API that it speaks.
+    /// API version of the service.
     pub version: String,
-    /// `ok`, or what is wrong.
+    /// `ok`, or a description of the problem.
     pub healthz: String,
-    /// The key with which it wraps now.
+    /// ID of the key that wraps now.
     pub key_id: String,
 }
 
-/// A key that a key service has wrapped.
+/// Key that a key service has wrapped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WrappedKey {
-    /// The wrapped bytes.
+    /// Wrapped bytes.
     pub ciphertext: Vec<u8>,
-    /// With which key.
+    /// ID of the wrapping key.
     pub key_id: String,
-    /// What the service wants back for unwrapping.
+    /// Data that the service requires for unwrapping.
     pub annotations: HashMap<String, Vec<u8>>,
 }
 
-/// A call that failed.
+/// Failure of a call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct KeyServiceError {
-    /// As upstream prints it.
+    /// Message in upstream's format.
     pub text: String,
-    /// The gRPC code.
+    /// gRPC code.
     pub code: &'static str,
-    /// Whether the service was not reached, rather than refusing.
+    /// True if the service could not be reached; false if it refused.
     pub passing: bool,
 }
 
-/// A key service. Each call has its deadline inside.
+/// Key service. Implementations set deadlines for their calls.
 pub trait KeyService: Send + Sync + 'static {
-    /// Its health and its key of now.
+    /// Returns the health and the current key.
     fn status(&self) -> BoxFuture<'_, Result<KeyStatus, KeyServiceError>>;
 
     /// Wraps a key.

@@ -1,4 +1,4 @@
-//! What is counted of values at rest, under upstream's names.
+//! Metrics of values at rest, under upstream's names.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::error::SealError;
 use super::key_metrics::KeyMetrics;
 use crate::key::Resource;
 
-/// From 5 microseconds, each twice the one before: a service that is asked takes hundreds of milliseconds.
+/// Exponential buckets from 5 microseconds with factor 2: calls of a key service take hundreds of milliseconds.
 const SECONDS: &[f64] = &[
     5e-6, 1e-5, 2e-5, 4e-5, 8e-5, 1.6e-4, 3.2e-4, 6.4e-4, 1.28e-3, 2.56e-3, 5.12e-3, 1.024e-2, 2.048e-2,
     4.096e-2, 8.192e-2, 0.163_84, 0.327_68, 0.655_36, 1.310_72, 2.621_44, 5.242_88, 10.485_76, 20.971_52,
@@ -19,7 +19,7 @@ const SECONDS: &[f64] = &[
 
 type Labels<const N: usize> = [(&'static str, String); N];
 
-/// The metrics of a [`super::Seal`].
+/// Metrics of a [`super::Seal`].
 #[derive(Clone, Debug)]
 pub struct SealMetrics {
     operations: Family<Labels<4>, Counter>,
@@ -27,12 +27,12 @@ pub struct SealMetrics {
     pub(super) cache_misses: Counter,
     pub(super) generations: Histogram,
     pub(super) generation_failures: Counter,
-    /// Of key services.
+    /// Metrics of the keys of key services.
     pub(super) keys: KeyMetrics,
 }
 
 impl SealMetrics {
-    /// Registers them, for the server of this id.
+    /// Registers the metrics for the server with this ID.
     #[must_use]
     pub fn new(registry: &Registry, server_id: &str) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! `EncryptedObject`: how upstream stores a value of a KMS v2 provider.
+//! `EncryptedObject`: upstream's format of a value of a KMS v2 provider.
 
 use std::collections::HashMap;
 
@@ -9,16 +9,16 @@ use prost::Message;
 use super::error::SealError;
 use super::key_service::WrappedKey;
 
-/// The wrapped key is the key itself.
+/// The wrapped key is the data key.
 pub(super) const AES_GCM_KEY: i32 = 0;
-/// The wrapped key is the seed that each value's key is derived from.
+/// The wrapped key is the seed from which the key of each value is derived.
 pub(super) const HKDF_SEED: i32 = 1;
 
 const MAX_ANNOTATIONS: usize = 32 * 1024;
 const MAX_KEY_ID: usize = 1024;
 const MAX_WRAPPED_KEY: usize = 1024;
 
-/// Upstream's message of this name.
+/// Upstream's message of the same name.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct EncryptedObject {
     #[prost(bytes = "vec", tag = "1")]
@@ -34,7 +34,7 @@ pub(super) struct EncryptedObject {
 }
 
 impl EncryptedObject {
-    /// Reads one that is stored.
+    /// Decodes a stored object.
     pub(super) fn read(stored: &[u8]) -> Result<Self, SealError> {
         let object = Self::decode(stored).map_err(|error| SealError::refused(error.to_string()))?;
         if object.encrypted_data.is_empty() {
@@ -44,7 +44,7 @@ impl EncryptedObject {
         Ok(object)
     }
 
-    /// Upstream's `ValidateEncryptedObject`, without the data.
+    /// Implements upstream's `ValidateEncryptedObject`, without the check of the data.
     pub(super) fn validate(&self) -> Result<(), SealError> {
         let refused = |text: String| Err(SealError::refused(text));
         if ![AES_GCM_KEY, HKDF_SEED].contains(&self.encrypted_dek_source_type) {
@@ -83,7 +83,7 @@ impl EncryptedObject {
         Ok(())
     }
 
-    /// What the service is asked to unwrap.
+    /// Returns the wrapped key for the service to unwrap.
     pub(super) fn wrapped(&self) -> WrappedKey {
         WrappedKey {
             ciphertext: self.encrypted_dek_source.clone(),
@@ -92,7 +92,7 @@ impl EncryptedObject {
         }
     }
 
-    /// What its key is known by: a digest of everything but the data.
+    /// Returns the identity of the key: a digest of all fields except the data.
     pub(super) fn fingerprint(&self) -> Fingerprint {
         let mut text = Vec::new();
         let mut part = |bytes: &[u8]| {
@@ -116,7 +116,7 @@ impl EncryptedObject {
 
 pub(super) type Fingerprint = [u8; 32];
 
-/// Upstream's `ValidateKeyID`.
+/// Implements upstream's `ValidateKeyID`.
 pub(super) fn validate_key_id(key_id: &str) -> Result<(), String> {
     match key_id.len() {
         0 => Err("keyID is empty".to_owned()),
@@ -127,7 +127,7 @@ pub(super) fn validate_key_id(key_id: &str) -> Result<(), String> {
     }
 }
 
-/// Key ids are shown as digests (upstream's `GetHashIfNotEmpty`).
+/// Returns the digest of a key ID for display (upstream's `GetHashIfNotEmpty`).
 pub(super) fn shown(key_id: &str) -> String {
     if key_id.is_empty() {
         return String::new();

@@ -1,4 +1,4 @@
-//! One way to seal values, as a list of providers names it: in the clear, with local keys, or with a key service.
+//! Providers: ways of sealing values, as an `EncryptionConfiguration` lists them: plain, with local keys, or with a key service.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use super::envelope::Envelope;
 use super::error::SealError;
 use super::stored::{Opened, Stored};
 
-/// The providers of a resource: the first seals, each may open.
+/// Providers of a resource: the first one seals, all of them can open.
 pub(super) type Providers = Arc<[Arc<Provider>]>;
 
-/// A cipher of local keys.
+/// Cipher of local keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CipherKind {
     /// `aescbc`
@@ -22,19 +22,19 @@ pub enum CipherKind {
     Secretbox,
 }
 
-/// One entry of a list of providers.
+/// Entry of a list of providers.
 #[derive(Debug)]
 pub enum Provider {
-    /// As it is.
+    /// Stores values unchanged.
     Identity,
-    /// With local keys, by name: the first seals.
+    /// Named local keys; the first one seals.
     Keys(CipherKind, Vec<(String, CipherKey)>),
-    /// With keys that a service wraps.
+    /// Keys that a key service wraps.
     Kms(Arc<Envelope>),
 }
 
 impl Provider {
-    /// What stands before values that it has sealed; upstream's.
+    /// Returns upstream's prefix of values sealed by this provider.
     pub(super) fn prefix(&self) -> &str {
         match self {
             Self::Identity => "",
@@ -45,7 +45,7 @@ impl Provider {
         }
     }
 
-    /// The sealed value with its prefix; none where values stay as they are.
+    /// Returns the sealed value with its prefix; `None` if values are stored unchanged.
     pub(super) fn seal(&self, plain: &[u8], aad: &[u8]) -> Result<Option<Vec<u8>>, SealError> {
         let mut out = self.prefix().as_bytes().to_vec();
         match self {
@@ -61,7 +61,7 @@ impl Provider {
         Ok(Some(out))
     }
 
-    /// None when the value is not one of this provider's.
+    /// Opens a value. Returns `None` if it was not sealed by this provider.
     pub(super) async fn open<'a>(
         &self,
         stored: Stored<'a>,
@@ -83,7 +83,7 @@ impl Provider {
     }
 }
 
-/// The keys whose name fits are tried in their order; whether it was not the first.
+/// Tries the keys with a matching name in order. Returns true with the value if the key was not the first one.
 fn open_with(
     kind: CipherKind,
     keys: &[(String, CipherKey)],

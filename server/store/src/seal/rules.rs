@@ -1,4 +1,4 @@
-//! Which resources are sealed, and with which providers (upstream's `transformerFromOverrides`).
+//! Resources to seal, and their providers (upstream's `transformerFromOverrides`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::key::Resource;
 
 const ANY: &str = "*";
 
-/// A rule that could never count.
+/// Rule that can never apply, because an earlier rule covers its resources.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
     "resource {} is masked by earlier rule {}",
@@ -20,32 +20,31 @@ pub struct MaskedRule {
     rule: String,
 }
 
-/// The providers of resources: of one by name, of the others in its group, of all others.
+/// Providers of resources: by resource, by group, and for all other resources.
 #[derive(Debug, Default)]
 pub struct SealRules {
     providers: HashMap<Resource, Providers>,
-    /// Groups of records that are no objects of the API, which no rule is about.
+    /// Groups of records that are not API objects. Rules do not cover them.
     internal_groups: &'static [&'static str],
-    /// Of these, what is sealed as another resource is.
+    /// Resources of internal groups that are sealed like another resource.
     sealed_as: HashMap<Resource, Resource>,
 }
 
 impl SealRules {
-    /// Without rules.
+    /// Creates an empty set of rules.
     #[must_use]
     pub fn new(internal_groups: &'static [&'static str]) -> Self {
         Self { internal_groups, ..Self::default() }
     }
 
-    /// Records of an internal group are sealed as those of another resource.
+    /// Seals records of an internal group like those of another resource.
     #[must_use]
     pub fn seal_as(mut self, records: Resource, other: Resource) -> Self {
         self.sealed_as.insert(records, other);
         self
     }
 
-    /// Adds providers of a resource, behind those that it has: `secrets`, `things.example.com`, `*.` (the core group), `*.apps`
-    /// or `*.*`.
+    /// Appends providers of a resource: `secrets`, `things.example.com`, `*.` (the core group), `*.apps` or `*.*`.
     ///
     /// # Errors
     /// [`MaskedRule`].
@@ -79,7 +78,7 @@ impl SealRules {
     }
 }
 
-/// As it stands in the file.
+/// Returns the resource as it is written in the configuration file.
 fn shown(resource: &Resource) -> String {
     match (&*resource.group, &*resource.resource) {
         ("", ANY) => "*.".to_owned(),

@@ -1,8 +1,8 @@
-//! Values on both sides of a seal.
+//! Values before and after opening.
 
 use std::borrow::Cow;
 
-/// A value as it stands in the database, without the byte that says which.
+/// Value from the database, without the format byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stored<'a> {
     Plain(&'a [u8]),
@@ -10,7 +10,7 @@ pub(crate) enum Stored<'a> {
 }
 
 impl Stored<'_> {
-    /// True if the value names this namespace, as all objects in namespaces do, or there is none to name.
+    /// True if the value names this namespace, as the values of all namespaced objects do, or if `namespace` is empty.
     pub(crate) fn names_namespace(&self, namespace: &str) -> bool {
         let (Self::Plain(bytes) | Self::Sealed(bytes)) = self;
         let named = format!("\"namespace\":\"{namespace}\"");
@@ -18,10 +18,10 @@ impl Stored<'_> {
     }
 }
 
-/// A value that could be opened.
+/// Opened value.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Opened<'a> {
     pub(crate) json: Cow<'a, [u8]>,
-    /// Whether it would be sealed otherwise if it were written now.
+    /// True if a write now would seal the value differently.
     pub(crate) stale: bool,
 }

@@ -1,4 +1,4 @@
-//! What seals and opens, against values that upstream's own code has sealed, and a key service that is a struct.
+//! Tests of sealing and opening, with values sealed by upstream's code and an in-memory key service.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -46,7 +46,7 @@ fn seal(rules: &[(&str, &[Arc<Provider>])]) -> Arc<Seal> {
     Seal::new(all, metrics())
 }
 
-/// The JSON and whether it is stale, or why not.
+/// Returns the JSON and true if it is stale, or the error.
 async fn opened(seal: &Seal, key: &Key, stored: Stored<'_>) -> Result<(Vec<u8>, bool), String> {
     let opened = seal.open(key, stored).await.map_err(|error| error.to_string())?;
     Ok((opened.json.into_owned(), opened.stale))
@@ -210,7 +210,7 @@ fn the_narrowest_rule_counts_and_masked_rules_are_refused() {
     }
 }
 
-/// A key service whose wrapping is a name before the key.
+/// Key service that wraps a key by prefixing it with a name.
 #[derive(Default)]
 struct Service {
     key_id: Mutex<String>,
@@ -256,7 +256,7 @@ impl KeyService for Service {
             self.answer()?;
             self.unwrapped.fetch_add(1, Ordering::SeqCst);
             let key = wrapped.ciphertext.strip_prefix(b"wrapped:".as_slice());
-            // The bytes that upstream's value was sealed with.
+            // Bytes with which upstream's value was sealed.
             Ok(Zeroizing::new(key.map_or_else(|| counting(32), <[u8]>::to_vec)))
         })
     }

@@ -1,4 +1,4 @@
-//! The chunks against a `BTreeMap`.
+//! Compares the chunks with a `BTreeMap`.
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,11 @@
-//! Disk blocks for a file before anything is written to them, and how much of its disk is free.
+//! Allocation of disk blocks for a file before data is written to them, and free space of a file system.
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// Extends a file to `bytes`, with disk blocks behind all that is added. A file that is as long stays as it is, and after an
-/// error the file is as long as before. Blocks.
+/// Extends a file to `bytes`, and allocates disk blocks for the added part. Does nothing if the file has that length. After an
+/// error the length is unchanged. Blocks.
 pub(super) fn extend(file: &File, bytes: u64) -> io::Result<()> {
     let length = file.metadata()?.len();
     if length >= bytes {
@@ -23,7 +23,7 @@ fn allocate(file: &File, from: u64, to: u64) -> io::Result<()> {
     use rustix::fs::{FallocateFlags, fallocate};
     use rustix::io::Errno;
     match fallocate(file, FallocateFlags::empty(), from, to - from) {
-        // Not every file system can.
+        // Some file systems do not support this.
         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => write_zeros(file, from, to),
         done => done.map_err(io::Error::from),
     }
@@ -48,14 +48,14 @@ pub(super) fn write_zeros(mut file: &File, from: u64, to: u64) -> io::Result<()>
     Ok(())
 }
 
-/// A file system.
+/// Size of a file system.
 pub(super) struct Disk {
     pub(super) bytes: u64,
     pub(super) available: u64,
 }
 
 impl Disk {
-    /// The file system of a file; `None` if it does not report its size.
+    /// Returns the size of the file system of a file; `None` if it does not report it.
     #[cfg(unix)]
     pub(super) fn of(path: &Path) -> Option<Self> {
         let stats = rustix::fs::statvfs(super::files::folder_of(path)).ok()?;

@@ -1,6 +1,6 @@
-//! Reads states that are kept longer than watches need them, together with those of the log. Uses read connections only.
+//! Reads past states from the log and the archive. Uses read connections only.
 //!
-//! A state is in the log or in the archive, and what moves moves in one transaction: a query over both sees each of them once.
+//! A state is either in the log or in the archive and moves in one transaction, so a query over both finds each state once.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use crate::exact::{MAX_PAST_BYTES, Range};
 use crate::key::split_path;
 use crate::store::{ListAt, Page};
 
-/// The states of an object (`?1`, `?2`, `?3`) before a revision (`?4`), so many (`?5`), and when each was written: at the time of
-/// the first mark that is not before it, or of the last mark.
+/// States of an object (`?1`, `?2`, `?3`) before a revision (`?4`), limited to `?5`, with the time of each write: that of
+/// the first mark at or after it, or of the last mark.
 const PAST: &str = "SELECT k.namespace, k.name, k.revision, coalesce(l.value, a.value), k.deleted, k.previous, \
     coalesce((SELECT m.at FROM mark m WHERE m.revision >= k.revision ORDER BY m.revision LIMIT 1), \
     (SELECT m.at FROM mark m ORDER BY m.revision DESC LIMIT 1)), \
@@ -32,8 +32,8 @@ const PAST: &str = "SELECT k.namespace, k.name, k.revision, coalesce(l.value, a.
     ORDER BY k.revision DESC";
 
 impl Range {
-    /// The state of each key of a resource (`?1`) that was there at a revision (`?2`), behind a key (`?3`, `?4`), in key order: so
-    /// many (`?5`).
+    /// Returns a query for the state of each key of a resource (`?1`) that existed at a revision (`?2`), after a key (`?3`,
+    /// `?4`), in key order, limited to `?5`.
     fn past_states(&self) -> String {
         let keys = self.keys();
         format!(
@@ -51,7 +51,7 @@ impl Range {
     }
 }
 
-/// The revisions around one (`?`) that are nobody's.
+/// Unused range of revisions that contains a revision (`?`).
 const LOST: &str = "SELECT after, until FROM lost WHERE after < ?1 AND until > ?1 LIMIT 1";
 
 impl Reader {
@@ -63,7 +63,7 @@ impl Reader {
         let slot = self.cache.slot(&query.scope.resource);
         self.check_lost(query.revision).await?;
         let page = self.list_from_archive(&slot, &query).await?;
-        // What was forgotten before the read is noted by now.
+        // A deletion of states before the read has been recorded by now.
         let oldest = self.complete_from(&slot).await?;
         if query.revision < oldest { Err(StoreError::Compacted { oldest }) } else { Ok(page) }
     }
@@ -86,14 +86,14 @@ impl Reader {
         Ok(page)
     }
 
-    /// Refuses a revision between a backup and what it was restored as: others may have seen it, as something else.
+    /// Rejects a revision between a backup and the epoch restored from it: clients may have seen it with another state.
     async fn check_lost(&self, revision: i64) -> Result<(), StoreError> {
         let lost: Option<(i64, i64)> =
             sqlx::query_as(LOST).bind(revision).fetch_optional(&self.pool).await.map_err(failed)?;
         lost.map_or(Ok(()), |(after, until)| Err(StoreError::Lost { revision, after, until }))
     }
 
-    /// From which revision on all states of a resource are kept.
+    /// Returns the revision from which all states of a resource are stored.
     async fn complete_from(&self, slot: &Slot) -> Result<i64, StoreError> {
         let since = sqlx::query_scalar("SELECT since FROM archived WHERE resource = ?").bind(slot.id);
         let since: Option<i64> = since.fetch_optional(&self.pool).await.map_err(failed)?;

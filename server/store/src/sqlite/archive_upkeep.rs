@@ -1,5 +1,5 @@
-//! Decides what of the archive is forgotten: what is older than its resource's states are kept, then the oldest beyond the bytes that all may
-//! take. A part of the compaction's period.
+//! Retention of the archive: deletes states older than the retention of their resource, then the oldest states above the size
+//! limit. Runs with each compaction.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::error::StoreError;
 use crate::reseal::{self, ResealedPast};
 use crate::unix_time::before;
 
-/// How long the end of resealing waits for readers, and how often it looks.
+/// Maximum wait of resealing for readers of the log, and interval of the checks.
 const LOG_PATIENCE: Duration = Duration::from_secs(30);
 const LOG_PERIOD: Duration = Duration::from_millis(100);
 
 impl Compactor {
-    /// Notes of which resources history is kept longer, so that copies know it before the log forgets any of it; those that were noted
-    /// before.
+    /// Records which resources are archived, so that copies know it before the log deletes their history. Returns
+    /// the previously archived resources.
     pub(super) async fn note_archived(&self) -> Result<Vec<i64>, StoreError> {
         let archived = sqlx::query_scalar("SELECT resource FROM archived ORDER BY resource");
         let archived: Vec<i64> = archived.fetch_all(&self.reader.pool).await.map_err(failed)?;
@@ -30,7 +30,7 @@ impl Compactor {
         Ok(archived)
     }
 
-    /// Forgets what is too old, and too much.
+    /// Deletes states that exceed the retention or the size limit.
     pub(super) async fn tend_archive(&self, now: i64) -> Result<(), StoreError> {
         let archived = self.note_archived().await?;
         for resource in &archived {
@@ -42,7 +42,7 @@ impl Compactor {
             while self.step(Step::Forget { resource: *resource, until }).await? == STEP_STATES {}
         }
         let bytes = self.archive_bytes().await?;
-        // On a full disk other writes come before what is past.
+        // On a full disk, other writes have priority over past states.
         let limit = match self.space.full() {
             Some(_) => bytes / 2,
             None => i64::try_from(self.archive_max_bytes).unwrap_or(i64::MAX),
@@ -54,7 +54,7 @@ impl Compactor {
         Ok(())
     }
 
-    /// Seals the next part of the archive behind a place as it would be now.
+    /// Renews the seals of the next part of the archive after a cursor.
     pub(super) async fn reseal(
         &self,
         source: &dyn CopySource,
@@ -70,7 +70,7 @@ impl Compactor {
         Ok(done)
     }
 
-    /// Waits until the write-ahead log is cut: it has the old values yet, and cannot be while somebody reads what they belong to.
+    /// Waits until the write-ahead log is cut: it still contains the old values, and cannot be cut while a reader uses them.
     async fn cut_log(&self) -> Result<(), StoreError> {
         let cut = async {
             let mut period = tokio::time::interval(LOG_PERIOD);
@@ -87,7 +87,7 @@ impl Compactor {
         })
     }
 
-    /// How many bytes the archive has: an index knows.
+    /// Returns the size of the archive in bytes, from an index.
     async fn archive_bytes(&self) -> Result<i64, StoreError> {
         let sum = sqlx::query_scalar("SELECT coalesce(sum(bytes), 0) FROM archive INDEXED BY archive_until");
         let bytes = sum.fetch_one(&self.reader.pool).await.map_err(failed)?;
@@ -95,7 +95,7 @@ impl Compactor {
         Ok(bytes)
     }
 
-    /// The resource of the state that was superseded first.
+    /// Returns the resource of the state that was superseded first.
     async fn oldest(&self) -> Result<Option<i64>, StoreError> {
         let oldest = sqlx::query_scalar("SELECT resource FROM archive ORDER BY until LIMIT 1");
         oldest.fetch_optional(&self.reader.pool).await.map_err(failed)

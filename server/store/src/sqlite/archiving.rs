@@ -1,4 +1,5 @@
-//! Moves what the log forgets into the archive, and forgets what is too old there: SQL of the writer, small steps between commits.
+//! Moves history from the log to the archive, and deletes expired archived states: SQL of the writer, in
+//! small steps between commits.
 
 use sqlx::{Row, SqliteConnection};
 
@@ -7,14 +8,15 @@ use super::space::Space;
 use super::statement::{self, Batch};
 use crate::reseal::Resealed;
 
-/// States that one step forgets, at most.
+/// Maximum number of states that one step deletes.
 pub(super) const STEP_STATES: i64 = 1_000;
 
-/// A row of the archive.
+/// Start of the statement that inserts a row of the archive.
 const COLUMNS: &str = "INSERT OR IGNORE INTO archive \
     (revision, resource, namespace, name, previous, deleted, until, bytes, value, checksum)";
 
-/// Notes that the history of resources is kept, by their numbers joined by commas: all that the log has of them will come here.
+/// Records that resources are archived, by their IDs joined by commas: from now on, history that leaves the log
+/// moves to the archive.
 pub(super) fn note(batch: &mut Batch, resources: &str, compacted: i64) -> Result<(), sqlx::Error> {
     batch.statement(&format!(
         "INSERT OR IGNORE INTO archived (resource, since) SELECT id, ? FROM resource WHERE id IN ({resources})"
@@ -22,8 +24,8 @@ pub(super) fn note(batch: &mut Batch, resources: &str, compacted: i64) -> Result
     batch.bind(compacted)
 }
 
-/// Puts what the log is about to forget, from one revision to another, into the archive: of these resources, by their numbers joined by
-/// commas.
+/// Archives the states of a range of revisions that the log is about to delete, of the resources with these
+/// IDs, joined by commas.
 pub(super) fn keep(batch: &mut Batch, resources: &str, from: i64, until: i64) -> Result<(), sqlx::Error> {
     if resources.is_empty() {
         return Ok(());
@@ -38,20 +40,20 @@ pub(super) fn keep(batch: &mut Batch, resources: &str, from: i64, until: i64) ->
     Ok(())
 }
 
-/// Notes that the log forgets history up to a revision that does not come into the archive.
+/// Records that the log deletes history up to a revision without archiving it.
 pub(super) fn lose(batch: &mut Batch, until: i64) -> Result<(), sqlx::Error> {
     batch.statement("UPDATE archived SET since = max(since, ?)");
     batch.bind(until)
 }
 
-/// Puts all past states that the log has into the archive, of the resources that are kept there.
+/// Archives all past states in the log of the archived resources.
 pub(super) fn keep_all(batch: &mut Batch) {
     const ARCHIVED: &str = "SELECT resource FROM archived";
     batch.statement(&states("> 0", ARCHIVED));
     batch.statement(&tombstones("> 0", ARCHIVED));
 }
 
-/// What was superseded in a range of revisions.
+/// Returns the insertion of the states superseded in a range of revisions.
 fn states(range: &str, resources: &str) -> String {
     format!(
         "{COLUMNS} SELECT p.revision, p.resource, p.namespace, p.name, p.previous, p.deleted, l.revision, length(p.value), p.value, p.checksum \
@@ -59,7 +61,7 @@ fn states(range: &str, resources: &str) -> String {
     )
 }
 
-/// The tombstones in a range of revisions.
+/// Returns the insertion of the tombstones in a range of revisions.
 fn tombstones(range: &str, resources: &str) -> String {
     format!(
         "{COLUMNS} SELECT l.revision, l.resource, l.namespace, l.name, l.previous, 1, l.revision, length(l.value), l.value, l.checksum \
@@ -67,8 +69,8 @@ fn tombstones(range: &str, resources: &str) -> String {
     )
 }
 
-/// Forgets the oldest states of a resource that were superseded up to a revision, not more than a step's worth; how many there were. All of
-/// them when the resource is archived no longer: `None`.
+/// Deletes the oldest states of a resource that were superseded up to a revision, at most [`STEP_STATES`]. Returns their
+/// number. `None` deletes all states, for a resource that is no longer archived.
 pub(super) async fn forget(
     connection: &mut SqliteConnection,
     resource: i64,
@@ -104,7 +106,7 @@ pub(super) async fn forget(
     forgotten
 }
 
-/// Replaces the values of archived states, all or none; what was forgotten meanwhile stays so.
+/// Replaces the values of archived states in one transaction. States that were deleted in the meantime stay deleted.
 pub(super) async fn replace(
     connection: &mut SqliteConnection,
     values: &[Resealed],

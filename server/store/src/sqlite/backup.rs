@@ -15,60 +15,58 @@ use super::open_error::OpenError;
 use super::{epoch, files, lock};
 use portico_gostd::os::error_text;
 
-/// What was taken into service.
+/// Result of a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// The store's id, that of the copy.
+    /// ID of the store, as in the copy.
     pub store_id: String,
-    /// The new epoch.
+    /// New epoch.
     pub epoch: i64,
-    /// The revision at which it begins.
+    /// First revision of the epoch.
     pub revision: i64,
-    /// The database that was there before, if there was one.
+    /// Path of the replaced database, if there was one.
     pub replaced: Option<PathBuf>,
 }
 
 /// Error of a restore.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// There is no database, or no store in it.
+    /// The file has no database, or no store in it.
     #[error("no store found in {}", .0.display())]
     NoStore(PathBuf),
-    /// SQLite finds the copy damaged.
+    /// SQLite reports that the copy is damaged.
     #[error("{}: the copy is damaged: {found}", path.display())]
     Damaged {
-        /// What was copied.
+        /// Path of the copy.
         path: PathBuf,
-        /// The first thing that is wrong.
+        /// First problem found.
         found: String,
     },
-    /// A database cannot be opened.
+    /// The database cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// A file cannot be made, moved or read.
+    /// A file cannot be created, renamed or read.
     #[error("{}: {}", path.display(), error_text(error))]
     File {
-        /// Which one.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
         error: io::Error,
     },
-    /// SQLite refused to copy.
+    /// SQLite cannot copy the database.
     #[error("{}: {}", path.display(), reason(error))]
     Database {
-        /// Which database.
+        /// Path of the database.
         path: PathBuf,
-        /// Why.
         error: sqlx::Error,
     },
 }
 
-/// Takes a copy into service in the place of a database that nobody has open, as a new epoch whose revisions begin `bump`
-/// past all that are known. The database that was there is kept beside it. The copy may be the database itself.
+/// Replaces a database that is not in use by a copy, as a new epoch that begins `bump` revisions after all known ones. The
+/// previous database stays next to it. The copy may be the database itself.
 ///
 /// # Errors
-/// [`BackupError`]. Until the copy is whole, and its state the beginning of an epoch, nothing is replaced, and nothing is left
-/// behind. After that the database is refused until a restore has come to its end.
+/// [`BackupError`]. Nothing is replaced, and no files remain, until the copy is complete and its state is the start of an
+/// epoch. After that the database cannot be opened until a restore has finished.
 pub async fn restore(source: &Path, database: &Path, bump: i64) -> Result<Restored, BackupError> {
     let (source, database) = (&files::resolve(&absolute(source)?), &files::resolve(&absolute(database)?));
     if !source.exists() {
@@ -86,7 +84,7 @@ pub async fn restore(source: &Path, database: &Path, bump: i64) -> Result<Restor
         own(&new, database)?;
         let known = [mark.as_ref().map(of_mark), before.as_ref().map(of_found)];
         let next = begin_epoch(&new, source, database, &known, bump).await?;
-        // The mark comes first: whatever of the following a crash cuts off, what is there then is refused, not served.
+        // The mark is written first, so that a database left by a crash during the next steps is rejected and not served.
         next.write(database)?;
         Ok(next)
     };
@@ -96,7 +94,7 @@ pub async fn restore(source: &Path, database: &Path, bump: i64) -> Result<Restor
     Ok(Restored { store_id, epoch, revision, replaced })
 }
 
-/// Makes a copy's state the beginning of an epoch, past all that are known; the mark of what it is then.
+/// Begins an epoch with the state of a copy, after all known revisions. Returns the mark of the new database.
 async fn begin_epoch(
     new: &Path,
     source: &Path,
@@ -118,7 +116,7 @@ async fn begin_epoch(
         Ok(Mark::new(found.store_id, epoch, revision, false))
     };
     let begun: Result<Mark, BackupError> = begun.await;
-    // Before its file is removed, or moved.
+    // Close the database before its file is removed or renamed.
     let closed = copied.close().await;
     let mark = begun?;
     closed.map_err(|error| BackupError::Database { path: new.to_owned(), error })?;
@@ -133,11 +131,11 @@ fn of_found(found: &Found) -> (i64, i64) {
     (found.epoch, found.revision)
 }
 
-/// What a database contains about itself, as far as it can be read.
+/// Returns the identity of a database, if it can be read.
 pub(super) async fn known(database: &Path) -> Option<Found> {
     let mut connection = connect(database, true).await.ok()?;
     let found = store_in(&mut connection, database).await.ok();
-    // It was only read.
+    // The connection only read, so errors of closing do not matter.
     let _ = connection.close().await;
     found
 }
@@ -147,18 +145,18 @@ async fn store_in(connection: &mut SqliteConnection, path: &Path) -> Result<Foun
     found.ok_or_else(|| BackupError::NoStore(path.to_owned()))
 }
 
-/// SQLite takes a name that begins with `file:` for a URI: an absolute one never does.
+/// Returns the absolute path: SQLite interprets a name that begins with `file:` as a URI.
 fn absolute(path: &Path) -> Result<PathBuf, BackupError> {
     std::path::absolute(path).map_err(|error| BackupError::File { path: path.to_owned(), error })
 }
 
-/// SQLite's own copy of everything that is committed, write-ahead log included. After an error the caller removes what is
-/// there of it.
+/// Creates SQLite's own copy of all committed data, including the write-ahead log. After an error the
+/// caller removes partial files.
 async fn copy(from: &Path, to: &Path) -> Result<(), BackupError> {
     loop {
         let at_rest = !beside(from, "-wal").exists();
         copy_once(from, to).await?;
-        // A server that started meanwhile may have changed the file below a reader that took it for at rest.
+        // A server that started in the meantime may have changed the file during the read without a log.
         if !at_rest || !beside(from, "-wal").exists() {
             return Ok(());
         }
@@ -172,7 +170,7 @@ async fn copy_once(from: &Path, to: &Path) -> Result<(), BackupError> {
     }
     let not_text = || io::Error::new(io::ErrorKind::InvalidInput, "the name is not UTF-8");
     let text = to.to_str().ok_or_else(|| BackupError::File { path: to.to_owned(), error: not_text() })?;
-    // SQLite takes an empty file as it is, and would make one that others may read.
+    // SQLite accepts an empty file, and would create one with permissions for other users.
     let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to);
     made.map_err(|error| BackupError::File { path: to.to_owned(), error })?;
     let failed = |error| BackupError::Database { path: from.to_owned(), error };
@@ -206,7 +204,7 @@ async fn sound(connection: &mut SqliteConnection, path: &Path) -> Result<(), Bac
     }
 }
 
-/// What a restore that was interrupted has left would be removed before it is read.
+/// Rejects a source that the cleanup of an interrupted restore would delete before it is read.
 fn refuse_same(source: &Path, new: &Path) -> Result<(), BackupError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -221,9 +219,9 @@ fn refuse_same(source: &Path, new: &Path) -> Result<(), BackupError> {
     Ok(())
 }
 
-/// Puts a new database in the place of one, which is kept if there is anything in it. `epoch` is that of one that can be read:
-/// its name passes to the new one in one step, so that a whole database is there at any moment, and a restore that was cut off
-/// can be repeated, in place, too.
+/// Replaces a database by a new one. The previous one is saved if it has content. `epoch` is that of a readable previous
+/// database: its name passes to the new one in one step, so that a complete database exists at any time, and an interrupted
+/// restore can be repeated, also in place.
 pub(super) async fn exchange(
     new: &Path,
     database: &Path,
@@ -241,7 +239,7 @@ pub(super) async fn exchange(
     Ok(kept)
 }
 
-/// Moves a database's log, or rolls an interrupted transaction back, into the database's file.
+/// Checkpoints the log of a database into its file, or rolls back an interrupted transaction.
 async fn fold(database: &Path) -> Result<(), BackupError> {
     let logs =
         || ["-wal", "-journal"].map(|suffix| beside(database, suffix)).into_iter().find(|log| log.exists());
@@ -265,21 +263,21 @@ async fn fold(database: &Path) -> Result<(), BackupError> {
     }
 }
 
-/// Gives a database a second name, under which it stays.
+/// Adds a second name for a database, under which it is saved.
 fn keep(database: &Path, epoch: i64) -> Result<PathBuf, BackupError> {
     let failed = |error| BackupError::File { path: database.to_owned(), error };
     let there = file_id(database).map_err(failed)?;
     let same = |path: &Path| file_id(path).is_ok_and(|file| file == there);
     let kept = unused(database, &epoch.to_string(), same);
     if !same(&kept) && fs::hard_link(database, &kept).is_err() {
-        // Not every file system has second names. The database is away for a moment, and not lost.
+        // Some file systems have no hard links. The database is then missing from its path for a moment, but not lost.
         fs::rename(database, &kept).map_err(failed)?;
     }
     sync_folder(database)?;
     Ok(kept)
 }
 
-/// A name for what is kept of a database, which neither it nor a log has yet; or one that it has already.
+/// Returns a name for a saved database that no database or log has yet, or one that this database already has.
 fn unused(database: &Path, epoch: &str, same: impl Fn(&Path) -> bool) -> PathBuf {
     let free = |path: &Path| ["", "-wal", "-journal"].iter().all(|suffix| !beside(path, suffix).exists());
     let mut kept = beside(database, &format!(".epoch-{epoch}"));
@@ -291,8 +289,8 @@ fn unused(database: &Path, epoch: &str, same: impl Fn(&Path) -> bool) -> PathBuf
     kept
 }
 
-/// Moves a database that cannot be read and its logs (write-ahead, or of an interrupted transaction), which belong to no
-/// other, out of the way.
+/// Renames an unreadable database and its logs (write-ahead, or of an interrupted transaction), which belong
+/// to no other database.
 fn set_aside(database: &Path) -> Result<Option<PathBuf>, BackupError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -300,7 +298,7 @@ fn set_aside(database: &Path) -> Result<Option<PathBuf>, BackupError> {
     };
     let empty = fs::metadata(database).map_err(failed(database))?.len() == 0;
     let kept = (!empty).then(|| unused(database, "unknown", |_| false));
-    // The logs go first: beside another database they would be taken for that one's.
+    // The logs are renamed first: next to another database SQLite would apply them to it.
     for suffix in ["-wal", "-journal"] {
         let log = beside(database, suffix);
         match &kept {
@@ -314,13 +312,13 @@ fn set_aside(database: &Path) -> Result<Option<PathBuf>, BackupError> {
     Ok(kept)
 }
 
-/// Lets root's copy belong to whom the database belongs in whose place it comes.
+/// Gives a copy created by root to the owner of the database that it replaces.
 pub(super) fn own(new: &Path, database: &Path) -> Result<(), BackupError> {
     let given = File::open(new).and_then(|file| files::give(&file, database));
     given.map_err(|error| BackupError::File { path: new.to_owned(), error })
 }
 
-/// Gives a whole file the name of another one, in one step.
+/// Renames a complete file over another one atomically.
 fn replace(new: &Path, target: &Path) -> Result<(), BackupError> {
     let failed = |error| BackupError::File { path: target.to_owned(), error };
     File::open(new).and_then(|file| file.sync_all()).map_err(failed)?;
@@ -342,7 +340,7 @@ pub(super) fn remove(path: &Path) -> Result<(), BackupError> {
     }
 }
 
-/// Removes a copy that did not become one, and SQLite's journal of it. Of what failed only the first error counts.
+/// Removes an incomplete copy and its SQLite journal. Logs errors.
 pub(super) fn remove_copy(path: &Path) {
     for file in [path.to_owned(), beside(path, "-journal")] {
         if let Err(error) = remove(&file) {
@@ -362,7 +360,7 @@ mod tests {
         for suffix in ["", "-wal", "-journal"] {
             fs::write(beside(&database, suffix), format!("is {suffix}")).unwrap();
         }
-        // A log of another one is not taken for that of the one that is kept.
+        // The log of another saved database must not be assigned to this one.
         fs::write(beside(&database, ".epoch-unknown-wal"), "another").unwrap();
         let kept = set_aside(&database).unwrap().unwrap();
         assert!(kept.ends_with("portico.db.epoch-unknown.2"), "{}", kept.display());
@@ -372,7 +370,7 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4);
     }
 
-    /// A store whose process was killed: a database, a log that is not in it, and a mark.
+    /// Returns a store whose process was killed: a database, a log that was not checkpointed, and a mark.
     async fn killed(folder: &Path) -> PathBuf {
         let served = folder.join("served/portico.db");
         let settings = crate::Settings::new(&served);
@@ -392,7 +390,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_restore_in_place_that_is_killed_while_it_replaces_is_repeated_and_loses_nothing() {
-        // Up to which step it came: the mark, the log, the second name.
+        // Number of completed steps: the mark, the checkpoint of the log, the second name.
         for steps in 1..=3 {
             let folder = tempfile::tempdir().unwrap();
             let database = killed(folder.path()).await;

@@ -1,5 +1,5 @@
-//! Reads the objects that a group of writes is about, where memory does not have them: by the connection that writes, since nobody
-//! else writes to the file.
+//! Reads the prior states of a group of writes that are not cached. Uses the writing connection, because no other connection
+//! writes to the file.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,7 +12,7 @@ use crate::cache::Cache;
 use crate::decode::Decoder;
 use crate::key::{Key, split_path};
 
-/// The states of these objects; those that do not exist are not among them.
+/// Returns the states of these objects, without those that do not exist.
 pub(crate) async fn read(
     connection: &mut SqliteConnection,
     decoder: &Decoder<'_>,

@@ -1,4 +1,4 @@
-//! Forgets history by age and size, and gives the file's free pages back: small steps, done by the writer between commits.
+//! Compaction: deletes history by age and size and releases free pages of the file, in small steps of the writer between commits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ use crate::publish::HistoryBytes;
 use crate::unix_time::{AgeClock, before};
 use crate::unreadable::Incomplete;
 
-/// Decides what to forget, on a period.
+/// Periodic compaction task.
 pub(crate) struct Compactor {
     pub(crate) reader: Arc<Reader>,
     pub(crate) requests: mpsc::Sender<Request>,
@@ -35,18 +35,18 @@ pub(crate) struct Compactor {
     pub(crate) interval: Duration,
     pub(crate) path: std::path::PathBuf,
     pub(crate) space: Arc<Space>,
-    /// There may be free pages, or a log that could not be cut, that the next tick gives back.
+    /// True if free pages or a log that could not be cut may remain for the next tick.
     pub(crate) gives_again: AtomicBool,
     /// Unknown until the file has been compared with its index.
     pub(crate) incomplete: Mutex<Incomplete>,
 }
 
-/// Where the compaction stands.
+/// Progress of the compaction.
 struct Progress {
     opened_at: i64,
-    /// What was stored when the store was opened is counted.
+    /// True if the superseded values from before the store was opened are counted.
     counted: bool,
-    /// The revision when marks were last forgotten.
+    /// Revision at the last deletion of marks.
     marked: i64,
     clock: AgeClock,
     closing: CancellationToken,
@@ -64,7 +64,7 @@ impl Compactor {
         }
         self.compare(&progress).await;
         loop {
-            // Only waits are cancelled, no statements: closing the pool waits for those in any case.
+            // Only waits are cancelled, not statements: closing the pool waits for those in any case.
             let done = tokio::select! {
                 biased;
                 () = progress.closing.cancelled() => return,
@@ -110,7 +110,7 @@ impl Compactor {
         Ok(())
     }
 
-    /// Superseded values that were there when the store was opened.
+    /// Returns the size of superseded values that existed when the store was opened, in bytes.
     async fn stored_bytes(&self, opened_at: i64) -> Result<i64, StoreError> {
         let select = format!(
             "SELECT coalesce(sum(length(p.value) - 1), 0) + coalesce(sum(l.deleted * (length(l.value) - 1)), 0) \
@@ -121,8 +121,8 @@ impl Compactor {
         select.fetch_one(&self.reader.pool).await.map_err(failed)
     }
 
-    /// Compares the file with its index, unless that is done. On a full disk that waits until there is space again: giving back
-    /// pages goes first, and compacts with each deletion, which makes the result unknown.
+    /// Compares the file with its index, unless this was done. On a full disk the comparison is postponed: shrinking the file has
+    /// priority, and it compacts with each deletion, which makes the result unknown.
     async fn compare(&self, progress: &Progress) {
         let goes_on = || self.space.full().is_none() && !progress.closing.is_cancelled();
         if *self.incomplete.lock() != Incomplete::Unknown || !goes_on() {
@@ -137,7 +137,7 @@ impl Compactor {
         }
     }
 
-    /// The newest revision that is older than the retention.
+    /// Returns the newest revision that is older than the retention.
     async fn aged(&self, now: i64) -> Result<i64, StoreError> {
         self.reader.revision_at(before(now, self.retention)).await
     }
@@ -151,7 +151,7 @@ impl Compactor {
         self.give_back().await
     }
 
-    /// Forgets everything before `until`, in steps, then shrinks the file.
+    /// Deletes history before `until` in steps, then shrinks the file.
     pub(crate) async fn compact(&self, until: i64) -> Result<i64, StoreError> {
         let until = until.min(self.reader.hub.revision());
         let mut reached = self.reader.hub.compacted();
@@ -174,7 +174,7 @@ impl Compactor {
         while self.step(Step::Vacuum).await? > 0 {
             gave = true;
         }
-        // Where values are sealed the log keeps no longer what the file has forgotten.
+        // With sealed values, the log must not contain content longer than the file.
         let mut is_cut = true;
         if gave || self.reader.seal.is_active() {
             is_cut = self.step(Step::Checkpoint).await? == 0;

@@ -1,4 +1,4 @@
-//! Compares the states in the file with those in the index of keys, by which all reads find them.
+//! Compares the states in the file with those in the index of keys, through which all reads find them.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use crate::unreadable::Incomplete;
 /// Rows of the file that one step reads: other scans wait for it, and the write-ahead log cannot restart.
 const STEP_ROWS: i64 = 10_000;
 
-/// Numbers of states by the numbers of their resources.
+/// Numbers of states by resource ID.
 type Counts = BTreeMap<i64, i64>;
 
 impl Reader {
-    /// Determines of which resources the file and the index have different numbers of states up to a revision. The result is
-    /// [`Incomplete::Unknown`] if history was compacted in the meantime, as the numbers are not those of one moment, or if the comparison
-    /// ended early because `goes_on` returned false between two steps.
+    /// Determines the resources for which the file and the index have different numbers of states up to a revision. The result
+    /// is [`MissingStates::Unknown`] if history was compacted in the meantime, so that the numbers are from different times, or
+    /// if the comparison ended early because `goes_on` returned false between two steps.
     pub(super) async fn incomplete(
         &self,
         until: i64,
@@ -37,7 +37,7 @@ impl Reader {
         }
     }
 
-    /// Returns the numbers of the resources that differ, if the comparison is valid.
+    /// Returns the IDs of the resources that differ, if the comparison is valid.
     async fn differences(
         &self,
         until: i64,
@@ -65,7 +65,7 @@ impl Reader {
             return Incomplete::None;
         }
         let name = |id: &i64| self.cache.by_id(*id).map(|slot| slot.resource.clone());
-        // States with an unknown resource number may belong to any resource.
+        // States with an unknown resource ID may belong to any resource.
         let incomplete =
             different.iter().map(name).collect::<Option<_>>().map_or(Incomplete::Any, Incomplete::Resources);
         let shown =
@@ -82,7 +82,7 @@ impl Reader {
         sqlx::query_scalar("SELECT compacted FROM meta WHERE id = 1").fetch_one(&self.pool).await
     }
 
-    /// Counts the states in the file in short steps: its pages hold the values, too.
+    /// Counts the states in the file in short steps: its pages contain the values as well.
     async fn stored_states(
         &self,
         until: i64,
@@ -103,7 +103,7 @@ impl Reader {
         Ok(None)
     }
 
-    /// Counts the states in the index, one resource in a step.
+    /// Counts the states in the index, one resource per step.
     async fn indexed_states(
         &self,
         until: i64,

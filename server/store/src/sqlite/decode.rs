@@ -1,4 +1,4 @@
-//! Reads rows of SQLite as records.
+//! Decodes rows of SQLite to records.
 
 use sqlx::Row;
 use sqlx::sqlite::SqliteRow;
@@ -9,7 +9,7 @@ use crate::key::Resource;
 use crate::unreadable::Unreadable;
 
 impl Decoder<'_> {
-    /// Reads a state from the columns namespace, name, revision, value, and from `checksum`.
+    /// Decodes a state from the columns namespace, name, revision, value, and from `checksum`.
     pub(crate) async fn state(
         &self,
         resource: &Resource,

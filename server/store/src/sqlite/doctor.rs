@@ -1,6 +1,6 @@
-//! Examines a database that may be damaged: what SQLite reports of the file, what cannot be read, what does not fit together.
+//! Examines a database that may be damaged: reports of SQLite about the file, unreadable values, and inconsistencies.
 //!
-//! Reading goes on beside a process that serves; removing needs the database for itself.
+//! Reading is possible while a process serves the database; removing needs exclusive access.
 
 mod checks;
 mod finding;
@@ -28,16 +28,16 @@ use crate::record::Record;
 use crate::seal::Seal;
 use crate::unreadable::Unreadable;
 
-/// Examines one database.
+/// Examination of one database.
 pub struct Doctor<'a> {
     database: PathBuf,
     indexer: &'a dyn Indexer,
     seal: Arc<Seal>,
-    /// Whether it is known what values are sealed with.
+    /// True if the keys of sealed values are available.
     has_keys: bool,
 }
 
-/// Each row of the log with its resource, and whether it is its object's last; in key order.
+/// Returns a query for each row of the log with its resource, and a flag for the last state of each object; in key order.
 fn rows_of_log(checksum: &str) -> AssertSqlSafe<String> {
     AssertSqlSafe(format!(
         "SELECT r.api_group, r.resource, l.namespace, l.name, l.revision, l.value, l.uid, l.deleted, \
@@ -47,7 +47,7 @@ fn rows_of_log(checksum: &str) -> AssertSqlSafe<String> {
     ))
 }
 
-/// Each row of the archive in the same form; none of them is an object's last.
+/// Returns a query for each row of the archive in the same form; none of them is the last state of an object.
 fn rows_of_archive(checksum: &str) -> AssertSqlSafe<String> {
     AssertSqlSafe(format!(
         "SELECT r.api_group, r.resource, a.namespace, a.name, a.revision, a.value, '', a.deleted, 0, \
@@ -55,33 +55,33 @@ fn rows_of_archive(checksum: &str) -> AssertSqlSafe<String> {
     ))
 }
 
-/// A row of the log or the archive.
+/// Row of the log or the archive.
 struct Stored {
     state: Result<Record, Unreadable>,
-    /// Whether it is what the object is now; else it is past, or a tombstone.
+    /// True if this is the current state of the object; false for past states and tombstones.
     current: bool,
 }
 
 impl<'a> Doctor<'a> {
-    /// Of this database file; the indexer decides what can be read. Values that are sealed count as they stand.
+    /// Examines this database file; the indexer decides which values are readable. Sealed values are not opened.
     pub fn new(database: impl Into<PathBuf>, indexer: &'a dyn Indexer) -> Self {
         Self { database: files::resolve(&database.into()), indexer, seal: Seal::none(), has_keys: false }
     }
 
-    /// The same, who opens what is sealed: what cannot be opened is unreadable.
+    /// Opens sealed values: those that cannot be opened count as unreadable.
     #[must_use]
     pub fn opening_with(self, seal: Arc<Seal>) -> Self {
         Self { seal, has_keys: true, ..self }
     }
 
-    /// Looks at everything; writes nothing.
+    /// Examines the database without writing to it.
     ///
     /// # Errors
-    /// [`OpenError`] when there is nothing that could be examined.
+    /// [`OpenError`] if there is nothing to examine.
     pub async fn examine(&self) -> Result<Examination, OpenError> {
         let mut connection = self.connect(true).await?;
         let mut examination = Examination::default();
-        // One transaction: everything below looks at the same state.
+        // One transaction, so that all checks read the same state.
         self.run(&mut connection, "BEGIN").await?;
         checks::integrity(&mut connection, &mut examination).await;
         let found = open::found(&mut connection, &self.database).await;
@@ -140,7 +140,7 @@ impl<'a> Doctor<'a> {
         Ok(owners.compare(connection, examination).await?)
     }
 
-    /// Looks at the archive, where there is one.
+    /// Examines the archive, if there is one.
     async fn examine_archive(
         &self,
         connection: &mut SqliteConnection,
@@ -164,10 +164,11 @@ impl<'a> Doctor<'a> {
         Ok(())
     }
 
-    /// Hands on the current state of every object that can be read, in key order; of a damaged file what is left is read after that.
+    /// Passes the current state of every readable object to `take`, in key order, followed by states salvaged
+    /// from a damaged file.
     ///
     /// # Errors
-    /// [`OpenError`], and those of `take`, which ends it.
+    /// [`OpenError`]. An error of `take` ends the export.
     pub async fn export(
         &self,
         mut take: impl FnMut(&Record) -> std::io::Result<()>,
@@ -211,7 +212,7 @@ impl<'a> Doctor<'a> {
         Ok(end)
     }
 
-    /// Hands on the objects of a damaged file that were not seen yet.
+    /// Passes on the objects of a damaged file that were not exported yet.
     async fn salvage(
         &self,
         connection: &mut SqliteConnection,
@@ -242,7 +243,7 @@ impl<'a> Doctor<'a> {
             };
             match stored {
                 Ok(stored) => hand_on(stored, end)?,
-                // It, or a part of it, is on a page that cannot be read.
+                // The value, or a part of it, is on an unreadable page.
                 Err(DecodeError::Database(_)) => end.lost += 1,
                 Err(error) => return Err(self.unread(error)),
             }
@@ -250,11 +251,11 @@ impl<'a> Doctor<'a> {
         Ok(())
     }
 
-    /// Removes every object whose current state or resource cannot be read, past states that cannot, and the history that watches need:
-    /// a new epoch begins. Answers which objects were removed; when there is nothing to remove, nothing changes.
+    /// Removes objects whose current state or resource is unreadable, unreadable past states, and the history of watches: a new
+    /// epoch begins. Returns the removed objects. Does nothing if there is nothing to remove.
     ///
     /// # Errors
-    /// [`OpenError`]; nothing was removed then.
+    /// [`OpenError`]; nothing was removed in this case.
     pub async fn remove_unreadable(&self) -> Result<Vec<Unreadable>, OpenError> {
         let _lock = lock::acquire(&self.database)?;
         let mark = Mark::before_opening(&self.database)?;
@@ -282,7 +283,7 @@ impl<'a> Doctor<'a> {
         }
     }
 
-    /// Begins a new epoch without some of what is there.
+    /// Begins a new epoch without the removed data.
     async fn begin_without(
         &self,
         connection: &mut SqliteConnection,
@@ -292,7 +293,7 @@ impl<'a> Doctor<'a> {
         self.run(connection, "PRAGMA synchronous = FULL").await?;
         let Some(found) = open::found(connection, &self.database).await? else { return Ok(()) };
         let path = || self.database.clone();
-        // What is not what was served here last does not become so by the way: its revisions would be issued again.
+        // A database that was not served here last must not be accepted this way: its revisions would be reused.
         let bump = match mark::compare(mark, Some(&found)) {
             Verdict::Replaced(reason) => return Err(OpenError::Replaced { path: path(), reason }),
             Verdict::LogMissing => DEFAULT_REVISION_BUMP,
@@ -354,7 +355,7 @@ impl<'a> Doctor<'a> {
         connection.close().await.map_err(|error| OpenError::Database { path: self.database.clone(), error })
     }
 
-    /// The database file.
+    /// Returns the database file.
     pub fn database(&self) -> &Path {
         &self.database
     }

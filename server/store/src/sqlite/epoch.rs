@@ -1,6 +1,6 @@
-//! A new epoch of a store: its state goes on, the history that watches need does not; what is kept longer goes into the archive.
+//! Start of a new epoch: current states stay, the history of watches is deleted, and archived resources move to the archive.
 //!
-//! Whoever holds a revision of the earlier epoch (a watch, a list to be continued) gets "too old" and lists again.
+//! Clients that resume a watch or a list from a revision of the earlier epoch get "too old" and list again.
 
 use sqlx::SqliteConnection;
 
@@ -9,7 +9,7 @@ use super::statement::{self, Batch};
 pub use crate::epoch::DEFAULT_REVISION_BUMP;
 pub(crate) use crate::epoch::after;
 
-/// Makes the current state the beginning of an epoch, at this revision.
+/// Begins an epoch with the current state, at this revision.
 pub(crate) async fn begin(
     connection: &mut SqliteConnection,
     epoch: i64,
@@ -18,18 +18,18 @@ pub(crate) async fn begin(
     begin_without(connection, &Gone::default(), epoch, revision).await
 }
 
-/// What does not come into a new epoch.
+/// Data that does not become part of a new epoch.
 #[derive(Debug, Default)]
 pub(crate) struct Gone {
-    /// Objects, by the revisions of their current states: they go with their past, and with whom they named as owners.
+    /// Objects, by the revisions of their current states. Their past states and owner entries are removed as well.
     pub(crate) objects: Vec<i64>,
-    /// Resources, by number.
+    /// IDs of resources.
     pub(crate) resources: Vec<i64>,
-    /// Past states of the log or the archive that cannot be read, by their revisions.
+    /// Revisions of unreadable past states of the log or the archive.
     pub(crate) past: Vec<i64>,
 }
 
-/// The same, without some of what is there, in the same transaction.
+/// Begins an epoch like [`begin`], and removes data in the same transaction.
 pub(crate) async fn begin_without(
     connection: &mut SqliteConnection,
     gone: &Gone,
@@ -61,25 +61,25 @@ pub(crate) async fn begin_without(
             batch.bind(*resource)?;
         }
     }
-    // Whether writes are stopped is a matter of the epoch before.
+    // The read-only record applies to the earlier epoch only.
     let switch = crate::read_only::resource();
     batch.statement(
         "DELETE FROM log WHERE resource IN (SELECT id FROM resource WHERE api_group = ? AND resource = ?)",
     );
     batch.bind(&*switch.group)?;
     batch.bind(&*switch.resource)?;
-    // Of each object the last state alone stays, whatever a damaged `previous` says. Then a tombstone stands over nothing.
+    // Only the last state of each object stays, even if `previous` is damaged. Tombstones then supersede no state.
     batch.statement(
         "DELETE FROM log WHERE EXISTS (SELECT 1 FROM log n WHERE n.resource = log.resource \
          AND n.namespace = log.namespace AND n.name = log.name AND n.revision > log.revision)",
     );
     batch.statement("DELETE FROM log WHERE deleted = 1");
-    // What is still there is no state before another one.
+    // A remaining state has no predecessor.
     batch.statement(
         "UPDATE log SET previous = 0 WHERE previous > 0 AND EXISTS (SELECT 1 FROM log p WHERE p.revision = log.previous)",
     );
     if !gone.objects.is_empty() {
-        // Under the key that was damaged later, an object is named as a dependent and is not there.
+        // The index may name an object under a key that was damaged later and does not exist.
         batch.statement(
             "DELETE FROM owner WHERE NOT EXISTS (SELECT 1 FROM log l WHERE l.resource = owner.resource \
              AND l.namespace = owner.namespace AND l.name = owner.name)",
@@ -99,8 +99,8 @@ pub(crate) async fn begin_without(
     done
 }
 
-/// Takes past states that cannot be read out of the archive, and notes that it is not whole up to there; nor where an object goes
-/// that was there, and nobody knows what it was.
+/// Deletes unreadable past states from the archive, and records that it is incomplete up to there. The same applies where an
+/// object is removed whose past key is unknown.
 fn forget_past(batch: &mut Batch, gone: &Gone) -> Result<(), sqlx::Error> {
     for past in &gone.past {
         batch.statement(

@@ -1,5 +1,5 @@
-//! What an error of the database is to whoever asked: a sentence of ours. SQLite's own words are for the log, without those
-//! of its driver.
+//! Descriptions of database errors for callers, in Portico's words. Messages of SQLite, without those of its driver,
+//! appear in the log.
 
 use std::io;
 
@@ -11,10 +11,10 @@ const SQLITE_NOTADB: i32 = 26;
 /// The index of the write-ahead log cannot grow.
 const SQLITE_IOERR_SHMSIZE: i32 = 4_874;
 
-/// The reason when no space is left, on the disk or below the database's size limit.
+/// Reason if no space is left, on the disk or below the size limit of the database.
 pub(crate) const NO_SPACE: &str = "no space is left";
 
-/// Why the database did not do what it was asked.
+/// Returns the reason why the database rejected an operation.
 pub(crate) fn reason(error: &sqlx::Error) -> &'static str {
     match error {
         sqlx::Error::Database(_) => of_sqlite(code(error)),
@@ -26,8 +26,8 @@ pub(crate) fn reason(error: &sqlx::Error) -> &'static str {
     }
 }
 
-/// Whether an error says that no space is left. `none_left` is asked where a lack of space may hide behind the error: a quota
-/// of the file system arrives as a write that failed, a folder that cannot grow as a file that cannot be opened.
+/// Returns true if an error means that no space is left. Calls `none_left` for errors that may have this cause: a quota
+/// of the file system causes a failed write, a directory that cannot grow a file that cannot be opened.
 pub(crate) fn lacks_space(error: &sqlx::Error, none_left: impl FnOnce() -> bool) -> bool {
     match code(error) {
         Some(SQLITE_FULL | SQLITE_IOERR_SHMSIZE) => true,
@@ -36,12 +36,12 @@ pub(crate) fn lacks_space(error: &sqlx::Error, none_left: impl FnOnce() -> bool)
     }
 }
 
-/// True if an error of a file says that no space is left.
+/// True if an error of a file means that no space is left.
 pub(crate) fn is_lack(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Returns true if a file could not grow. Then the last frame of a transaction, which commits it, was not written.
+/// True if a file could not grow. The last frame of a transaction, which commits it, was then not written.
 pub(crate) fn is_full(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(error) => is_lack(error),
@@ -49,7 +49,7 @@ pub(crate) fn is_full(error: &sqlx::Error) -> bool {
     }
 }
 
-/// True if an error shows that the file is damaged, and another attempt would end with it, too.
+/// True if an error shows that the file is damaged, so that a retry fails as well.
 pub(crate) fn is_damage(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => true,
@@ -61,7 +61,7 @@ fn code(error: &sqlx::Error) -> Option<i32> {
     error.as_database_error()?.code()?.parse().ok()
 }
 
-/// The text for the log: the sentence, and of an error of SQLite its message and code.
+/// Returns the text for the log: the reason, and for an error of SQLite its message and code.
 pub(crate) fn logged(error: &sqlx::Error) -> String {
     let reason = reason(error);
     match error {
@@ -74,7 +74,7 @@ pub(crate) fn logged(error: &sqlx::Error) -> String {
     }
 }
 
-/// Of a result code; the extended ones have the code that they extend in their last byte.
+/// Returns the reason for a result code; extended codes contain the basic code in their last byte.
 fn of_sqlite(code: Option<i32>) -> &'static str {
     if code == Some(SQLITE_IOERR_SHMSIZE) {
         return NO_SPACE;

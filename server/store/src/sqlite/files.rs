@@ -1,30 +1,29 @@
-//! The files of a database: where they are, and whose they are. Knows nothing of what is in them.
+//! Files of a database: location and owner. Independent of their content.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How many symbolic links are followed to a database, as many as Linux follows.
+/// Maximum number of symbolic links that are followed to a database, as in Linux.
 const MAX_LINKS: usize = 40;
 
-/// The file that a database's name leads to. SQLite keeps its logs beside that file, so lock, mark and reserve are kept there,
-/// too: two links to one database are one database. A name that leads nowhere is that of a new file.
+/// Follows symbolic links to the database file. SQLite creates its logs next to that file, and so are lock, mark and reserve: two
+/// links to one database refer to the same store. The target of a dangling link is the path of a new file.
 pub(crate) fn resolve(database: &Path) -> PathBuf {
     let mut path = database.to_owned();
     for _ in 0..MAX_LINKS {
-        // What is no link, or cannot be looked at, is opened as it is, which reports what is wrong with it.
+        // A path that is not a link, or cannot be read, is returned; opening it reports the problem.
         let Ok(target) = fs::read_link(&path) else { return path };
         path = folder_of(&path).join(target);
     }
     database.to_owned()
 }
 
-/// The folder of a file.
+/// Returns the folder of a file.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Gives a file that root has made to the owner of another one, as SQLite does with its logs: the server that the files
-/// belong to may run as somebody else.
+/// Gives a file created by root to the owner of another file, as SQLite does with its logs: the server may run as another user.
 pub(crate) use portico_kit::platform::give;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Finds objects across resources: dependents, owners, what is being deleted, what a namespace holds. Uses read connections only.
+//! Finds objects across resources: dependents, owners, terminating objects, content of a namespace. Uses read connections only.
 
 use futures::TryStreamExt;
 use sqlx::sqlite::SqliteRow;
@@ -11,7 +11,7 @@ use crate::codec::SEALED_JSON;
 use crate::error::StoreError;
 use crate::key::{Key, Resource};
 
-/// The revision at a time (`?`); 0 if no mark is that old. Commits after the last mark are in its second.
+/// Revision at a time (`?`); 0 if no mark is that old. Commits after the last mark belong to the same second.
 pub(super) const REVISION_AT: &str = "SELECT coalesce((SELECT iif(m.revision = (SELECT max(revision) FROM mark), \
     (SELECT revision FROM meta WHERE id = 1), m.revision) FROM mark m WHERE m.at <= ? \
     ORDER BY m.at DESC, m.revision DESC LIMIT 1), 0)";
@@ -48,8 +48,8 @@ impl Reader {
         Ok(keys)
     }
 
-    /// The same of resources that are not in memory, by their numbers. An index knows what may be being deleted, as it stands in its
-    /// definition; what is sealed is opened here.
+    /// Returns the terminating keys of uncached resources, by resource IDs. An index contains the objects that may be
+    /// terminating, with the condition of the query; sealed values are opened here.
     async fn deleting_in(&self, resources: &str) -> Result<Vec<Key>, StoreError> {
         const MAY_BE: &str = "(instr(l.value, x'64656c6574696f6e54696d657374616d70223a') > 0 \
             OR substr(l.value, 1, 1) = x'02')";
@@ -73,18 +73,19 @@ impl Reader {
         Ok(keys)
     }
 
-    /// Whether an object is being deleted whose stored value is this, or one that says so and is not sealed.
+    /// Returns true if an object is terminating: `sealed` is its stored value, or `None` if it is plain
+    /// and matched the condition.
     async fn is_deleting(&self, key: &Key, sealed: Option<&[u8]>) -> Result<bool, StoreError> {
         let Some(sealed) = sealed else { return Ok(true) };
         let decoded = self.decoder().value(key.clone(), 0, sealed, None).await.map_err(undecoded)?;
         Ok(decoded.is_ok_and(|record| record.may_be_deleting()))
     }
 
-    /// Keys from the columns group, resource, namespace, name; sorted. Those that cannot be read are left out and logged.
+    /// Returns the keys from the columns group, resource, namespace, name; sorted. Unreadable keys are omitted and logged.
     fn keys(&self, rows: &[SqliteRow]) -> Result<Vec<Key>, StoreError> {
         let mut keys = Vec::with_capacity(rows.len());
         for row in rows {
-            // One whose name cannot be read was logged at the start.
+            // An unreadable resource name was logged at the start.
             let Ok(resource) = row::resource(row, 0).map_err(failed)? else { continue };
             let slot = self.cache.slot(&resource);
             match row::key(&slot.resource, row, 2).map_err(failed)? {
@@ -135,7 +136,7 @@ impl Reader {
         Ok(counts)
     }
 
-    /// Counts the objects of a resource that is not in memory, once: from then on the count is kept.
+    /// Counts the objects of an uncached resource. The count is updated with later changes.
     async fn count(&self, slot: &Slot) -> Result<u64, StoreError> {
         let _permit = self.scans.acquire().await.map_err(|_| StoreError::Closed)?;
         let begun = self.cache.begin_count(slot, "", None);
@@ -150,13 +151,13 @@ impl Reader {
     }
 
     pub(crate) async fn average_sizes(&self) -> Result<Vec<(Resource, u64)>, StoreError> {
-        // Of each resource a few rows are looked at: a length is read without its value.
+        // Reads a few rows of each resource; SQLite reads a length without its value.
         const SELECT: &str = "SELECT r.id, (SELECT CAST(AVG(bytes) AS INTEGER) FROM (SELECT LENGTH(value) AS bytes FROM log \
             WHERE resource = r.id AND deleted = 0 LIMIT 128)) AS average FROM resource r WHERE average IS NOT NULL";
         self.by_resource(SELECT).await
     }
 
-    /// Numbers by the ids of resources, sorted by resource.
+    /// Returns numbers by resource, sorted, from a query that returns resource IDs.
     async fn by_resource(&self, select: &'static str) -> Result<Vec<(Resource, u64)>, StoreError> {
         let rows: Vec<(i64, i64)> = sqlx::query_as(select).fetch_all(&self.pool).await.map_err(failed)?;
         let named = rows.into_iter().filter_map(|(id, number)| {

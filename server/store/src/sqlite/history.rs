@@ -1,4 +1,4 @@
-//! Reads past events for watches that resume: bounded parts, of which only few are read at a time.
+//! Reads past events for resuming watches, in bounded pages with limited concurrency.
 
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ use crate::record::{Record, Value};
 use crate::subscription::history::{Extent, History, HistoryPage};
 use crate::subscription::selection::Selection;
 
-/// The state `p` that a row `l` supersedes. The revision alone does not name it: a row whose key or whose `previous` is damaged
-/// may point to what is another object's current state. Plus signs keep SQLite from any other way than by revision.
+/// State `p` that a row `l` supersedes. The revision alone does not identify it: a row with a damaged key or a damaged `previous`
+/// may point to the current state of another object. Plus signs force SQLite to look it up by revision.
 pub(crate) const PREVIOUS: &str = "p.revision = l.previous AND l.previous > 0 AND +p.resource = l.resource \
     AND +p.namespace = l.namespace AND +p.name = l.name";
 
-/// Which rows: those of some resources in a range of revisions. Looked up by revision, whatever SQLite's planner thinks.
+/// Rows of some resources in a range of revisions. Looked up by revision, regardless of SQLite's planner.
 struct Rows {
-    /// Numbers of resources, joined by commas.
+    /// Resource IDs, joined by commas.
     resources: String,
-    /// Of this namespace alone.
+    /// Namespace, if the rows are limited to one.
     namespace: Option<Arc<str>>,
     after: i64,
 }
@@ -39,12 +39,12 @@ impl Reader {
         limit: usize,
         max_bytes: usize,
     ) -> Result<HistoryPage, StoreError> {
-        // A resource that is written has a slot: the writer made it.
+        // Every written resource has a slot, which the writer created.
         let mut resources = self.cache.resources();
         resources.retain(|_, resource| selection.takes_resource(resource));
         let numbers: Vec<String> = resources.keys().map(ToString::to_string).collect();
         let rows = Rows { resources: numbers.join(","), namespace: selection.namespace(), after };
-        // At most so many at a time: their callers wait here, and keep no connection from other reads.
+        // Limits the number of concurrent reads: callers wait here, and occupy no connection that other reads need.
         let _permit = self.resumes.acquire().await.map_err(|_| StoreError::Closed)?;
         let extent = self.extent(&rows, until, limit, max_bytes, &resources).await?;
         let mut events = Vec::with_capacity(extent.events);
@@ -58,7 +58,7 @@ impl Reader {
             );
             let namespace = rows.namespace.as_ref().map(|namespace| format!("{namespace}/"));
             let select = sqlx::query(AssertSqlSafe(select)).bind(after).bind(extent.until).bind(namespace);
-            // Prepared anew: the text is another one for each resource.
+            // Not a persistent statement: the text differs for each resource.
             let mut found = select.persistent(false).fetch(&self.pool);
             while let Some(row) = found.try_next().await.map_err(failed)? {
                 let id: i64 = row.try_get(0).map_err(failed)?;
@@ -69,11 +69,11 @@ impl Reader {
         Ok(HistoryPage { events, more: extent.more })
     }
 
-    /// How far `limit` events that take `max_bytes` go, and at least one: by the lengths of their values, which SQLite knows
-    /// without reading them.
+    /// Returns the extent of at most `limit` events with at most `max_bytes`, but at least one: from the lengths of their
+    /// values, which SQLite knows without reading them.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] when one of them may be of the namespace and its key cannot be read.
+    /// [`StoreError::Corrupt`] if an event may belong to the namespace and its key cannot be read.
     async fn extent(
         &self,
         rows: &Rows,
@@ -123,7 +123,7 @@ impl Reader {
         Ok(Event { event_type, record: Arc::new(record), previous, unreadable: None, is_held: false })
     }
 
-    /// The state before a record. That of another object is none: then it is there and cannot be read.
+    /// Returns the state before a record. A state of another object counts as unreadable.
     async fn previous(&self, record: &Record, revision: i64, row: &SqliteRow) -> Result<Record, StoreError> {
         let value: &[u8] = row.try_get_unchecked(7).map_err(failed)?;
         let checksum = row::checksum(row, "previous_checksum").map_err(failed)?;

@@ -1,4 +1,4 @@
-//! Takes a copy into a SQLite file: into a new file beside the database, which takes its place in the end.
+//! Target of copies in a SQLite file: writes a new file, which replaces the database at the end.
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;
@@ -19,28 +19,28 @@ use crate::copy::{ArchivePart, CopyError, CopyTarget, Extent, Finished, StoredSt
 use crate::identity::Identity;
 use crate::key::{Resource, split_path};
 
-/// See the module.
+/// Target of copies in a SQLite file.
 pub struct SqliteTarget {
     database: PathBuf,
     new: PathBuf,
     connection: Option<SqliteConnection>,
     resources: HashMap<Resource, i64>,
-    /// What is there, by the database or its mark.
+    /// Extent of the existing store, from the database or its mark.
     there: Option<Extent>,
-    /// What the mark has about the database that is there.
+    /// Epoch and revision in the mark of the existing database.
     marked: Option<(i64, i64)>,
-    /// What the database that is there has, if it can be read.
+    /// Identity of the existing database, if it can be read.
     found: Option<Found>,
-    /// The last revision in its log.
+    /// Last revision in the log of the existing database.
     written: i64,
     force: bool,
-    /// Held until the end.
+    /// Locked until the end.
     _lock: FileLock,
 }
 
 impl SqliteTarget {
-    /// Of a database file, which nobody serves and which may be missing. Unless `force`, one with objects in it is replaced only if it
-    /// is the same store; it is kept beside the new one.
+    /// Opens a database file that no process serves and that may be missing. Unless `force` is set, a database with objects is
+    /// replaced only if it is the same store. The previous file is saved next to the new one.
     ///
     /// # Errors
     /// [`CopyError`].
@@ -95,7 +95,7 @@ impl SqliteTarget {
         Ok(target)
     }
 
-    /// Makes the new file. It is of no use before it is whole, so nothing of it is made durable before.
+    /// Creates the new file. It is useless until it is complete, so nothing is synced before.
     async fn begin(&mut self) -> Result<(), CopyError> {
         for file in [self.new.clone(), beside(&self.new, "-journal")] {
             remove(&file).map_err(|error| self.store(error.to_string()))?;
@@ -160,7 +160,7 @@ impl SqliteTarget {
             batch.bind(state.value.clone())?;
             batch.bind(checksum::of_stored(&state.key, state.revision, &state.value))
         })?;
-        // Of several states of an object the last one counts.
+        // Only the last of several states of an object has owners.
         let last: HashMap<_, _> = states.iter().map(|state| (&state.key, state)).collect();
         if replace {
             let gone: Vec<&StoredState> = last.values().copied().collect();
@@ -180,7 +180,7 @@ impl SqliteTarget {
         Ok(batch)
     }
 
-    /// The number of a resource, which gets its row when it is met first.
+    /// Returns the ID of a resource, and inserts its row at the first use.
     pub(super) fn number(&mut self, batch: &mut Batch, resource: &Resource) -> Result<i64, sqlx::Error> {
         if let Some(id) = self.resources.get(resource) {
             return Ok(*id);
@@ -213,7 +213,7 @@ impl SqliteTarget {
             connection.close().await.map_err(|error| self.failed(&error))?;
         }
         own(&self.new, &self.database).map_err(|error| self.store(error.to_string()))?;
-        // The mark comes first: whatever of the following a crash cuts off, what is there then is refused, not served.
+        // The mark is written first, so that a database left by a crash during the next steps is rejected and not served.
         let mark = Mark::new(identity.store_id, identity.epoch, revision, false);
         mark.write(&self.database).map_err(|error| self.store(error.to_string()))?;
         let kept = exchange(&self.new, &self.database, self.found.as_ref().map(|found| found.epoch)).await;
@@ -222,7 +222,7 @@ impl SqliteTarget {
     }
 }
 
-/// The last revision in the log of a database.
+/// Returns the last revision in the log of a database.
 async fn last_written(path: &Path) -> Result<i64, sqlx::Error> {
     let mut connection = open::onlooker_options(path).connect().await?;
     let last =
@@ -231,7 +231,7 @@ async fn last_written(path: &Path) -> Result<i64, sqlx::Error> {
     last
 }
 
-/// Why a database is not replaced.
+/// Converts the error of opening an existing database.
 fn unopened(path: &Path, error: OpenError) -> CopyError {
     let place = path.display().to_string();
     match error {
@@ -242,7 +242,7 @@ fn unopened(path: &Path, error: OpenError) -> CopyError {
 }
 
 impl Drop for SqliteTarget {
-    /// What did not become the database goes.
+    /// Removes the new file if it did not replace the database.
     fn drop(&mut self) {
         if self.new.exists() {
             remove_copy(&self.new);
@@ -255,8 +255,8 @@ impl CopyTarget for SqliteTarget {
         self.there.as_ref()
     }
 
-    /// The mark alone proves no later epoch: a copy that was killed before its end may have written it. What is moved out of an etcd
-    /// begins behind the source, so the log counts, too.
+    /// Compares with the database as well as the mark: a copy that was killed before its end may have written the mark. A
+    /// migration from etcd begins at a revision above the source, so the log is compared, too.
     fn has_more_than(&self, source: &Extent, moves_on_by: i64) -> bool {
         let Extent { identity, revision, .. } = source;
         if self.there.as_ref().is_none_or(|there| there.identity.store_id != identity.store_id) {

@@ -1,4 +1,4 @@
-//! Takes the archive of a copy into a SQLite file.
+//! Writes the archive of a copy to a SQLite file.
 
 use super::import::SqliteTarget;
 use super::statement::Batch;

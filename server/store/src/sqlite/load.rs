@@ -1,4 +1,4 @@
-//! How a resource is read whole, and which of its keys are damaged.
+//! Reads of complete resources, and search for damaged keys.
 
 use std::sync::atomic::Ordering;
 
@@ -17,7 +17,7 @@ use crate::metrics::Metrics;
 use crate::unreadable::Unreadable;
 
 impl Reader {
-    /// The objects of a resource whose keys cannot be read.
+    /// Returns the objects of a resource whose keys cannot be read.
     pub(crate) async fn damaged_keys(&self, resource: &Resource) -> Result<Vec<Unreadable>, StoreError> {
         let slot = self.cache.slot(resource);
         self.ensure_loaded(&slot).await?;
@@ -41,7 +41,7 @@ impl Reader {
         Ok(slot.damaged_keys.get_or_init(|| damaged).clone())
     }
 
-    /// Gives objects that cannot be read their uids; each is logged.
+    /// Adds UIDs to unreadable objects and logs them.
     async fn name(&self, objects: &mut [Unreadable]) -> Result<(), StoreError> {
         for object in objects {
             let uid = sqlx::query("SELECT uid FROM log WHERE revision = ?").bind(object.revision());
@@ -104,7 +104,7 @@ impl Load for Reader {
         if !slot.stored.load(Ordering::Acquire) {
             return Ok(true);
         }
-        // In revision order, which is the order of the file: every page is read once, however the keys lie.
+        // Revision order is the order of the file: every page is read once, wherever the keys are.
         let select = format!(
             "SELECT l.namespace, l.name, l.revision, l.value, l.checksum FROM log l \
              WHERE l.revision IN (SELECT revision FROM ({CURRENT}))"
@@ -116,7 +116,7 @@ impl Load for Reader {
                 return Ok(false);
             }
         }
-        // Its connection is needed for what follows.
+        // Releases the connection for the next statement.
         drop(rows);
         self.name(intake.unreadable_mut()).await?;
         self.hub.check_kept(revision)?;

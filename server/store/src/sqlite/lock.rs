@@ -1,5 +1,5 @@
-//! One process per database file: an OS lock on a file next to it, which names its holder, and one on the database itself, which
-//! other names of the same file share.
+//! Lock for one process per database file: an OS lock on a file next to it, which contains the process ID, and one on the
+//! database itself, which covers other names of the same file.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -11,17 +11,17 @@ use portico_kit::platform::{DirBuilderExt, OpenOptionsExt};
 use super::files;
 use super::open_error::OpenError;
 
-/// Held while the database is open; the system lets go of it when the process dies, however it dies.
+/// Lock of an open database. The operating system releases it when the process ends in any way.
 #[derive(Debug)]
 pub(crate) struct FileLock {
     file: File,
-    /// The database. Closing any handle of it ends the locks that SQLite has on it in this process: so this one is closed after
-    /// SQLite's.
+    /// Database file. Closing any handle of it releases the locks of SQLite on it in this process, so this handle
+    /// is closed after SQLite's.
     pub(crate) database: Arc<File>,
 }
 
 impl Drop for FileLock {
-    /// Closing is not enough: a process that somebody forks has the file open, too, until it becomes another program.
+    /// Unlocks explicitly: a forked process has the file open until it executes another program, so closing is not enough.
     fn drop(&mut self) {
         if let Err(error) = self.file.unlock().and_then(|()| unlock(&self.database)) {
             tracing::warn!(error = portico_gostd::os::error_text(&error), "cannot release the database lock");
@@ -30,7 +30,7 @@ impl Drop for FileLock {
 }
 
 impl FileLock {
-    /// True if a path leads to the locked database. While it is served its folder may be moved, and another one be made there.
+    /// True if a path leads to the locked database. The folder of a served database may be moved and replaced.
     #[cfg(unix)]
     pub(crate) fn is_at(&self, database: &Path) -> bool {
         use std::os::unix::fs::MetadataExt;
@@ -39,14 +39,14 @@ impl FileLock {
         matches!((locked, found), (Ok(locked), Ok(found)) if locked == found)
     }
 
-    /// Other systems do not move the folder of an open file.
+    /// Other systems do not allow moving the folder of an open file.
     #[cfg(not(unix))]
     pub(crate) fn is_at(&self, _: &Path) -> bool {
         true
     }
 }
 
-/// Makes the folder (0700) and the file (0600) if they are missing, and locks the database for this process.
+/// Creates the folder (0700) and the file (0600) if they are missing, and locks the database for this process.
 pub(crate) fn acquire(database: &Path) -> Result<FileLock, OpenError> {
     if let Some(folder) = database.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
@@ -61,7 +61,7 @@ pub(crate) fn acquire(database: &Path) -> Result<FileLock, OpenError> {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut pid = String::new();
-            // Who holds it is a courtesy: an unreadable note still means "in use".
+            // The process ID is optional: the database is in use even if the ID cannot be read.
             let _unreadable = file.read_to_string(&mut pid);
             let pid = if pid.trim().is_empty() { "?".to_owned() } else { pid.trim().to_owned() };
             return Err(OpenError::InUse { path: database.to_owned(), pid });
@@ -74,7 +74,7 @@ pub(crate) fn acquire(database: &Path) -> Result<FileLock, OpenError> {
     }
     files::give(&file, database).map_err(failed)?;
     let noted = file.set_len(0).and_then(|()| file.rewind());
-    // The disk may be full, and the database can be opened all the same.
+    // The disk may be full; the database can be opened nevertheless.
     if let Err(error) = noted.and_then(|()| writeln!(file, "{}", std::process::id())) {
         let error = portico_gostd::os::error_text(&error);
         tracing::warn!(path = %path.display(), error, "cannot write the process ID to the lock file");
@@ -82,13 +82,13 @@ pub(crate) fn acquire(database: &Path) -> Result<FileLock, OpenError> {
     Ok(FileLock { file, database: Arc::new(opened) })
 }
 
-/// Locks the database itself; returns false if another process has locked it under another name.
+/// Locks the database itself. Returns false if another process has locked it under another name.
 #[cfg(target_os = "linux")]
 fn lock(database: &File) -> std::io::Result<bool> {
     match database.try_lock() {
         Ok(()) => Ok(true),
         Err(TryLockError::WouldBlock) => Ok(false),
-        // Not every file system has locks of this kind.
+        // Some file systems do not support these locks.
         Err(TryLockError::Error(error)) if error.kind() == std::io::ErrorKind::Unsupported => Ok(true),
         Err(TryLockError::Error(error)) => Err(error),
     }
@@ -99,7 +99,7 @@ fn unlock(database: &File) -> std::io::Result<()> {
     database.unlock()
 }
 
-/// No lock: that of another system would conflict with those that SQLite takes on the same file in this process.
+/// Takes no lock: on other systems it would conflict with the locks of SQLite on the same file in this process.
 #[cfg(not(target_os = "linux"))]
 fn lock(_: &File) -> std::io::Result<bool> {
     Ok(true)
@@ -110,8 +110,7 @@ fn unlock(_: &File) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Opens the database's file, making it if it is missing: SQLite would make it with the mode of the umask, and its WAL gets the mode of
-/// the file.
+/// Opens or creates the database file. SQLite would create it with the permissions of the umask, which its WAL would inherit.
 fn make(database: &Path) -> std::io::Result<File> {
     match private().create_new(true).open(database) {
         Ok(made) => files::give(&made, files::folder_of(database)).map(|()| made),

@@ -1,4 +1,4 @@
-//! Small pieces of work for the writer: forgetting history, giving pages back, cutting the log.
+//! Small maintenance steps of the writer: deleting history, releasing pages, cutting the log.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,51 +16,51 @@ use crate::error::StoreError;
 use crate::publish::Publisher;
 use crate::reseal::Resealed;
 
-/// How long a statement waits for a lock that somebody else holds.
+/// Maximum wait of a statement for a lock of another connection.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Revisions that one step looks at.
+/// Number of revisions that one step examines.
 pub(super) const STEP_REVISIONS: i64 = 1_000;
 
-/// Writes a page as it is; SQLite writes none for an update that changes nothing.
+/// Writes an unchanged page; SQLite skips an update that changes nothing.
 pub(super) const SAME_PAGE: &str = "BEGIN IMMEDIATE; UPDATE meta SET revision = revision + 1 WHERE id = 1; \
     UPDATE meta SET revision = revision - 1 WHERE id = 1; COMMIT";
 
-/// Pages that one step gives back.
+/// Number of pages that one step releases.
 const STEP_PAGES: i64 = 500;
 
-/// Free pages that are kept for the next writes (1 MiB).
+/// Number of free pages that stay for the next writes (1 MiB).
 const SPARE_PAGES: i64 = 256;
 
-/// A small piece of work for the writer.
+/// Maintenance step for the writer.
 pub(crate) struct Maintenance {
     pub(crate) step: Step,
     pub(crate) reply: oneshot::Sender<Result<i64, StoreError>>,
 }
 
 pub(crate) enum Step {
-    /// Forget history, at most up to this revision. Answers the new compaction point.
+    /// Deletes history up to at most this revision. Returns the new compaction point.
     Compact(i64),
-    /// Give free pages back. Answers how many are left to give.
+    /// Releases free pages. Returns the number of pages that remain to be released.
     Vacuum,
-    /// Copy the log into the file and cut it to the size of the reserve; on a full disk the log stays as long as it is. Answers 1 when
-    /// a reader needs it, and it was not cut; else 0.
+    /// Checkpoints the log and cuts it to the size of the reserve; on a full disk the log keeps its length. Returns 1 if a reader
+    /// prevented it, otherwise 0.
     Checkpoint,
-    /// Forget the marks before a time (Unix seconds), but for the last of them. Answers 0.
+    /// Deletes the marks before a time (Unix seconds), except the last of them. Returns 0.
     ForgetMarks { oldest: i64 },
-    /// Note of which resources history is kept longer. Answers 0.
+    /// Records the archived resources. Returns 0.
     Archive,
-    /// Forget archived states of a resource, by its number, that were superseded up to a revision; all of a resource that is archived no
-    /// longer. Answers how many.
+    /// Deletes archived states of a resource, by ID, that were superseded up to a revision; `None` deletes all states of a
+    /// resource that is no longer archived. Returns their number.
     Forget { resource: i64, until: Option<i64> },
-    /// Replace the values of archived states by what is the same, sealed otherwise. Answers 0.
+    /// Replaces values of archived states by the same values with another seal. Returns 0.
     Reseal(Vec<Resealed>),
-    /// End the lack of space, if there is space again. Answers 0.
+    /// Ends the delete-only mode if space is available again. Returns 0.
     Relax,
 }
 
 impl Maintenance {
-    /// Does the work.
+    /// Runs the step.
     pub(crate) async fn run(
         &self,
         connection: &mut SqliteConnection,
@@ -92,10 +92,10 @@ impl Maintenance {
     }
 }
 
-/// Forgets history up to a revision; without an archive that of all resources, including those with a longer retention.
+/// Deletes history up to a revision. Without `archive`, this includes the history of archived resources.
 ///
-/// A state is forgotten when it was superseded up to `until`, a tombstone when it was written up to there. The point moves
-/// first, so that a reader that finds it unmoved after reading has read everything.
+/// Deletes states that were superseded up to `until`, and tombstones written up to there. The compaction point moves
+/// first, so a reader that finds it unchanged after reading has read everything.
 pub(super) async fn compact(
     connection: &mut SqliteConnection,
     compacted: &mut i64,
@@ -116,20 +116,20 @@ pub(super) async fn compact(
     forget(&mut batch, *compacted, until)?;
     let rows = commit(connection, batch, archive.map(|(_, space)| space)).await?;
     *compacted = until;
-    // Less the format byte, which the count of superseded states excludes.
+    // Without the format byte, which the size of superseded states excludes.
     let freed =
         rows.iter().map(|row| row.try_get::<i64, _>(0).map(|length| length - 1)).sum::<Result<i64, _>>()?;
     publisher.history.bytes.fetch_sub(freed, Ordering::Relaxed);
     Ok(until)
 }
 
-/// The statements that forget the history of a range of revisions, and move the compaction point.
+/// Appends the statements that delete the history of a range of revisions and move the compaction point.
 pub(super) fn forget(batch: &mut Statements, from: i64, until: i64) -> Result<(), sqlx::Error> {
     batch.statement(&format!(
         "DELETE FROM log WHERE revision IN (SELECT p.revision FROM log l JOIN log p ON {PREVIOUS} \
          WHERE l.revision > ? AND l.revision <= ?) RETURNING length(value)"
     ));
-    // A tombstone whose key or chain is damaged may stand over a state that is kept, which must not come back.
+    // A tombstone with a damaged key or chain may hide a state that is not deleted and must not reappear.
     batch.statement(
         "DELETE FROM log WHERE revision > ? AND revision <= ? AND deleted = 1 AND NOT EXISTS (SELECT 1 FROM log o \
          WHERE o.resource = log.resource AND o.namespace = log.namespace AND o.name = log.name \
@@ -155,7 +155,7 @@ async fn note(
     commit(connection, batch, Some(space)).await.map(|_| 0)
 }
 
-/// Runs a transaction that has begun, extends the file to the pages that it adds, and commits it; rolls back after an error.
+/// Runs a transaction that was begun, extends the file to the pages that it adds, and commits it. Rolls back after an error.
 async fn commit(
     connection: &mut SqliteConnection,
     batch: Statements,
@@ -176,7 +176,7 @@ async fn commit(
     committed
 }
 
-/// The numbers of the resources whose history is kept longer, joined by commas.
+/// Returns the IDs of the archived resources, joined by commas.
 fn archived(archive: &ArchiveRules, publisher: &Publisher) -> String {
     if archive.is_empty() {
         return String::new();
@@ -198,7 +198,7 @@ async fn vacuum(connection: &mut SqliteConnection, step: i64) -> Result<i64, sql
     Ok(free - SPARE_PAGES - pages)
 }
 
-/// Copies the log into the file and cuts it to the size of the reserve. Returns 1 if a reader needs it.
+/// Checkpoints the log and cuts it to the size of the reserve. Returns 1 if a reader prevented it.
 async fn cut(connection: &mut SqliteConnection, space: &Space) -> Result<i64, sqlx::Error> {
     if !restart(connection).await? {
         return Ok(1);
@@ -213,7 +213,7 @@ async fn cut(connection: &mut SqliteConnection, space: &Space) -> Result<i64, sq
     space.cut_log(connection, write).await.map(|is_cut| i64::from(!is_cut))
 }
 
-/// Gives free pages back on a full disk, in parts that the log has blocks for.
+/// Releases free pages on a full disk, in parts for which the log has blocks.
 async fn short_vacuum(connection: &mut SqliteConnection, step: i64) -> Result<i64, sqlx::Error> {
     restart(connection).await?;
     let left = vacuum(connection, step).await?;
@@ -221,14 +221,14 @@ async fn short_vacuum(connection: &mut SqliteConnection, step: i64) -> Result<i6
     Ok(left)
 }
 
-/// Copies the log into the file and lets the next write begin at its start, without giving back its blocks; returns false if
-/// a reader needs it.
+/// Checkpoints the log so that the next write begins at its start, without releasing its blocks. Returns false if
+/// a reader prevented it.
 pub(super) async fn restart(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
     checkpoint(connection, "RESTART").await.map(|busy| busy == 0)
 }
 
-/// Copies pages and restarts or cuts the log if no reader needs it. Writes wait for this, so it does not wait for readers. The next
-/// checkpoint copies the remaining pages.
+/// Copies pages to the file, and restarts or truncates the log if no reader needs it. Does not wait for readers, because writes
+/// wait for this. The next checkpoint copies the remaining pages.
 async fn checkpoint(connection: &mut SqliteConnection, mode: &str) -> Result<i64, sqlx::Error> {
     let busy_timeout = BUSY_TIMEOUT.as_millis();
     sqlx::query("PRAGMA busy_timeout = 0").execute(&mut *connection).await?;

@@ -1,7 +1,7 @@
-//! What is known of a database outside of it: a small file beside it, by which an older copy, or a database whose
-//! write-ahead log was taken away, is noticed when it is opened.
+//! Mark of a database: a small file next to it. It reveals at the next start that the database was replaced by an older copy,
+//! or that its write-ahead log was removed.
 //!
-//! The mark is never ahead of the database. It costs no write anything: it is written when the database is opened and
+//! The mark is never ahead of the database, and adds no cost to writes: it is written when the database is opened and
 //! closed, every [`MARK_REVISIONS`], and with each compaction that finds a new revision.
 
 use std::fs::File;
@@ -15,39 +15,39 @@ use super::failure::is_lack;
 use super::open_error::OpenError;
 use super::{files, wal};
 
-/// How many revisions may pass before the mark follows, at most.
+/// Maximum number of revisions between updates of the mark.
 pub(crate) const MARK_REVISIONS: i64 = 4_096;
 
-/// See the module.
+/// Mark of a database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Mark {
     pub(crate) store_id: String,
     pub(crate) epoch: i64,
-    /// The database has reached at least this revision. After a failure of the database it may have gone one group further.
+    /// Revision that the database has reached. After a failure of the database it may contain one more group.
     pub(crate) revision: i64,
-    /// True if a process has it open: there is a write-ahead log then.
+    /// True if a process has the database open, so that a write-ahead log exists.
     pub(crate) open: bool,
-    /// A start has found that log missing and has not come to its end: the log that is there now is one of its own.
+    /// True if a start has found the log missing and has not finished: the present log belongs to that start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) log_missing: bool,
-    /// The log was not missing but damaged, with writes behind the damage that were acknowledged.
+    /// True if the log was not missing but damaged, with acknowledged writes after the damage.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) log_damaged: bool,
-    /// The new epoch that somebody is about to begin: the database is of the one above until that is committed, and of this
-    /// one after it. Nobody is served until the mark says so, too.
+    /// Epoch that is being started. Until the start is committed, the database has the epoch above, afterwards this one. It is
+    /// not served until the mark contains the new epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) begins: Option<Beginning>,
 }
 
-/// Where an epoch begins.
+/// Start of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Beginning {
     pub(crate) epoch: i64,
     pub(crate) revision: i64,
 }
 
-/// The identity in a database.
+/// Identity in a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) store_id: String,
@@ -55,26 +55,26 @@ pub(crate) struct Found {
     pub(crate) revision: i64,
 }
 
-/// Mark and database compared.
+/// Result of comparing a database with its mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Nothing speaks against the database.
+    /// The database is consistent with the mark.
     Trusted,
-    /// The write-ahead log is gone that the last process has left, or damaged. Perhaps another program has moved it into the database,
-    /// perhaps the last writes went with it.
+    /// The write-ahead log of the last process is missing or damaged. Another program may have checkpointed it, or the last
+    /// writes may be lost.
     LogMissing,
-    /// The database is not the one that the mark is about.
+    /// The mark describes another database.
     Replaced(String),
 }
 
 impl Mark {
-    /// Of a database that has reached a revision.
+    /// Creates the mark of a database that has reached a revision.
     pub(crate) fn new(store_id: String, epoch: i64, revision: i64, open: bool) -> Self {
         Self { store_id, epoch, revision, open, log_missing: false, log_damaged: false, begins: None }
     }
 
-    /// The mark of a database that is about to be opened for writing. That makes a log: whether the one of the last process is
-    /// missing or damaged is noted durably before, since a start that fails later leaves its own. Blocks.
+    /// Prepares the mark of a database that is about to be opened for writing, which creates a log. Records durably that the
+    /// log of the last process is missing or damaged, because a start that fails later leaves its own log. Blocks.
     pub(crate) fn before_opening(database: &Path) -> Result<Option<Self>, OpenError> {
         let Some(mark) = Self::read(database)? else { return Ok(None) };
         if !mark.open || mark.log_missing {
@@ -93,12 +93,12 @@ impl Mark {
         Ok(Some(mark))
     }
 
-    /// The same, while an epoch begins.
+    /// Returns the mark for the time in which an epoch begins.
     pub(crate) fn beginning(&self, (epoch, revision): (i64, i64)) -> Self {
         Self { begins: Some(Beginning { epoch, revision }), ..self.clone() }
     }
 
-    /// Reads the mark of a database; none for a database that was never opened by this version, and for one whose mark
+    /// Reads the mark of a database; `None` if the database was never opened by this version, or if the mark
     /// cannot be read.
     pub(crate) fn read(database: &Path) -> Result<Option<Self>, OpenError> {
         let path = path(database);
@@ -121,7 +121,7 @@ impl Mark {
         }
     }
 
-    /// Writes the mark of a database, durably; it belongs to whom the database belongs.
+    /// Writes the mark of a database durably, with the owner of the database.
     pub(crate) fn write(&self, database: &Path) -> Result<(), OpenError> {
         let path = path(database);
         // A struct of strings and numbers always encodes.
@@ -136,7 +136,7 @@ impl Mark {
     }
 }
 
-/// Writes a mark over the present one: a full disk has no space for a second file. If the machine goes down during the write,
+/// Overwrites the present mark: a full disk has no space for a second file. If the machine fails during the write,
 /// the mark cannot be read.
 fn overwrite(path: &Path, mut bytes: Vec<u8>) -> io::Result<()> {
     let mut file = File::options().write(true).open(path)?;
@@ -156,7 +156,7 @@ pub(crate) fn compare(mark: Option<&Mark>, found: Option<&Found>) -> Verdict {
     if found.store_id != mark.store_id {
         return Verdict::Replaced(format!("store {}, expected store {}", found.store_id, mark.store_id));
     }
-    // Whoever has begun this epoch was cut off before the mark said so.
+    // The process that began this epoch was interrupted before it updated the mark.
     if mark.begins == Some(Beginning { epoch: found.epoch, revision: found.revision }) {
         return Verdict::Trusted;
     }
@@ -177,7 +177,7 @@ pub(crate) fn compare(mark: Option<&Mark>, found: Option<&Found>) -> Verdict {
     }
 }
 
-/// The file beside a database whose name goes on like this.
+/// Returns the path next to a database with this suffix.
 pub(crate) fn beside(database: &Path, suffix: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(suffix);

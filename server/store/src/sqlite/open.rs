@@ -1,4 +1,4 @@
-//! Opens a database file: lock, connection, schema, identity. Knows nothing of transactions.
+//! Opens a database file: lock, connections, schema, identity. Independent of transactions.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use crate::key::Resource;
 use crate::new_file::sync_folder_of;
 use crate::settings::Settings;
 
-/// Every migration, in order. Their text never changes once released: sqlx keeps a checksum.
+/// All migrations in order. Their text never changes after a release: sqlx stores a checksum.
 const MIGRATIONS: [(i64, &str, &str); 4] = [
     (1, "store", include_str!("../../../../migrations/sqlite/0001_store.sql")),
     (2, "deleting", include_str!("../../../../migrations/sqlite/0002_deleting.sql")),
@@ -27,28 +27,28 @@ const MIGRATIONS: [(i64, &str, &str); 4] = [
     (4, "checksum", include_str!("../../../../migrations/sqlite/0004_checksum.sql")),
 ];
 
-/// An open database.
+/// Open database.
 pub(crate) struct Opened {
     pub(crate) writer: SqliteConnection,
     pub(crate) readers: SqlitePool,
     pub(crate) contents: Contents,
 }
 
-/// What was read of a database when it was opened.
+/// Content of a database that is read when it is opened.
 pub(crate) struct Contents {
     pub(crate) identity: Identity,
     pub(crate) revision: i64,
     pub(crate) compacted: i64,
-    /// The resources that it knows, by their numbers.
+    /// Resources by ID.
     pub(crate) resources: Vec<(i64, Resource)>,
-    /// Further numbers that no new resource may get.
+    /// Other used IDs, which new resources must not get.
     pub(crate) reserved: Vec<i64>,
-    /// What is left of the names of resources that cannot be read, and how many objects each has.
+    /// Remains of resource names that cannot be read, with the number of objects of each.
     pub(crate) unreadable_resources: Vec<(Resource, usize)>,
 }
 
-/// Locks and opens the database, making or migrating it first. Its write-ahead log takes the place of the reserve: there is space
-/// for it on a full disk.
+/// Locks and opens the database, after creating or migrating it if needed. Its write-ahead log takes over the blocks of the
+/// reserve, so that there is space for it on a full disk.
 pub(crate) async fn open(settings: &Settings) -> Result<(FileLock, Opened), OpenError> {
     let lock = lock::acquire(&settings.path)?;
     let reserved = space::release(&settings.path);
@@ -75,21 +75,21 @@ async fn open_locked(settings: &Settings) -> Result<Opened, OpenError> {
         Ok(contents) => {
             let readers = SqlitePoolOptions::new()
                 .min_connections(0)
-                // One more looks at everything, now and then: no other read waits for that.
+                // One more connection than configured, for occasional full scans that no other read waits for.
                 .max_connections(settings.read_connections.max(1).saturating_add(1))
                 .test_before_acquire(false)
                 .connect_lazy_with(base_options(path).read_only(true));
             Ok(Opened { writer, readers, contents })
         }
         Err(error) => {
-            // At once: a connection that is dropped closes later, while the next try is under way.
+            // Close now: a dropped connection closes later, during the next attempt.
             close_as_marked(writer, path).await;
             Err(error)
         }
     }
 }
 
-/// Compares a database with its mark, migrates it, marks it as open and reads what is known of it from the beginning.
+/// Compares a database with its mark, migrates it, marks it as open, and reads its content.
 async fn prepare(
     writer: &mut SqliteConnection,
     settings: &Settings,
@@ -119,7 +119,7 @@ async fn prepare(
         epoch::begin(writer, epoch, revision).await.map_err(failed)?;
     }
     let (identity, revision, compacted) = meta(writer).await.map_err(failed)?;
-    // The name of the log is durable before the mark says that there is one.
+    // The directory entry of the log is made durable before the mark says that a log exists.
     sync_folder_of(&path).map_err(|error| OpenError::File { path: path.clone(), error })?;
     mark_of(&identity, revision, true).write(&path)?;
     let mut contents = Contents {
@@ -134,12 +134,12 @@ async fn prepare(
     Ok(contents)
 }
 
-/// The mark of a database from now on.
+/// Returns the mark for the current state of a database.
 pub(crate) fn mark_of(identity: &Identity, revision: i64, open: bool) -> Mark {
     Mark::new(identity.store_id.clone(), identity.epoch, revision, open)
 }
 
-/// The identity in a database; none when it is new.
+/// Returns the identity of a database; `None` if it is new.
 pub(crate) async fn found(
     connection: &mut SqliteConnection,
     path: &Path,
@@ -154,31 +154,31 @@ pub(crate) async fn found(
     read().map_err(failed).map(Some)
 }
 
-/// What every connection to a database file has.
+/// Returns the options of every connection to a database file.
 pub(super) fn file_options(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new().filename(path).busy_timeout(BUSY_TIMEOUT).disable_statement_logging()
 }
 
-/// Of those that serve.
+/// Returns the options of connections of a store.
 fn base_options(path: &Path) -> SqliteConnectOptions {
-    // Rows on their way from SQLite's thread; small numbers make loading a ping-pong of threads.
+    // Buffer of rows from SQLite's thread: small sizes cause many switches between threads when a resource is loaded.
     file_options(path).pragma("temp_store", "memory").row_buffer_size(512)
 }
 
-/// Options of somebody who looks at a database that a process may serve, or none. Without a log nobody does: then it is read as
-/// a file that nothing changes. Otherwise SQLite would leave an empty log, and the next start would not notice that the one
-/// of a process that was killed is gone.
+/// Returns the options for reading a database that another process may serve. If it has no log, no process serves it, and it is
+/// read as an immutable file. Otherwise SQLite would leave an empty log, and the next start would not notice that the log of a
+/// killed process is missing.
 pub(super) fn onlooker_options(path: &Path) -> SqliteConnectOptions {
     let at_rest = !beside(path, "-wal").exists();
     file_options(path).read_only(true).immutable(at_rest)
 }
 
-/// What the connection that writes has besides. These read the database, which may fail: so they are no options, with which
-/// a connection closes by itself, later, when they fail.
+/// Returns the pragmas of the writing connection. They read the database, which may fail, and are therefore not connect
+/// options: if an option fails, the connection closes later, in the background.
 fn configuration(settings: &Settings) -> String {
-    // Incremental vacuum comes before the first table, or it has no effect. Objects are read from memory: what is left to be
-    // cached are the inner pages of one index.
-    // Whether to sync comes before all that writes.
+    // Incremental vacuum must be set before the first table is created. Objects are read from memory, so the page cache only
+    // needs the inner pages of one index.
+    // The sync mode must be set before anything is written.
     let mut pragmas = format!(
         "PRAGMA synchronous = {}; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; \
         PRAGMA cache_size = -512; {}",
@@ -191,7 +191,7 @@ fn configuration(settings: &Settings) -> String {
     pragmas
 }
 
-/// The schema version of a database, 0 for a new one; refuses one that this program does not know.
+/// Returns the schema version of a database, 0 for a new one. Rejects versions that this program does not know.
 async fn check_version(connection: &mut SqliteConnection, path: &Path) -> Result<i64, OpenError> {
     let known = MIGRATIONS.iter().map(|(version, ..)| *version).max().unwrap_or(0);
     let found = schema_version(connection).await;
@@ -202,7 +202,7 @@ async fn check_version(connection: &mut SqliteConnection, path: &Path) -> Result
     Ok(found)
 }
 
-/// Brings a database to the schema of this program.
+/// Migrates a database to the schema of this program.
 pub(crate) async fn migrate(writer: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
     check_version(writer, path).await?;
     let migrations = MIGRATIONS.map(|(version, description, sql)| {
@@ -210,18 +210,18 @@ pub(crate) async fn migrate(writer: &mut SqliteConnection, path: &Path) -> Resul
     });
     let migrator = Migrator::with_migrations(migrations.to_vec());
     let failed = |error| OpenError::Migration { path: path.to_owned(), error: Box::new(error) };
-    // `run` is this; its future is not provably Send for a borrowed connection.
+    // Same as `run`, whose future is not provably Send for a borrowed connection.
     migrator.run_direct(None, writer, false).await.map_err(failed)
 }
 
-/// The column with the checksums of states: `NULL` in a file that no portico with checksums has served.
+/// Returns the column with the checksums of states: `NULL` for a file that was never served by a portico with checksums.
 pub(super) async fn checksum_column(connection: &mut SqliteConnection) -> Result<&'static str, sqlx::Error> {
     const COLUMNS: &str = "SELECT count(*) FROM pragma_table_info('log') WHERE name = 'checksum'";
     let columns: i64 = sqlx::query_scalar(COLUMNS).fetch_one(connection).await?;
     Ok(if columns == 0 { "NULL" } else { "checksum" })
 }
 
-/// The newest migration that was applied; 0 for a new file.
+/// Returns the newest applied migration; 0 for a new file.
 async fn schema_version(writer: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
     let tables = "SELECT count(*) FROM sqlite_schema WHERE name = '_sqlx_migrations'";
     let tables: i64 = sqlx::query_scalar(tables).fetch_one(&mut *writer).await?;
@@ -231,7 +231,8 @@ async fn schema_version(writer: &mut SqliteConnection) -> Result<i64, sqlx::Erro
     sqlx::query_scalar("SELECT coalesce(max(version), 0) FROM _sqlx_migrations").fetch_one(writer).await
 }
 
-/// Who the store is and how far it has come; a new store gets its identity here. Its first write is revision 2, as upstream's.
+/// Returns identity, revision and compaction point. Creates the identity of a new store, whose first write has
+/// revision 2 like upstream's.
 async fn meta(writer: &mut SqliteConnection) -> Result<(Identity, i64, i64), sqlx::Error> {
     const SELECT: &str = "SELECT store_id, epoch, revision, compacted FROM meta WHERE id = 1";
     let row = match sqlx::query(SELECT).fetch_optional(&mut *writer).await? {
@@ -247,7 +248,7 @@ async fn meta(writer: &mut SqliteConnection) -> Result<(Identity, i64, i64), sql
 }
 
 impl Contents {
-    /// All resources that the database knows. One whose name cannot be read keeps its number; nobody is served its objects.
+    /// Reads all resources. A resource whose name cannot be read keeps its ID, and its objects are not served.
     async fn read_resources(&mut self, writer: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         for row in sqlx::query("SELECT id, api_group, resource FROM resource").fetch_all(&mut *writer).await?
         {
@@ -273,7 +274,7 @@ impl Contents {
     }
 }
 
-/// Closes the writing connection, which moves the WAL into the file.
+/// Closes the writing connection, which checkpoints the WAL into the file.
 pub(crate) async fn close(writer: SqliteConnection) {
     if let Err(error) = writer.close().await {
         tracing::warn!(
@@ -283,7 +284,7 @@ pub(crate) async fn close(writer: SqliteConnection) {
     }
 }
 
-/// The same, with the log left where it is if the mark says that there is one: its absence would be taken for a loss.
+/// Closes the writing connection, but leaves the log if the mark says that there is one: its absence would look like a loss.
 pub(crate) async fn close_as_marked(writer: SqliteConnection, path: &Path) {
     match Mark::read(path) {
         Ok(None) => close(writer).await,
@@ -292,19 +293,19 @@ pub(crate) async fn close_as_marked(writer: SqliteConnection, path: &Path) {
     }
 }
 
-/// Closes the writing connection and leaves the log where it is. The last connection that closes moves the log into the file,
-/// and a reader cannot: so a reader closes after the writer.
+/// Closes the writing connection and leaves the log. The last connection that closes checkpoints the log,
+/// which a read-only connection cannot do: so a reader closes after the writer.
 pub(crate) async fn close_keeping_log(writer: SqliteConnection, path: &Path) {
     let reader = async {
         let mut reader = base_options(path).read_only(true).connect().await?;
-        // It has the database open from its first statement on.
+        // A connection opens the database with its first statement.
         schema_version(&mut reader).await.map(|_| reader)
     };
     let reader = reader.await;
     close(writer).await;
     match reader {
         Ok(reader) => close(reader).await,
-        // What cannot be read is not moved, either.
+        // A database that cannot be read is not checkpointed either.
         Err(error) => {
             tracing::warn!(error = logged(&error), "cannot read the database while closing")
         }

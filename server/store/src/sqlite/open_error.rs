@@ -1,4 +1,4 @@
-//! Why a database cannot be opened.
+//! Errors of opening a database.
 
 use std::path::PathBuf;
 
@@ -7,74 +7,74 @@ use sqlx::migrate::MigrateError;
 
 use super::failure::reason;
 
-/// Why a database could not be opened.
+/// Reason why a database could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Another process, or another store of this one, holds it.
+    /// Another process, or another store of this process, uses the database.
     #[error("{path} is in use by process {pid}")]
     InUse {
-        /// The database file.
+        /// Database file.
         path: PathBuf,
-        /// The process that holds it, as it noted itself; `?` if it has not yet.
+        /// ID of the process that uses it, from the lock file; `?` if it is not written yet.
         pid: String,
     },
-    /// It was written by a newer Portico.
+    /// The database was written by a newer Portico.
     #[error("{path} has schema version {found}, this portico supports up to {known}: use a newer portico")]
     TooNew {
-        /// The database file.
+        /// Database file.
         path: PathBuf,
-        /// Its schema version.
+        /// Schema version of the database.
         found: i64,
-        /// The newest version that this program knows.
+        /// Newest version that this program supports.
         known: i64,
     },
-    /// A file or folder could not be made, locked or protected.
+    /// A file or folder could not be created, locked or protected.
     #[error("{path}: {}", error_text(error))]
     File {
-        /// Which one.
+        /// Path of the file.
         path: PathBuf,
-        /// The error of the system.
+        /// Error of the operating system.
         error: std::io::Error,
     },
-    /// SQLite refused it: no database, damaged, not readable.
+    /// SQLite rejected the file: not a database, damaged, or not readable.
     #[error("{path}: {}", reason(error))]
     Database {
-        /// The database file.
+        /// Database file.
         path: PathBuf,
-        /// The error of SQLite.
+        /// Error of SQLite.
         error: sqlx::Error,
     },
-    /// It is not the database that was served here last.
+    /// The database is not the one that was last served from this path.
     #[error(
         "{path} is not the database last served from this path: {reason}. `portico restore --from {path} --data-dir DIR` \
          accepts the database as a new epoch; delete {path} and {path}.mark to start with an empty store"
     )]
     Replaced {
-        /// The database file.
+        /// Database file.
         path: PathBuf,
-        /// By what it differs.
+        /// Difference to the expected database.
         reason: String,
     },
-    /// A new epoch would begin too near to the end of the revisions.
+    /// A new epoch would begin too close to the maximum revision.
     #[error("{path}: no revisions are left for a new epoch")]
     Exhausted {
-        /// The database file.
+        /// Database file.
         path: PathBuf,
     },
-    /// What values are sealed with is not known now: the key service does not answer.
+    /// The key of a sealed value is not available now: the key service does not respond.
     #[error("{path}: {reason}")]
     Sealed {
-        /// The database file.
+        /// Database file.
         path: PathBuf,
-        /// Which value, and why.
+        /// Value and reason.
         reason: String,
     },
     /// A migration failed.
     #[error("{path}: {error}")]
     Migration {
-        /// The database file.
+        /// Database file.
         path: PathBuf,
-        /// Which migration, and why.
+        /// Migration and reason.
         error: Box<MigrateError>,
     },
 }

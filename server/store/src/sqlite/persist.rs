@@ -1,4 +1,4 @@
-//! The SQL of one group: one transaction in one text, so one hop to SQLite's thread.
+//! SQL of one group: the transaction is one text, and so requires one hop to SQLite's thread.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,11 +16,12 @@ use crate::group::{Group, Touched};
 use crate::key::{Key, Resource, split_path};
 use crate::record::Record;
 
-/// The transaction of a group: checks inside it that the database holds of every key what the cache held when the group was
-/// checked, writes what was accepted, makes it durable.
+/// Runs the transaction of a group: checks that the database has the states of all keys that the cache had when the group was
+/// validated, writes the accepted operations, and commits.
 ///
 /// # Errors
-/// When [`disagreed`] of the error, the cache was wrong; else those of the database. The transaction is still open then.
+/// If [`is_state_mismatch`] is true for the error, the cache was wrong; otherwise an error of the database. The
+/// transaction is still open.
 pub(crate) async fn commit(
     connection: &mut SqliteConnection,
     cache: &Cache,
@@ -62,24 +63,24 @@ pub(crate) async fn commit(
 pub(crate) enum History {
     /// They stay, and deletions leave tombstones, until they are compacted.
     Kept,
-    /// They are deleted, and deletions leave nothing: the compaction point follows the group.
+    /// They are deleted, and deletions leave no tombstones: the compaction point follows the group.
     Forgotten {
-        /// The compaction point before.
+        /// Compaction point before the group.
         since: i64,
     },
 }
 
-/// The first group of a second. The last mark is always in the second of the last commit, and groups in the same second write none.
+/// Start of a second. The last mark is always in the second of the last commit, and further groups in this second write none.
 #[derive(Clone, Copy)]
 pub(crate) struct Tick {
-    /// The second, in Unix time.
+    /// Unix time in seconds.
     pub(crate) at: i64,
-    /// The last revision before this group.
+    /// Last revision before this group.
     pub(crate) previous: i64,
 }
 
 impl Tick {
-    /// Inserts two marks: one for the last revision of the second that is over, one for this group.
+    /// Inserts two marks: one for the last revision of the previous second, and one for this group.
     fn insert(self, batch: &mut Batch, revision: i64) -> Result<(), Error> {
         batch.statement(
             "INSERT OR IGNORE INTO mark (revision, at) SELECT ?, at FROM mark ORDER BY revision DESC LIMIT 1",
@@ -90,7 +91,7 @@ impl Tick {
         batch.bind(self.at)
     }
 
-    /// Replaces the last mark by one for this group, which needs no space. The states before it are forgotten.
+    /// Replaces the last mark by one for this group, which needs no space. The states before it are deleted.
     fn replace(self, batch: &mut Batch, revision: i64) -> Result<(), Error> {
         batch.statement(
             "UPDATE mark SET revision = ?, at = ? WHERE revision = (SELECT max(revision) FROM mark)",
@@ -100,7 +101,7 @@ impl Tick {
     }
 }
 
-/// Whether an error of [`commit`] says that the cache and the database hold different states of a key.
+/// True if an error of [`commit`] means that the cache and the database have different states of a key.
 pub(crate) fn disagreed(error: &Error) -> bool {
     const SQLITE_CONSTRAINT_CHECK: &str = "275";
     error
@@ -109,8 +110,8 @@ pub(crate) fn disagreed(error: &Error) -> bool {
         .is_some_and(|code| code == SQLITE_CONSTRAINT_CHECK)
 }
 
-/// Inserts nothing when all states agree, else a second row into `meta`, which its CHECK refuses: SQLite has no other way to
-/// end a transaction on a condition outside of triggers.
+/// Inserts no row if all states are equal, otherwise a second row into `meta`, which its CHECK rejects: outside of triggers,
+/// SQLite has no other way to abort a transaction on a condition.
 fn check_states(batch: &mut Batch, slots: &Slots, group: &Group<'_>) -> Result<(), Error> {
     let keys: Vec<_> = group.touched.iter().collect();
     batch.rows(
@@ -127,7 +128,7 @@ fn check_states(batch: &mut Batch, slots: &Slots, group: &Group<'_>) -> Result<(
     )
 }
 
-/// An event, and the sealed form of its value if it is sealed.
+/// Event, and the sealed form of its value if it is sealed.
 type Row<'a> = (&'a Arc<Event>, &'a Option<Arc<[u8]>>);
 
 type Slots = BTreeMap<Resource, Arc<Slot>>;
@@ -154,7 +155,7 @@ fn insert_resources(batch: &mut Batch, new: &[&Arc<Slot>]) -> Result<(), Error> 
     })
 }
 
-/// Deletes the states of all objects that are written, then inserts those that the group leaves.
+/// Deletes the states of all written objects, then inserts the states that the group leaves.
 fn replace_states(batch: &mut Batch, slots: &Slots, group: &Group<'_>) -> Result<(), Error> {
     let is_left = |event: &Event| {
         let after = group.touched.get(&event.record.key).and_then(|touched| touched.after.as_ref());
@@ -197,7 +198,7 @@ fn write_owners(batch: &mut Batch, slots: &Slots, group: &Group<'_>) -> Result<(
     }
     let unknown: Vec<&Key> =
         group.touched.iter().filter(|(_, touched)| unread(touched)).map(|(key, _)| key).collect();
-    // Whom an object named that cannot be read is known here alone. No index leads there: it is read through, rarely.
+    // The owners of an unreadable object are only in this table. It is scanned without an index; this case is rare.
     let head = "DELETE FROM owner WHERE (resource, namespace, name) IN (VALUES ";
     batch.rows(head, "(?,?,?)", ")", &unknown, |batch, key| bind_key(batch, slot_of(slots, key), key))?;
     let bind = |batch: &mut Batch, (key, owner): &(&Key, &str)| {
@@ -218,7 +219,7 @@ fn owners(record: Option<&Arc<Record>>) -> &[Box<str>] {
     record.map_or(&[], |record| record.value.owners())
 }
 
-/// Every key of a group has its slot in the map: the map is made of the group's keys.
+/// Returns the slot of a key. The map was created from the keys of the group.
 fn slot_of<'a>(slots: &'a Slots, key: &Key) -> &'a Slot {
     &slots[key.resource()]
 }

@@ -1,6 +1,6 @@
-//! Reads the current state of resources, and what they were at an exact revision. Uses read connections only.
+//! Reads states of resources, current or at an exact revision. Uses read connections only.
 //!
-//! Beside it `history` reads for watches, `find` across resources.
+//! `history` reads for watches, `lookup` across resources.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -27,10 +27,10 @@ use crate::seal::Seal;
 use crate::store::{ListAt, Page};
 use crate::unreadable::Unreadable;
 
-/// How often an object is read whose history is forgotten meanwhile.
+/// Maximum number of reads of an object whose history is compacted during the read.
 const READS: usize = 5;
 
-/// What reading needs; shared by the store and its subscriptions.
+/// Dependencies of reads, shared by the store and its subscriptions.
 pub(crate) struct Reader {
     pub(crate) pool: SqlitePool,
     pub(crate) indexer: Arc<dyn Indexer>,
@@ -38,18 +38,18 @@ pub(crate) struct Reader {
     pub(crate) cache: Arc<Cache>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) metrics: Metrics,
-    /// One permit for each part of history that is read at a time.
+    /// One permit for each concurrent read of history.
     pub(crate) resumes: Semaphore,
-    /// One permit for the one read at a time that looks at everything, by a connection more than others have.
+    /// One permit for full scans, which run one at a time on an additional connection.
     pub(crate) scans: Semaphore,
 }
 
-/// The state of each key of a resource (`?1`) at a revision (`?2`).
+/// State of each key of a resource (`?1`) at a revision (`?2`).
 pub(crate) const CURRENT: &str = "SELECT namespace, name, max(revision) AS revision, deleted FROM log \
     WHERE resource = ?1 AND revision <= ?2 GROUP BY namespace, name HAVING deleted = 0";
 
 impl Range {
-    /// Which keys follow one (`?3`, `?4`), of the namespace or of all.
+    /// Returns the condition on keys after a key (`?3`, `?4`), in the namespace or in all.
     pub(super) fn keys(&self) -> &'static str {
         match self.namespace {
             Some(_) => "namespace = ?3 AND name > ?4",
@@ -57,10 +57,11 @@ impl Range {
         }
     }
 
-    /// The last state of each key of a resource (`?1`) up to a revision (`?2`) behind a key (`?3`, `?4`), in key order: so many
-    /// (`?5`, -1 for all) after the first ones (`?6`). The bare column `deleted` is that of the row with the greatest revision.
+    /// Returns a query for the last state of each key of a resource (`?1`) up to a revision (`?2`) after a key (`?3`,
+    /// `?4`), in key order, limited to `?5` (-1 for all) with offset `?6`. The bare column `deleted` is that of the row
+    /// with the greatest revision.
     ///
-    /// Parts are counted from their beginning, not continued behind their last key: that one may be damaged.
+    /// Pages use an offset and do not continue after the last key, which may be damaged.
     fn states(&self) -> String {
         let keys = self.keys();
         format!(
@@ -72,12 +73,12 @@ impl Range {
 }
 
 impl Reader {
-    /// What reads values.
+    /// Returns the decoder of values.
     pub(crate) fn decoder(&self) -> Decoder<'_> {
         Decoder { indexer: &*self.indexer, seal: &self.seal, skips_unopened: false }
     }
 
-    /// Where the current state of a resource is.
+    /// Returns the current state of a resource.
     pub(crate) async fn state(&self, slot: &Slot) -> Result<State, StoreError> {
         self.ensure_loaded(slot).await?;
         self.hub.readable().await;
@@ -85,7 +86,7 @@ impl Reader {
         Ok(slot.snapshot(revision).map_or(State::Stored(revision), State::Held))
     }
 
-    /// An object as it is now.
+    /// Returns the current state of an object.
     pub(crate) async fn find(&self, key: &Key) -> Result<Found, StoreError> {
         let slot = self.cache.slot(key.resource());
         self.ensure_loaded(&slot).await?;
@@ -113,7 +114,7 @@ impl Reader {
         Err(last)
     }
 
-    /// The answer to an exact read: from memory when nothing has changed since, else from the log.
+    /// Answers an exact read: from memory if nothing has changed since, otherwise from the log.
     pub(crate) async fn list_at(&self, query: ListAt) -> Result<Page, StoreError> {
         let slot = self.cache.slot(&query.scope.resource);
         if let Some(page) = exact::from_memory(&self.hub, &slot, &query)? {
@@ -124,7 +125,7 @@ impl Reader {
 
     async fn list_from_log(&self, slot: &Slot, query: &ListAt) -> Result<Page, StoreError> {
         let mut page = Page::default();
-        // Checked again by the compaction point of the statement's own view of the database, which a later deletion does not change.
+        // Checked again with the compaction point that the statement sees, which a later compaction does not change.
         self.hub.check(query.revision)?;
         let Some(range) = Range::new(query, |text| Cow::Borrowed(text)) else { return Ok(page) };
         let states = range.states();
@@ -139,7 +140,7 @@ impl Reader {
             query.bind(limit).bind(i64::try_from(seen).unwrap_or(i64::MAX))
         };
         let mut seen = 0;
-        // What cannot be read takes no place in the page.
+        // Unreadable objects do not count against the limit of the page.
         while query.limit.is_none_or(|limit| page.records.len() < limit) {
             let wanted = query.limit.map(|limit| limit - page.records.len());
             let limit = wanted.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
@@ -151,7 +152,7 @@ impl Reader {
                 if query.revision < oldest {
                     return Err(StoreError::Compacted { oldest });
                 }
-                // A row without a state, where there is none, has the compaction point.
+                // If there are no states, the only row contains the compaction point.
                 if row.try_get_unchecked::<Option<i64>, _>(2).map_err(failed)?.is_none() {
                     continue;
                 }
@@ -187,7 +188,7 @@ impl Reader {
         }
     }
 
-    /// Reads an object as of a revision.
+    /// Reads an object at a revision.
     async fn read_at(
         &self,
         slot: &Slot,
@@ -199,7 +200,7 @@ impl Reader {
         let (namespace, name) = split_path(key.path());
         let select = sqlx::query(SELECT).bind(slot.id).bind(namespace).bind(name).bind(revision);
         let row = select.fetch_optional(&self.pool).await.map_err(failed)?;
-        // Rows are deleted only after the compaction point has moved: what was read before is whole.
+        // Rows are deleted only after the compaction point has moved, so data that was read before is complete.
         self.hub.check_kept(revision)?;
         let Some(row) = row else { return Ok(None) };
         let (revision, deleted): (i64, i64) =
@@ -216,12 +217,12 @@ impl Reader {
     }
 }
 
-/// Sorts pointers, where SQL's ORDER BY would sort the values, too.
+/// Sorts pointers; SQL's ORDER BY would sort the values as well.
 fn sort(records: &mut [Arc<Record>]) {
     records.sort_by(|a, b| a.key.path().cmp(b.key.path()));
 }
 
-/// The error for the caller of a value that cannot be decoded.
+/// Converts the error of a value that cannot be decoded.
 pub(crate) fn undecoded(error: DecodeError) -> StoreError {
     match error {
         DecodeError::Database(error) => failed(error),
@@ -229,7 +230,7 @@ pub(crate) fn undecoded(error: DecodeError) -> StoreError {
     }
 }
 
-/// What a failed read is to the caller.
+/// Converts the error of a failed read.
 pub(crate) fn failed(error: sqlx::Error) -> StoreError {
     match error {
         sqlx::Error::PoolClosed => StoreError::Closed,

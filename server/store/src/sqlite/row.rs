@@ -1,4 +1,4 @@
-//! Reads the columns of rows that may be damaged: what cannot be read is named, and fails no query over other rows.
+//! Reads columns of rows that may be damaged. Damaged columns are reported and do not fail queries over other rows.
 
 use std::borrow::Cow;
 
@@ -8,28 +8,28 @@ use sqlx::{Error, Row, Sqlite, Type, TypeInfo, ValueRef};
 use crate::key::{Key, Resource, split_path};
 use crate::unreadable::Unreadable;
 
-/// Begins a byte that is not UTF-8 in text for people.
+/// Prefix of a byte that is not UTF-8 in displayed text.
 const ESCAPE: &str = "\\x";
 
-/// A text column.
+/// Value of a text column.
 pub(crate) enum Text<'r> {
-    /// Its text.
+    /// Valid text.
     Good(&'r str),
-    /// Not UTF-8, or not text: what is left of it, for people.
+    /// Displayable remains of a value that is not UTF-8 or not text.
     Damaged(String),
 }
 
-/// A key that cannot be read.
+/// Key that cannot be read.
 pub(crate) struct DamagedKey {
-    /// What is left of the key, for people. No object may be looked up by it.
+    /// Displayable remains of the key, not for lookups.
     pub(crate) shown: Key,
-    /// Whether the namespace is as it was written.
+    /// True if the namespace is intact.
     namespace_is_good: bool,
     reason: &'static str,
 }
 
 impl DamagedKey {
-    /// Whether the row may belong to this namespace.
+    /// True if the row may belong to this namespace.
     pub(crate) fn may_be_in(&self, namespace: &str) -> bool {
         !self.namespace_is_good || self.shown.namespace() == namespace
     }
@@ -70,13 +70,13 @@ pub(crate) fn text(row: &SqliteRow, at: usize) -> Result<Text<'_>, Error> {
     })
 }
 
-/// Bytes for people: what is UTF-8 as it is, the others as `\xff`.
-/// True if a resource may be the one whose name cannot be read: the columns that can be read are the same.
+/// True if a resource may be the one with this unreadable name: the readable columns are equal.
 pub(crate) fn may_be(shown: &Resource, resource: &Resource) -> bool {
     let agree = |shown: &str, name: &str| shown.is_empty() || shown.contains(ESCAPE) || shown == name;
     agree(&shown.group, &resource.group) && agree(&shown.resource, &resource.resource)
 }
 
+/// Returns bytes for display: UTF-8 unchanged, other bytes as `\xff`.
 fn escaped(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -86,7 +86,7 @@ fn escaped(bytes: &[u8]) -> String {
     out
 }
 
-/// Reads a resource from the columns group, resource; else what is left of its name, for people.
+/// Reads a resource from the columns group, resource. Returns the displayable remains as `Err` if the name cannot be read.
 pub(crate) fn resource(row: &SqliteRow, at: usize) -> Result<Result<Resource, Resource>, Error> {
     let (group, name) = (text(row, at)?, text(row, at + 1)?);
     let is_good = group.is_good() && name.is_good();
@@ -100,7 +100,7 @@ pub(crate) fn key(resource: &Resource, row: &SqliteRow, at: usize) -> Result<Res
     let (namespace_is_good, name_is_good) = (namespace.is_good(), name.is_good());
     let (namespace, name) = (namespace.shown(), name.shown());
     let shown = Key::new(resource, namespace.trim_end_matches('/'), &name);
-    // What does not come back as it stands there would be another object's key.
+    // A key that differs from the columns would belong to another object.
     let is_key = split_path(shown.path()) == (&*namespace, &*name);
     let reason = match (namespace_is_good, name_is_good) {
         (true, true) if is_key => return Ok(Ok(shown)),
@@ -115,12 +115,12 @@ pub(crate) fn key(resource: &Resource, row: &SqliteRow, at: usize) -> Result<Res
     Ok(Err(DamagedKey { shown, namespace_is_good, reason }))
 }
 
-/// The checksum of a state from a column; a column that is damaged has another one.
+/// Reads the checksum of a state from a column; a damaged column yields another value, which does not match.
 pub(crate) fn checksum(row: &SqliteRow, column: &str) -> Result<Option<i64>, Error> {
     row.try_get_unchecked(column)
 }
 
-/// A state of a resource whose name cannot be read, from the columns namespace, name, revision.
+/// Reads a state of a resource whose name cannot be read, from the columns namespace, name, revision.
 pub(crate) fn of_damaged_resource(shown: &Resource, row: &SqliteRow, at: usize) -> Result<Unreadable, Error> {
     let key = match key(shown, row, at)? {
         Ok(key) => key,

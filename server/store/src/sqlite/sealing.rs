@@ -1,4 +1,4 @@
-//! Finds what is sealed otherwise than it would be now.
+//! Finds objects with stale seals.
 
 use futures::TryStreamExt;
 use sqlx::{AssertSqlSafe, Row};

@@ -1,5 +1,5 @@
-//! What is stored in a SQLite file, as it stands there, for copies: of a store that this process serves, or of a file that
-//! another one serves, or nobody.
+//! Source of copies from a SQLite file: of a store in this process, or of a file that another process serves or that is not
+//! in use. Returns values as stored.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,27 +21,27 @@ use crate::key::{Key, Resource, split_path};
 use crate::owners::{Owners, of_value};
 use crate::seal::Seal;
 
-/// See the module.
+/// Source of copies from a SQLite file.
 pub struct SqliteSource {
     pool: SqlitePool,
     seal: Arc<Seal>,
     path: PathBuf,
-    /// It is read as a file that nothing changes, which a server that starts does.
+    /// True if the file is read as immutable because no process serves it. A server may still start during the copy.
     at_rest: bool,
 }
 
-/// The states of a resource (`?1`) at a revision (`?2`) behind a key (`?3`, `?4`), so many (`?5`), in key order; those that were
-/// superseded since among them.
+/// States of a resource (`?1`) at a revision (`?2`) after a key (`?3`, `?4`), in key order, limited to `?5`; includes states that
+/// were superseded since.
 const STATES: &str = "SELECT namespace, name, max(revision) AS revision, deleted FROM log \
     WHERE resource = ?1 AND revision <= ?2 AND (namespace, name) > (?3, ?4) \
     GROUP BY namespace, name HAVING deleted = 0 ORDER BY namespace, name LIMIT ?5";
 
-/// A row of a page: whether its state is the current one of its object comes last.
+/// Columns of a row of a page. The last one is true if the state is the current one of its object.
 const COLUMNS: &str = "l.namespace, l.name, l.revision, l.uid, l.previous, l.deleted, l.value, NOT EXISTS (SELECT 1 FROM log n \
     WHERE n.resource = l.resource AND n.namespace = l.namespace AND n.name = l.name AND n.revision > l.revision)";
 
 impl SqliteSource {
-    /// Of a file, served or not. What is sealed stays so; with what opens it, whom superseded states name as owners is known, too.
+    /// Opens a file, served or not. Values stay sealed; `seal` is used to read the owners of superseded states.
     ///
     /// # Errors
     /// [`CopyError`].
@@ -60,7 +60,7 @@ impl SqliteSource {
         Ok(source)
     }
 
-    /// Of the store that this process serves.
+    /// Returns the source of a store in this process.
     pub(super) fn of_store(pool: SqlitePool, seal: Arc<Seal>, path: PathBuf) -> Self {
         Self { pool, seal, path, at_rest: false }
     }
@@ -86,7 +86,7 @@ impl SqliteSource {
         CopyError::Store { place: self.place(), reason: failure::reason(error).to_owned() }
     }
 
-    /// A transaction that reads, and who the store is as it shows it.
+    /// Starts a read transaction. Returns it with the extent of the store.
     pub(super) async fn begin(&self) -> Result<(Transaction<'static, Sqlite>, Extent), CopyError> {
         const META: &str = "SELECT store_id, epoch, revision, compacted FROM meta WHERE id = 1";
         let failed = |error| self.failed(&error);
@@ -100,7 +100,7 @@ impl SqliteSource {
         Ok((transaction, extent))
     }
 
-    /// Ends a read: what was read while a server started may be anything.
+    /// Checks after a read that no server has started; otherwise the result is unreliable.
     pub(super) fn whole<T>(&self, read: T) -> Result<T, CopyError> {
         match self.at_rest && beside(&self.path, "-wal").exists() {
             true => Err(CopyError::Served(self.place())),
@@ -135,7 +135,7 @@ impl SqliteSource {
         self.whole(states)
     }
 
-    /// All resources, in their order.
+    /// Returns all resources in order.
     async fn resources(
         &self,
         transaction: &mut Transaction<'static, Sqlite>,
@@ -155,7 +155,7 @@ impl SqliteSource {
         Ok(resources)
     }
 
-    /// The next states of one resource: as many as make a page.
+    /// Returns the next states of one resource, at most a page.
     async fn page(
         &self,
         transaction: &mut Transaction<'static, Sqlite>,
@@ -218,7 +218,7 @@ impl SqliteSource {
         self.whole(Changes { states, until, revision: extent.revision })
     }
 
-    /// A state from the columns of [`COLUMNS`], and what is known of its owners.
+    /// Returns a state from the columns of [`COLUMNS`], and the source of its owners.
     async fn state(
         &self,
         resource: &Resource,
@@ -252,7 +252,7 @@ impl SqliteSource {
         Ok((state, owners))
     }
 
-    /// Gives states their owners: what stands in the index of the current ones that cannot be read here.
+    /// Adds the owners to states: from the index for current states with sealed values.
     async fn owners(
         &self,
         transaction: &mut Transaction<'static, Sqlite>,

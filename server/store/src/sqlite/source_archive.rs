@@ -1,7 +1,7 @@
-//! Shows the archive of a SQLite file for copies, together with what the log will hand over to it.
+//! Reads the archive of a SQLite file for copies, together with the parts of the log that will move to it.
 //!
-//! What was superseded up to the point of compaction is in the archive, the rest in the log: in one transaction each state is in one of
-//! them.
+//! States superseded up to the compaction point are in the archive, later ones in the log. Within one transaction each state is
+//! in one of them.
 
 use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, Row, Sqlite, Transaction};
@@ -17,16 +17,16 @@ use crate::copy::{
 
 type Reading = Transaction<'static, Sqlite>;
 
-/// What of the archive was superseded behind a place (`?1`, `?2`) and up to a revision (`?3`), so many (`?4`).
+/// Archived states superseded after a cursor (`?1`, `?2`) and up to a revision (`?3`), limited to `?4`.
 const IN_ARCHIVE: &str = "SELECT revision, until, bytes FROM archive WHERE (until, revision) > (?1, ?2) AND until <= ?3 \
     AND +resource IN (SELECT resource FROM archived) ORDER BY until, revision LIMIT ?4";
 
-/// The end of a piece of the log that begins at a revision (`?1`), goes up to another (`?2`) at most, and has so many rows (`?3`), whatever
-/// they are; none when there are no more.
+/// Last revision of a piece of the log that begins at a revision (`?1`), ends at most at another (`?2`), and has at most `?3`
+/// rows of any kind; NULL if there are no more.
 const PIECE: &str = "SELECT max(revision) FROM (SELECT revision FROM log WHERE revision >= ?1 AND revision <= ?2 \
     ORDER BY revision LIMIT ?3)";
 
-/// The same as [`IN_ARCHIVE`] of a piece of the log, of what was superseded in it: states, and tombstones.
+/// Returns a query like [`IN_ARCHIVE`] for a piece of the log: states superseded in it, and tombstones.
 fn in_log(from: i64, to: i64) -> String {
     const ARCHIVED: &str = "+l.resource IN (SELECT resource FROM archived)";
     format!(
@@ -81,7 +81,7 @@ impl SqliteSource {
         Ok(part)
     }
 
-    /// A file that no newer portico has served yet has none.
+    /// Returns true if the file has an archive. A file that was only served by older versions has none.
     async fn has_archive(&self, reading: &mut Reading) -> Result<bool, CopyError> {
         const TABLES: &str =
             "SELECT count(*) FROM sqlite_schema WHERE name IN ('archive', 'archived', 'lost')";
@@ -89,7 +89,7 @@ impl SqliteSource {
         Ok(tables.map_err(|error| self.failed(&error))? == 3)
     }
 
-    /// Where the next piece of the log ends.
+    /// Returns the end of the next piece of the log.
     async fn piece(&self, reading: &mut Reading, from: i64, revision: i64) -> Result<Option<i64>, CopyError> {
         let piece = sqlx::query_scalar(PIECE).bind(from).bind(revision).bind(PAGE_STATES as i64);
         piece.fetch_one(&mut **reading).await.map_err(|error| self.failed(&error))
@@ -148,7 +148,7 @@ impl SqliteSource {
         Ok(state)
     }
 
-    /// Times of revisions behind a mark. The last one is of the revision itself, at the time of the next mark or of
+    /// Returns the time marks after a mark. The last one is for `revision` itself, with the time of the next mark or of
     /// the last one.
     async fn marks(
         &self,
@@ -174,7 +174,7 @@ impl SqliteSource {
         let failed = |error| self.failed(&error);
         let mut kept = Kept::default();
         for row in sqlx::query(SINCE).fetch_all(&mut **reading).await.map_err(failed)? {
-            // Of a resource whose name cannot be read nothing is served.
+            // The states of a resource whose name cannot be read are not served.
             if let Ok(resource) = row::resource(&row, 0).map_err(failed)? {
                 kept.since.insert(resource, row.try_get(2).map_err(failed)?);
             }

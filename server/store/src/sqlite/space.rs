@@ -1,11 +1,12 @@
-//! Space for deletions when the disk, or the database's size limit, is full.
+//! Disk space for deletions when the disk is full, or the size limit of the database is reached.
 //!
-//! While the database is open its files own the disk blocks that deletions need: the write-ahead log those of a group, and the
-//! database those of all pages that a checkpoint moves into it, since it is extended before a group is written. No other file that
-//! fills the disk can take them. While the database is closed and has no log, a file of zeros next to it owns as many; while it is
-//! open that file owns those that the next start needs after a kill.
+//! An open database owns the disk blocks that deletions need: the write-ahead log those of a group, and the database file those
+//! of all pages that a checkpoint copies to it, because it is extended before a group is written. Other files that fill the
+//! disk cannot take these blocks. While the database is closed and has no log, a file of zeros next to it (the reserve) owns as
+//! many; while it is open, the reserve owns those that the next start needs after a kill.
 //!
-//! If there are no blocks for more, only deletions are written, without history, until there is space again.
+//! If no more blocks are available, the store is in delete-only mode: it writes only deletions, without history,
+//! until there is space.
 
 use std::fs::{self, File};
 use std::io;
@@ -26,54 +27,54 @@ use super::mark::beside;
 use super::wal::{FRAME_BYTES, HEADER_BYTES, PAGE_BYTES};
 use crate::txn::{Change, Expect, Operation, Txn};
 
-/// Part of the size limit that must be free before everything is written again.
+/// Denominator of the part of the size limit that must be free to leave delete-only mode.
 const SPARE_PART: u64 = 8;
-/// Largest part of its file system that the reserve takes.
+/// Denominator of the maximum part of the file system for the reserve.
 const MAX_PART: u64 = 4;
-/// Largest part of its file system that the write-ahead log takes before a checkpoint.
+/// Denominator of the maximum part of the file system for the write-ahead log before a checkpoint.
 const LOG_PART: u64 = 8;
 /// Pages of the write-ahead log before a checkpoint, on a large disk.
 const LOG_PAGES: u64 = 4_000;
-/// Bytes that the write-ahead log keeps when it starts anew, while there is space.
+/// Size that the write-ahead log keeps when it restarts, while there is space.
 const LOG_KEPT_BYTES: u64 = 64 << 20;
-/// Part of the reserve by which the database file is extended beyond what a group needs.
+/// Denominator of the part of the reserve by which the database file is extended beyond the needs of a group.
 const SLACK_PART: u64 = 4;
-/// Part of the reserve that must be left free on the disk when the database file is extended.
+/// Denominator of the part of the reserve that must stay free on the disk when the database file is extended.
 const MARGIN_PART: u64 = 8;
 /// Pages that an operation may add to the database, without those of its value.
 const OPERATION_PAGES: u64 = 1;
-/// Part of the reserve that the values of a group may take while only deletions are written.
+/// Denominator of the part of the reserve that the values of a group may use in delete-only mode.
 const GROUP_PART: u64 = 4;
-/// Part of the reserve whose pages one step gives back; moving a page writes up to three others.
+/// Denominator of the part of the reserve whose pages one step releases; moving a page writes up to three others.
 const VACUUM_PART: u64 = 8;
-/// Bytes of the write-ahead log for an operation that deletes, without its value.
+/// Size in the write-ahead log of an operation that deletes, without its value.
 const DELETION_BYTES: u64 = 64 * 1024;
-/// Bytes of the reserve while the database is open: for the index of the log, which the next start may have to make.
+/// Size of the reserve while the database is open: for the index of the log, which the next start may have to create.
 const INDEX_BYTES: u64 = 64 * 1024;
-/// Bytes that are written to find out whether any can be: more than SQLite adds to a file at once.
+/// Bytes written to test for free space: more than SQLite adds to a file at once.
 const PROBE_BYTES: usize = 64 * 1024;
 /// Number of pages of a database whose pages were not counted.
 const UNCOUNTED: u64 = u64::MAX / 2;
-/// Period of attempts to leave the state in which only deletions are written.
+/// Interval of attempts to leave delete-only mode.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The disk space of an open database.
+/// Disk space of an open database.
 pub(crate) struct Space {
     path: PathBuf,
-    /// The database's file, as long as it is locked.
+    /// Database file, while it is locked.
     database: Weak<File>,
-    /// Size of the reserve.
+    /// Size of the reserve in bytes.
     bytes: u64,
     max_pages: Option<u64>,
-    /// Upper bound of the pages of the database, with those of the write-ahead log.
+    /// Upper bound of the pages of the database, including those in the write-ahead log.
     pages: AtomicU64,
-    /// The reason why only deletions are written.
+    /// Reason for delete-only mode; `None` in normal mode.
     full: watch::Sender<Option<String>>,
 }
 
 impl Space {
-    /// The space of a database that was just opened. The write-ahead log gets its blocks; without them, or on a disk that is
-    /// full, only deletions are written from the start. Blocks.
+    /// Creates the space of a database that was just opened. Allocates the blocks of the write-ahead log; if that fails, or the
+    /// disk is full, the store starts in delete-only mode. Blocks.
     pub(crate) fn new(path: &Path, database: &Arc<File>, bytes: u64, max_file_bytes: Option<u64>) -> Self {
         let space = Self {
             path: path.to_owned(),
@@ -98,24 +99,24 @@ impl Space {
         space
     }
 
-    /// The reason why only deletions are written; `None` while everything is.
+    /// Returns the reason for delete-only mode; `None` in normal mode.
     pub(crate) fn full(&self) -> Option<String> {
         self.full.borrow().clone()
     }
 
-    /// Operations and bytes of values that one transaction has while only deletions are written: the write-ahead log has
+    /// Returns the maximum number of operations and bytes of values of a transaction in delete-only mode: the write-ahead log has
     /// blocks for as much.
     pub(crate) fn group_limits(&self) -> (usize, usize) {
         let limit = |number: u64| usize::try_from(number).unwrap_or(usize::MAX).max(1);
         (limit(self.bytes / DELETION_BYTES), limit(self.bytes / GROUP_PART))
     }
 
-    /// Free pages that one step of a full disk gives back: the write-ahead log has blocks for moving as many.
+    /// Returns the number of free pages that one step on a full disk releases: the write-ahead log has blocks for moving as many.
     pub(crate) fn vacuum_pages(&self) -> i64 {
         i64::try_from(self.bytes / PAGE_BYTES / VACUUM_PART).unwrap_or(i64::MAX).max(1)
     }
 
-    /// Only deletions are written from now on. Gives them the size limit's reserve.
+    /// Enters delete-only mode. Makes the reserved part of the size limit available to deletions.
     pub(crate) async fn exhausted(&self, connection: &mut SqliteConnection, reason: String) {
         tracing::error!(
             error = reason,
@@ -123,7 +124,7 @@ impl Space {
         );
         set(connection, format!("journal_size_limit = {}", self.bytes)).await;
         if let Some(pages) = self.max_pages {
-            // A database that was larger than its limit when it was opened is limited to what it had.
+            // A database that exceeded the limit when it was opened is limited to that size.
             let there = count(connection, "PRAGMA page_count").await.unwrap_or(0);
             let pages = pages.max(there) + self.bytes.div_ceil(PAGE_BYTES);
             set(connection, format!("max_page_count = {pages}")).await;
@@ -132,8 +133,8 @@ impl Space {
         self.full.send_replace(Some(reason));
     }
 
-    /// Extends the database file for a group of so many operations with so many bytes of values, so that no checkpoint needs
-    /// blocks of the disk.
+    /// Extends the database file for a group with this number of operations and bytes of values, so that no checkpoint needs
+    /// more blocks of the disk.
     pub(crate) async fn cover(
         &self,
         connection: &mut SqliteConnection,
@@ -148,7 +149,7 @@ impl Space {
         if bound.saturating_mul(PAGE_BYTES) <= length {
             return Ok(());
         }
-        // What cannot be counted is refused by SQLite.
+        // If the pages cannot be counted, SQLite reports the error later.
         let Ok(used) = count(connection, "PRAGMA page_count").await else { return Ok(()) };
         self.pages.store(used + needed, Ordering::Relaxed);
         self.extend_to(database, used + needed).await
@@ -171,7 +172,7 @@ impl Space {
             return Ok(());
         }
         let target = (wanted + self.bytes / SLACK_PART).min(most.saturating_mul(PAGE_BYTES));
-        // A deletion may use the rest.
+        // Deletions may use the rest of the disk.
         let margin = if is_full { 0 } else { self.bytes / MARGIN_PART };
         let path = self.path.clone();
         let extended = portico_kit::tasks::blocking(move || {
@@ -184,13 +185,13 @@ impl Space {
         extended.await.unwrap_or(Ok(()))
     }
 
-    /// Counts the pages of the database again before the next group.
+    /// Makes the next group count the pages of the database again.
     pub(crate) fn recount(&self) {
         self.pages.store(UNCOUNTED, Ordering::Relaxed);
     }
 
-    /// Cuts a write-ahead log that was restarted to the size of the reserve, whose blocks it keeps. `write` commits a transaction:
-    /// the first one of a restarted log cuts it. Returns false if another program kept the rest of it from being overwritten.
+    /// Cuts a restarted write-ahead log to the size of the reserve, whose blocks it keeps. `write` commits a transaction:
+    /// the first one after a restart cuts the log. Returns false if another program prevented the rest from being overwritten.
     pub(crate) async fn cut_log(
         &self,
         connection: &mut SqliteConnection,
@@ -205,7 +206,7 @@ impl Space {
         }
         let row = sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").fetch_one(connection).await?;
         let (busy, frames): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
-        // A checkpoint of another program counts no frames here.
+        // After a checkpoint by another program, the number of frames is 0 here.
         let (0, Ok(frames @ 1..)) = (busy, u64::try_from(frames)) else { return Ok(false) };
         let log = beside(&self.path, "-wal");
         let overwritten = portico_kit::tasks::blocking(move || {
@@ -215,18 +216,18 @@ impl Space {
         overwritten.await.unwrap_or(Ok(())).map(|()| true).map_err(sqlx::Error::Io)
     }
 
-    /// Gives the write-ahead log the blocks of the reserve. Blocks.
+    /// Allocates the blocks of the reserve for the write-ahead log. Blocks.
     pub(crate) fn allocate_log(&self) -> io::Result<()> {
         let log = File::options().write(true).open(beside(&self.path, "-wal"));
         match log {
             Ok(log) => extend(&log, self.bytes),
-            // Nothing was ever read or written.
+            // No log: nothing was ever read or written.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// Keeps the blocks that the write-ahead log had, once the database is closed and the log is gone. Blocks.
+    /// Moves the blocks of the write-ahead log to the reserve file, after the database is closed and the log is gone. Blocks.
     pub(crate) fn keep(&self) -> io::Result<()> {
         if beside(&self.path, "-wal").exists() {
             return Ok(());
@@ -234,14 +235,14 @@ impl Space {
         reserve_bytes(&self.path, self.bytes)
     }
 
-    /// Without it a start needs space only if the index of the log was removed, so an error does not matter.
+    /// Creates the reserve for the index of the log. Ignores errors: a start needs it only if the index was removed.
     fn reserve_index(&self) {
         let _ = reserve_bytes(&self.path, self.bytes.min(INDEX_BYTES));
     }
 
-    /// Gives the write-ahead log its blocks again if it has lost them, and ends the lack of space once there is enough.
+    /// Allocates blocks that the write-ahead log has lost, and leaves delete-only mode if there is enough space.
     pub(crate) async fn relax(&self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-        // Its own errors show when the disk is looked at.
+        // Errors show in the check of the disk.
         let allocated = self.allocate_log().is_ok();
         if self.full().is_none() || !allocated || !self.has_room() {
             return Ok(());
@@ -262,7 +263,7 @@ impl Space {
         Ok(())
     }
 
-    /// Returns true if the disk has room for the write-ahead log at its largest, and for the next extension of the database.
+    /// Returns true if the disk has room for the write-ahead log at its maximum size, and for the next extension of the database.
     fn has_room(&self) -> bool {
         let Some(disk) = Disk::of(&self.path) else { return true };
         let log = fs::metadata(beside(&self.path, "-wal")).map_or(0, |file| file.len());
@@ -270,21 +271,21 @@ impl Space {
         disk.available >= needed + self.bytes / 2
     }
 
-    /// Waits until it is time to look for space again: for ever while there is no lack of it.
+    /// Waits until space must be checked again. Never returns in normal mode.
     pub(crate) async fn retry(&self) {
         let mut full = self.full.subscribe();
-        // The sender is this one's own: it does not go away meanwhile.
+        // `self` owns the sender, so the channel stays open.
         let _ = full.wait_for(Option::is_some).await;
         tokio::time::sleep(RETRY).await;
     }
 }
 
-/// Pages of the write-ahead log before a checkpoint.
+/// Returns the number of pages of the write-ahead log before a checkpoint.
 fn log_pages(database: &Path) -> u64 {
     Disk::of(database).map_or(LOG_PAGES, |disk| (disk.bytes / LOG_PART / PAGE_BYTES).clamp(1, LOG_PAGES))
 }
 
-/// The pragmas that limit the files of a database.
+/// Returns the pragmas that limit the files of a database.
 pub(crate) fn pragmas(database: &Path, max_file_bytes: Option<u64>) -> String {
     let pages = log_pages(database);
     let mut pragmas =
@@ -299,7 +300,7 @@ fn reserve(database: &Path) -> PathBuf {
     beside(database, ".reserve")
 }
 
-/// Size of the reserve of a database: one that takes much of the disk would itself be what fills it.
+/// Returns the size of the reserve of a database, limited to a part of the disk: a larger one would fill the disk itself.
 fn bounded(database: &Path, bytes: u64) -> u64 {
     let Some(disk) = Disk::of(database) else { return bytes };
     let most = disk.bytes / MAX_PART;
@@ -320,13 +321,13 @@ fn reserve_bytes(database: &Path, bytes: u64) -> io::Result<()> {
         files::give(&file, database)
     });
     if kept.is_err() {
-        // Part of a reserve is of no use.
+        // An incomplete reserve is useless.
         remove(&path);
     }
     kept
 }
 
-/// Frees the reserve of a database for its write-ahead log; returns its size. Blocks.
+/// Frees the reserve of a database for its write-ahead log. Returns its size. Blocks.
 pub(crate) fn release(database: &Path) -> u64 {
     let path = reserve(database);
     let bytes = fs::metadata(&path).map_or(0, |file| file.len());
@@ -334,7 +335,7 @@ pub(crate) fn release(database: &Path) -> u64 {
     bytes
 }
 
-/// Reserves the space again that a failed start has freed: in the log if there is one. Blocks.
+/// Restores the reserve that a failed start has freed: in the log if there is one. Blocks.
 pub(crate) fn restore(database: &Path, bytes: u64) {
     if bytes == 0 {
         return;
@@ -359,11 +360,11 @@ fn remove(reserve: &Path) {
     }
 }
 
-/// Whether nothing can be written beside a database for lack of space. Blocks.
+/// Returns true if a file next to a database cannot be written for lack of space. Blocks.
 pub(crate) fn none_left(database: &Path) -> bool {
     let probe = beside(database, ".probe");
     let written = fs::write(&probe, [0; PROBE_BYTES]);
-    // There is none when it could not be made.
+    // The file may not exist.
     let _ = fs::remove_file(&probe);
     written.is_err_and(|error| is_lack(&error))
 }
@@ -379,12 +380,12 @@ async fn count(connection: &mut SqliteConnection, pragma: &'static str) -> Resul
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
-/// The size limit in pages.
+/// Converts the size limit to pages.
 fn max_pages(bytes: u64) -> u64 {
     (bytes / PAGE_BYTES).max(1)
 }
 
-/// Whether a Txn makes objects go: it creates none, and deletes one or writes only objects that are being deleted.
+/// Returns true if a Txn deletes objects: it creates none, and deletes one or writes only objects that are being deleted.
 pub(crate) fn frees(txn: &Txn) -> bool {
     let creates = |operation: &Operation| {
         matches!((operation.expect, &operation.change), (Expect::Absent, Change::Put(_)))
@@ -412,7 +413,7 @@ struct TerminatingMetadata {
     deletion_timestamp: Option<IgnoredAny>,
 }
 
-/// Whether an object is being deleted. The name alone may stand anywhere in it.
+/// Returns true if an object is being deleted. The field name alone may occur anywhere in it.
 fn is_terminating(json: &[u8]) -> bool {
     const NAME: &[u8] = b"\"deletionTimestamp\":";
     memchr::memmem::find(json, NAME).is_some()

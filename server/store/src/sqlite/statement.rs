@@ -1,4 +1,4 @@
-//! Builds one text of several multi-row statements with their arguments: one hop to SQLite's thread for a whole group.
+//! Builder of one text of several multi-row statements with their arguments: a group requires one hop to SQLite's thread.
 
 use std::fmt::Write;
 
@@ -8,22 +8,22 @@ use sqlx::{Arguments, AssertSqlSafe, Sqlite, SqliteConnection};
 
 use super::failure::logged;
 
-/// Rows in one VALUES list at most: far below SQLite's 32,766 parameters of a statement.
+/// Maximum number of rows in one VALUES list: far below SQLite's 32,766 parameters of a statement.
 const ROWS: usize = 1_000;
 
-/// Rows of a batch that stays prepared: those of the groups that 16 clients make who create one object after the other.
-/// Preparing costs as much as running; what is prepared takes a kilobyte a row.
+/// Maximum number of rows of a batch that stays prepared: groups of 16 clients that each create objects sequentially.
+/// Preparing takes as long as running; a prepared statement uses about a kilobyte per row.
 const PREPARED_ROWS: usize = 32;
 
 /// Rolls back the open transaction.
 pub(crate) async fn rollback(connection: &mut SqliteConnection) {
     if let Err(error) = sqlx::query("ROLLBACK").execute(connection).await {
-        // SQLite has rolled back by itself after some errors.
+        // SQLite rolls back automatically after some errors.
         tracing::debug!(error = logged(&error), "no transaction to roll back");
     }
 }
 
-/// Statements that run in order, their arguments numbered through.
+/// Statements that run in order, with consecutively numbered arguments.
 #[derive(Default)]
 pub(crate) struct Batch {
     sql: String,
@@ -32,14 +32,14 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Appends a statement without arguments, or one whose `?` are bound by the next calls of [`Batch::bind`].
+    /// Appends a statement without arguments, or one whose `?` are bound by the next calls of [`StatementBatch::bind`].
     pub(crate) fn statement(&mut self, sql: &str) {
         self.sql.push_str(sql);
         self.sql.push(';');
     }
 
-    /// Appends `head VALUES (row), (row) ... tail` with each item's arguments, in as many statements as are needed. `row` is
-    /// the placeholder text, such as `(?,?)`. Nothing for no items.
+    /// Appends `head VALUES (row), (row) ... tail` with the arguments of each item, in as many statements as needed. `row` is
+    /// the placeholder text, such as `(?,?)`. Appends nothing if there are no items.
     pub(crate) fn rows<T>(
         &mut self,
         head: &str,
@@ -52,7 +52,7 @@ impl Batch {
             self.sql.push_str(head);
             for (index, item) in chunk.iter().enumerate() {
                 let comma = if index == 0 { "" } else { "," };
-                // Writing into a String cannot fail.
+                // Writing to a String cannot fail.
                 let _infallible = write!(self.sql, "{comma}{row}");
                 bind(self, item)?;
             }
@@ -70,7 +70,7 @@ impl Batch {
         self.arguments.add(value).map_err(sqlx::Error::Encode)
     }
 
-    /// Runs all statements and gives the rows that they return. Small batches stay prepared.
+    /// Runs all statements and returns their rows. Small batches stay prepared.
     pub(crate) async fn fetch(
         self,
         connection: &mut SqliteConnection,

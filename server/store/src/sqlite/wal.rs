@@ -1,24 +1,23 @@
-//! Finds damage in a write-ahead log before SQLite does: SQLite takes the first frame that is not as it was written for the end of
-//! the log, and what follows is lost without a word.
+//! Detects damage in a write-ahead log. SQLite treats the first invalid frame as the end of the log, and silently loses the rest.
 
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read};
 use std::path::Path;
 
-/// The first word of a log; in the last bit, whether checksums take words as big-endian.
+/// First word of a log; its last bit is set if checksums use big-endian words.
 const MAGIC: u32 = 0x377f_0682;
 /// Size of a database page in bytes; also the unit of the size limit.
 pub(super) const PAGE_BYTES: u64 = 4_096;
-/// Bytes of the header of a log, of the header of a page in it, and of both together.
+/// Sizes of the header of a log, of the header of a frame, and of a frame with its page, in bytes.
 pub(super) const HEADER_BYTES: u64 = 32;
 const FRAME_HEADER_BYTES: u64 = 24;
 pub(super) const FRAME_BYTES: u64 = FRAME_HEADER_BYTES + PAGE_BYTES;
-/// Bytes of the header of the log that its checksum covers, and of the header of a frame.
+/// Bytes that checksums cover: of the header of the log, and of the header of a frame.
 const SUMMED_HEADER: usize = 24;
 const SUMMED_FRAME: usize = 8;
 const MAX_PAGE_BYTES: u64 = 65_536;
 
-/// SQLite's checksum: the one of a frame continues that of the frame before.
+/// SQLite's checksum. That of a frame continues the checksum of the previous frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Sum(u32, u32);
 
@@ -45,8 +44,8 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map_or(0, u32::from_be_bytes)
 }
 
-/// True if a damaged frame is followed by transactions that were durable. SQLite begins a transaction once the one before is on the
-/// disk, so a valid frame behind the end of the damaged transaction proves that it was not cut by a crash. Blocks.
+/// Returns true if a damaged frame is followed by durable transactions. SQLite begins a transaction after the previous one is on
+/// disk, so a valid frame after the end of the damaged transaction proves that the damage is not the result of a crash. Blocks.
 pub(super) fn lost_commits(log: &Path) -> io::Result<bool> {
     let mut log = match File::open(log) {
         Ok(log) => BufReader::with_capacity(1 << 20, log),
@@ -67,7 +66,7 @@ pub(super) fn lost_commits(log: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Reads as much as there is room for; false at the end of the file.
+/// Fills the buffer. Returns false at the end of the file.
 fn fill(log: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     match log.read_exact(buffer) {
         Ok(()) => Ok(true),
@@ -76,18 +75,18 @@ fn fill(log: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     }
 }
 
-/// The frames of a log, one after the other.
+/// Reader of the frames of a log.
 struct Walk {
     page_bytes: usize,
     big_endian: bool,
-    /// The salts of this log's frames; frames of an earlier log in the same file have others. For a log whose header is
-    /// damaged, those of its first frame.
+    /// Salts of the frames of this log; frames of an earlier log in the same file have others. If the header of the log is
+    /// damaged, the salts of its first frame.
     salts: Option<[u8; 8]>,
-    /// The checksum of the frame before.
+    /// Checksum of the previous frame.
     sum: Sum,
-    /// Every frame up to here is as it was written.
+    /// True if every frame so far is valid.
     is_whole: bool,
-    /// The transaction of the first damaged frame has ended.
+    /// True if the transaction of the first damaged frame has ended.
     has_ended: bool,
 }
 
@@ -107,7 +106,7 @@ impl Walk {
         Self { page_bytes: page_bytes as usize, big_endian, salts, sum, is_whole, has_ended: false }
     }
 
-    /// Takes the next frame; true if it shows that a transaction before it is damaged and was durable.
+    /// Reads the next frame. Returns true if it shows that an earlier transaction is damaged and was durable.
     fn finds_lost_commit(&mut self, frame: &[u8]) -> bool {
         let (head, page) = frame.split_at(FRAME_HEADER_BYTES as usize);
         let salts: [u8; 8] = head[8..16].try_into().unwrap_or_default();

@@ -1,6 +1,6 @@
-//! The one task that writes: takes what is queued as a group, checks it, makes it durable, makes it visible, answers.
+//! The writing task: takes queued requests as a group, validates it, makes it durable and visible, and answers the callers.
 //!
-//! The queue holds [`crate::Settings::write_queue`] requests; a caller beyond that waits for room.
+//! The queue holds [`crate::Settings::write_queue`] requests; further callers wait.
 
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
@@ -29,19 +29,19 @@ use crate::subscription::selection::Batch;
 use crate::txn::{Prepared, TxnError};
 use crate::unix_time;
 
-/// Bytes of values that one transaction has at most, but for the last request in it.
+/// Maximum bytes of values in one transaction, not counting the last request in it.
 const GROUP_BYTES: usize = 4 << 20;
 
-/// Revisions of history that are forgotten at a time when the disk is full, ...
+/// Revisions of history that are deleted at a time when the disk is full, ...
 const SHORT_REVISIONS: i64 = 16 * 1_024;
-/// ... and part of them that is tried when the log has no blocks for more.
+/// ... and divisor of this number for the next attempt if the log has no blocks for more.
 const SHORT_PART: i64 = 8;
 
-/// What the writer is asked to do.
+/// Request to the writer.
 pub(crate) enum Request {
-    /// Transactions, at most a group's worth.
+    /// Commits transactions, at most a group.
     Commit(CommitRequest),
-    /// A small step of compaction or of giving back pages; between two of them commits have their turn.
+    /// Runs a small step of compaction or of shrinking the file; commits can run between two steps.
     Maintain(Maintenance),
 }
 
@@ -51,7 +51,7 @@ impl From<CommitRequest> for Request {
     }
 }
 
-/// The database can no longer be trusted or reached: the process must end, and start again from the disk.
+/// Error after which the database cannot be trusted or reached: the process must end and restart from the disk.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fatal {
     #[error("the cache and the database hold different states of an object")]
@@ -61,40 +61,40 @@ pub(crate) enum Fatal {
 }
 
 pub(crate) struct Writer {
-    /// Closed by [`Writer::run`] alone. When the runtime ends first (a start that failed later than here), the log must stay for a mark
-    /// that says that there is one: what is left then is what a kill leaves.
+    /// Closed by [`Writer::run`] only. If the runtime ends first (a start that failed later), the log must stay, because the mark
+    /// says that there is one: the files are then as after a kill.
     pub(crate) connection: ManuallyDrop<SqliteConnection>,
     pub(crate) requests: mpsc::Receiver<Request>,
     pub(crate) publisher: Publisher,
     pub(crate) revision: i64,
-    /// The compaction point in the database; the hub's may be ahead of it.
+    /// Compaction point in the database; that of the hub may be ahead of it.
     pub(crate) compacted: i64,
     pub(crate) reader: Arc<Reader>,
     pub(crate) path: PathBuf,
     pub(crate) identity: Identity,
-    /// The revision at which the database's mark was written, or could not be written.
+    /// Revision at which the mark was written, or could not be written.
     pub(crate) marked: i64,
     pub(crate) space: Arc<Space>,
-    /// The second of the last group that this process wrote, in Unix time.
+    /// Unix time in seconds of the last group that this process wrote.
     pub(crate) marked_second: Option<i64>,
-    /// Resources whose history is kept longer.
+    /// Resources with archived history.
     pub(crate) archive: ArchiveRules,
     pub(crate) group_operations: usize,
     pub(crate) closing: CancellationToken,
-    /// Let go of when the connection is closed.
+    /// Released after the connection is closed.
     pub(crate) lock: FileLock,
 }
 
 impl Writer {
-    /// Serves requests until the store closes, then those that are queued, then closes the database.
+    /// Serves requests until the store closes, then the queued ones, then closes the database.
     pub(crate) async fn run(mut self) -> Result<(), Fatal> {
         let served = self.serve().await;
-        // Before the log goes, as it does with the last connection. The revision is the last one that was answered. After
-        // `Fatal::Lost` the database may hold one more group, whose outcome is unknown to its callers: the mark is behind the
-        // database then, which is allowed, and never ahead of it.
+        // The mark is written before the log is removed with the last connection. Its revision is the last acknowledged one.
+        // After `FatalError::DatabaseLost` the database may contain one more group, whose outcome is unknown to its callers:
+        // the mark may be behind the database, but never ahead of it.
         let marked = self.mark(false).await;
-        // The last connection that closes moves the log into the file, and readers cannot. After an error, too, the lock is let
-        // go of after everything that has the file open.
+        // The last connection that closes checkpoints the log, which readers cannot do. The lock is released after everything
+        // that has the file open, also after an error.
         self.reader.scans.close();
         self.reader.pool.close().await;
         let connection = ManuallyDrop::into_inner(self.connection);
@@ -149,7 +149,7 @@ impl Writer {
         self.requests.recv().await
     }
 
-    /// Takes the queued requests, up to a group's worth of operations and bytes, or up to a request that is not a commit.
+    /// Takes queued requests, up to the operations and bytes of a group, or up to a request that is not a commit.
     fn take_group(&mut self, first: CommitRequest) -> (Vec<CommitRequest>, Option<Maintenance>) {
         let (mut operations, mut bytes) = (first.operations(), first.bytes());
         let mut group = vec![first];
@@ -167,8 +167,8 @@ impl Writer {
         (group, None)
     }
 
-    /// Writes the database's mark; whether it is written. While the database is open a failure costs nothing, since a mark
-    /// may stay behind: it is tried again when as many revisions have passed, or at the next compaction.
+    /// Writes the mark of the database. Returns true if it was written. A failure while the database is open has no effect,
+    /// since a mark may be behind: it is retried after [`mark::MARK_REVISIONS`] more, or at the next compaction.
     async fn mark(&mut self, open: bool) -> bool {
         self.marked = self.revision;
         if !self.lock.is_at(&self.path) {
@@ -181,7 +181,7 @@ impl Writer {
         write_mark(&self.path, open::mark_of(&self.identity, self.revision, open)).await
     }
 
-    /// Commits a group. When there is no space for it, what makes objects go is committed without the rest.
+    /// Commits a group. If there is no space for it, commits only the Txns that delete objects.
     async fn commit(&mut self, mut requests: Vec<CommitRequest>) -> Result<(), Fatal> {
         let txns: Vec<Vec<Prepared>> = requests.iter_mut().map(|r| std::mem::take(&mut r.txns)).collect();
         let freeing = freeing(&txns);
@@ -203,7 +203,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Commits a group and answers it; returns why there is no space for it, if there is none.
+    /// Commits a group and answers its callers. Returns the reason if there is no space for it.
     async fn commit_all(
         &mut self,
         requests: &mut Vec<CommitRequest>,
@@ -234,14 +234,14 @@ impl Writer {
         };
         match self.failed(error).await? {
             TxnError::Full(why) => return Ok(Some(why)),
-            // Refusals, too, may have been checked against states that were not written.
+            // Txns may have been rejected because of states that were not written.
             failure => results.iter_mut().flatten().for_each(|result| *result = Err(failure.clone())),
         }
         answer(std::mem::take(requests), results);
         Ok(None)
     }
 
-    /// Gives the database's file blocks for what a group adds.
+    /// Extends the database file for the pages that a group adds.
     async fn cover(&mut self, txns: &[Vec<Prepared>]) -> std::io::Result<()> {
         let all = || txns.iter().flatten();
         let operations = all().map(|prepared| prepared.txn.operations.len()).sum();
@@ -249,7 +249,7 @@ impl Writer {
         self.space.cover(&mut self.connection, operations, bytes).await
     }
 
-    /// Goes over to writing deletions alone: forgets all history, in parts that the log has blocks for.
+    /// Enters delete-only mode: deletes all history, in parts for which the log has blocks.
     async fn run_short(&mut self, why: &str) {
         self.space.exhausted(&mut self.connection, why.to_owned()).await;
         let (mut revisions, mut restarted) = (SHORT_REVISIONS, false);
@@ -276,7 +276,7 @@ impl Writer {
         self.restart_log().await;
     }
 
-    /// Makes the blocks of the write-ahead log free for the next group. The rest is done after that group.
+    /// Restarts the write-ahead log to reuse its blocks for the next group. Other maintenance runs after that group.
     async fn restart_log(&mut self) -> bool {
         if let Err(error) = restart(&mut self.connection).await {
             tracing::warn!(error = failure::logged(&error), "cannot checkpoint the write-ahead log");
@@ -284,7 +284,7 @@ impl Writer {
         true
     }
 
-    /// Commits what makes objects go, without history, in groups that the log has blocks for.
+    /// Commits Txns that free space, without history, in groups for which the log has blocks.
     async fn commit_freeing(&mut self, txns: Vec<Option<Prepared>>, why: &str) -> Result<Results, Fatal> {
         let (most_operations, most_bytes) = self.space.group_limits();
         let mut results = Vec::with_capacity(txns.len());
@@ -304,7 +304,7 @@ impl Writer {
     async fn commit_short(&mut self, txns: Vec<Result<Prepared, TxnError>>) -> Result<Results, Fatal> {
         let prepared: Vec<Vec<Prepared>> =
             vec![txns.iter().filter_map(|txn| txn.as_ref().ok()).cloned().collect()];
-        // A deletion that adds pages after all finds blocks if there are any; without them it is tried.
+        // A deletion that adds pages uses free blocks if there are any; it is attempted in any case.
         let _ = self.cover(&prepared).await;
         let basis = match self.basis(&prepared).await {
             Ok(basis) => basis,
@@ -341,7 +341,7 @@ impl Writer {
         Ok(results)
     }
 
-    /// What a group is checked by.
+    /// Returns the prior states for the validation of a group.
     async fn basis(&mut self, txns: &[Vec<Prepared>]) -> Result<Basis, sqlx::Error> {
         let cache = &self.publisher.cache;
         let (mut basis, unread) = Basis::new(cache, txns.iter().flatten());
@@ -352,8 +352,8 @@ impl Writer {
         Ok(basis)
     }
 
-    /// Makes a group durable. When all are refused nothing is written: what they were checked by is what the last commit
-    /// has left.
+    /// Makes a group durable. Writes nothing if all Txns are rejected: the states that they were checked against are those of
+    /// the last commit.
     async fn persist(&mut self, group: &Group<'_>, history: History) -> Result<(), sqlx::Error> {
         if group.events.is_empty() {
             return Ok(());
@@ -367,7 +367,7 @@ impl Writer {
         Ok(())
     }
 
-    /// A group is durable: the cache and the revision follow. Then its callers are answered, then subscriptions.
+    /// Publishes a durable group: updates the cache and the revision. The callers and then the subscriptions follow.
     fn show(&mut self, events: &Batch, revision: i64, results: &[Results]) {
         let refused = results.iter().flatten().filter(|result| result.is_err()).count();
         self.publisher.metrics.refused.inc_by(refused as u64);
@@ -383,7 +383,7 @@ impl Writer {
         }
     }
 
-    /// Rolls back after an error and makes sure that nothing of the group is there.
+    /// Rolls back after an error and ensures that no part of the group remains.
     async fn failed(&mut self, error: sqlx::Error) -> Result<TxnError, Fatal> {
         tracing::error!(error = failure::logged(&error), "database rejected a group of writes");
         self.publisher.metrics.failures.inc();
@@ -397,7 +397,7 @@ impl Writer {
             Err(error) => return Err(Fatal::Lost(error)),
         };
         if revision != self.revision {
-            // It failed, and its revision is there: only a fresh start shows what holds.
+            // The group failed although its revision is stored: only a restart shows the actual state.
             return Err(Fatal::Lost(error));
         }
         let is_undone = self.overwrite().await || failure::is_full(&error);
@@ -409,8 +409,8 @@ impl Writer {
         Ok(found.unwrap_or_else(|| TxnError::Unavailable(reason.to_owned())))
     }
 
-    /// Overwrites what a group that failed has left at the end of the log; returns false if it cannot. A transaction that was
-    /// written whole, and whose sync failed, would be committed after a kill.
+    /// Overwrites the remains of a failed group at the end of the log. Returns false if it cannot. Otherwise a transaction that
+    /// was written completely, but whose sync failed, would be committed after a kill.
     async fn overwrite(&mut self) -> bool {
         for _ in 0..2 {
             if sqlx::raw_sql(SAME_PAGE).execute(&mut *self.connection).await.is_ok() {
@@ -435,7 +435,7 @@ impl Writer {
             done = self.run_maintenance(&maintenance).await;
         }
         self.space.recount();
-        // A caller that has gone away does not stop the work.
+        // A caller that is gone does not stop the work.
         let _gone = maintenance.reply.send(done.map_err(failed));
         self.publisher.metrics.compacted.set(self.publisher.hub.compacted());
         self.publisher.metrics.history_bytes.set(self.publisher.history.bytes.load(Ordering::Relaxed));
@@ -448,10 +448,10 @@ impl Writer {
     }
 }
 
-/// Txns by request: to be checked, or refused already.
+/// Txns by request, or the errors of Txns that were already rejected.
 type Offered = Vec<Vec<Result<Prepared, TxnError>>>;
 
-/// Those that make objects go, in their places.
+/// Returns the Txns that free space, at their positions.
 fn freeing(txns: &[Vec<Prepared>]) -> Vec<Vec<Option<Prepared>>> {
     let freeing = |prepared: &Prepared| space::frees(&prepared.txn).then(|| prepared.clone());
     txns.iter().map(|txns| txns.iter().map(freeing).collect()).collect()
@@ -466,7 +466,7 @@ fn check(basis: &Basis, revision: i64, offered: Offered) -> (Group<'_>, Vec<Resu
     (group, results)
 }
 
-/// Which of the refusals an error of the database is. Blocks.
+/// Converts an error of the database. Blocks.
 fn txn_error(error: &sqlx::Error, database: &Path) -> TxnError {
     match failure::lacks_space(error, || space::none_left(database)) {
         true => TxnError::Full(failure::NO_SPACE.to_owned()),
@@ -474,7 +474,7 @@ fn txn_error(error: &sqlx::Error, database: &Path) -> TxnError {
     }
 }
 
-/// Whether it is written; the log says why not.
+/// Writes a mark. Returns true on success, otherwise logs the reason.
 async fn write_mark(database: &Path, mark: Mark) -> bool {
     let path = database.to_owned();
     match portico_kit::tasks::blocking(move || mark.write(&path)).await {

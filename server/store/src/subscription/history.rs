@@ -1,4 +1,4 @@
-//! Past events, for subscriptions that begin in the past.
+//! Reads of past events, for subscriptions that start in the past.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use super::selection::Selection;
 use crate::error::StoreError;
 use crate::event::Event;
 
-/// Reads past events: the part of a store that subscriptions need.
+/// Source of past events: the part of a store that subscriptions use.
 pub(crate) trait History: Send + Sync {
-    /// The first events that the selection takes with a revision in `(after, until]`: at most `limit`, whose values take at most
-    /// `max_bytes`, but at least one; those of one revision all or none. May wait while as many others read as are allowed to.
+    /// Returns the first events of the selection with revisions in `(after, until]`: at most `limit`, with values of at most
+    /// `max_bytes`, but at least one, and all events of a revision or none. May wait for other reads to finish.
     fn events(
         &self,
         selection: Selection,
@@ -22,32 +22,32 @@ pub(crate) trait History: Send + Sync {
     ) -> BoxFuture<'_, Result<HistoryPage, StoreError>>;
 }
 
-/// A part of the past.
+/// Page of past events.
 pub(crate) struct HistoryPage {
-    /// In revision order.
+    /// Events in revision order.
     pub(crate) events: Vec<Arc<Event>>,
-    /// Whether more may follow.
+    /// True if more events may follow.
     pub(crate) more: bool,
 }
 
-/// How far a part of the past goes, by the lengths of its values.
+/// Extent of a page of past events, limited by number and size.
 pub(crate) struct Extent {
-    /// The last event of the part.
+    /// Revision of the last event of the page.
     pub(crate) until: i64,
-    /// How many there are.
+    /// Number of events.
     pub(crate) events: usize,
-    /// Whether more may follow.
+    /// True if more events may follow.
     pub(crate) more: bool,
     bytes: usize,
 }
 
 impl Extent {
-    /// Nothing yet.
+    /// Creates an empty page after a revision.
     pub(crate) fn new(after: i64) -> Self {
         Self { until: after, events: 0, more: false, bytes: 0 }
     }
 
-    /// Takes the next event, unless it is beyond one of the bounds; whether it did.
+    /// Adds the next event if it is within the limits. Returns true if it was added.
     pub(crate) fn take(&mut self, revision: i64, length: i64, limit: usize, max_bytes: usize) -> bool {
         self.bytes = self.bytes.saturating_add(usize::try_from(length).unwrap_or_default());
         if self.events == limit || (self.events > 0 && self.bytes > max_bytes) {

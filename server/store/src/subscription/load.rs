@@ -1,13 +1,13 @@
-//! What waits for a subscription.
+//! Load of the queue of a subscription.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
-/// What waits for one subscription: counted by the sender and the receiver, bounded by the sender.
+/// Number and size of the queued events of one subscription: updated by the sender and the receiver, limited by the sender.
 #[derive(Debug, Default)]
 pub(crate) struct Load {
     pub(crate) events: AtomicUsize,
     pub(crate) bytes: AtomicUsize,
     pub(crate) lagged: AtomicBool,
-    /// Whether it was ended because states changed that it has passed.
+    /// True if the subscription was ended because states that it has passed have changed.
     pub(crate) expired: AtomicBool,
 }

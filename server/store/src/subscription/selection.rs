@@ -1,4 +1,4 @@
-//! Which events a subscription is about.
+//! Events that a subscription selects.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use crate::event::Event;
 use crate::key::Resource;
 use crate::scope::{ResourceFilter, Scope};
 
-/// Events that became visible together, in revision order: all of each of its revisions.
+/// Events that became visible together, in revision order, with all events of each revision.
 pub(crate) type Batch = Arc<[Arc<Event>]>;
 
-/// Which events a subscription is about.
+/// Events that a subscription selects.
 #[derive(Clone)]
 pub(crate) enum Selection {
     Scope(Scope),
@@ -36,7 +36,7 @@ impl Selection {
         }
     }
 
-    /// The only namespace that it is about.
+    /// Returns the namespace if the selection is limited to one.
     pub(crate) fn namespace(&self) -> Option<Arc<str>> {
         match self {
             Self::Scope(scope) => scope.namespace.clone(),

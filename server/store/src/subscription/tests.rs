@@ -1,4 +1,4 @@
-//! Subscriptions to a hub that is filled by hand.
+//! Tests of subscriptions to a hub without a store.
 
 use futures::future::BoxFuture;
 use prometheus_client::metrics::gauge::Gauge;
@@ -38,7 +38,7 @@ fn event(namespace: &str, name: &str, revision: i64) -> Arc<Event> {
     Arc::new(Event { event_type, record, previous, unreadable: None, is_held: false })
 }
 
-/// A hub at revision 1 whose subscriptions hold so many events.
+/// Returns a hub at revision 1 with this limit of events for each subscription.
 fn hub(subscription_events: usize) -> Arc<Hub> {
     let settings = Settings { subscription_events, ..Settings::new("/unused") };
     Arc::new(Hub::new(1, 1, &settings, Gauge::default()))

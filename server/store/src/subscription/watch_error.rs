@@ -1,22 +1,22 @@
-//! How a watch ends.
+//! Errors of watches.
 
 use crate::error::StoreError;
 
-/// Why a subscription ended, or could not start.
+/// Reason why a subscription ended, or could not start.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum WatchError {
-    /// The changes since the wanted revision are no longer kept.
+    /// The changes since the requested revision are no longer stored.
     #[error("too old resource version: {wanted} ({oldest})")]
     Compacted {
-        /// The revision asked for.
+        /// Requested revision.
         wanted: i64,
-        /// The oldest revision that a watch may start from.
+        /// Oldest revision from which a watch can start.
         oldest: i64,
     },
-    /// The subscriber read too slowly: its queue was full and it was cut. It may watch again from `revision`.
+    /// The subscriber read too slowly: its queue was full and it was cut. A new watch may start at `revision`.
     #[error("the watcher is too slow")]
     Lagged {
-        /// The last revision that it got.
+        /// Last revision that it received.
         revision: i64,
     },
     /// Past changes could not be read.

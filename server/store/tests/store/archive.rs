@@ -1,4 +1,4 @@
-//! History that is kept longer than watches need it, in SQLite and in PostgreSQL.
+//! Tests of the archive in SQLite and PostgreSQL.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub async fn past(store: &dyn Store, path: &str) -> Vec<PastState> {
     store.past(PastQuery { key: key(path), before: None, limit: 100 }).await.unwrap().states
 }
 
-/// `Change@revision=text` of each.
+/// Returns `Change@revision=text` for each state.
 pub fn shown(states: &[PastState]) -> Vec<String> {
     let line = |state: &PastState| {
         format!("{:?}@{}={}", state.change, state.revision(), text(state.state.as_ref().unwrap()))
@@ -44,7 +44,7 @@ async fn is_readable(store: &dyn Store, revision: i64) -> bool {
     }
 }
 
-/// Revisions 2 to 7: `a/1` is created, changed, deleted and created again; `a/2` and a Lease beside it.
+/// Writes revisions 2 to 7: `a/1` is created, changed, deleted and created again; also `a/2` and a Lease.
 pub async fn write(store: &dyn Store) {
     put(store, &key("a/1"), "1").await;
     put(store, &key("a/2"), "2").await;
@@ -116,7 +116,7 @@ async fn the_oldest_states_go_first_beyond_the_limit(backend: &dyn Backend) {
         settings.archive_max_bytes = 300_000;
     };
     let store = backend.open_with(&limited).await;
-    // More than one step forgets, each of about 290 bytes: until two of them are done.
+    // More states than one step deletes, of about 290 bytes each, so that two steps are needed.
     for n in 0..3_000 {
         put(&*store, &key("a/1"), &n.to_string()).await;
     }
@@ -148,7 +148,7 @@ async fn a_time_leads_to_the_revision_of_its_second(backend: &dyn Backend) {
     store.close().await;
 }
 
-/// Without rules and without compaction; the store is opened again in between.
+/// Runs without archive rules and without compaction, and opens the store again in between.
 async fn each_state_has_the_second_of_its_own_write(backend: &dyn Backend) {
     let seldom = |settings: &mut Settings| settings.compaction_interval = Duration::from_secs(3_600);
     let store = backend.open_with(&seldom).await;
@@ -164,7 +164,7 @@ async fn each_state_has_the_second_of_its_own_write(backend: &dyn Backend) {
     let store = backend.open_with(&seldom).await;
     put(&*store, &key("a/1"), "2").await;
     let [second, created, _] = &past(&*store, "a/1").await[..] else { panic!("three states") };
-    // The database's clock is another one, which is read in parts of a second.
+    // The clock of the database differs, and is read with fractions of a second.
     assert!((begun - 1..=done + 1).contains(&created.written.unwrap()), "{created:?}, {begun} to {done}");
     assert!(second.written.unwrap() > done, "{second:?}");
     assert_eq!(store.revision_at(created.written.unwrap()).await.unwrap(), first);
@@ -179,7 +179,7 @@ async fn who_has_no_rule_keeps_what_the_rule_of_another_is_for() {
         at_once.sweep_delay = Duration::ZERO;
         let without_rule = database.process_with(at_once).await.store;
         let with_rule = database.process(&archiving).await.store;
-        // A resource is known once an object is there.
+        // A resource is known once it has an object.
         put(&*with_rule, &key("a/0"), "0").await;
         until("it is noted", async || database.psql("SELECT count(*) FROM archived") != "0").await;
         write(&*without_rule).await;

@@ -1,4 +1,4 @@
-//! The archive of past states in backups, restores and moves, from each database that has one to each.
+//! Tests of the archive in backups, restores and migrations, between all databases that have one.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::copies::{BUMP, Paged, Place, backup_of, file_in, restoring};
 use crate::harness::*;
 use crate::unreadable::execute;
 
-/// Without upkeep of its own: what is in the log stays there.
+/// Disables periodic compaction, so that history stays in the log.
 fn quiet(settings: &mut Settings) {
     archiving(settings);
     settings.compaction_interval = Duration::from_secs(3_600);
@@ -37,12 +37,12 @@ async fn kept(source: &dyn CopySource) -> Kept {
     source.archive(i64::MAX, ArchiveAt::END).await.unwrap().kept.unwrap()
 }
 
-/// Waits until it is noted of which resources there is an archive.
+/// Waits until the archived resources are recorded.
 async fn noted(source: &dyn CopySource) {
     until("nothing is archived", async || !kept(source).await.is_empty()).await;
 }
 
-/// What objects were, and what there was at each revision.
+/// Past states of objects, and lists at each revision.
 #[derive(Debug, PartialEq)]
 struct History {
     states: Vec<Vec<String>>,
@@ -63,7 +63,7 @@ async fn history(store: &dyn Store, last: i64) -> History {
     history
 }
 
-/// A store whose history is in the archive up to revision 4, and in the log behind that; up to its revision.
+/// Returns a store whose history is in the archive up to revision 4 and in the log after that, with its current revision.
 async fn filled(place: &Place) -> (Arc<dyn Store>, i64) {
     let store = place.open_archiving().await;
     write(&*store).await;
@@ -89,7 +89,7 @@ async fn history_comes_back_from_a_backup_into_every_database() {
         assert!(expected.written.iter().all(Option::is_some), "{expected:?}");
         let file = file_in(&folder);
         let done = back_up(&*from.source().await, &backup_of(&file)).await.unwrap();
-        // Three of `a/1`, of which one is a tombstone.
+        // Three past states of `a/1`, one of them a tombstone.
         assert_eq!((done.counts.objects, done.counts.past), (3, Some(3)));
         assert_eq!(check_backup(&file).unwrap(), (done.header.clone(), done.counts));
         let lost = put(&*store, &key("a/1"), "lost").await;
@@ -102,7 +102,7 @@ async fn history_comes_back_from_a_backup_into_every_database() {
             is_lost(&*there, lost, last).await;
             let begins = restored.becomes.revision;
             assert_eq!(lines(&there.list_past(at(begins)).await.unwrap().records).len(), 2);
-            // It goes on from there.
+            // The store continues from the restored history.
             let written = put(&*there, &key("a/1"), "later").await;
             there.compact(written).await.unwrap();
             let states = shown(&past(&*there, "a/1").await);
@@ -112,7 +112,7 @@ async fn history_comes_back_from_a_backup_into_every_database() {
                 lines(&there.list_past(at(last)).await.unwrap().records),
                 expected.lists[last as usize - 2]
             );
-            // And from there.
+            // A backup of the restored store contains the history as well.
             let again = folder.path().join("again");
             let source = there.copy_source();
             noted(&*source).await;
@@ -164,7 +164,7 @@ async fn history_is_left_out_where_that_is_wanted_and_reported_where_there_is_no
     assert!(moved.left_behind && moved.past == 0, "{moved:?}");
 }
 
-/// Connections end a moment after their store.
+/// Waits for the connections of a closed store, which end a moment after it.
 async fn closed(place: &Place, store_id: &str) {
     until("the database stays in use", async || {
         !matches!(place.target(store_id, true).await, Err(CopyError::InUse { .. }))
@@ -192,7 +192,7 @@ async fn a_restore_over_a_database_leaves_nothing_of_its_history() {
     }
 }
 
-/// Writes to a few keys, over deletions, and compacts now and then; what each revision wrote, by path.
+/// Writes to a few keys, with deletions and compactions in between. Returns the written revisions by path.
 async fn storm(store: &dyn Store, stop: &std::sync::atomic::AtomicBool) -> BTreeMap<String, Vec<i64>> {
     let mut written: BTreeMap<String, Vec<i64>> = BTreeMap::new();
     for n in 0.. {
@@ -228,7 +228,7 @@ async fn a_backup_that_is_taken_while_states_move_into_the_archive_has_each_of_t
         let making = async {
             store.wait_for(store.revision() + 300).await.unwrap();
             let done = loop {
-                // Of five objects, read before the next compaction but for bad luck.
+                // The five objects are usually read before the next compaction.
                 match back_up(&source, &backup_of(&file)).await {
                     Err(CopyError::Compacted { .. }) => {}
                     done => break done.unwrap(),
@@ -265,19 +265,19 @@ async fn a_backup_that_was_cut_off_in_its_archive_is_gone_on_with() {
         noted(&*source).await;
         let (file, whole) = (file_in(&folder), folder.path().join("whole"));
         back_up(&Paged::slow(source.clone()), &backup_of(&whole)).await.unwrap();
-        // One page of objects, the end of them, and some of the archive.
+        // Fails after one page of objects, its end, and parts of the archive.
         back_up(&Paged::failing_after(source.clone(), 5), &backup_of(&file)).await.unwrap_err();
         let partial = folder.path().join("backup.partial");
         let error = check_backup(&partial).unwrap_err().to_string();
         assert!(error.contains("intact up to 2 objects and past state 15"), "{error}");
-        // Watches need none of it any more; the archive has it.
+        // The log no longer contains these states; the archive does.
         let revision = put(&*store, &key("a/3"), "meanwhile").await;
         store.compact(revision).await.unwrap();
         let done = back_up(&Paged::slow(source.clone()), &backup_of(&file)).await.unwrap();
         assert_eq!((done.resumed, done.began_anew, done.counts.past), (2, None, Some(38)));
         assert!(done.header.revision < revision);
         assert_eq!(check_backup(&file).unwrap(), check_backup(&whole).unwrap());
-        // What is to have no history is begun anew.
+        // A backup without history cannot resume one with history.
         std::fs::remove_file(&file).unwrap();
         back_up(&Paged::failing_after(source.clone(), 5), &backup_of(&file)).await.unwrap_err();
         let done = back_up(&*source, &Backup { history: false, ..backup_of(&file) }).await.unwrap();
@@ -307,7 +307,7 @@ async fn history_is_moved_with_its_store() {
     }
 }
 
-/// A new place of the same engine.
+/// Returns a new place of the same engine.
 fn another(place: &Place) -> Option<Place> {
     Place::databases().find(|other| std::mem::discriminant(other) == std::mem::discriminant(place))
 }
@@ -350,7 +350,7 @@ async fn the_doctor_finds_past_states_that_cannot_be_read_and_removes_them() {
     Doctor::new(sqlite.path(), &MetadataIndexer).remove_unreadable().await.unwrap();
     assert_eq!(examine(&sqlite.path()).await, Vec::<String>::new());
     let store = sqlite.open_with(&archiving).await;
-    // The log's are in the archive now; what is not whole any more is refused.
+    // The past states of the log are in the archive now; incomplete revisions are rejected.
     assert_eq!(shown(&past(&*store, "a/1").await), ["Added@6=5", "Deleted@5=gone", "Modified@4=3"]);
     assert!(matches!(store.list_past(at(3)).await, Err(StoreError::Compacted { oldest: 4 })));
     assert_eq!(lines(&store.list_past(at(4)).await.unwrap().records), ["a/1@4=3", "a/2@3=2"]);

@@ -1,4 +1,4 @@
-//! Restores of database files, and databases that another program has exchanged.
+//! Tests of restoring database files, and of databases that were replaced by another program.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use portico_store::{
 
 use crate::harness::*;
 
-/// For the child, which is this same program: where to write.
+/// Environment variable for the child process, which runs this program: path of its database.
 const CHILD: &str = "PORTICO_STORE_BACKUP";
 
 async fn lines_of(store: &dyn Store) -> Vec<String> {
@@ -34,7 +34,7 @@ async fn what_is_restored_is_a_new_epoch_that_no_earlier_revision_leads_into() {
     store.close().await;
     drop(store);
 
-    // Twice: what the first restore has shown is over as well.
+    // Restores a second time: revisions of the first restored epoch become invalid as well.
     let (mut latest, mut shown) = (shown, vec![copied, shown]);
     for epoch in 2..=3 {
         let restored = restore(&file, &backend.path(), DEFAULT_REVISION_BUMP).await.unwrap();
@@ -63,7 +63,7 @@ async fn what_is_restored_is_a_new_epoch_that_no_earlier_revision_leads_into() {
         assert_eq!(reported(&take(&mut watch, 1).await), [format!("Added a/4@{latest}")]);
         store.close().await;
     }
-    // What was replaced first is whole.
+    // The database that was replaced first is complete.
     let first = Sqlite::new();
     restore(&backend.path().with_file_name("portico.db.epoch-1"), &first.path(), 1).await.unwrap();
     assert_eq!(lines_of(&*first.open().await).await, kept);
@@ -86,7 +86,7 @@ async fn what_cannot_be_restored_is_left_as_it_was() {
     std::fs::write(&text, "this is no database, whatever its name says. ".repeat(30)).unwrap();
     let foreign = restore(&text, &backend.path(), 1).await;
     assert!(matches!(foreign, Err(BackupError::Open(OpenError::Database { .. }))), "{foreign:?}");
-    // A page of the backup is overwritten: a copy that SQLite finds damaged, or cannot read, replaces nothing.
+    // Overwrites a page of the backup: a copy that SQLite finds damaged, or cannot read, replaces nothing.
     let mut bytes = std::fs::read(&file).unwrap();
     let middle = bytes.len() / 2 / 4096 * 4096;
     bytes[middle..middle + 4096].fill(0x5a);
@@ -131,18 +131,18 @@ async fn another_database_and_none_are_refused() {
     std::fs::remove_file(backend.path()).unwrap();
     let error = backend.try_open(&|_| ()).await.err().unwrap().to_string();
     assert!(error.contains("empty database, expected revision 2"), "{error}");
-    // Who wants to begin anew says so.
+    // Starting with an empty store requires deleting both files.
     std::fs::remove_file(backend.path()).unwrap();
     std::fs::remove_file(backend.path().with_file_name("portico.db.mark")).unwrap();
     assert_eq!(backend.open().await.revision(), 1);
 }
 
-/// Writes a line for the parent process, past the capturing of output.
+/// Writes a line for the parent process, bypassing the capturing of output.
 fn print_line(line: &str) {
     std::io::stdout().lock().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
-/// The child: writes, reports how far it came, and then waits to be killed.
+/// Child process: writes, reports its progress, and waits to be killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "the program that a test of this file starts and kills, no test of its own"]
 async fn writer() {
@@ -156,7 +156,7 @@ async fn writer() {
     }
 }
 
-/// A server that is killed in the middle of its writes.
+/// Kills a server in the middle of its writes.
 fn killed_writer(path: &Path, meanwhile: impl FnOnce()) {
     use std::io::{BufRead, BufReader};
     let mut child = Command::new(std::env::current_exe().unwrap())
@@ -179,7 +179,7 @@ async fn a_write_ahead_log_that_is_gone_after_a_crash_is_noticed() {
     killed_writer(&backend.path(), || ());
     let path = backend.path();
     let log = path.with_file_name("portico.db-wal");
-    // As it is, nothing is wrong with it: the log is replayed.
+    // With its log the database is intact: the log is replayed.
     let store = backend.open().await;
     let (revision, epoch) = (store.revision(), store.identity().epoch);
     assert!(revision > 300 && epoch == 1);
@@ -187,7 +187,7 @@ async fn a_write_ahead_log_that_is_gone_after_a_crash_is_noticed() {
     drop(store);
     killed_writer(&path, || ());
     std::fs::remove_file(&log).unwrap();
-    // Who looks at it makes no log that would be taken for the one that is gone.
+    // An examination creates no log, which would hide that the log is missing.
     Doctor::new(&path, &MetadataIndexer).examine().await.unwrap();
     assert!(!log.exists());
     let store = backend.open().await;
@@ -196,7 +196,7 @@ async fn a_write_ahead_log_that_is_gone_after_a_crash_is_noticed() {
     assert!(matches!(store.watch(Scope::all(&config_maps()), revision), Err(WatchError::Compacted { .. })));
     store.close().await;
     drop(store);
-    // A crash before anything has reached the file itself: it is empty, and that is reported.
+    // A crash before anything reached the database file: it is empty, which is reported.
     let fresh = Sqlite::new();
     killed_writer(&fresh.path(), || ());
     std::fs::remove_file(fresh.path().with_file_name("portico.db-wal")).unwrap();
@@ -205,7 +205,7 @@ async fn a_write_ahead_log_that_is_gone_after_a_crash_is_noticed() {
     assert!(matches!(error, OpenError::Replaced { .. }), "{error}");
 }
 
-/// Copies what a process that is killed now leaves behind.
+/// Copies the files that a process would leave if it were killed now.
 fn copy_as_killed(from: &Path, to: &Path) {
     std::fs::create_dir_all(to.parent().unwrap()).unwrap();
     for suffix in ["", "-wal", ".mark"] {
@@ -229,7 +229,7 @@ async fn a_write_ahead_log_that_is_damaged_after_a_crash_is_noticed() {
     let frames = log[32..].chunks_exact(FRAME).take_while(|frame| frame[8..16] == salts).count();
     assert!(frames > 200, "{frames}");
     let page = |frame: usize| 32 + frame * FRAME + 1_000;
-    // The header's salt, a page, the header of a frame, its checksum; and a log that is as it was.
+    // Damages the salt of the header, a page, the header of a frame, its checksum; and leaves one log intact.
     for at in [
         Some(20),
         Some(page(5)),
@@ -256,7 +256,7 @@ async fn a_write_ahead_log_that_is_damaged_after_a_crash_is_noticed() {
             }
         }
     }
-    // A machine that goes down cuts the last transaction off, or leaves parts of it.
+    // A power failure cuts off the last transaction, or leaves parts of it.
     for at in [page(frames - 1), page(frames - 2)] {
         let killed = Sqlite::new();
         copy_as_killed(&backend.path(), &killed.path());
@@ -277,7 +277,7 @@ async fn a_restore_that_was_interrupted_is_refused_and_can_be_repeated() {
     put(&*store, &key("a/2"), "x").await;
     store.close().await;
     drop(store);
-    // It ends between the copy and the new name: a folder cannot be removed as a file.
+    // The restore fails between the copy and the rename: a directory cannot be removed as a file.
     let name = |name: &str| backend.path().with_file_name(name);
     let new = name("portico.db.restoring");
     std::fs::create_dir(name("portico.db-shm")).unwrap();
@@ -285,11 +285,11 @@ async fn a_restore_that_was_interrupted_is_refused_and_can_be_repeated() {
     std::fs::remove_dir(name("portico.db-shm")).unwrap();
     let error = backend.try_open(&|_| ()).await.err().unwrap().to_string();
     assert!(error.contains("epoch 1, expected epoch 2"), "{error}");
-    // The same after the old database was moved.
+    // The same failure after the old database was renamed.
     std::fs::remove_file(backend.path()).unwrap();
     let error = backend.try_open(&|_| ()).await.err().unwrap().to_string();
     assert!(error.contains("empty database, expected revision 4"), "{error}");
-    // What it has left is not removed on the way to being read.
+    // The remaining copy is not deleted when it is the source.
     let refused = restore(&new, &backend.path(), 1).await.unwrap_err();
     assert!(refused.to_string().contains("left by an interrupted restore"), "{refused}");
     assert!(new.exists());

@@ -1,4 +1,4 @@
-//! Portable backups, and moves from one database to another, between all engines, while others write.
+//! Tests of portable backups, and of migrations between all engines during writes.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -19,20 +19,20 @@ use crate::etcd::{Etcd, known};
 use crate::harness::*;
 use crate::postgres::Postgres;
 
-/// Callers that write at the same time.
+/// Number of concurrent writers.
 const CALLERS: usize = 6;
 pub const BUMP: i64 = 1_000;
-/// How long writes are refused at most: far beyond what it takes, for machines that do much else.
+/// Maximum time without writes: far more than needed, for busy machines.
 const STOPPED: Duration = Duration::from_secs(5);
 
-/// A place of a store, of any engine.
+/// Location of a store of any engine.
 pub enum Place {
     Sqlite(Sqlite),
     Postgres(Postgres<'static>),
     Etcd(Etcd),
 }
 
-/// Makes a new place of each engine; nothing where it is not installed.
+/// Constructors of a location for each engine; `None` if the engine is not installed.
 const ENGINES: [fn() -> Option<Place>; 3] = [
     || Some(Place::Sqlite(Sqlite::new())),
     || Postgres::direct().map(Place::Postgres),
@@ -44,7 +44,7 @@ impl Place {
         ENGINES.into_iter().filter_map(|engine| engine())
     }
 
-    /// Those where nothing is changed before a copy is whole, and which keep revisions.
+    /// Locations that change nothing before a copy is complete, and that preserve revisions.
     pub fn databases() -> impl Iterator<Item = Self> {
         Self::all().filter(|place| !place.numbers_by_itself())
     }
@@ -61,13 +61,13 @@ impl Place {
         }
     }
 
-    /// Objects as they are shown here, where they were shown so elsewhere.
+    /// Converts lines of objects in the source to the lines expected here.
     fn shown(&self, lines: &[String]) -> Vec<String> {
         let lines = lines.iter().cloned();
         if self.numbers_by_itself() { lines.map(without_revision).collect() } else { lines.collect() }
     }
 
-    /// As another process reads it, without any key.
+    /// Opens a source in another process without encryption keys.
     pub async fn source(&self) -> Arc<dyn CopySource> {
         match self {
             Self::Sqlite(sqlite) => Arc::new(SqliteSource::open(&sqlite.path(), Seal::none()).await.unwrap()),
@@ -95,7 +95,7 @@ fn things() -> Resource {
     Resource::new("example.com", "things")
 }
 
-/// `path=text` of `path@revision=text`.
+/// Converts `path@revision=text` to `path=text`.
 fn without_revision(line: String) -> String {
     match (line.rsplit_once('@'), line.rsplit_once('=')) {
         (Some((path, _)), Some((_, text))) => format!("{path}={text}"),
@@ -103,7 +103,7 @@ fn without_revision(line: String) -> String {
     }
 }
 
-/// Objects of two resources, odd names, owners, changes and deletions.
+/// Writes objects of two resources with unusual names, owners, changes and deletions.
 pub async fn fill(store: &dyn Store) {
     for n in 0..40 {
         let key = key(&format!("a/{n}"));
@@ -120,7 +120,7 @@ pub async fn fill(store: &dyn Store) {
     commit(store, Txn::one(odd, Expect::Absent, put)).await.unwrap();
 }
 
-/// Everything that is there: objects with their revisions, and whom they name.
+/// Returns everything in the store: objects with their revisions and owners.
 pub async fn all_of(store: &dyn Store) -> Vec<String> {
     let mut all = Vec::new();
     for resource in [config_maps(), things()] {
@@ -169,7 +169,7 @@ async fn a_backup_restores_into_every_engine_as_a_new_epoch() {
             assert_eq!(to.shown(&all_of(&*there).await), to.shown(&expected));
             let old = there.watch(Scope::all(&config_maps()), done.header.revision);
             assert!(matches!(old, Err(WatchError::Compacted { .. })));
-            // It takes writes, and forgets what they supersede.
+            // The store accepts writes, and deletes superseded states.
             let written = put(&*there, &key("a/1"), "later").await;
             assert!(written > restored.becomes.revision);
             there.compact(written).await.unwrap();
@@ -178,7 +178,7 @@ async fn a_backup_restores_into_every_engine_as_a_new_epoch() {
     }
 }
 
-/// Writes from many callers until it is stopped or writes are refused; what each revision wrote, as far as it was acknowledged.
+/// Writes from many callers until it is stopped or writes are rejected. Returns the acknowledged writes by revision.
 async fn storm(stores: &[Arc<dyn Store>], stop: &AtomicBool) -> BTreeMap<i64, (String, String)> {
     let caller = async |caller: usize| {
         let (store, mut acknowledged) = (&*stores[caller % stores.len()], Vec::new());
@@ -199,7 +199,7 @@ async fn storm(stores: &[Arc<dyn Store>], stop: &AtomicBool) -> BTreeMap<i64, (S
     futures::future::join_all((0..CALLERS).map(caller)).await.into_iter().flatten().collect()
 }
 
-/// The objects of a storm at a revision.
+/// Returns the objects of a storm at a revision.
 fn expected(acknowledged: &BTreeMap<i64, (String, String)>, until: i64) -> Vec<String> {
     let mut objects = BTreeMap::new();
     for (revision, (path, text)) in acknowledged.range(..=until) {
@@ -241,7 +241,7 @@ async fn a_backup_taken_during_writes_is_the_state_of_one_revision() {
     }
 }
 
-/// Shows few states at a time, and fails where it is set to.
+/// Source that returns few states at a time, and fails after a number of pages.
 pub struct Paged {
     source: Arc<dyn CopySource>,
     pages: AtomicUsize,
@@ -267,7 +267,7 @@ impl Paged {
 
     async fn next_archive(&self, revision: i64, after: ArchiveAt) -> Result<ArchivePart, CopyError> {
         let mut part = self.source.archive(revision, after).await?;
-        // The first question is what there is.
+        // The first request reads the contents of the archive.
         if after != ArchiveAt::END && self.pages.fetch_sub(1, Ordering::Relaxed) == 0 {
             return Err(CopyError::Store { place: "test".to_owned(), reason: "cut off".to_owned() });
         }
@@ -317,7 +317,7 @@ async fn a_backup_that_was_cut_off_is_gone_on_with_at_its_revision() {
         back_up(&Paged::slow(source.clone()), &backup_of(&whole)).await.unwrap();
         back_up(&Paged::failing_after(source.clone(), 3), &backup_of(&file)).await.unwrap_err();
         assert!(!file.exists());
-        // Half a block more, as a crash leaves it.
+        // Appends half a block, as after a crash.
         let partial = folder.path().join("backup.partial");
         let mut bytes = std::fs::read(&partial).unwrap();
         bytes.extend_from_slice(b"S\0\0\0");
@@ -334,7 +334,7 @@ async fn a_backup_that_was_cut_off_is_gone_on_with_at_its_revision() {
         assert_eq!(mode, 0o600, "nobody else reads it, whoever made what it was begun in");
         assert!(matches!(back_up(&*source, &backup_of(&file)).await, Err(CopyError::Exists(_))));
 
-        // What is not kept any more is begun anew, and reported.
+        // A backup of a compacted revision starts over, and reports it.
         std::fs::remove_file(&file).unwrap();
         back_up(&Paged::failing_after(source.clone(), 3), &backup_of(&file)).await.unwrap_err();
         let revision = put(&*store, &key("a/1"), "last").await;
@@ -387,7 +387,7 @@ async fn a_past_revision_is_backed_up_exactly_while_it_is_kept() {
     }
 }
 
-/// Moves a store while callers write through some processes of it; checks that the new one goes on where those ended.
+/// Migrates a store while callers write through several processes. Checks that the new store continues where the old one ended.
 async fn move_during_writes(from: &Place, stores: &[Arc<dyn Store>], switch: &dyn WriteSwitch, to: &Place) {
     fill(&*stores[0]).await;
     let (source, stop) = (Paged::slow(from.source().await), AtomicBool::new(false));
@@ -408,7 +408,7 @@ async fn move_during_writes(from: &Place, stores: &[Arc<dyn Store>], switch: &dy
     let (here, found) = (all_of(&*stores[0]).await, all_of(&*there).await);
     assert_eq!(to.shown(&found), to.shown(&here));
     assert_eq!(to.shown(&of_storm(&*there).await), to.shown(&expected(&acknowledged, i64::MAX)));
-    // The old one stays as it is, over a restart, too; the new one takes writes.
+    // The old store stays read-only, also after a restart; the new one accepts writes.
     let refused = commit(&*stores[0], Txn::create(key("a/new"), value(&key("a/new"), "1"))).await;
     assert!(matches!(refused, Err(TxnError::ReadOnly(reason)) if reason == "it was moved"));
     assert_eq!(moved.is_new_epoch, to.numbers_by_itself());
@@ -419,10 +419,10 @@ async fn move_during_writes(from: &Place, stores: &[Arc<dyn Store>], switch: &dy
         return assert!(put(&*there, &key("a/new"), "1").await > stores[0].revision());
     }
     assert_eq!((there.identity(), there.revision()), (&identity, moved.extent.revision));
-    // A watcher goes on at the new one from where it stood: half of what was written it has seen at the old one.
+    // A watcher resumes at the new store: it has seen half of the writes at the old one.
     let seen = take(&mut watched, acknowledged.len() / 2).await;
     let last = seen.last().unwrap().revision();
-    // What was written before the copy was made is no history there.
+    // Writes from before the copy have no history in the new store.
     let from = last.max(there.compacted());
     let rest = acknowledged.range(from + 1..).count();
     let mut goes_on = there.watch(Scope::all(&config_maps()), from).unwrap();
@@ -454,7 +454,7 @@ async fn a_store_is_moved_to_every_engine_while_it_is_written_to() {
 async fn writes_of_all_control_services_of_a_database_are_stopped() {
     for from in Place::all() {
         let switch: Box<dyn WriteSwitch> = match &from {
-            // Of a file there is one.
+            // A file has only one process.
             Place::Sqlite(_) => continue,
             Place::Postgres(postgres) => Box::new(PostgresSwitch(postgres.settings())),
             Place::Etcd(etcd) => {
@@ -490,7 +490,7 @@ async fn a_move_that_fails_leaves_both_as_they_were() {
     }
 }
 
-/// The target, once the connections of a store that was closed have ended.
+/// Returns the target after the connections of a closed store have ended.
 async fn target_after_closing(
     to: &Place,
     store_id: &str,
@@ -514,7 +514,7 @@ async fn a_second_move_replaces_what_was_served_since_the_first_only_when_that_i
         let (source, switch) = (store.copy_source(), StoreSwitch(store.clone()));
         let (identity, expected) = (store.identity().clone(), all_of(&*store).await);
         let migration = Migration { source: &*source, switch: &switch, reason: "moved", history: true };
-        // What nobody has written to since is moved again, as after a move that was killed.
+        // A target without later writes is replaced, as after an interrupted migration.
         for force in [false, matches!(to, Place::Postgres(_))] {
             let target = to.target(&identity.store_id, force).await.unwrap();
             let moved = migrate(&migration, target, &mut |_| ()).await.unwrap();
@@ -579,7 +579,7 @@ async fn what_is_there_is_replaced_only_when_that_is_wanted() {
             matches!(&refused, CopyError::NotEmpty { store_id, .. } if *store_id == other.store_id),
             "{refused}"
         );
-        // Cut off in the middle, everything is as it was.
+        // An interrupted copy leaves everything unchanged.
         let mut begun = to.target(&store_id, true).await.unwrap();
         begun.add(store.copy_source().states(store.revision(), None).await.unwrap()).await.unwrap();
         drop(begun);

@@ -1,6 +1,6 @@
-//! A start, a write and a stop that are cut off at any step: by a kill, a loss of power, a disk that fails once or for good, one that
-//! is full. Whatever is left the next start serves it, in the right epoch. A library of ours stands between the process and its disk
-//! (`portico_tests::disk`); where there is no C compiler this reports so and tests nothing.
+//! Interrupts a start, a write and a stop at every step: by a kill, a power failure, a disk that fails once or permanently, or
+//! a full disk. The next start must serve the remains in the right epoch. A preloaded library intercepts disk access of the
+//! process (`portico_tests::disk`); without a C compiler this is reported and nothing is tested.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -15,34 +15,34 @@ use rand::rngs::StdRng;
 
 use crate::harness::*;
 
-/// For the child, which is this same program: where its database is.
+/// Environment variable for the child process, which runs this program: path of its database.
 const CHILD: &str = "PORTICO_STORE_CUT";
-/// More steps than a start, a write and a stop have.
+/// Upper bound of the steps of a start, a write and a stop.
 const MOST_STEPS: u64 = 400;
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 
-/// What there is before the start.
+/// State before the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Before {
-    /// Nothing.
+    /// No files.
     Nothing,
-    /// What a stop leaves.
+    /// Files after a stop.
     Stopped,
-    /// What a kill leaves: a log.
+    /// Files after a kill: a log exists.
     Killed,
-    /// The same, and somebody has taken the log away: a new epoch must begin, and only one.
+    /// Files after a kill, with the log removed: exactly one new epoch must begin.
     WithoutLog,
 }
 
-/// How it is cut off.
+/// Kind of interruption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cut {
     Kill,
     Power,
     /// One step fails.
     Once(i32),
-    /// Every step fails from one on.
+    /// Every step from one on fails.
     Lasting(i32),
 }
 
@@ -57,7 +57,7 @@ fn report(line: &str) {
     io::stdout().lock().write_all(format!("report {line}\n").as_bytes()).unwrap();
 }
 
-/// The child: starts, writes, stops, and reports what came of it.
+/// Child process: starts, writes, stops, and reports the results.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "the program that a test of this file starts and cuts off, no test of its own"]
 async fn serving() {
@@ -74,14 +74,14 @@ async fn serving() {
         Err(TxnError::Unknown(_)) => {}
         Err(error) => {
             report(&format!("refused-write {error}"));
-            // As a kill: what the log has is committed by the next start.
+            // Like a kill: the next start commits the content of the log.
             std::process::exit(0);
         }
     }
     store.close().await;
 }
 
-/// Folders that hold each [`Before`], and the last revision that was acknowledged there.
+/// Folders with each [`InitialState`], and the last acknowledged revision in them.
 struct Prepared {
     folder: tempfile::TempDir,
     revision: i64,
@@ -119,17 +119,17 @@ impl Prepared {
     }
 }
 
-/// What a child reported.
+/// Report of a child process.
 #[derive(Debug, Default)]
 struct Report {
     epoch: Option<i64>,
     written: Option<i64>,
-    /// The error of a commit that was not written.
+    /// Error of a commit that was not written.
     refused: Option<String>,
     steps: u64,
 }
 
-/// Runs the child on the files of `data` and cuts it off at a step.
+/// Runs the child process on the files of `data` and interrupts it at a step.
 fn cut_off(mut shim: Shim, data: &Path, cut: Cut, step: u64) -> Report {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "cuts::serving", "--ignored", "--nocapture", "--test-threads=1"]);
@@ -156,13 +156,13 @@ fn cut_off(mut shim: Shim, data: &Path, cut: Cut, step: u64) -> Report {
     report
 }
 
-/// In memory where that can be: what is synced is kept by the library, on whatever disk.
+/// Returns a folder in memory if possible: the library tracks synced data on any disk.
 fn folder() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory).unwrap() } else { tempfile::tempdir().unwrap() }
 }
 
-/// Cuts a start off at every step, and starts again each time; how many steps there were, and what was wrong.
+/// Interrupts a start at every step, and starts again each time. Returns the number of steps, and the failures.
 async fn walk(shim: &Shim, prepared: &Prepared, before: Before, cut: Cut) -> (u64, Vec<String>) {
     let mut wrong = Vec::new();
     for step in 1..MOST_STEPS {
@@ -185,7 +185,7 @@ async fn walk(shim: &Shim, prepared: &Prepared, before: Before, cut: Cut) -> (u6
     panic!("{before:?}, {cut:?}: there is no end of steps");
 }
 
-/// The start after the cut, and the one after that; what is wrong with them.
+/// Checks the start after the interruption, and the next one. Returns the failure.
 async fn check(path: &Path, before: Before, last: i64, report: &Report) -> Result<(), String> {
     let epoch = if before == Before::WithoutLog { 2 } else { 1 };
     let right = |what: &str, is_right: bool| if is_right { Ok(()) } else { Err(what.to_owned()) };
@@ -226,7 +226,7 @@ async fn a_start_that_is_cut_off_at_any_step_is_followed_by_one_that_serves_in_t
     let walks = futures::stream::iter(all).map(|(before, cut)| walk(&shim, &prepared, before, cut));
     let (steps, wrong): (Vec<u64>, Vec<Vec<String>>) = walks.buffer_unordered(2).unzip().await;
     assert!(wrong.iter().all(Vec::is_empty), "{}", wrong.concat().join("\n"));
-    // A start that changes nothing durable would be no start.
+    // A start must have durable effects.
     assert!(steps.iter().all(|steps| *steps > 10), "{steps:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Rows whose keys are damaged: other rows are served, and no row is taken for another object's.
+//! Tests of rows with damaged keys: other rows are served, and no row is assigned to another object.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use portico_store::{
 use crate::harness::*;
 use crate::unreadable::execute;
 
-/// How the key of `b/3` is damaged, what is shown of it, whether its namespace is still known, and why it cannot be read.
+/// Damage of the key of `b/3`, the displayed remains, true if the namespace is still known, and the reason.
 const DAMAGES: [(&str, &str, bool, &str); 6] = [
     ("name = CAST(x'33ff' AS TEXT)", r"b/3\xff", true, "the name is not UTF-8"),
     ("name = CAST(x'c3' AS TEXT)", r"b/\xc3", true, "the name is not UTF-8"),
@@ -66,19 +66,19 @@ async fn an_object_without_its_key_is_named_and_every_other_is_served() {
             [("uid-3", 4)]
         );
         assert!(store.damaged_keys(&leases()).await.unwrap().is_empty());
-        // What is left of the key leads to nothing.
+        // Lookups do not find the remains of the key.
         assert!(snapshot.unreadable(shown).is_none() && snapshot.get_path(shown).is_none());
         assert_eq!(snapshot.unreadable_in(Some("b")).count(), usize::from(shown.starts_with("b/")), "{set}");
         assert_eq!(snapshot.unreadable_in(Some("c")).count(), 0, "{set}");
 
-        // The index of owners still names it; nothing that looks across resources fails.
+        // The index of owners still contains it; reads across resources do not fail.
         assert_eq!(store.dependents("owner").await.unwrap().len(), 5, "{set}");
         assert_eq!(store.owners().await.unwrap(), ["owner"]);
         assert!(store.deleting().await.unwrap().is_empty());
         assert_eq!(store.counts().await.unwrap()[0], (config_maps(), 5));
         assert_eq!(store.resources_in("c").await.unwrap(), [config_maps()]);
 
-        // Its true key is free, and the damaged one takes no part in writes, compaction included.
+        // Its real key is free, and the damaged row does not affect writes and compaction.
         commit(&*store, Txn::create(key("b/3"), value(&key("b/3"), "new"))).await.unwrap();
         put(&*store, &key("b/4"), "y").await;
         store.compact(i64::MAX).await.unwrap();
@@ -93,7 +93,7 @@ async fn exact_reads_leave_out_an_object_without_its_key_and_name_it() {
         let backend = Sqlite::new();
         let store = damaged(&backend, set).await;
         let revision = store.revision();
-        // What changes afterwards makes the reads below come from the log.
+        // Later changes force the reads below to use the log.
         put(&*store, &key("c/9"), "x").await;
         for limit in [None, Some(1), Some(2), Some(3), Some(4)] {
             let (mut found, mut unreadable, mut after) = (Vec::new(), Vec::new(), None);
@@ -134,7 +134,7 @@ async fn past_states_that_cannot_be_read_end_watches_that_would_have_to_show_the
             }
         };
         assert_eq!(ends(Scope::all(&config_maps())).await.as_deref(), Some(shown), "{set}");
-        // Nobody knows of which namespace an event was whose namespace is damaged: none may miss it.
+        // If the namespace is damaged, the event may belong to any namespace.
         let elsewhere = ends(Scope::namespace(&config_maps(), "c")).await;
         assert_eq!(elsewhere.as_deref(), (!in_namespace).then_some(shown), "{set}");
         assert_eq!(ends(Scope::all(&leases())).await, None, "{set}");
@@ -202,7 +202,7 @@ async fn a_resource_without_its_name_keeps_the_store_from_nothing_else() {
     assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), 5);
     assert_eq!(store.resources_in("a").await.unwrap(), [config_maps()]);
     assert!(store.deleting().await.unwrap().is_empty());
-    // A resource that is new does not get its number.
+    // A new resource does not get its ID.
     put(&*store, &Key::new(&leases(), "a", "new"), "x").await;
     assert_eq!(store.snapshot(&leases()).await.unwrap().len(), 1);
     let mut all = store.follow(Arc::new(|_| true), 1).unwrap();
@@ -221,7 +221,7 @@ async fn a_resource_without_its_name_keeps_the_store_from_nothing_else() {
     assert_eq!(store.snapshot(&leases()).await.unwrap().len(), 1);
 }
 
-/// Changes the log and leaves its index of keys as it is.
+/// Changes the log without updating its index of keys.
 async fn without_index(backend: &Sqlite, change: &str) {
     use sqlx::{Connection as _, Row as _};
     const INDEX: &str = "SELECT tbl_name, rootpage, sql FROM sqlite_schema WHERE name = 'log_key'";
@@ -239,7 +239,7 @@ async fn without_index(backend: &Sqlite, change: &str) {
     connection.close().await.unwrap();
 }
 
-/// Writes five objects, changes the log behind its index, and returns which resources the store takes for incomplete.
+/// Writes five objects, changes the log without its index, and returns the resources that the store reports as incomplete.
 async fn incomplete_after(change: Option<&str>) -> Incomplete {
     let backend = Sqlite::new();
     let store = backend.open().await;
@@ -304,18 +304,18 @@ async fn a_store_closes_and_opens_again_while_its_file_is_compared_in_several_st
     assert_eq!(store.condition().incomplete, Incomplete::None);
 }
 
-/// Damages after which a row points to what is another object's, or stands over it.
+/// Damages after which a row points to the row of another object, or hides it.
 const CHAINS: [&str; 4] = [
-    // The second state of a/1 looks like one of another object, which exists or not.
+    // The second state of a/1 appears to belong to another object, which exists or not.
     "UPDATE log SET name = '9' WHERE revision = 7",
     "UPDATE log SET name = '2' WHERE revision = 7",
-    // It says that it follows the current state of another object.
+    // It names the current state of another object as its previous one.
     "UPDATE log SET previous = 3 WHERE revision = 7",
-    // The tombstone of b/3 stands over b/4.
+    // The tombstone of b/3 hides b/4.
     "UPDATE log SET name = '4' WHERE revision = 8",
 ];
 
-/// Objects `a/1` (states 2 and 7), `a/2` (3), `b/3` (4, deleted at 8), `b/4` (5), `c/5` (6).
+/// Writes objects `a/1` (states 2 and 7), `a/2` (3), `b/3` (4, deleted at 8), `b/4` (5), `c/5` (6), then applies the damage.
 async fn chained(backend: &Sqlite, damage: &str) -> Arc<dyn Store> {
     let store = backend.open().await;
     for path in ["a/1", "a/2", "b/3", "b/4", "c/5", "a/1"] {
@@ -324,7 +324,7 @@ async fn chained(backend: &Sqlite, damage: &str) -> Arc<dyn Store> {
     assert_eq!(delete(&*store, &key("b/3")).await, 8);
     store.close().await;
     drop(store);
-    // Written by an older version: a checksum shows such damage before it misleads.
+    // Simulates an older version: a checksum would reveal such damage.
     execute(backend, "UPDATE log SET checksum = NULL").await;
     assert_eq!(execute(backend, damage).await, 1);
     backend.open().await
@@ -336,7 +336,7 @@ async fn forgetting_history_removes_no_current_state_whatever_damaged_rows_point
         let store = chained(&backend, damage).await;
         let before = lines(store.snapshot(&config_maps()).await.unwrap().iter());
         store.compact(i64::MAX).await.unwrap();
-        // Cache and database agree on every object: else the writer ends.
+        // Cache and database agree on every object, otherwise the writer would end.
         for path in ["a/1", "a/2", "b/3", "b/4", "c/5", "a/9"] {
             let check = Txn::one(key(path), Expect::Any, Change::Check);
             let touch = Txn::one(key("z/0"), Expect::Any, Change::Put(value(&key("z/0"), path)));
@@ -358,7 +358,7 @@ async fn a_new_epoch_begins_with_every_current_state_whatever_damaged_rows_point
         let before = lines(store.snapshot(&config_maps()).await.unwrap().iter());
         store.close().await;
         drop(store);
-        // A past state or a tombstone that cannot be read: a new epoch begins without history.
+        // An unreadable past state or tombstone causes a new epoch without history.
         assert_eq!(execute(&backend, "UPDATE log SET value = x'09' WHERE revision = 8").await, 1);
         Doctor::new(backend.path(), &MetadataIndexer).remove_unreadable().await.unwrap();
         let store = backend.open().await;

@@ -1,4 +1,4 @@
-//! Examining, exporting and mending databases.
+//! Tests of examining, exporting and repairing databases.
 
 use portico_store::{Doctor, Finding, MetadataIndexer, OpenError};
 
@@ -60,7 +60,7 @@ async fn what_cannot_be_read_is_named_left_out_and_removed_for_good() {
     assert_eq!(removed.iter().map(|object| object.key().clone()).collect::<Vec<_>>(), [key("a/1")]);
     assert_eq!(findings(&backend).await, Vec::<String>::new());
     assert!(doctor.remove_unreadable().await.unwrap().is_empty());
-    // The state before it does not come back, and whoever watched it lists again.
+    // The earlier state does not reappear, and its watchers must list again.
     let store = backend.open().await;
     assert_eq!(store.identity().epoch, 2);
     let snapshot = store.snapshot(&config_maps()).await.unwrap();
@@ -108,7 +108,7 @@ async fn a_past_state_that_cannot_be_read_and_a_damaged_page_are_distinguished()
     assert_eq!(findings(&backend).await, [text]);
     Doctor::new(backend.path(), &MetadataIndexer).remove_unreadable().await.unwrap();
     assert_eq!(findings(&backend).await, Vec::<String>::new());
-    // The last page of the file.
+    // Overwrites the last page of the file.
     let mut bytes = std::fs::read(backend.path()).unwrap();
     let last = bytes.len() - 4096;
     bytes[last..].fill(0x5a);
@@ -136,7 +136,7 @@ async fn an_older_copy_is_not_made_the_served_database_by_removing_from_it() {
     assert!(matches!(backend.try_open(&|_| ()).await, Err(OpenError::Replaced { .. })));
 }
 
-/// The newest state of each object that an export hands on.
+/// Returns the newest state of each object that an export passes on.
 async fn exported(
     backend: &Sqlite,
 ) -> (std::collections::BTreeMap<String, String>, portico_store::ExportEnd) {
@@ -170,7 +170,7 @@ async fn what_is_not_on_a_damaged_page_is_exported_and_what_is_lost_is_counted()
     let whole = std::fs::read(backend.path()).unwrap();
     let (pages, mut damaged, mut incomplete) = (whole.len() / PAGE, 0, 0);
     assert!(pages > 20, "{pages}");
-    // Page 0 says what the file is; the others are damaged alone, and with the one behind the next.
+    // Page 0 has the format of the file. Each other page is damaged alone, and together with the next but one.
     for (page, other) in
         (1..pages).map(|page| (page, page)).chain((1..pages - 2).map(|page| (page, page + 2)))
     {
@@ -184,7 +184,7 @@ async fn what_is_not_on_a_damaged_page_is_exported_and_what_is_lost_is_counted()
         incomplete += usize::from(found.len() < all.len());
         let lost = usize::try_from(end.lost).unwrap();
         assert!(end.damage.is_some() || found == all, "page {page}: {}", found.len());
-        // A root that is gone takes its whole table along.
+        // Without its root page, a whole table is lost.
         let is_root = found.is_empty();
         assert!(is_root || found.len() > OBJECTS / 2, "page {page}: {} of {}", found.len(), all.len());
         if page == other {

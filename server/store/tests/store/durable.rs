@@ -1,4 +1,4 @@
-//! PostgreSQL with settings of its owner: acknowledged writes stay, and history is forgotten nevertheless.
+//! Tests of PostgreSQL with custom settings: acknowledged writes persist, and history is compacted nevertheless.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ async fn a_database_that_acknowledges_before_it_is_durable_is_told_otherwise() {
     }
 }
 
-/// Comes before PostgreSQL's own function in the search path, and fails in a transaction that others may end.
+/// Function that precedes PostgreSQL's own in the search path, and fails in a transaction with strict isolation.
 const STRICT: &str = "CREATE FUNCTION shadow.octet_length(bytea) RETURNS integer LANGUAGE plpgsql AS $$ BEGIN \
     IF current_setting('transaction_isolation') <> 'read committed' THEN RAISE EXCEPTION 'it is strict'; END IF; \
     RETURN pg_catalog.octet_length($1); END $$";
@@ -51,7 +51,7 @@ async fn a_database_that_isolates_strictly_ends_no_read_in_favour_of_others() {
     }
 }
 
-/// Changes a database as a failover to a standby does that was behind: the last write is missing, or another one is in its place.
+/// Changes to a database as after a failover to a standby that was behind: the last write is missing or replaced by another one.
 const FAILOVERS: [&str; 2] = [
     "WITH gone AS (DELETE FROM log WHERE revision = (SELECT revision FROM meta) RETURNING revision) \
      UPDATE meta SET revision = gone.revision - 1, commit_id = (SELECT l.commit_id FROM log l WHERE l.revision = gone.revision - 1) FROM gone",
@@ -59,13 +59,13 @@ const FAILOVERS: [&str; 2] = [
      UPDATE meta SET commit_id = other.commit_id FROM other",
 ];
 
-/// Opens a database as a process with a data folder does.
+/// Opens a database in a process with a data folder.
 async fn open_in(database: &Postgres<'_>, folder: &Path) -> Arc<dyn Store> {
     let path = folder.join("portico.db");
     database.process(&move |settings| settings.path.clone_from(&path)).await.store
 }
 
-/// Has a process write three times and stop; returns the last revision.
+/// Writes three times in a process and stops it. Returns the last revision.
 async fn write_and_stop(database: &Postgres<'_>, folder: &Path) -> i64 {
     let store = open_in(database, folder).await;
     let mut last = 0;
@@ -154,7 +154,7 @@ async fn a_state_that_differs_from_its_checksum_is_unreadable_in_postgres() {
     let first = put(&*process.store, &key("a/1"), "right").await;
     put(&*process.store, &key("a/2"), "right").await;
     database.psql(&format!("{CHANGE} WHERE name = '1'"));
-    // Written by an older version, which knows no checksums.
+    // Simulates an older version without checksums.
     database.psql(&format!("{CHANGE}, checksum = NULL WHERE name = '2'"));
     let other = database.process(&|_| ()).await.store;
     let snapshot = other.snapshot(&config_maps()).await.unwrap();
@@ -165,7 +165,7 @@ async fn a_state_that_differs_from_its_checksum_is_unreadable_in_postgres() {
     assert!(copied.contains("a/1: checksum mismatch"), "{copied}");
 }
 
-/// Comes before PostgreSQL's own function in the search path, and fails in the statement that counts all bytes.
+/// Function that precedes PostgreSQL's own in the search path, and fails in the statement that computes the total size.
 const UNCOUNTABLE: &str = "CREATE FUNCTION shadow.octet_length(bytea) RETURNS integer LANGUAGE plpgsql AS $$ BEGIN \
     IF current_query() LIKE 'SELECT coalesce(sum(bytes)%' THEN RAISE EXCEPTION 'it takes too long'; END IF; \
     RETURN pg_catalog.octet_length($1); END $$";

@@ -1,4 +1,4 @@
-//! etcd under test: a server for each test.
+//! Tests of etcd, with a server for each test.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,15 +16,15 @@ use portico_tests::EtcdServer;
 use crate::harness::*;
 use crate::unopened::{rules, seal};
 
-/// A server whose data nobody needs after the test.
+/// Temporary etcd server.
 pub struct Etcd {
     pub server: EtcdServer,
-    /// Of this process only: how long it is waited for.
+    /// Timeout of this process.
     within: Duration,
 }
 
 impl Etcd {
-    /// A new server; nothing where etcd is not installed.
+    /// Starts a new server; `None` if etcd is not installed.
     pub fn new() -> Option<Self> {
         let server = EtcdServer::start_with(&["--unsafe-no-fsync", "--max-request-bytes=8000000"])?;
         Some(Self { server, within: Duration::from_secs(10) })
@@ -34,7 +34,7 @@ impl Etcd {
         self.try_open_sealing(Seal::none(), tune).await
     }
 
-    /// How it is reached.
+    /// Returns the settings of a store in this server.
     pub fn settings(&self) -> EtcdSettings {
         let mut etcd = EtcdSettings::new(vec![self.server.url()]);
         etcd.connect_timeout = self.within;
@@ -52,7 +52,7 @@ impl Etcd {
         open(self.settings(), settings, seal).await
     }
 
-    /// Opens it as one of several processes would.
+    /// Opens the store as one of several processes.
     pub async fn process(&self) -> Process {
         self.try_open(&|_| ()).await.unwrap()
     }
@@ -64,12 +64,12 @@ async fn open(etcd: EtcdSettings, settings: Settings, seal: Arc<Seal>) -> Result
     Ok(Process { store: Arc::new(store), tasks })
 }
 
-/// Opens it with the defaults, at these members.
+/// Opens the store at these members with default settings.
 pub async fn open_at(members: Vec<String>) -> Process {
     open(EtcdSettings::new(members), Settings::new(""), Seal::none()).await.unwrap()
 }
 
-/// One of those who write to it.
+/// Process that writes to the store.
 pub struct Process {
     pub store: Arc<dyn Store>,
     pub tasks: TaskSet,
@@ -80,7 +80,7 @@ impl Backend for Etcd {
         Box::pin(async { self.try_open(tune).await.unwrap().store })
     }
 
-    /// The record of who the store is.
+    /// Counts the write of the identity record.
     fn written_before(&self) -> i64 {
         1
     }
@@ -90,12 +90,12 @@ impl Backend for Etcd {
     }
 }
 
-/// What is known of the objects of tests.
+/// Returns the codec for the objects of tests.
 pub fn known(seal: Arc<Seal>) -> Known {
     Known { indexer: Arc::new(WithNodeName), layout: Arc::new(AsTheyAre), seal }
 }
 
-/// JSON as it is; resources by their group and name.
+/// Layout with plain JSON, and resources by group and name.
 struct AsTheyAre;
 
 impl Layout for AsTheyAre {
@@ -135,7 +135,7 @@ fn operation(path: &str, expect: Expect, text: &str) -> Operation {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_one_txn_writes_has_one_revision_and_is_seen_whole() {
     let Some(etcd) = Etcd::new() else { return };
-    // What the ring does not hold is read from etcd.
+    // Events outside the ring are read from etcd.
     for ring_events in [16_384, 1] {
         let store = etcd.open_with(&|settings| settings.ring_events = ring_events).await;
         let from = store.revision();
@@ -292,7 +292,7 @@ async fn what_others_write_that_cannot_be_read_is_apart_and_stops_nobody() {
     put(&*store, &key("a/1"), "1").await;
     store.snapshot(&config_maps()).await.unwrap();
     let mut watch = store.watch(Scope::all(&config_maps()), store.revision()).unwrap();
-    // "/registry/configmaps/a/1", and what is no JSON.
+    // Key "/registry/configmaps/a/1", with a value that is not JSON.
     let broken = r#"{"key":"L3JlZ2lzdHJ5L2NvbmZpZ21hcHMvYS8x","value":"bm8="}"#;
     etcd.server.post("kv/put", broken).unwrap();
     let ended = watch.next().await;
@@ -306,7 +306,7 @@ async fn what_others_write_that_cannot_be_read_is_apart_and_stops_nobody() {
     delete(&*store, &a).await;
     assert!(store.condition().unreadable.is_empty());
     commit(&*store, Txn::create(a.clone(), value(&a, "3"))).await.unwrap();
-    // Keys that are no objects of the API, and other prefixes, are nobody's business here.
+    // Keys that are not API objects, and other prefixes, are ignored.
     etcd.server.post("kv/put", r#"{"key":"L290aGVyL2E=","value":"bm8="}"#).unwrap();
     assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), 1);
 }
@@ -332,7 +332,7 @@ async fn an_etcd_that_is_full_reports_so_and_takes_deletions() {
         }
     };
     assert!(matches!(&full, Err(TxnError::Full(_))), "{full:?}");
-    // The one that finds no space is written, and acknowledged, all the same.
+    // The write that exhausts the space is committed and acknowledged nevertheless.
     assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), n - 1);
     delete(&*store, &key("a/1")).await;
 }
@@ -355,7 +355,7 @@ async fn what_others_have_sealed_comes_back_with_its_key() {
     assert!(matches!(ended, Err(WatchError::Compacted { .. })), "{ended:?}");
     assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), 2);
     assert!(store.condition().unreadable.is_empty());
-    // What the first key has not sealed is to be written anew.
+    // Values that were not sealed with the first key are stale.
     let stale = store.sealed_otherwise(&config_maps()).await.unwrap();
     assert_eq!((stale.objects, stale.stale.len(), stale.unreadable), (2, 1, 0));
     assert_eq!(store.sealed_resources(), [config_maps()]);
@@ -374,7 +374,7 @@ async fn watches_of_what_did_not_change_resume_as_others_do() {
     let before = etcd.process().await;
     let from = put(&*before.store, &key("a/1"), "1").await;
     let last = put(&*before.store, &key("a/1"), "2").await;
-    // It has seen nothing of that, and waits for etcd for a second.
+    // The new process has seen none of these writes, and waits one second for etcd.
     let etcd = Etcd { within: Duration::from_secs(1), ..etcd };
     let store = etcd.process().await.store;
     let quiet = async || {
@@ -397,7 +397,7 @@ async fn watches_whose_events_are_in_memory_go_on_when_others_compact() {
     portico_tests::until("the compaction is noticed", async || store.compacted() >= last).await;
     let mut watch = store.watch(Scope::all(&config_maps()), first).unwrap();
     assert_eq!(take(&mut watch, 1).await[0].revision(), last);
-    // etcd does not have that state any more.
+    // etcd no longer has that state.
     let past = store.get_at(&key("a/1"), first).await;
     assert!(matches!(past, Err(StoreError::Compacted { .. })), "{past:?}");
     let before = store.watch(Scope::all(&config_maps()), 1);

@@ -1,4 +1,5 @@
-//! etcd with three members, of which one is killed or paused under load: nothing that was acknowledged is lost, and reads go on.
+//! Tests of etcd with three members, one of which is killed or paused under load: acknowledged writes
+//! persist, and reads continue.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,18 +11,18 @@ use portico_tests::{ETCD_MEMBERS, EtcdCluster, measured};
 use crate::etcd::open_at;
 use crate::harness::*;
 
-/// Readers and writers find out within so long that a member is gone and another one leads: an election takes one to two
+/// Maximum time until readers and writers use another leader: an election takes one to two
 /// seconds, and the machine may be busy.
 const WITHIN: Duration = Duration::from_secs(15);
-/// How long each fault lasts.
+/// Duration of each fault.
 const LASTING: Duration = Duration::from_secs(3);
-/// An answer that comes later counts as none.
+/// Timeout of a response.
 const LATE: Duration = Duration::from_secs(20);
 
-/// What is written last.
+/// Path of the last write.
 const END: &str = "a/end";
 
-/// What goes wrong with the member.
+/// Fault of a member.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     Kill,
@@ -32,7 +33,7 @@ fn cluster() -> Option<EtcdCluster> {
     tokio::task::block_in_place(EtcdCluster::start)
 }
 
-/// Reads again and again until stopped; the longest time between two answers.
+/// Reads until stopped. Returns the longest time between two responses, and the number of failures.
 async fn read(store: Arc<dyn Store>, until: Instant) -> (Duration, u64) {
     let (mut last, mut longest, mut failed) = (Instant::now(), Duration::ZERO, 0);
     while Instant::now() < until {
@@ -48,7 +49,7 @@ async fn read(store: Arc<dyn Store>, until: Instant) -> (Duration, u64) {
     (longest.max(last.elapsed()), failed)
 }
 
-/// Creates objects one after the other; which were acknowledged at which revision, and how long the longest took.
+/// Creates objects one after the other. Returns the acknowledged ones with their revisions, and the longest time.
 async fn write(store: Arc<dyn Store>, name: String, until: Instant) -> (Vec<(String, i64)>, Duration) {
     let (mut acknowledged, mut last, mut longest) = (Vec::new(), Instant::now(), Duration::ZERO);
     for n in 0.. {
@@ -69,7 +70,7 @@ async fn write(store: Arc<dyn Store>, name: String, until: Instant) -> (Vec<(Str
     (acknowledged, longest)
 }
 
-/// What a watch shows until the last write.
+/// Returns the events of a watch until the last write.
 async fn follow(mut watch: Subscription) -> Vec<(String, i64)> {
     let mut seen = Vec::new();
     while seen.last().is_none_or(|(path, _)| path != END) {
@@ -79,17 +80,17 @@ async fn follow(mut watch: Subscription) -> Vec<(String, i64)> {
     seen
 }
 
-/// What went on while a member was gone.
+/// Results of reads and writes during a fault.
 struct Load {
     longest_read: Duration,
     failed_reads: u64,
     longest_write: Duration,
     acknowledged: Vec<(String, i64)>,
-    /// The revision of the last write.
+    /// Revision of the last write.
     end: i64,
 }
 
-/// Reads and writes while a member is killed or paused, and comes back; then a last write.
+/// Reads and writes while a member is killed or paused and restored, then writes a last time.
 async fn load(
     etcd: &mut EtcdCluster,
     one: &Arc<dyn Store>,
@@ -117,14 +118,14 @@ async fn load(
     Load { longest_read, failed_reads, longest_write, acknowledged, end }
 }
 
-/// A fault and whom it befalls.
+/// Fault and the affected member.
 struct Wrong {
     fault: Fault,
     member: usize,
     name: String,
 }
 
-/// One fault of a member under load.
+/// Tests one fault of a member under load.
 async fn survives(etcd: &mut EtcdCluster, fault: Fault, leads: bool) {
     let urls: Vec<String> = (0..ETCD_MEMBERS).map(|at| format!("http://{}", etcd.address(at))).collect();
     let (one, other) = (open_at(urls.clone()).await, open_at(urls).await);

@@ -1,5 +1,5 @@
-//! What copies of etcd have of their own: a restore that is not done in one step, revisions that several objects share, and values
-//! that are sealed otherwise elsewhere.
+//! Tests of the differences of copies of etcd: a restore that is not atomic, revisions that several objects share, and values
+//! with another encryption.
 
 use std::time::Duration;
 
@@ -110,7 +110,7 @@ async fn an_etcd_that_is_far_behind_what_clients_may_hold_is_refused_and_one_tha
     assert!(there.compacted() > 5_000 && there.revision() >= restored.becomes.revision);
 }
 
-/// Writes what has one revision, of objects that are changed and deleted together.
+/// Writes objects with one shared revision, which are changed and deleted together.
 async fn write_together(store: &dyn Store, round: &str) {
     let operations = ["t/1", "t/2", "t/3"].map(|path| {
         let change = match (path, round) {
@@ -136,7 +136,7 @@ async fn objects_that_share_a_revision_get_their_own_in_a_database_and_a_new_epo
         restore_from(&file, Box::new(target.unwrap()), restoring(BUMP)).await.unwrap();
         check_together(&*other.open().await, &["t/1=1", "t/2=1", "t/3=1"]).await;
 
-        // The changes come while the state is copied already.
+        // The changes are made while the state is being copied.
         let (source, switch) = (Paged::slow(store.copy_source()), StoreSwitch(store.clone()));
         let migration = Migration { source: &source, switch: &switch, reason: "it was moved", history: true };
         let target = to.target(&store.identity().store_id, false).await.unwrap();
@@ -166,7 +166,7 @@ async fn objects_that_share_a_revision_get_their_own_in_a_database_and_a_new_epo
         check_together(&*there, &shown.iter().map(String::as_str).collect::<Vec<_>>()).await;
         let old = there.watch(Scope::all(&config_maps()), store.revision());
         assert!(matches!(old, Err(WatchError::Compacted { .. })));
-        // What was superseded is forgotten, and nothing else.
+        // Only superseded states are deleted.
         let before = all_of(&*there).await;
         let written = put(&*there, &key("t/1"), "later").await;
         there.compact(written).await.unwrap();
@@ -176,7 +176,7 @@ async fn objects_that_share_a_revision_get_their_own_in_a_database_and_a_new_epo
     }
 }
 
-/// Whether these objects, and each once, are there with revisions of their own.
+/// Checks that exactly these objects exist, with distinct revisions.
 async fn check_together(store: &dyn Store, expected: &[&str]) {
     let snapshot = store.snapshot(&config_maps()).await.unwrap();
     let mut revisions: Vec<i64> = snapshot.iter().map(|record| record.revision).collect();
@@ -207,7 +207,7 @@ async fn what_is_sealed_is_opened_and_sealed_again_as_the_other_database_keeps_i
     let restored = crate::sealed::open(&to, seal(&["a"])).await;
     assert_eq!(all_of(&restored).await, expected);
     assert!(restored.sealed_otherwise(&config_maps()).await.unwrap().stale.is_empty());
-    // And back, with another key.
+    // Restores into etcd again, with another key.
     let Some(other) = Etcd::new() else { return };
     let blind = Box::new(target_of(&other, Seal::none()).await);
     let refused = restore_from(&file, blind, restoring(BUMP)).await.unwrap_err();

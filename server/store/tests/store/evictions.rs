@@ -1,4 +1,4 @@
-//! A budget for what is in memory: resources leave it and come back, and nobody who reads, writes or watches notices.
+//! Tests of a cache with a size limit: evictions and reloads are not visible to readers, writers and watchers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,9 +7,9 @@ use portico_store::{Change, Expect, Key, ListAt, Scope, Settings, State, Store, 
 
 use crate::harness::*;
 
-/// Objects of about half a kilobyte each, in memory.
+/// Number of objects, of about half a kilobyte each in memory.
 const OBJECTS: usize = 20;
-/// Room for one of two such resources.
+/// Cache size in bytes for one of two such resources.
 const BUDGET: u64 = 14_000;
 
 fn lease(n: usize) -> Key {
@@ -20,7 +20,7 @@ fn limited(rest: Duration) -> impl Fn(&mut Settings) + Sync {
     move |settings| (settings.cache_max_bytes, settings.cache_rest) = (Some(BUDGET), rest)
 }
 
-/// Two resources with as many objects, opened anew: nothing of them is in memory.
+/// Writes two resources with the same number of objects and opens the store again, so that none is cached.
 async fn two_resources(backend: &dyn Backend, rest: Duration) -> Arc<dyn Store> {
     let store = backend.open().await;
     for n in 0..OBJECTS {
@@ -48,7 +48,7 @@ pub async fn what_was_not_used_makes_room_and_comes_back(backend: &dyn Backend) 
         assert_eq!(store.snapshot(&leases()).await.unwrap().len(), OBJECTS);
         assert_eq!(held(&*store), (false, true));
     }
-    // What has left is written, and read back with that.
+    // An evicted resource is written, and read back with the write.
     let revision = put(&*store, &key("a/1"), "new").await;
     let found = store.find(&key("a/1")).await.unwrap();
     assert_eq!((found.revision, text(&found.object.unwrap().unwrap())), (revision, "new".to_owned()));
@@ -84,7 +84,7 @@ pub async fn what_stays_by_wish_stays_and_what_grows_too_large_leaves(backend: &
     }
     assert!(is_stored(&*store, &config_maps()).await);
     assert_eq!(store.counts().await.unwrap(), [(config_maps(), 100), (leases(), 2)]);
-    // Once it has shrunk it comes back.
+    // After it has shrunk, it is cached again.
     for n in 3..100 {
         delete(&*store, &key(&format!("a/{n:03}"))).await;
     }
@@ -93,7 +93,7 @@ pub async fn what_stays_by_wish_stays_and_what_grows_too_large_leaves(backend: &
     assert_eq!(store.counts().await.unwrap(), [(config_maps(), 3), (leases(), 2)]);
 }
 
-/// The pages of a list of the newest state, and how many follow each by its own count.
+/// Returns the pages of a list of the newest state, and the number of objects after each by its own count.
 async fn pages(store: &dyn Store, namespace: Option<&str>, limit: usize) -> (Vec<usize>, Vec<u64>) {
     let scope = namespace.map_or_else(|| Scope::all(&config_maps()), |n| Scope::namespace(&config_maps(), n));
     let revision = store.state(&config_maps()).await.unwrap().revision();
@@ -147,7 +147,7 @@ pub async fn pages_are_full_whatever_is_deleted_before_among_and_behind_them(bac
     }
 }
 
-/// Adds one to the number that an object has, whatever others do meanwhile.
+/// Adds one to the number in an object, with retries after conflicts.
 async fn add_one(store: &dyn Store, key: &Key) {
     loop {
         let Some(Ok(record)) = store.find(key).await.unwrap().object else { panic!("{key} is gone") };
@@ -177,7 +177,7 @@ pub async fn nobody_notices_that_resources_come_and_go(backend: &dyn Backend) {
     };
     let writers = futures::future::join_all((0..WRITERS).map(writer));
     let (done, over) = tokio::sync::watch::channel(false);
-    // Each read throws the other resource out.
+    // Each read evicts the other resource.
     let reader = async || {
         let mut last = [0, 0];
         while !*over.borrow() {
@@ -198,7 +198,7 @@ pub async fn nobody_notices_that_resources_come_and_go(backend: &dyn Backend) {
         let Some(Ok(record)) = store.find(counter).await.unwrap().object else { panic!("{counter}") };
         assert_eq!(text(&record), (WRITERS * EACH).to_string());
     }
-    // Each change has what was there before it.
+    // The previous state of each change is that of the change before.
     let events = take(&mut watch, WRITERS * EACH).await;
     for (at, event) in events.iter().enumerate() {
         assert_eq!(text(event.previous.as_ref().unwrap()), at.to_string());

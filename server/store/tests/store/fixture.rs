@@ -1,4 +1,4 @@
-//! A database of every landed schema is opened, read, written and watched by this version.
+//! Tests that this version opens, reads, writes and watches databases of every released schema.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use portico_store::{Doctor, ListAt, MetadataIndexer, Scope};
 
 use crate::harness::*;
 
-/// The databases that are kept: made by `make`, once for each migration, by the version that landed it.
+/// Stored databases, created with `make` by the version that introduced each migration.
 const KEPT: [&str; 4] = ["schema-0001.db", "schema-0002.db", "schema-0003.db", "schema-0004.db"];
 
 fn testdata() -> PathBuf {
@@ -24,7 +24,7 @@ fn every_migration_has_its_database() {
     assert_eq!(std::fs::read_dir(testdata()).unwrap().count(), KEPT.len());
 }
 
-/// Makes the database of the newest schema. To be run by hand, once, with a new migration.
+/// Creates the database of the newest schema. Run manually, once, with a new migration.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "makes what is kept"]
 async fn make() {

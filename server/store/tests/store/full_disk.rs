@@ -1,5 +1,5 @@
-//! A disk without any space: stores open, take deletions and close on it. Each test runs in a process with a small file system
-//! of its own, which ends with the process; where none may be mounted it reports so and tests nothing.
+//! Tests of a full disk: stores open, accept deletions, and close. Each test runs in a process with a small file system,
+//! which is removed with the process; if mounting is not permitted this is reported and nothing is tested.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -20,11 +20,11 @@ use crate::copies::restoring;
 use crate::harness::*;
 use crate::sealed;
 
-/// For the child, which is this same program: where its file system is.
+/// Environment variable for the child process, which runs this program: path of its file system.
 const CHILD: &str = "PORTICO_STORE_SMALL_DISK";
 const DISK: &str = "size=8m";
 const RESERVE: u64 = 1 << 20;
-/// What the shell that mounts ends with when it may not.
+/// Exit code of the shell that mounts, if mounting is not permitted.
 const NOT_MOUNTED: i32 = 77;
 
 /// Runs a test of this file with a small file system.
@@ -86,7 +86,7 @@ fn beside(database: &Path, suffix: &str) -> PathBuf {
     database.with_file_name(format!("portico.db{suffix}"))
 }
 
-/// A store with forty objects.
+/// Returns a store with forty objects.
 async fn filled(database: &Path) -> portico_store::SqliteStore {
     let store = open_at(database).await;
     for n in 0..40 {
@@ -95,7 +95,7 @@ async fn filled(database: &Path) -> portico_store::SqliteStore {
     store
 }
 
-/// Takes all that is left, to the last byte; the file that holds it.
+/// Fills the disk to the last byte. Returns the path of the file.
 fn fill(disk: &Path) -> PathBuf {
     let path = disk.join("others");
     let mut file = File::create(&path).unwrap();
@@ -110,7 +110,7 @@ fn fill(disk: &Path) -> PathBuf {
     path
 }
 
-/// Only deletions go through, until `others` is gone.
+/// Checks that only deletions succeed until `others` is deleted.
 async fn deletes_and_recovers(store: &dyn Store, others: &Path) {
     assert!(store.condition().full.is_some());
     assert!(matches!(create(store, 100).await, Err(TxnError::Full(_))));
@@ -122,7 +122,7 @@ async fn deletes_and_recovers(store: &dyn Store, others: &Path) {
         let deletion = Change::Delete(value(&key, "gone"));
         commit(store, Txn::one(key, Expect::Exists, deletion)).await.unwrap();
     }
-    // History is forgotten: the current state must not pass for an earlier one.
+    // History is deleted: the current state must not be reported for an earlier time.
     assert!(store.revision_at(before).await.unwrap() <= last);
     fs::remove_file(others).unwrap();
     eventually("there is space and it is not used", || store.condition().full.is_none()).await;
@@ -155,7 +155,7 @@ fn a_store_opens_on_a_full_disk_and_takes_deletions() {
 async fn starts_after_a_kill() {
     let database = disk().join("data/portico.db");
     let store = filled(&database).await;
-    // What a killed process leaves: no index of its log, which has to be made.
+    // A killed process leaves no index of its log, which must be created.
     let killed = disk().join("killed/portico.db");
     fs::create_dir(killed.parent().unwrap()).unwrap();
     for suffix in ["", "-wal", ".mark", ".reserve"] {
@@ -179,7 +179,7 @@ fn a_store_that_was_killed_opens_on_a_full_disk() {
 async fn closes() {
     let database = disk().join("data/portico.db");
     let store = filled(&database).await;
-    // Pages of the file are free: the log fits in without more space.
+    // The file has free pages, so a checkpoint of the log needs no more space.
     for n in 0..20 {
         delete(&store, &key(&format!("a/{n:04}"))).await;
     }
@@ -204,12 +204,12 @@ fn a_store_that_closes_on_a_full_disk_is_the_same_when_it_opens_again() {
     on_small_disk("closes");
 }
 
-/// Writes to a file for as long as the process runs, also after the disk was full.
+/// Writes to a file until the process ends, also after the disk was full.
 fn keep_filling(disk: &Path) {
     let mut file = File::create(disk.join("greedy")).unwrap();
     std::thread::spawn(move || {
         loop {
-            // Fails for as long as the disk is full.
+            // Fails while the disk is full.
             if file.write_all(&[1; 64 * 1024]).is_err() {
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -223,7 +223,7 @@ async fn keeps_its_log() {
     let mut settings = settings_at(disk().join("data/portico.db"));
     tune(&mut settings);
     settings.compaction_interval = Duration::from_secs(3600);
-    // With sealed values each compaction cuts the log.
+    // With sealed values, each compaction cuts the log.
     let (seal, metrics) = (sealed::seal(&[sealed::keys("a")]), Metrics::new(&Registry::new()));
     let opened =
         SqliteStore::open_sealed(settings, Arc::new(WithNodeName), seal, metrics, &TaskSet::new()).await;
@@ -248,13 +248,13 @@ fn another_program_takes_no_blocks_of_the_log_at_a_checkpoint() {
     on_small_disk("keeps_its_log");
 }
 
-/// Largest size of a database without objects: spare pages, and the extension for the next groups.
+/// Maximum size of a database without objects: spare pages, and the extension for the next groups.
 const SHRUNK_BYTES: u64 = 4 << 20;
 /// Sizes of the objects that fill a disk.
 const SIZES: [usize; 4] = [100, 2_000, 20_000, 200_000];
-/// Exit code of the process that fills a disk and ends as a killed one does.
+/// Exit code of the process that fills a disk and ends like a killed one.
 const DIED: i32 = 42;
-/// Environment variable of that process: the size limit of its database.
+/// Environment variable of that process: size limit of its database.
 const LIMIT: &str = "PORTICO_STORE_LIMIT";
 
 async fn open_limited(limit: Option<u64>) -> portico_store::SqliteStore {
@@ -275,7 +275,7 @@ async fn delete_nth(store: &dyn Store, n: usize) {
     assert!(deleted.is_ok(), "{n}: {deleted:?}");
 }
 
-/// Fills a store until it refuses more, then its disk to the last byte, then deletes every second object.
+/// Fills a store until it rejects writes, then its disk to the last byte, then deletes every second object.
 async fn fill_and_delete(limit: Option<u64>) -> portico_store::SqliteStore {
     let store = open_limited(limit).await;
     let mut created = 0;
@@ -303,7 +303,7 @@ async fn dies() {
     std::process::exit(DIED);
 }
 
-/// Deletes the remaining objects on a disk without any space, then makes space.
+/// Deletes the remaining objects on a full disk, then frees space.
 async fn delete_the_rest(limit: Option<u64>) {
     fill(&disk());
     let store = open_limited(limit).await;
@@ -364,14 +364,14 @@ fn a_store_that_reaches_its_limit_deletes_all_of_it_on_a_full_disk_too() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_mark_that_cannot_be_written_is_not_tried_with_every_write() {
-    /// More revisions than a mark may stay behind.
+    /// More revisions than the mark may be behind.
     const REVISIONS: usize = 5_000;
     let backend = Sqlite::new();
     // The mark is also written with each compaction.
     let store = backend.open_with(&|settings| settings.compaction_interval = Duration::from_secs(3600)).await;
     let mark = beside(&backend.path(), ".mark");
     fs::remove_file(&mark).unwrap();
-    // A folder is no place for a file.
+    // A directory blocks the path of the file.
     fs::create_dir_all(mark.join("in the way")).unwrap();
     let txn = |from: usize| {
         let operation = |n: usize| {
@@ -384,12 +384,12 @@ async fn a_mark_that_cannot_be_written_is_not_tried_with_every_write() {
     for from in (0..REVISIONS).step_by(1_000) {
         commit(&*store, txn(from)).await.unwrap();
     }
-    // A try makes a file in the folder, and removes it.
+    // An attempt creates a file in the folder and removes it.
     let changed = || {
         let folder = fs::metadata(backend.path().parent().unwrap()).unwrap();
         (folder.mtime(), folder.mtime_nsec())
     };
-    // The try that was due is over when the next write is answered.
+    // The due attempt has finished when the next write is acknowledged.
     put(&*store, &key("a/last"), "x").await;
     let before = changed();
     for n in 0..50 {
@@ -398,7 +398,7 @@ async fn a_mark_that_cannot_be_written_is_not_tried_with_every_write() {
     assert_eq!(changed(), before);
 }
 
-/// So much text that no packing makes it small.
+/// Returns text that compresses badly.
 fn noise(seed: u64, bytes: usize) -> String {
     let mut state = seed * 2 + 1;
     let mut next = || {
@@ -413,7 +413,7 @@ fn a_backup_and_a_restore_on_a_full_disk_fail_and_are_done_once_there_is_space()
     on_small_disk("copies_on_a_small_disk");
 }
 
-/// The child.
+/// Child process.
 #[tokio::test]
 #[ignore = "the program that a test of this file starts, no test of its own"]
 async fn copies_on_a_small_disk() {

@@ -1,4 +1,4 @@
-//! Opens the implementations under test and makes small objects. Must not test anything itself.
+//! Test harness: opens the stores under test and creates small objects. Contains no tests.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,57 +16,57 @@ use sqlx::{ConnectOptions as _, Connection as _};
 
 pub use portico_tests::PATIENCE;
 
-/// An implementation of `Store` with a place for one database.
+/// Implementation of `Store` with a location for one database.
 pub trait Backend: Send + Sync {
-    /// Opens the database, or opens it again.
+    /// Opens the database, the first time or again.
     fn open_with<'a>(&'a self, tune: &'a (dyn Fn(&mut Settings) + Sync)) -> BoxFuture<'a, Arc<dyn Store>>;
 
-    /// How many writes a new database has behind it.
+    /// Returns the number of writes in a new database.
     fn written_before(&self) -> i64 {
         0
     }
 
-    /// Whether the event of a deletion has the state stored before it, and not that of the deletion.
+    /// True if the event of a deletion has the state stored before it, and not that of the deletion.
     fn shows_deletions_as_stored_before(&self) -> bool {
         false
     }
 
-    /// With the defaults.
+    /// Opens the database with default settings.
     fn open(&self) -> BoxFuture<'_, Arc<dyn Store>> {
         self.open_with(&|_| ())
     }
 }
 
 tokio::task_local! {
-    /// How much of the current state the stores of the running test hold in memory.
+    /// Cache size of the stores in the running test.
     static CACHE_MAX_BYTES: u64;
 }
 
-/// Runs a test whose stores hold nothing in memory that has any bytes.
+/// Runs a test whose stores cache no objects.
 pub async fn past_the_cache<T>(test: impl Future<Output = T>) -> T {
     with_cache(1, test).await
 }
 
-/// Runs a test whose stores hold everything in memory.
+/// Runs a test whose stores cache everything.
 pub async fn in_memory<T>(test: impl Future<Output = T>) -> T {
     test.await
 }
 
-/// Runs a test whose stores hold so much in memory.
+/// Runs a test whose stores have this cache size.
 pub async fn with_cache<T>(max_bytes: u64, test: impl Future<Output = T>) -> T {
     CACHE_MAX_BYTES.scope(max_bytes, test).await
 }
 
-/// The settings of stores of the running test.
+/// Returns the settings of stores in the running test.
 pub fn settings_at(path: impl Into<PathBuf>) -> Settings {
     let mut settings = Settings::new(path);
     settings.cache_max_bytes = CACHE_MAX_BYTES.try_with(|bytes| *bytes).ok();
-    // What found no room looks for it again with the next read.
+    // A resource that did not fit is tried again with the next read.
     settings.cache_rest = Duration::ZERO;
     settings
 }
 
-/// Makes two tests of each: of what is in memory, and of what is in the database alone.
+/// Creates two tests of each function: with all objects cached, and with none.
 #[macro_export]
 macro_rules! in_memory_and_past_it {
     ($($name:ident),* $(,)?) => {
@@ -90,21 +90,21 @@ macro_rules! in_memory_and_past_it {
 }
 
 tokio::task_local! {
-    /// How many writes a new database of the running test has behind it.
+    /// Number of writes in a new database of the running test.
     pub static WRITTEN_BEFORE: i64;
 }
 
-/// The revision that a database without any writes behind it would have here.
+/// Converts a revision to that of a database without initial writes.
 fn counted(revision: i64) -> i64 {
     revision - WRITTEN_BEFORE.try_with(|before| *before).unwrap_or(0)
 }
 
-/// The revision that such a one would call so.
+/// Converts a revision of a database without initial writes to the actual one.
 pub fn rev(counted: i64) -> i64 {
     counted + WRITTEN_BEFORE.try_with(|before| *before).unwrap_or(0)
 }
 
-/// Reads `spec.nodeName`, too.
+/// Indexer that also reads `spec.nodeName`.
 pub struct WithNodeName;
 
 impl Indexer for WithNodeName {
@@ -178,7 +178,7 @@ pub fn key(path: &str) -> Key {
     Key::new(&config_maps(), namespace, name)
 }
 
-/// An object whose content differs by `text`.
+/// Returns an object whose content contains `text`.
 pub fn value(key: &Key, text: &str) -> Value {
     owned(key, text, &[])
 }
@@ -201,7 +201,7 @@ pub fn text(record: &Record) -> String {
     record.value.label("text").unwrap().to_owned()
 }
 
-/// `path@revision=text` of each.
+/// Returns `path@revision=text` for each record.
 pub fn lines<'a>(records: impl IntoIterator<Item = &'a Arc<Record>>) -> Vec<String> {
     let line =
         |record: &Arc<Record>| format!("{}@{}={}", record.key.path(), counted(record.revision), text(record));
@@ -212,24 +212,24 @@ pub async fn commit(store: &dyn Store, txn: Txn) -> Result<Committed, TxnError> 
     store.commit(vec![txn]).await.pop().unwrap()
 }
 
-/// Creates or replaces without expectation; the revision.
+/// Creates or replaces an object without a precondition. Returns the revision.
 pub async fn put(store: &dyn Store, key: &Key, text: &str) -> i64 {
     let change = portico_store::Change::Put(value(key, text));
     commit(store, Txn::one(key.clone(), portico_store::Expect::Any, change)).await.unwrap().revision
 }
 
-/// Deletes what must exist; the revision.
+/// Deletes an existing object. Returns the revision.
 pub async fn delete(store: &dyn Store, key: &Key) -> i64 {
     let change = portico_store::Change::Delete(value(key, "gone"));
     commit(store, Txn::one(key.clone(), portico_store::Expect::Exists, change)).await.unwrap().revision
 }
 
-/// Runs a test; panics after a time that no passing test needs.
+/// Runs a test. Panics after a time that no passing test needs.
 pub async fn bounded(test: impl Future<Output = ()>) {
     tokio::time::timeout(Duration::from_secs(300), test).await.expect("the test does not end");
 }
 
-/// The next events, each within a time that no passing test needs.
+/// Returns the next events. Panics after a time that no passing test needs.
 pub async fn take(subscription: &mut Subscription, count: usize) -> Vec<Arc<Event>> {
     let mut events = Vec::new();
     while events.len() < count {
@@ -239,7 +239,7 @@ pub async fn take(subscription: &mut Subscription, count: usize) -> Vec<Arc<Even
     events
 }
 
-/// `Type path@revision` of each.
+/// Returns `Type path@revision` for each event.
 pub fn reported(events: &[Arc<Event>]) -> Vec<String> {
     let line = |event: &Arc<Event>| {
         format!("{:?} {}@{}", event.event_type, event.record.key.path(), counted(event.revision()))
@@ -247,7 +247,7 @@ pub fn reported(events: &[Arc<Event>]) -> Vec<String> {
     events.iter().map(line).collect()
 }
 
-/// What a request shows that asks once how far the database is, of a key that another process writes to.
+/// Checks that a request that queries the revision of the database once queries it again after a rejected write.
 pub async fn a_request_asks_again_after_a_refused_write(other: &dyn Store, store: &dyn Store) {
     let (key, resource) = (key("a/asked"), config_maps());
     for round in 0..20 {

@@ -1,4 +1,4 @@
-//! Exact reads, compaction, owners, namespaces.
+//! Tests of exact reads, compaction, owners and namespaces.
 
 use portico_store::{Change, Expect, Key, ListAt, Resource, Scope, StoreError, Txn, Value, WatchError};
 
@@ -56,7 +56,7 @@ pub async fn pages_of_an_exact_read_are_consistent_and_count_the_rest(backend: &
                 break;
             }
             after = page.records.last().map(|record| record.key.path().to_owned());
-            // What changes between the pages does not show in them.
+            // Changes between the pages are not visible in them.
             put(&*store, &key("a/05"), "new").await;
             put(&*store, &key(&format!("a/{}", paged.len())), "new").await;
         }

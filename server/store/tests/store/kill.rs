@@ -1,4 +1,4 @@
-//! kill -9 in a write storm: every acknowledged write is there afterwards, none twice.
+//! Tests with kill -9 during many writes: every acknowledged write exists afterwards, exactly once.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Write};
@@ -10,14 +10,14 @@ use portico_store::{Event, EventType, Scope, Store, Txn};
 
 use crate::harness::*;
 
-/// How often the storm is killed.
+/// Number of kills.
 const ROUNDS: usize = 20;
-/// Callers that write at the same time.
+/// Number of concurrent writers.
 const CALLERS: usize = 16;
-/// For the child, which is this same program: where to write.
+/// Environment variable for the child process, which runs this program: path of its database.
 const CHILD: &str = "PORTICO_STORE_STORM";
 
-/// The child: writes until it is killed, and reports each write only after it was acknowledged.
+/// Child process: writes until it is killed, and reports each write after it was acknowledged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "the program that a test of this file starts and kills, no test of its own"]
 async fn storm() {
@@ -38,11 +38,11 @@ async fn storm() {
 }
 
 fn report(line: &str) {
-    // One write call of a whole line: the pipe keeps it whole.
+    // One write call for a whole line, which the pipe does not split.
     std::io::stdout().lock().write_all(format!("ack {line}\n").as_bytes()).unwrap();
 }
 
-/// Runs the child until it has acknowledged `enough` writes, kills it, and gives all that it acknowledged.
+/// Runs the child process until it has acknowledged `enough` writes, and kills it. Returns all acknowledged writes.
 fn killed_storm(path: &Path, round: usize, enough: usize) -> Vec<(String, i64)> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "kill::storm", "--ignored", "--nocapture", "--test-threads=1"])
@@ -55,7 +55,7 @@ fn killed_storm(path: &Path, round: usize, enough: usize) -> Vec<(String, i64)> 
     for line in output.lines() {
         let line = line.unwrap();
         let Some(write) = line.strip_prefix("ack ").and_then(|ack| ack.split_once(' ')) else { continue };
-        // The last line may be cut short by the kill: then its number was not acknowledged.
+        // The kill may truncate the last line, whose write was then not acknowledged.
         acknowledged.push((write.0.to_owned(), write.1.parse().unwrap()));
         if acknowledged.len() == enough {
             child.kill().unwrap();
@@ -73,7 +73,7 @@ async fn log(store: &dyn Store) -> Vec<Arc<Event>> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_acknowledged_write_survives_kill_9_and_none_is_there_twice() {
     let backend = Sqlite::new();
-    // The folder and the file exist, so that a child that is killed at once leaves a database.
+    // Creates folder and file, so that a child that is killed at once leaves a database.
     backend.open().await.close().await;
     let mut acknowledged: HashMap<(String, i64), usize> = HashMap::new();
     for round in 0..ROUNDS {

@@ -1,4 +1,4 @@
-//! Full disks, and a history that stays within its bounds.
+//! Tests of full disks, and of limits of the history.
 
 use std::time::Duration;
 
@@ -29,10 +29,10 @@ async fn a_full_disk_refuses_loses_nothing_and_recovers_when_there_is_room() {
     assert!(matches!(full, TxnError::Full(_)), "{full}");
     assert!(revision > 20);
     assert_eq!(store.revision(), revision);
-    // Reads go on; nothing of the refused write shows.
+    // Reads continue; no part of the rejected write is visible.
     let snapshot = store.snapshot(&config_maps()).await.unwrap();
     assert_eq!(snapshot.get(&key("a/1")).unwrap().revision, revision);
-    // Forgetting history makes room.
+    // Deleting history frees space.
     store.compact(revision).await.unwrap();
     let next = commit(&*store, Txn::update(key("a/1"), revision, large("a/1", 20_000))).await.unwrap();
     assert_eq!(next.revision, revision + 1);
@@ -58,16 +58,16 @@ async fn the_file_shrinks_after_compaction() {
     assert!(before > 8_000_000, "{before}");
     let store = backend.open().await;
     store.compact(i64::MAX).await.unwrap();
-    // At most the spare pages and what is there remain.
+    // At most the spare pages and the current content remain.
     let after = std::fs::metadata(backend.path()).unwrap().len();
     assert!(after < 1_500_000, "{before} -> {after}");
 }
 
-/// Waits until the background has compacted beyond a revision.
+/// Waits until the compaction task has compacted beyond a revision.
 async fn compacted_beyond(store: &dyn Store, revision: i64) {
     let reached = async {
         while store.compacted() <= revision {
-            // Every write gives the compaction a turn.
+            // Maintenance runs between writes.
             put(store, &key("a/turn"), "x").await;
         }
     };

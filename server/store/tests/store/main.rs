@@ -1,4 +1,4 @@
-//! The shared store suite: what every implementation of `Store` must do, run against each of them.
+//! Shared test suite of the store: runs the same tests with every implementation of `Store`.
 
 #[cfg(test)]
 mod archive;
@@ -76,7 +76,7 @@ macro_rules! suite {
         suite!(past_the_cache of postgres_alone: crate::postgres::Postgres::direct(), $($module::$behaviour),*);
         suite!(past_the_cache of pooled_postgres_alone: crate::postgres::Postgres::pooled().await, $($module::$behaviour),*);
     };
-    // Of those that give every operation a revision of its own.
+    // Implementations that give every operation its own revision.
     (of databases: $($module:ident :: $behaviour:ident),* $(,)?) => {
         suite!(ordered_in_sqlite: Some(crate::harness::Sqlite::new()), $($module::$behaviour),*);
         suite!(ordered_in_postgres: crate::postgres::Postgres::direct(), $($module::$behaviour),*);
@@ -88,7 +88,7 @@ macro_rules! suite {
         suite!(budget_of_sqlite: Some(crate::harness::Sqlite::new()), $($module::$behaviour),*);
         suite!(budget_of_postgres: crate::postgres::Postgres::direct(), $($module::$behaviour),*);
     };
-    // Nothing is in memory, everything is read from the database.
+    // Caches no objects, so that everything is read from the database.
     (past_the_cache of $place:ident: $backend:expr, $($module:ident :: $behaviour:ident),*) => {
         #[cfg(test)]
         mod $place {

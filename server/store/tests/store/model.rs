@@ -1,4 +1,4 @@
-//! Random operations against a naive store: a list of every state that ever was.
+//! Random operations, compared with a simple model: a list of all states.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::harness::*;
 
 type Paths = [&'static str; 6];
 
-/// Paths that random operations touch; a resource is namespaced or it is not.
+/// Paths of random operations; a resource is either namespaced or cluster-scoped.
 const NAMESPACED: Paths = ["a/1", "a/2", "a-b/1", "b/1", "b/1.a", "b/1-a"];
 const CLUSTER_SCOPED: Paths = ["a", "a-b", "a.b", "b", "c", "d"];
 const OWNERS: [&str; 3] = ["o1", "o2", "o3"];
@@ -33,7 +33,7 @@ enum Want {
     Absent,
     Exists,
     Any,
-    /// The current revision, or so much less.
+    /// The current revision minus this number.
     Current(i64),
 }
 
@@ -67,7 +67,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 type State = BTreeMap<&'static str, (i64, String, Vec<&'static str>)>;
 
-/// What the store should hold: the state after every revision.
+/// Expected content of the store: the state after every revision.
 struct Model {
     paths: Paths,
     /// `states[r]` is the state at revision `r + 1`.
@@ -85,7 +85,7 @@ impl Model {
         self.states.last().unwrap()
     }
 
-    /// The Txn for the store, and what should become of it; applied when it should succeed.
+    /// Returns the Txn for the store and its expected result. Applies it to the model if it should succeed.
     fn check(&mut self, ops: &[Op]) -> (Txn, Result<(), &'static str>) {
         let operations = ops.iter().enumerate().map(|(n, op)| self.operation(op, n)).collect();
         let (states, log) = (self.states.len(), self.log.len());
@@ -247,7 +247,8 @@ async fn run(steps: Vec<Step>, ring: usize, paths: Paths, cache: Option<u64>) {
             Step::Commit(txns) => {
                 let mut sent = Vec::new();
                 let mut expected = Vec::new();
-                // The store checks a call's Txns in order, as the model does; expectations name the state before the call.
+                // The store validates the Txns of a call in order, like the model; preconditions refer to the
+                // state before the call.
                 for ops in txns {
                     let (txn, outcome) = model.check(&ops);
                     sent.push(txn);
@@ -279,7 +280,7 @@ proptest! {
         steps in prop::collection::vec(step(), 1..24),
         ring in 1..40usize,
         namespaced in any::<bool>(),
-        // All of it, nothing, or about two objects: the resource comes and goes.
+        // Everything, nothing, or about two objects fit into the cache, so that the resource is evicted and reloaded.
         cache in prop_oneof![Just(None), Just(Some(1)), Just(Some(1_600))],
     ) {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();

@@ -1,4 +1,4 @@
-//! Where the files of a database are and whose they are: links, owners, what failures leave behind.
+//! Tests of the location and the owner of database files: links, owners, files after failures.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, chown, symlink};
@@ -8,7 +8,7 @@ use portico_store::{Doctor, MetadataIndexer, OpenError, Store, restore};
 
 use crate::harness::*;
 
-/// A user that is not root.
+/// A user other than root.
 const SOMEBODY: u32 = 12_345;
 
 fn names(folder: &Path) -> Vec<String> {
@@ -57,17 +57,17 @@ async fn a_linked_database_is_the_one_that_the_link_leads_to() {
         fs::create_dir(at(name)).unwrap();
     }
     let (real, one, two) = (at("real/portico.db"), at("one/portico.db"), at("two/portico.db"));
-    // The first of the links leads to where the database is going to be.
+    // The first link refers to the future path of the database.
     symlink("../real/portico.db", &one).unwrap();
     symlink(&one, &two).unwrap();
     let store = open_sqlite(one.clone(), &|_| ()).await.unwrap();
     put(&store, &key("a/1"), "x").await;
     let second = open_sqlite(two.clone(), &|_| ()).await.err().unwrap();
     assert!(matches!(second, OpenError::InUse { .. }), "{second}");
-    // It is served: what looks through a link reads its log, too.
+    // While it is served, reads through a link find its log as well.
     copy_database(&real, &at("backup")).await;
     assert_eq!(Doctor::new(&two, &MetadataIndexer).examine().await.unwrap().objects, 1);
-    // What a killed process leaves, with a link to it: the log is found.
+    // The files of a killed process, with a link to the database: its log is found.
     fs::create_dir(at("killed")).unwrap();
     for suffix in ["", "-wal", ".mark"] {
         let name = format!("portico.db{suffix}");
@@ -106,11 +106,11 @@ async fn a_restore_that_fails_leaves_nothing_behind() {
     store.close().await;
     drop(store);
     let mut bytes = fs::read(&file).unwrap();
-    // The roots of its first tables: what is damaged in a value is noticed when that is read.
+    // Overwrites the root pages of the first tables; damage in a value is only detected when the value is read.
     bytes[4096..4 * 4096].fill(0x5a);
     fs::write(&damaged, bytes).unwrap();
     fs::write(folder.join("text"), "this is no database, whatever its name says. ".repeat(30)).unwrap();
-    // No revisions are left for a copy that is whole: it fails last.
+    // The intact copy has no revisions left for a new epoch: it fails last.
     for (source, bump) in [("damaged", 1), ("text", 1), ("backup", i64::MAX - 100)] {
         let before = names(&folder);
         let refused = restore(&folder.join(source), &database, bump).await;
@@ -143,7 +143,7 @@ async fn what_root_restores_or_mends_belongs_to_whom_it_belonged() {
     for name in ["portico.db.lock", "portico.db.mark", "portico.db.reserve"] {
         fs::remove_file(folder.join(name)).unwrap();
     }
-    // The one that is replaced, one where there was none, and one whose objects are removed.
+    // A restore that replaces a database, one without an existing database, and a removal of objects.
     restore(&file, &database, 1).await.unwrap();
     restore(&file, &empty.join("portico.db"), 1).await.unwrap();
     Doctor::new(&database, &MetadataIndexer).remove_unreadable().await.unwrap();

@@ -1,4 +1,4 @@
-//! PostgreSQL under test: a database for each test, directly and behind a pooler.
+//! Tests of PostgreSQL: a database for each test, directly and behind a pooler.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use portico_tests::{PostgresServer, Wire};
 
 use crate::harness::{Backend, WithNodeName, settings_at};
 
-/// A database of the shared server.
+/// Database of the shared server.
 pub struct Postgres<'s> {
     server: &'s PostgresServer,
     name: String,
@@ -20,12 +20,12 @@ pub struct Postgres<'s> {
 }
 
 impl Postgres<'static> {
-    /// A new database; nothing where PostgreSQL is not installed.
+    /// Creates a database; `None` if PostgreSQL is not installed.
     pub fn direct() -> Option<Self> {
         PostgresServer::shared().map(Postgres::of)
     }
 
-    /// The same behind a pooler, with tables.
+    /// Creates a database with tables behind a pooler.
     pub async fn pooled() -> Option<Self> {
         let database = Self::direct()?;
         let url = PostgresServer::pooled_url(&database.name)?;
@@ -35,32 +35,32 @@ impl Postgres<'static> {
 }
 
 impl<'s> Postgres<'s> {
-    /// A new database of this server.
+    /// Creates a database of this server.
     pub fn of(server: &'s PostgresServer) -> Self {
         let name = server.database();
         Self { url: server.url(&name), server, name, pooled: false }
     }
 
-    /// Opens the database as one of several processes would.
+    /// Opens the database as one of several processes.
     pub async fn process(&self, tune: &(dyn Fn(&mut Settings) + Sync)) -> Process {
         let mut settings = settings_at("");
         tune(&mut settings);
         self.try_open(self.settings(), settings, Seal::none()).await.unwrap()
     }
 
-    /// Opens it with other settings of PostgreSQL.
+    /// Opens the database with other connection settings.
     pub async fn process_with(&self, settings: PostgresSettings) -> Process {
         self.try_open(settings, settings_at(""), Seal::none()).await.unwrap()
     }
 
-    /// How it is reached.
+    /// Returns the connection settings.
     pub fn settings(&self) -> PostgresSettings {
         let mut settings = PostgresSettings::new(&self.url).unwrap();
         settings.transaction_pooler = self.pooled;
         settings
     }
 
-    /// How it is reached over a wire, with little patience.
+    /// Returns the connection settings over a wire, with a short timeout.
     pub fn settings_over(&self, wire: &Wire) -> PostgresSettings {
         let url = format!("postgres://portico@{}/{}", wire.address, self.name);
         let mut settings = PostgresSettings::new(&url).unwrap();
@@ -68,7 +68,7 @@ impl<'s> Postgres<'s> {
         settings
     }
 
-    /// Opens it, or not.
+    /// Tries to open the database.
     pub async fn try_open(
         &self,
         postgres: PostgresSettings,
@@ -81,28 +81,28 @@ impl<'s> Postgres<'s> {
         Ok(Process { store: Arc::new(store), tasks, registry })
     }
 
-    /// The server.
+    /// Returns the server.
     pub fn server(&self) -> &PostgresServer {
         self.server
     }
 
-    /// Runs a statement beside all processes.
+    /// Runs a statement outside of all processes.
     pub fn psql(&self, statement: &str) -> String {
         self.server.psql(&self.name, statement).trim().to_owned()
     }
 
-    /// Sets a parameter for connections that are made from now on.
+    /// Sets a parameter for new connections.
     pub fn set(&self, parameter: &str, value: &str) {
         self.psql(&format!("ALTER DATABASE {} SET {parameter} = {value}", self.name));
     }
 
-    /// Ends every connection to it.
+    /// Ends every connection to the database.
     pub fn cut(&self) {
         self.server.cut(&self.name);
     }
 }
 
-/// One of those who write to a database.
+/// Process that writes to the database.
 pub struct Process {
     pub store: Arc<dyn Store>,
     pub tasks: TaskSet,
@@ -110,7 +110,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// The first sample of a metric.
+    /// Returns the first sample of a metric.
     pub fn metric(&self, name: &str) -> String {
         let text = self.registry.encode(Format::Text);
         let of_name = |line: &&str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']));

@@ -1,4 +1,4 @@
-//! Archived states that are sealed anew, in SQLite and in PostgreSQL.
+//! Tests of renewing the seals of archived states, in SQLite and PostgreSQL.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::archive::{archiving, past, shown, write};
 use crate::harness::*;
 use crate::postgres::Postgres;
 
-/// Of keys of these names, the first seals; `identity` is none.
+/// Returns rules with keys of these names, the first of which seals; `identity` stands for plain values.
 fn rules(names: &[&str]) -> SealRules {
     let provider = |name: &&str| match *name {
         "identity" => Arc::new(Provider::Identity),
@@ -29,7 +29,7 @@ fn rules(names: &[&str]) -> SealRules {
     rules
 }
 
-/// All steps, as one.
+/// Runs all steps. Returns the sum of their results.
 async fn reseal(store: &dyn Store) -> ResealedPast {
     let (revision, mut sum) = (store.revision(), ResealedPast::default());
     let mut behind = Some(ArchiveAt::default());
@@ -47,7 +47,7 @@ fn found(states: u64, resealed: u64, unreadable: u64) -> ResealedPast {
     ResealedPast { states, resealed, unreadable, next: None }
 }
 
-/// As who changes keys does: objects first, then what they were.
+/// Rotates the keys: objects first, then past states.
 async fn past_states_open_with_the_new_key_alone_and_are_what_they_were(store: &dyn Store, seal: &Seal) {
     write(store).await;
     let archive = async || store.copy_source().archive(i64::MAX, ArchiveAt::END).await.unwrap();
@@ -78,7 +78,7 @@ async fn past_states_open_with_the_new_key_alone_and_are_what_they_were(store: &
     let plain = reseal(store).await;
     assert!(plain.resealed > 5 && plain.resealed == plain.states, "{plain:?}");
     seal.replace(SealRules::default());
-    // What is there now is sealed.
+    // The current states are sealed.
     let older = PastQuery { key: key("a/1"), before: Some(store.revision() - 1), limit: 100 };
     assert!(shown(&store.past(older).await.unwrap().states).ends_with(&before), "they are plain again");
 }
@@ -114,7 +114,7 @@ async fn in_postgresql_what_is_swept_later_is_sealed_before_it_is_archived() {
     let (Some(backend), seal) = (Postgres::direct(), sealing()) else { return };
     let (mut postgres, mut settings) = (backend.settings(), settings_at(""));
     archiving(&mut settings);
-    // Nobody notes what is archived but who needs it, and the sweep comes after the seals.
+    // Only resealing records the archived resources, and the sweep runs after it.
     settings.compaction_interval = Duration::from_secs(3_600);
     postgres.sweep_delay = Duration::from_secs(2);
     let store = backend.try_open(postgres, settings, seal.clone()).await.unwrap().store;

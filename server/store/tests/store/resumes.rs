@@ -1,4 +1,4 @@
-//! Many watches that resume at once.
+//! Tests of many watches that resume concurrently.
 
 use std::pin::pin;
 use std::task::Poll;
@@ -30,11 +30,11 @@ async fn other_reads_do_not_wait_for_a_herd_of_watches_that_resume() {
         });
         let mut herd: FuturesUnordered<_> = resumed.collect();
         let mut done = 0;
-        // After this each has requested its first part. On a busy machine one may have all of them already.
+        // After this, each watch has requested its first page. On a busy machine one may have received all pages.
         if let Poll::Ready(Some(events)) = futures::poll!(herd.next()) {
             done += usize::from(events == 600);
         }
-        // As many reads, one after the other, as a watch makes until it has resumed, and more.
+        // More sequential reads than a watch needs to resume.
         for revision in 300..310 {
             let wanted = key("a/0");
             let mut read = pin!(store.get_at(&wanted, revision));

@@ -1,4 +1,4 @@
-//! Values that are sealed in the database: what the files hold, and what can be read with which keys.
+//! Tests of values that are sealed in the database: content of the files, and readability with different keys.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use portico_store::{
 use crate::copies::restoring;
 use crate::harness::*;
 
-/// In every value of these tests.
+/// Text in every value of these tests.
 const SECRET: &str = "the-plain-text-of-a-secret";
 
 pub fn keys(name: &str) -> Arc<Provider> {
@@ -38,7 +38,7 @@ pub async fn open(backend: &Sqlite, seal: Arc<Seal>) -> SqliteStore {
     SqliteStore::open_sealed(settings, indexer, seal, metrics, &TaskSet::new()).await.unwrap()
 }
 
-/// The files under a folder that hold the plain text.
+/// Returns the files under a folder that contain the plain text.
 fn files_with(folder: &Path, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -49,7 +49,7 @@ fn files_with(folder: &Path, text: &str) -> Vec<String> {
         }
         let bytes = match std::fs::read(&path) {
             Ok(bytes) => bytes,
-            // SQLite removes its journals while the folder is read: what is gone holds nothing.
+            // SQLite removes its journals during the scan; removed files contain nothing.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             Err(error) => panic!("{}: {error}", path.display()),
         };
@@ -60,7 +60,7 @@ fn files_with(folder: &Path, text: &str) -> Vec<String> {
     found
 }
 
-/// Those that can be read, by name, and how many cannot.
+/// Returns the names of readable objects, and the number of unreadable ones.
 async fn readable(store: &SqliteStore) -> (Vec<String>, usize) {
     let snapshot = store.snapshot(&config_maps()).await.unwrap();
     let names = snapshot.iter().map(|record| record.key.path().to_owned()).collect();
@@ -210,7 +210,7 @@ async fn a_portable_backup_holds_values_as_sealed_as_the_database_does_and_needs
     assert_eq!(restored.dependents("uid-owner").await.unwrap(), std::slice::from_ref(&key));
     assert_eq!(text(restored.snapshot(key.resource()).await.unwrap().get(&key).unwrap()), SECRET);
 
-    // Whom a state named that is not the current one any more stands in its value alone.
+    // The owners of a superseded state are only in its value.
     std::fs::remove_file(&file).unwrap();
     commit(&store, Txn::update(key.clone(), revision, value(&key, SECRET))).await.unwrap();
     let unknown = back_up(&without_key, &backup).await;
@@ -228,7 +228,7 @@ async fn past_states_stay_sealed_in_backups_and_are_read_with_their_key_after_a_
     let last = put(&store, &key, "later").await;
     let store_id = store.identity().store_id.clone();
     store.close().await;
-    // Of what `--history-retention` says.
+    // Effect of `--history-retention`.
     crate::unreadable::execute(&backend, "INSERT INTO archived SELECT id, 0 FROM resource").await;
     let file = backend.path().with_file_name("backup");
     let without_key = SqliteSource::open(&backend.path(), Seal::none()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Several processes write to one database: each is a store of its own here.
+//! Tests of several processes that write to one database: each is represented by a separate store.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use portico_store::{Event, EventType, ListAt, Scope, StoreError, Txn, TxnError, 
 use crate::harness::*;
 use crate::postgres::{Postgres, Process};
 
-/// How many processes write at the same time.
+/// Number of concurrent processes.
 const PROCESSES: usize = 3;
 
 async fn processes(database: &Postgres<'_>) -> Vec<Process> {
@@ -20,7 +20,7 @@ async fn processes(database: &Postgres<'_>) -> Vec<Process> {
     all
 }
 
-/// A test of processes that share a database, where PostgreSQL is installed.
+/// Creates tests of processes that share a database, if PostgreSQL is installed.
 macro_rules! shared {
     ($($name:ident),* $(,)?) => {
         shared!(direct: std::future::ready(Postgres::direct()), in_memory, $($name),*);
@@ -96,7 +96,7 @@ async fn of_updates_of_one_revision_by_several_processes_one_wins(database: &Pos
     assert_eq!(text(snapshot.get(&key("a/1")).unwrap()), "60");
 }
 
-/// Creates, updates and deletes by every process at once; how many changes that makes.
+/// Creates, updates and deletes in every process concurrently. Returns the number of changes.
 async fn storm(all: &[Process], rounds: usize) -> usize {
     let caller = async |caller: usize| {
         let store = &*all[caller % PROCESSES].store;
@@ -134,7 +134,7 @@ async fn every_process_sees_the_same_log(database: &Postgres<'_>) {
     assert!(states.iter().all(|state| *state == states[0]));
 }
 
-/// Each event's state before is what the events before it have left.
+/// Checks that the previous state of each event is the result of the events before it.
 fn follows_from_itself(log: &[Arc<Event>]) {
     let mut states: HashMap<String, i64> = HashMap::new();
     for event in log {
@@ -211,7 +211,7 @@ async fn writes_survive_lost_connections_and_none_is_there_twice(database: &Post
     for (path, revision) in &written {
         assert_eq!(snapshot.get_path(path).map(|record| record.revision), Some(*revision), "{path}");
     }
-    // Each is there once: what the watch shows is what is there.
+    // Each object exists once: the events of the watch match the objects.
     let log = take(&mut watch, snapshot.len()).await;
     let shown: HashMap<&str, i64> = log.iter().map(|e| (e.record.key.path(), e.revision())).collect();
     assert_eq!(shown.len(), snapshot.len());
@@ -219,8 +219,8 @@ async fn writes_survive_lost_connections_and_none_is_there_twice(database: &Post
 }
 
 async fn a_database_that_has_lost_writes_begins_a_new_epoch(database: &Postgres<'_>) {
-    // As after the failover to a standby that had not received the last write: where nobody has written since, as much was
-    // written instead, or more; and it may be that no connection was cut.
+    // Simulates a failover to a standby that had not received the last write: without a later write, with as many
+    // later writes, or with more; and possibly without a lost connection.
     for (at, (moved, is_cut)) in (1..).zip([(-1, true), (0, true), (0, false), (5, true), (5, false)]) {
         let (first, second) = (database.process(&|_| ()).await, database.process(&|_| ()).await);
         let kept = put(&*first.store, &key("a/1"), "kept").await;
@@ -259,7 +259,7 @@ async fn processes_that_start_at_once_share_one_store(database: &Postgres<'_>) {
 async fn what_the_database_cannot_hold_is_refused_alone(database: &Postgres<'_>) {
     let process = database.process(&|_| ()).await;
     let store = &*process.store;
-    // Letters in no order: what repeats itself is compressed.
+    // Digits in no order, because repeated text is compressed.
     let long: String = (0..400).map(|n| format!("{:08x}", 2_654_435_761_u32.wrapping_mul(n))).collect();
     let long_name = format!("a/{long}");
     let create = |path: &str, owners: &[&str]| {
@@ -277,7 +277,7 @@ async fn what_the_database_cannot_hold_is_refused_alone(database: &Postgres<'_>)
             _ => drop(result.unwrap()),
         }
     }
-    // Nor does it take others of the same call with it, or cost the database a try.
+    // Other Txns of the same call are not rejected, and the database is not asked to try them.
     let fits = &long[..2_500];
     let together = [
         create("b/1", &[]),

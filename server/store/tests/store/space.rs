@@ -1,4 +1,4 @@
-//! A database that is full: deletions go through, everything else is refused clearly, until there is space again.
+//! Tests of a full database: deletions succeed and other writes are rejected, until space is available.
 
 use std::fs;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use portico_store::{Change, Expect, ListAt, OpenError, Settings, Store, StoreErr
 
 use crate::harness::*;
 
-/// How large the database may grow.
+/// Maximum size of the database in bytes.
 const LIMIT: u64 = 2 << 20;
 const RESERVE: u64 = 1 << 20;
 
@@ -38,13 +38,13 @@ async fn a_full_database_takes_deletions_and_recovers() {
     assert!(matches!(full, TxnError::Full(_)) && full.to_string().starts_with(message), "{full}");
     assert!(created > 20, "{created}");
     assert!(store.condition().full.is_some());
-    // An update would grow it: only what makes objects go is written.
+    // An update would grow the database: only writes that free space succeed.
     let grown = key("a/0000");
     let update = Txn::one(grown.clone(), Expect::Exists, Change::Put(value(&grown, "y")));
     let refused = commit(&*store, update).await.unwrap_err();
     assert!(refused.to_string().ends_with("; only deletions are written"), "{refused}");
-    // A client that lists and then watches misses no deletion in between, though none is kept: the watch is refused if
-    // the compactor has passed the list.
+    // A client that lists and then watches misses no deletion in between, although no history is stored: the watch is rejected if
+    // the compaction has passed the list.
     let listed = store.revision();
     delete(&*store, &key("a/0000")).await;
     match store.watch(portico_store::Scope::all(&config_maps()), listed) {
@@ -55,7 +55,7 @@ async fn a_full_database_takes_deletions_and_recovers() {
         delete(&*store, &key(&format!("a/{n:04}"))).await;
     }
     assert!(store.snapshot(&config_maps()).await.unwrap().is_empty());
-    // The past still fills it; once that is forgotten everything is written again.
+    // History still fills the database; after a compaction all writes succeed.
     store.compact(store.revision()).await.unwrap();
     let recovered = async {
         while store.condition().full.is_some() {
@@ -75,7 +75,7 @@ async fn a_deletion_that_finds_the_database_full_first_goes_through_at_once() {
     }
     store.close().await;
     drop(store);
-    // Opened with a limit below what is there: the next write finds no space, and it is a deletion.
+    // Opened with a limit below the current size: the next write, a deletion, finds no space.
     let store = backend.open_with(&|settings| settings.max_file_bytes = Some(4096)).await;
     let deletion = async |n: usize| {
         let key = key(&format!("a/{n:04}"));
@@ -124,7 +124,7 @@ async fn lists_of_the_database_are_answered_while_deletions_forget_history() {
                     left = page.records.len();
                     answered += usize::from(left > 1);
                 }
-                // A deletion came between the two calls.
+                // A deletion occurred between the two calls.
                 Err(StoreError::Compacted { .. }) => {}
                 Err(error) => panic!("{error}"),
             }

@@ -1,4 +1,4 @@
-//! What is particular to SQLite: the file, its lock, its schema.
+//! Tests of SQLite only: file, lock and schema.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -82,12 +82,12 @@ async fn a_reader_that_takes_its_time_holds_up_neither_compaction_nor_writes() {
     for n in 0..300 {
         put(&*store, &key("a/1"), &format!("{n}{}", "x".repeat(20_000))).await;
     }
-    // It reads an old state, so the write-ahead log cannot be cut.
+    // The reader uses an old state, so the write-ahead log cannot be cut.
     let mut reader = raw(&backend).await;
     sqlx::query("BEGIN").execute(&mut reader).await.unwrap();
     let _read: i64 = sqlx::query_scalar("SELECT count(*) FROM log").fetch_one(&mut reader).await.unwrap();
     put(&*store, &key("a/1"), "last").await;
-    // Before: the writer waited for the reader, five seconds for each checkpoint.
+    // Without the fix, the writer waited five seconds for the reader at each checkpoint.
     let compacted = tokio::time::timeout(std::time::Duration::from_secs(3), store.compact(store.revision()));
     assert_eq!(compacted.await.expect("it waits for the reader").unwrap(), store.revision());
     put(&*store, &key("a/1"), "after").await;
@@ -101,7 +101,7 @@ async fn a_write_is_checked_by_the_database_and_a_store_that_disagrees_with_it_e
     let revision = put(&*store, &key("a/1"), "x").await;
     let mut watch = store.watch(portico_store::Scope::all(&config_maps()), revision).unwrap();
     let mut connection = raw(&backend).await;
-    // Somebody goes behind the store's back, as no process can that respects the lock.
+    // Changes the database outside of the store; a process that respects the lock cannot do this.
     sqlx::query("DELETE FROM log WHERE name = '1'").execute(&mut connection).await.unwrap();
     connection.close().await.unwrap();
     let update = Txn::update(key("a/1"), revision, value(&key("a/1"), "y"));

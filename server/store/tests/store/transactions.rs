@@ -1,4 +1,4 @@
-//! Revisions, atomicity, expectations, durability.
+//! Tests of revisions, atomicity, preconditions and durability.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ pub async fn a_refused_txn_writes_nothing_and_fails_alone(backend: &dyn Backend)
     let accepted: Vec<bool> = results.iter().map(Result::is_ok).collect();
     assert_eq!(accepted, [true, false, true, false]);
     let snapshot = store.snapshot(&config_maps()).await.unwrap();
-    // Those that concern different objects may come in any order.
+    // Txns of different objects may be committed in any order.
     let found: Vec<_> = snapshot.iter().map(|record| (record.key.path(), text(record))).collect();
     assert_eq!(
         found,
@@ -138,7 +138,7 @@ pub async fn a_committed_write_is_visible_at_once(backend: &dyn Backend) {
             let key = key(&format!("a/{n}"));
             let revision = put(&*store, &key, "x").await;
             assert!(store.revision() >= revision);
-            // Without waiting where it is in memory.
+            // A cached state shows the write without waiting.
             if let Some(snapshot) = store.cached(&config_maps()) {
                 assert!(snapshot.revision() >= revision);
                 assert_eq!(snapshot.get(&key).unwrap().revision, revision);

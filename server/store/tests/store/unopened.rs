@@ -1,4 +1,5 @@
-//! What another process has written and this one has no key for: the rest is served, and it comes back with its key.
+//! Tests of values from another process that this one has no key for: other objects are served, and the values become readable
+//! with their key.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,7 +31,7 @@ pub fn seal(names: &[&str]) -> Arc<Seal> {
     Seal::new(rules(names), SealMetrics::new(&Registry::new(), "server"))
 }
 
-/// Directly and behind a pooler.
+/// Runs a check directly and behind a pooler.
 async fn everywhere(check: impl AsyncFn(&Postgres<'_>)) {
     for database in [Postgres::direct(), Postgres::pooled().await].into_iter().flatten() {
         check(&database).await;
@@ -46,7 +47,7 @@ async fn comes_back_with_its_key(database: &Postgres<'_>) {
     let (ahead, own) = (open(seal(&["a", "b"])).await, seal(&["b"]));
     let behind = open(own.clone()).await;
     let (writer, store) = (&*ahead.store, &*behind.store);
-    // Before the keys differ there is an object that both know.
+    // Both processes know an object from before the keys differ.
     put(store, &key("x/old"), "0").await;
     put(store, &key("x/gone"), "0").await;
     put(store, &key("x/rest"), "0").await;
@@ -66,13 +67,13 @@ async fn comes_back_with_its_key(database: &Postgres<'_>) {
     let named: Vec<_> = store.condition().unreadable.iter().map(|object| object.key().clone()).collect();
     assert_eq!(named, [key("x/new"), key("x/old")]);
     assert_eq!(behind.metric("portico_store_unreadable_objects"), "2");
-    // It is not absent, and nobody writes over it; the rest is written and watched.
+    // The object exists and cannot be overwritten; other objects can be written and watched.
     let over = Txn::one(key("x/new"), Expect::Any, Change::Put(value(&key("x/new"), "3")));
     assert!(matches!(commit(store, over.clone()).await, Err(TxnError::Unreadable { .. })));
     let mut watch = store.watch(Scope::all(&config_maps()), snapshot.revision()).unwrap();
     let rest = put(store, &key("x/rest"), "1").await;
     assert_eq!(reported(&take(&mut watch, 1).await), [format!("Modified x/rest@{rest}")]);
-    // With the key it is there again, and who watched lists anew.
+    // With the key the object is readable, and its watchers list again.
     own.replace(rules(&["b", "a"]));
     let ended = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
     assert!(matches!(ended, Err(WatchError::Compacted { .. })), "{ended:?}");
@@ -105,7 +106,7 @@ async fn is_gone_without_a_key(database: &Postgres<'_>) {
     }
 }
 
-/// A key service that wraps by turning bytes over, and is away for a while as far as unwrapping goes.
+/// Key service that wraps by inverting bytes, and whose unwrapping can be unavailable.
 #[derive(Default)]
 struct Service {
     is_away: AtomicBool,
@@ -141,7 +142,7 @@ impl KeyService for Service {
     }
 }
 
-/// Rules that seal config maps with this service, as another process than any before.
+/// Returns rules that seal config maps with this service, in a new process.
 async fn sealed_by(service: &Arc<Service>) -> Arc<Seal> {
     let metrics = || SealMetrics::new(&Registry::new(), "server");
     let times = EnvelopeTimes { bad: Duration::ZERO, ..EnvelopeTimes::default() };
@@ -163,7 +164,7 @@ async fn a_key_service_that_is_away_stops_nothing_but_what_it_has_to_open() {
     let seen = store.snapshot(&config_maps()).await.unwrap().revision();
     service.is_away.store(true, Ordering::SeqCst);
     put(writer, &key("x/others"), "0").await;
-    // It follows, writes, and serves what it can open.
+    // The process follows, writes, and serves objects that it can open.
     put(store, &key("x/own"), "1").await;
     let snapshot = store.snapshot(&config_maps()).await.unwrap();
     let names: Vec<_> = snapshot.iter().map(|record| record.key.path()).collect();
@@ -174,7 +175,7 @@ async fn a_key_service_that_is_away_stops_nothing_but_what_it_has_to_open() {
     let own = put(store, &key("x/own"), "2").await;
     assert_eq!(reported(&take(&mut watch, 1).await), [format!("Modified x/own@{own}")]);
     assert!(before.next().await.is_err(), "it goes on behind what cannot be opened, after a list");
-    // Once the service is back the object is there, and who watched lists anew.
+    // When the service is available again, the object is readable, and its watchers list again.
     service.is_away.store(false, Ordering::SeqCst);
     let ended = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
     assert!(matches!(ended, Err(WatchError::Compacted { .. })), "{ended:?}");

@@ -1,4 +1,4 @@
-//! Objects whose stored bytes cannot be read: they stand in nobody's way, and go when they are deleted.
+//! Tests of objects whose stored bytes cannot be read: they do not affect other objects, and can be deleted.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
 use crate::harness::*;
 
-/// What an object is overwritten with, and the error that is reported.
+/// New content of an object, and the reported error.
 const DAMAGES: [(&str, &str); 6] = [
     ("x'00ffdeadbeef'", "unknown value format 0"),
     ("x''", "the value is empty"),
@@ -30,7 +30,7 @@ pub async fn raw(backend: &Sqlite) -> SqliteConnection {
     SqliteConnectOptions::new().filename(backend.path()).connect().await.unwrap()
 }
 
-/// Runs SQL behind the store's back.
+/// Runs SQL outside of the store.
 pub async fn execute(backend: &Sqlite, sql: &str) -> u64 {
     let mut connection = raw(backend).await;
     let done = sqlx::query(sqlx::AssertSqlSafe(sql.to_owned())).execute(&mut connection).await.unwrap();
@@ -38,7 +38,7 @@ pub async fn execute(backend: &Sqlite, sql: &str) -> u64 {
     done.rows_affected()
 }
 
-/// Overwrites the current state of an object, behind the store's back.
+/// Overwrites the current state of an object outside of the store.
 pub async fn damage(backend: &Sqlite, name: &str, value: &str) {
     let update = format!(
         "UPDATE log SET value = {value} WHERE revision = (SELECT max(revision) FROM log WHERE name = '{name}')"
@@ -46,7 +46,7 @@ pub async fn damage(backend: &Sqlite, name: &str, value: &str) {
     assert_eq!(execute(backend, &update).await, 1);
 }
 
-/// Objects `a/0` to `a/4`, of which `a/2`, updated once and owned, cannot be read; the store is open again.
+/// Writes objects `a/0` to `a/4`, damages `a/2`, which has an update and an owner, and opens the store again.
 async fn damaged(backend: &Sqlite, value: &str) -> Arc<dyn Store> {
     let store = backend.open().await;
     for name in 0..5 {
@@ -129,7 +129,7 @@ async fn what_cannot_be_read_is_deleted_and_nothing_else() {
     assert!(store.snapshot(&config_maps()).await.unwrap().unreadable("a/2").is_none());
     assert!(store.condition().unreadable.is_empty());
     assert!(store.dependents("owner").await.unwrap().is_empty());
-    // The past reports the same, and the name is free again.
+    // Past events report the same, and the name is free again.
     store.close().await;
     drop(store);
     let store = backend.open().await;
@@ -143,7 +143,7 @@ async fn exact_reads_leave_it_out_of_full_pages_and_name_it() {
     let backend = Sqlite::new();
     let store = damaged(&backend, "x'09'").await;
     let revision = store.revision();
-    // What changes afterwards makes the reads below come from the log.
+    // Later changes force the reads below to use the log.
     put(&*store, &key("a/9"), "x").await;
     let list = |after: Option<&str>, limit| ListAt {
         scope: Scope::all(&config_maps()),

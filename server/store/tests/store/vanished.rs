@@ -1,4 +1,4 @@
-//! A database that vanishes, is behind, or holds much that others have written: what callers meet, and how it ends.
+//! Tests of a database that vanishes, is behind, or has many commits of other processes.
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ async fn a_database_that_vanishes_fails_reads_and_writes_in_time_and_is_found_ag
     let first = put(store, &key("a/1"), "1").await;
     put(store, &key("a/1"), "2").await;
     let read = async || store.get_at(&key("a/1"), first).await;
-    // As many as there are connections: each is kept.
+    // As many reads as there are connections, which stay in the pool.
     let before = futures::future::join_all((0..4).map(|_| read())).await;
     assert!(before.iter().all(Result::is_ok));
     wire.hold();
     let write = async { commit(store, Txn::create(key("a/2"), value(&key("a/2"), "1"))).await };
     let reads = async {
-        // More than there are connections: nobody waits for places that nobody gives back.
+        // More reads than there are connections: they must not wait for permits that are never returned.
         let reads = futures::future::join_all((0..12).map(|_| read())).await;
         (reads, store.snapshot(&config_maps()).await)
     };
@@ -40,7 +40,7 @@ async fn a_database_that_vanishes_fails_reads_and_writes_in_time_and_is_found_ag
         commit(store, Txn::create(key("a/3"), value(&key("a/3"), "1"))).await.is_ok()
     })
     .await;
-    // What was not acknowledged was not carried, and is not there.
+    // Writes that were not acknowledged did not reach the database.
     let snapshot = store.snapshot(&config_maps()).await.unwrap();
     let names: Vec<_> = snapshot.iter().map(|record| record.key.path()).collect();
     assert_eq!(names, ["a/1", "a/3"]);
@@ -56,7 +56,7 @@ async fn a_process_that_has_fallen_behind_takes_up_large_writes_in_parts() {
     behind.store.snapshot(&config_maps()).await.unwrap();
     let mut watch = behind.store.watch(Scope::all(&config_maps()), behind.store.revision()).unwrap();
     wire.hold();
-    // Digits in no order: what repeats itself is compressed.
+    // Digits in no order, because repeated text is compressed.
     let long: String = (0..125_000_u32).map(|n| format!("{:08x}", n.wrapping_mul(2_654_435_761))).collect();
     let create = async |n: usize| {
         let key = key(&format!("a/{n:03}"));
@@ -66,7 +66,7 @@ async fn a_process_that_has_fallen_behind_takes_up_large_writes_in_parts() {
     for part in 0..10 {
         written.extend(futures::future::join_all((10 * part..10 * part + 10).map(create)).await);
     }
-    // Those of one part come in any order.
+    // Concurrent writes may be committed in any order.
     written.sort();
     wire.mend();
     let caught_up = tokio::time::timeout(PATIENCE, behind.store.wait_for(writer.revision())).await;
@@ -74,7 +74,7 @@ async fn a_process_that_has_fallen_behind_takes_up_large_writes_in_parts() {
     assert_eq!(behind.tasks.failure().map(|failure| failure.to_string()), None);
     let snapshot = behind.store.snapshot(&config_maps()).await.unwrap();
     assert_eq!(snapshot.len(), 100);
-    // Nothing is missing for those who watched: all of it, or an error that it was too much for them.
+    // Watchers miss no event: they receive all of them, or an error that they are too slow.
     let mut seen = 0;
     while seen < 100 {
         match watch.next().await {
@@ -111,7 +111,7 @@ async fn who_is_a_moment_behind_what_is_forgotten_misses_nothing() {
     assert_eq!(events.last().unwrap().event_type, EventType::Deleted);
     assert!(events.iter().take(19).all(|event| event.previous.is_some()), "with the states before");
     assert_eq!(behind.tasks.failure().map(|failure| failure.to_string()), None);
-    // It is forgotten for all, and goes in the end.
+    // History is compacted for all processes, and deleted later.
     until("it is forgotten", async || behind.store.compacted() == now).await;
     let past = behind.store.get_at(&key("a/1"), now - 5).await;
     assert!(matches!(past, Err(StoreError::Compacted { .. })), "{past:?}");

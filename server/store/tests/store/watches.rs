@@ -1,4 +1,4 @@
-//! Subscriptions: order, completeness, resumption, lag.
+//! Tests of subscriptions: order, completeness, resumption, lag.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub async fn a_watch_gets_every_change_in_order_with_the_state_before(backend: &
 }
 
 pub async fn a_watch_resumes_from_any_revision(backend: &dyn Backend) {
-    // The ring holds ten events: earlier ones come from the database.
+    // The ring has ten events: earlier ones are read from the database.
     let store = backend.open_with(&|settings| settings.ring_events = 10).await;
     for n in 0..1_200 {
         put(&*store, &key(&format!("a/{}", n % 7)), &n.to_string()).await;
@@ -69,7 +69,7 @@ pub async fn a_watch_resumes_over_a_restart(backend: &dyn Backend) {
 
 pub async fn a_watch_resumes_over_large_events(backend: &dyn Backend) {
     let store = backend.open_with(&|settings| settings.ring_bytes = 1).await;
-    // Several times as much as is read at a time, and one event that is more than that alone.
+    // Several times the page size, and one event that exceeds it.
     let sizes = (0..60).map(|n| if n == 30 { 2_000_000 } else { 60_000 });
     let mut expected = Vec::new();
     for (n, size) in sizes.enumerate() {
@@ -99,7 +99,7 @@ fn on_node(node: &str) -> Only {
     Only::Field { name: "spec.nodeName".into(), value: node.into() }
 }
 
-/// Creates or replaces an object that has this value in the field.
+/// Creates or replaces an object with this value of the field.
 async fn put_on(store: &dyn Store, path: &str, node: &str) {
     let indexed =
         Indexed { splice: 13, fields: [("spec.nodeName".into(), node.into())].into(), ..Indexed::default() };
@@ -127,7 +127,7 @@ pub async fn a_watch_of_a_name_or_a_field_gets_what_enters_and_leaves_it(backend
     assert_eq!(reported(&take(&mut second, 2).await), ["Modified b/2@5", "Deleted b/2@8"]);
     let expected = ["Added b/2@4", "Modified b/2@5", "Added c/2@7", "Deleted b/2@8"];
     assert_eq!(reported(&take(&mut named, 4).await), expected);
-    // A revision counts as progress once every queue has got it: that is so when an event of the next one is there.
+    // A revision counts as progress after it reached every queue, which is certain when an event of the next one arrives.
     let revision = put(&*store, &Key::new(&leases(), "a", "l"), "x").await;
     take(&mut other, 1).await;
     for watch in [&mut first, &mut second, &mut named] {
@@ -137,7 +137,7 @@ pub async fn a_watch_of_a_name_or_a_field_gets_what_enters_and_leaves_it(backend
 }
 
 pub async fn changes_that_a_watch_is_not_about_do_not_wait_in_its_queue(backend: &dyn Backend) {
-    // One event more than the queue takes would end the watch.
+    // Another event in the queue would end the watch.
     let store = backend.open_with(&|settings| settings.subscription_events = 1).await;
     let from = store.revision();
     let namespace = Scope::namespace(&config_maps(), "wanted");
@@ -189,7 +189,7 @@ pub async fn a_slow_subscription_is_cut_and_nobody_else(backend: &dyn Backend) {
         }
     };
     assert_eq!((got, revision), (rev(51), rev(51)));
-    // It resumes where it was cut.
+    // The watch resumes where it was cut.
     let mut resumed = store.watch(Scope::all(&config_maps()), revision).unwrap();
     assert_eq!(take(&mut resumed, 150).await.last().unwrap().revision(), store.revision());
     put(&*store, &key("a/1"), "x").await;
@@ -201,7 +201,7 @@ pub async fn progress_moves_without_events(backend: &dyn Backend) {
     let mut watch = store.watch(Scope::all(&leases()), rev(1)).unwrap();
     let mut other = store.watch(Scope::all(&config_maps()), rev(1)).unwrap();
     let revision = put(&*store, &key("a/1"), "x").await;
-    // What is dispatched to one has been dispatched to all that were before it in the same group or earlier ones.
+    // When one subscription has received an event, earlier groups have reached all subscriptions.
     put(&*store, &key("a/2"), "x").await;
     assert!(other.progress() < revision, "an event that was not handed out is not progress");
     take(&mut other, 2).await;
@@ -249,7 +249,7 @@ pub async fn watches_started_during_a_storm_miss_nothing(backend: &dyn Backend) 
                 let from = store.revision() - 200;
                 let from = from.max(rev(1));
                 watches.push((store.watch(Scope::all(&config_maps()), from).unwrap(), from));
-                // Writers that are faster than this loop end before it.
+                // Writers that are faster than this loop finish first.
                 store.wait_for(last.min(from + 230)).await.unwrap();
             }
             watches

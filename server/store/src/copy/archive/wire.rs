@@ -1,4 +1,4 @@
-//! The protocol buffer of a part of an archive. Tags never change.
+//! Protocol buffer of a part of an archive. Tags never change.
 
 use prost::Message;
 
@@ -72,17 +72,17 @@ struct Part {
 }
 
 impl ArchivePart {
-    /// The part as bytes.
+    /// Encodes the part.
     pub fn encode(self) -> Vec<u8> {
         let marks = self.marks.into_iter().map(|TimeMark { revision, at }| Mark { revision, at }).collect();
         let states = self.states.into_iter().map(State::from).collect();
         Part { states, marks, kept: self.kept.map(KeptMessage::from) }.encode_to_vec()
     }
 
-    /// A part from bytes; what is wrong with these if they are none.
+    /// Decodes a part. Returns the reason if the bytes are invalid.
     ///
     /// # Errors
-    /// A sentence.
+    /// A description of the problem.
     pub fn decode(bytes: &[u8]) -> Result<Self, String> {
         let Part { states, marks, kept } = Part::decode(bytes).map_err(|error| error.to_string())?;
         let marks = marks.into_iter().map(|Mark { revision, at }| TimeMark { revision, at }).collect();

@@ -1,4 +1,4 @@
-//! A backup comes back as it was written, or it is refused: whatever is cut off, changed, left out or added.
+//! Tests that a backup is read back unchanged, and that truncated, changed, missing or additional content is detected.
 
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ fn written(pages: &[Vec<StoredState>]) -> Vec<u8> {
     writer.end().unwrap().0
 }
 
-/// The same with an archive.
+/// Like [`written`], with an archive.
 fn written_with(pages: &[Vec<StoredState>], parts: &[ArchivePart]) -> Vec<u8> {
     let mut writer = BackupWriter::begin(Vec::new(), &header(), true).unwrap();
     pages.iter().for_each(|page| writer.add(page.clone()).unwrap());
@@ -24,13 +24,13 @@ fn written_with(pages: &[Vec<StoredState>], parts: &[ArchivePart]) -> Vec<u8> {
     writer.end().unwrap().0
 }
 
-/// All states, and how it ends.
+/// Returns all states and the result of reading to the end.
 fn read(bytes: &[u8]) -> (Vec<StoredState>, Result<(), FormatError>) {
     let (states, _, ended) = read_all(bytes);
     (states, ended)
 }
 
-/// All states, all past ones, and how it ends.
+/// Returns all states, all past states, and the result of reading to the end.
 fn read_all(bytes: &[u8]) -> (Vec<StoredState>, Vec<ArchivePart>, Result<(), FormatError>) {
     let (mut states, mut parts) = (Vec::new(), Vec::new());
     let mut backup = match BackupFile::read(bytes) {
@@ -112,7 +112,7 @@ proptest! {
     }
 }
 
-/// As [`read`], of what may have another header.
+/// Reads like [`read`] data whose header may be invalid.
 fn read_leniently(bytes: &[u8]) -> (Vec<StoredState>, Result<(), FormatError>) {
     match BackupFile::read(bytes) {
         Ok(_) => read(bytes),
@@ -127,7 +127,7 @@ fn every_cut_is_noticed_and_shows_nothing_that_was_not_written() {
         let (found, ended) = read(&whole[..length]);
         assert!(states.starts_with(&found), "{length}");
         let error = ended.unwrap_err();
-        // What is cut off in its first words could be anything.
+        // A file truncated within its first line may have any format.
         let is_named = matches!(error, FormatError::Cut { .. } | FormatError::Foreign);
         assert!(is_named, "{length}: {error}");
     }
@@ -178,7 +178,7 @@ fn what_is_none_is_named() {
     ] {
         assert_eq!(read(bytes).1.unwrap_err().to_string(), expected);
     }
-    // A length that nobody has memory for is not believed.
+    // Rejects a length that exceeds the memory.
     let huge = [b"PORTICO-BACKUP 1\nS", &[0xff; 8][..], &[0; 64]].concat();
     assert!(read(&huge).1.unwrap_err().to_string().contains("invalid block length"));
 }
@@ -198,7 +198,7 @@ fn kept() -> ArchivePart {
     ArchivePart { kept, ..ArchivePart::default() }
 }
 
-/// Of two objects, of whom one is gone, and one time.
+/// Returns an archive of two objects, one of them deleted, and one time mark.
 fn with_archive() -> (Vec<ArchivePart>, Vec<u8>) {
     let marks = ArchivePart { marks: vec![TimeMark { revision: 9, at: 7 }], ..ArchivePart::default() };
     let parts =
@@ -250,7 +250,7 @@ fn an_archive_in_another_order_without_its_end_or_behind_the_revision_is_refused
         let error = read_all(&written_with(&objects, &parts)).2.unwrap_err().to_string();
         assert!(error.contains(expected), "{error}: {expected}");
     }
-    // A version that has none shows none.
+    // Version 1 must not contain an archive.
     let mut writer = BackupWriter::begin(Vec::new(), &header(), false).unwrap();
     writer.add_archive(kept()).unwrap();
     let error = read_all(&writer.end().unwrap().0).2.unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! What values of a KMS v2 provider are sealed with: keys derived from a seed, or, of old, one key.
+//! Data keys of a KMS v2 provider: derived from a seed, or, in older values, a single key.
 
 use aws_lc_rs::aead::{AES_256_GCM, UnboundKey};
 use aws_lc_rs::hkdf::{HKDF_SHA256, Prk};
@@ -6,16 +6,16 @@ use aws_lc_rs::hkdf::{HKDF_SHA256, Prk};
 use super::super::cipher::{CipherKey, random};
 use super::super::error::SealError;
 
-/// How long a seed is at least.
+/// Minimum length of a seed.
 pub(super) const SEED_BYTES: usize = 32;
-/// What stands before a value, and what its key is derived by.
+/// Length of the random bytes that precede a value and from which its key is derived.
 const INFO_BYTES: usize = 32;
 
 /// A seed or a key.
 pub(super) enum DataKey {
-    /// Each value has a key of its own: HKDF-SHA256 expands the seed by random bytes (upstream's `extendedNonceGCM`).
+    /// Each value has its own key: HKDF-SHA256 expands the seed with random bytes (upstream's `extendedNonceGCM`).
     Seed(Prk),
-    /// Only opens.
+    /// Key that only opens.
     Key(CipherKey),
 }
 

@@ -1,4 +1,4 @@
-//! The keys that a service has unwrapped, and those that it has refused lately. Both are bounded.
+//! Bounded caches of unwrapped keys and of recently refused keys.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use super::data_key::DataKey;
 ///
 /// Limit (Storage and watches): the key service is called again.
 const MAX_KEYS: usize = 10_000;
-/// Refusals that are remembered.
+/// Maximum number of cached refusals.
 const MAX_REFUSALS: usize = 1_000;
 
-/// See the module.
+/// Cache of unwrapped keys and of recent refusals.
 #[derive(Default)]
 pub(super) struct UnwrappedKeys {
     keys: Mutex<HashMap<Fingerprint, Kept>>,
-    /// Held while the service is asked.
+    /// Locked during a call of the service.
     pub(super) asking: tokio::sync::Mutex<Refusals>,
 }
 
@@ -40,7 +40,7 @@ impl UnwrappedKeys {
         Some(Arc::clone(&kept.key))
     }
 
-    /// Keeps a key, and returns how many are kept; the one that was not used for longest makes room.
+    /// Caches a key, evicting the least recently used one if needed. Returns the key and the number of cached keys.
     pub(super) fn keep(&self, fingerprint: Fingerprint, key: Arc<DataKey>) -> (Arc<DataKey>, usize) {
         let mut keys = self.keys.lock();
         if keys.len() >= MAX_KEYS && !keys.contains_key(&fingerprint) {
@@ -52,7 +52,7 @@ impl UnwrappedKeys {
     }
 }
 
-/// Keys that could not be unwrapped, so that a list of many values asks once.
+/// Keys that could not be unwrapped, so that a list of many values calls the service once.
 #[derive(Default)]
 pub(super) struct Refusals {
     last: HashMap<Fingerprint, (Instant, SealError)>,

@@ -1,4 +1,4 @@
-//! The single checks: SQLite's own, the mark outside, counters, the index of owners, the chain of states.
+//! Checks of the doctor: SQLite's integrity check, the mark, counters, the index of owners, the chain of states.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use crate::sqlite::mark::{self, Found, Mark, Verdict};
 use crate::sqlite::row;
 use crate::unreadable::Unreadable;
 
-/// How many diagnostics of SQLite are reported.
+/// Maximum number of reported diagnostics of SQLite.
 const MAX_COMPLAINTS: u32 = 100;
-/// How many entries of the index of owners are named.
+/// Maximum number of reported entries of the index of owners.
 const MAX_OWNERS: usize = 100;
 
-/// SQLite's own check: pages, and indexes against tables.
+/// Runs SQLite's check of pages, and of indexes against tables.
 pub(super) async fn integrity(connection: &mut SqliteConnection, examination: &mut Examination) {
     let pragma = sqlx::AssertSqlSafe(format!("PRAGMA integrity_check({MAX_COMPLAINTS})"));
     let found: Result<Vec<String>, _> = sqlx::query_scalar(pragma).fetch_all(connection).await;
@@ -29,14 +29,14 @@ pub(super) async fn integrity(connection: &mut SqliteConnection, examination: &m
     }
 }
 
-/// Whether it is the database that was served last.
+/// Checks that the database is the one that was served last.
 pub(super) fn mark(mark: Option<&Mark>, found: &Found, examination: &mut Examination) {
     if let Verdict::Replaced(reason) = mark::compare(mark, Some(found)) {
         examination.inconsistent(format!("not the database last served from this path: {reason}"));
     }
 }
 
-/// Resources whose names cannot be read.
+/// Checks for resources whose names cannot be read.
 pub(super) async fn resources(
     connection: &mut SqliteConnection,
     examination: &mut Examination,
@@ -51,7 +51,7 @@ pub(super) async fn resources(
     Ok(())
 }
 
-/// What must hold between the tables, as text and a query that counts what contradicts it.
+/// Rules about tables, each with a query that counts violations.
 const RULES: [(&str, &str); 6] = [
     (
         "states are newer than the store's revision",
@@ -79,7 +79,7 @@ const RULES: [(&str, &str); 6] = [
     ),
 ];
 
-/// The same of the archive.
+/// Rules about the archive.
 const RULES_OF_ARCHIVE: [(&str, &str); 3] = [
     (
         "past states are newer than the store's revision",
@@ -92,19 +92,19 @@ const RULES_OF_ARCHIVE: [(&str, &str); 3] = [
     ),
 ];
 
-/// Whether there is an archive: a file that no newer portico has served yet has none.
+/// Returns true if there is an archive. A file that was only served by older versions has none.
 pub(super) async fn has_archive(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
     let tables = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema WHERE name = 'archive'");
     let tables: i64 = tables.fetch_one(connection).await?;
     Ok(tables == 1)
 }
 
-/// What must hold in the archive.
+/// Checks the rules of the archive.
 pub(super) async fn archive(connection: &mut SqliteConnection, examination: &mut Examination) {
     hold(connection, &RULES_OF_ARCHIVE, examination).await;
 }
 
-/// Counters and references.
+/// Checks counters and references.
 pub(super) async fn consistency(connection: &mut SqliteConnection, examination: &mut Examination) {
     hold(connection, &RULES, examination).await;
 }
@@ -124,11 +124,11 @@ async fn hold(
     }
 }
 
-/// Who owns whom according to the objects, against the index of it.
+/// Compares owner references in objects with the index of owners.
 #[derive(Default)]
 pub(super) struct Owners {
     named: BTreeSet<(String, String)>,
-    /// Objects that are sealed: whom they name is not known.
+    /// Sealed objects, whose owners are not known.
     sealed: BTreeSet<String>,
 }
 
@@ -156,14 +156,14 @@ impl Owners {
         let mut rows = sqlx::query(SELECT).fetch(connection);
         while let Some(row) = rows.try_next().await? {
             let uid = row::text(&row, 4)?.shown().into_owned();
-            // Of a resource that cannot be read neither can any object.
+            // If the name of a resource cannot be read, its objects cannot be read either.
             let Ok(resource) = row::resource(&row, 0)? else { continue };
             let key = match row::key(&resource, &row, 2)? {
                 Ok(key) => key,
                 Err(damaged) => damaged.shown,
             };
             let entry = (key.to_string(), uid);
-            // Whom an object names that cannot be read is known to the index alone.
+            // The owners of an unreadable object are only in the index.
             if !self.named.remove(&entry) && !unreadable.contains(&entry.0) {
                 extra.push(entry);
             }

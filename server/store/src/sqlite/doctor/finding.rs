@@ -1,44 +1,44 @@
-//! What an examination finds.
+//! Findings of an examination.
 
 use crate::unreadable::Unreadable;
 
-/// Something that is wrong with a database.
+/// Problem of a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// SQLite's integrity check complains.
+    /// SQLite's integrity check reports a problem.
     Damaged(String),
-    /// An object's current state cannot be read.
+    /// The current state of an object cannot be read.
     Unreadable(Unreadable),
-    /// A past state cannot be read: no object misses anything, watches from before it must list again.
+    /// A past state cannot be read: objects are complete, but watches from before it must list again.
     UnreadableHistory(Unreadable),
     /// The name of a resource cannot be read: none of its objects is served.
     UnreadableResource {
-        /// Its number in the database.
+        /// ID of the resource in the database.
         id: i64,
-        /// What is left of its name.
+        /// Displayable remains of its name.
         shown: String,
     },
-    /// Parts of the database contradict each other.
+    /// Parts of the database are inconsistent with each other.
     Inconsistent(String),
 }
 
-/// What was found.
+/// Result of an examination.
 #[derive(Clone, Debug, Default)]
 pub struct Examination {
-    /// The revision that was looked at; 0 when it cannot be read.
+    /// Examined revision; 0 if it cannot be read.
     pub revision: i64,
-    /// How many objects can be read, or are sealed and were left so.
+    /// Number of objects that can be read, or that are sealed and were not opened.
     pub objects: u64,
-    /// How many states are kept, past ones included.
+    /// Number of states, including past ones.
     pub states: u64,
-    /// How many of the states are sealed and were not opened: what they are sealed with was not given.
+    /// Number of sealed states that were not opened because no keys were given.
     pub sealed: u64,
-    /// What is wrong; nothing when the database is sound.
+    /// Problems; empty if there are none.
     pub findings: Vec<Finding>,
 }
 
 impl Examination {
-    /// Whether nothing is wrong.
+    /// True if no problems were found.
     pub fn is_sound(&self) -> bool {
         self.findings.is_empty()
     }

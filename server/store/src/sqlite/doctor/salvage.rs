@@ -1,5 +1,5 @@
-//! Reads what can be read of a log in a file with damaged pages: by ranges of revisions, from both ends, halving around what
-//! cannot be read. The index of keys is a second witness of what there was.
+//! Reads the readable parts of a log in a file with damaged pages: by ranges of revisions, from both ends, halving around
+//! unreadable parts. The index of keys is a second source of existing objects.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -10,18 +10,18 @@ use sqlx::{Row, SqliteConnection};
 use crate::key::Resource;
 use crate::sqlite::row;
 
-/// What an export has come to.
+/// Result of an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExportEnd {
-    /// Objects that are there and cannot be read.
+    /// Number of existing objects that cannot be read.
     pub left_out: u64,
-    /// Objects that are known to have been there, and whose last state is on a page that cannot be read.
+    /// Number of objects known to have existed whose last state is on an unreadable page.
     pub lost: u64,
-    /// What SQLite reported of the file, where it is damaged: there may have been more objects.
+    /// SQLite's report about a damaged file, which may have contained more objects.
     pub damage: Option<String>,
 }
 
-/// Ranges that are tried at most: a damaged page needs as many as twice the revisions that it had.
+/// Maximum number of ranges that are read: a damaged page needs up to twice the number of its revisions.
 const RANGES: u32 = 20_000;
 
 const UP: &str = "SELECT resource, namespace, name, revision, deleted FROM log NOT INDEXED \
@@ -34,13 +34,13 @@ const BY_KEY: [&str; 2] = [
     "SELECT resource, namespace, name, revision, deleted FROM log INDEXED BY log_key \
      WHERE revision BETWEEN ? AND ? ORDER BY resource DESC, namespace DESC, name DESC, revision DESC",
 ];
-/// From the table, and from the index of its names.
+/// Resources, from the table and from the index of names.
 const RESOURCES: [&str; 2] = [
     "SELECT id, api_group, resource FROM resource NOT INDEXED ORDER BY id",
     "SELECT id, api_group, resource FROM resource ORDER BY api_group, resource",
 ];
 
-/// Whether an error is of the file, so that other parts of it may be read.
+/// True if an error concerns the file, so that other parts of it may be readable.
 pub(super) fn is_damage(error: &sqlx::Error) -> bool {
     /// SQLITE_IOERR and SQLITE_CORRUPT.
     const OF_THE_FILE: [i32; 2] = [10, 11];
@@ -48,15 +48,15 @@ pub(super) fn is_damage(error: &sqlx::Error) -> bool {
     code.and_then(|code| code.parse::<i32>().ok()).is_some_and(|code| OF_THE_FILE.contains(&(code & 0xff)))
 }
 
-/// Number of a resource, namespace and name as they stand there.
+/// Resource ID, namespace and name as stored.
 type StoredKey = (i64, Vec<u8>, Vec<u8>);
 
-/// The last state of each object that any row is about: its revision, and whether it is a tombstone.
+/// Last known state of each object: its revision, and true for a tombstone.
 #[derive(Default)]
 pub(super) struct Heads(BTreeMap<StoredKey, (i64, bool)>);
 
 impl Heads {
-    /// Of this log.
+    /// Reads the last states of a log.
     pub(super) async fn read(connection: &mut SqliteConnection) -> Self {
         let mut heads = Self::default();
         let mut top = i64::MAX;
@@ -86,7 +86,7 @@ impl Heads {
         heads
     }
 
-    /// Takes up states of a range of revisions; the last one, when it comes to what cannot be read.
+    /// Reads states of a range of revisions. Returns the last revision read before an unreadable part as `Err`.
     async fn take(
         &mut self,
         connection: &mut SqliteConnection,
@@ -96,7 +96,7 @@ impl Heads {
         let mut good = None;
         let mut rows = sqlx::query(select).bind(first).bind(last).fetch(connection);
         while let Some(row) = rows.try_next().await.map_err(|_| good)? {
-            // A row that is none is no object's.
+            // Ignores an invalid row, which belongs to no object.
             if let Ok(revision) = self.note(&row) {
                 good = Some(revision);
             }
@@ -114,7 +114,7 @@ impl Heads {
         Ok(revision)
     }
 
-    /// Number of the resource and revision of each object that is there, in key order.
+    /// Iterates over resource ID and revision of each existing object, in key order.
     pub(super) fn current(&self) -> impl Iterator<Item = (i64, i64)> {
         self.0
             .iter()
@@ -123,12 +123,12 @@ impl Heads {
     }
 }
 
-/// The resources that can be read.
+/// Returns the readable resources.
 pub(super) async fn resources(connection: &mut SqliteConnection) -> HashMap<i64, Resource> {
     let mut found = HashMap::new();
     for select in RESOURCES {
         let mut rows = sqlx::query(select).fetch(&mut *connection);
-        // What comes behind what cannot be read is in the other one.
+        // Rows after an unreadable part are found by the other query.
         while let Ok(Some(row)) = rows.try_next().await {
             if let (Ok(id), Ok(Ok(resource))) = (row.try_get(0), row::resource(&row, 1)) {
                 found.insert(id, resource);
