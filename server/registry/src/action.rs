@@ -1,7 +1,8 @@
-//! A POST that keeps no object of its own kind: reviews, bindings, evictions, tokens.
+//! Actions: POST requests that do not store an object of the posted kind, such as reviews, bindings,
+//! evictions and token requests.
 //!
-//! An action sees the decoded body of its kind and answers with an object of that kind or with a Status. Which action stands
-//! behind a resource is a row of the [table](crate::table::ResourceTable).
+//! An action receives the decoded body and returns an object of the same kind, or a Status. The
+//! [table](crate::table::ResourceTable) assigns actions to resources.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,54 +17,54 @@ use crate::served::ServedResource;
 use crate::typed::{Context, Place};
 use crate::verbs::Verbs;
 
-/// What an action is given.
+/// Input of an action.
 pub struct ActionRequest<'a> {
-    /// The verbs, for whatever the action reads and writes.
+    /// Verbs for the reads and writes of the action.
     pub verbs: &'a Arc<Verbs>,
-    /// Who asks.
+    /// Caller and User-Agent.
     pub context: &'a Context,
     /// The kind of the resource in the path, which is the parent's for a subresource.
     pub served: &'a ServedResource,
-    /// The namespace of the path, and for a subresource the parent's name.
+    /// Namespace of the path; for a subresource also the name of the parent.
     pub place: Place<'a>,
-    /// The options in the query.
+    /// Options of the query.
     pub options: &'a CreateOptions,
-    /// The body, decoded along the action's own kind, defaulted and in canonical form.
+    /// Body, decoded as the action's own kind, defaulted and in canonical form.
     pub body: Object,
 }
 
-/// What an action comes to.
+/// Result of an action.
 pub enum Outcome {
-    /// 201 with this object.
+    /// Status 201 with this object.
     Created(Object),
-    /// The same, with warnings and annotations for the audit log.
+    /// Status 201 with this object, warnings and audit annotations.
     Annotated {
-        /// What was made.
+        /// Created object.
         object: Object,
-        /// For the caller.
+        /// Warnings for the caller.
         warnings: Vec<String>,
-        /// For the audit log: key and value.
+        /// Keys and values of audit annotations.
         audit: Vec<(String, String)>,
     },
-    /// This Status, under its own code.
+    /// This Status with its own code.
     Status(Box<Status>),
 }
 
-/// An action under way.
+/// Future of an action.
 pub type Acting<'a> = Pin<Box<dyn Future<Output = Result<Outcome>> + Send + 'a>>;
 
-/// A POST that keeps no object of its own kind.
+/// Handler of a POST that does not store an object of the posted kind.
 pub trait Action: Send + Sync {
-    /// True if the action works whether its namespace exists or not, which its callers must not learn from it.
+    /// True if the action must behave the same whether its namespace exists or not, so that callers cannot detect namespaces.
     fn ignores_namespace(&self) -> bool {
         false
     }
 
-    /// Checks what upstream checks between the two halves of admission, and fills in what the second half sees.
+    /// Runs upstream's checks between mutating and validating admission, and fills in fields that validating admission sees.
     fn prepare<'a>(&'a self, _request: &'a mut ActionRequest<'_>) -> Pending<'a, ()> {
         Box::pin(async { Ok(()) })
     }
 
-    /// Acts.
+    /// Executes the action.
     fn create<'a>(&'a self, request: ActionRequest<'a>) -> Acting<'a>;
 }

@@ -1,7 +1,7 @@
-//! Admission: who else is asked about a write (upstream's `admission.Interface`).
+//! Interface between the verbs and admission (upstream's `admission.Interface`).
 //!
-//! The registry knows the questions, not who answers: one [`Admission`] is given to it. Every write that passes the verbs
-//! carries the same [`Attributes`].
+//! The registry receives one [`Admission`] and does not depend on the plugins behind it. All verbs describe a write with the
+//! same [`Attributes`].
 
 mod attributes;
 mod versions;
@@ -18,34 +18,34 @@ use crate::write::Write;
 pub use attributes::{Attributes, Operation, Options};
 pub use versions::VersionError;
 
-/// How a commit that was counted has ended; nothing when there was nothing to count, and nothing was written.
+/// Result of a commit that quotas count; `None` if no quota applies, in which case nothing was written.
 pub type Charged = Option<Result<Arc<Record>, TxnError>>;
 
-/// What is asked of the namespace of a write before anything else is.
+/// Checks of the namespace of a write, made before all other checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamespaceRules {
-    /// Whether it has to be there, and for what is new not on its way out (upstream's plugin `NamespaceLifecycle`).
+    /// True if the namespace must exist and, for new objects, must not be terminating (upstream's plugin `NamespaceLifecycle`).
     pub lifecycle: bool,
-    /// Whether one that is missing is made for what is new (upstream's plugin `NamespaceAutoProvision`).
+    /// True if a missing namespace is created for a new object (upstream's plugin `NamespaceAutoProvision`).
     pub provision: bool,
 }
 
 impl Default for NamespaceRules {
-    /// Upstream's.
+    /// Upstream's defaults.
     fn default() -> Self {
         Self { lifecycle: true, provision: false }
     }
 }
 
-/// Who else is asked about a write. What is not concerned returns nothing at once.
+/// Admission of writes. Methods return `None` immediately if no plugin handles the request.
 pub trait Admission: Send + Sync {
-    /// What is asked of namespaces, which the registry keeps in each write's transaction.
+    /// Namespace rules, which the registry enforces in the transaction of each write.
     fn namespace_rules(&self) -> NamespaceRules {
         NamespaceRules::default()
     }
 
-    /// Changes what is written before it is prepared and validated, or refuses it; gives warnings for the caller, also with a
-    /// refusal. A delete has only an old object; the new object of a connection is its options.
+    /// Changes or refuses an object before it is prepared and validated. Returns warnings for the caller, also with a refusal.
+    /// A delete passes only an old object; a connection passes its options as the new object.
     fn mutate<'a>(
         &'a self,
         objects: &'a Objects,
@@ -54,8 +54,8 @@ pub trait Admission: Send + Sync {
         old: Option<&'a Object>,
     ) -> Option<Pending<'a, Vec<String>>>;
 
-    /// Accepts or refuses what is valid; gives warnings for the caller, also with a refusal. The objects are those of
-    /// [`Admission::mutate`].
+    /// Accepts or refuses a valid object. Returns warnings for the caller, also with a refusal. The objects correspond to those
+    /// of [`Admission::mutate`].
     fn validate<'a>(
         &'a self,
         objects: &'a Objects,
@@ -64,7 +64,7 @@ pub trait Admission: Send + Sync {
         old: Option<&'a Object>,
     ) -> Option<Pending<'a, Vec<String>>>;
 
-    /// Refuses a write that does not fit into the quotas, for a dry run.
+    /// Refuses a write that exceeds a quota; used for dry runs.
     fn check_quota<'a>(
         &'a self,
         objects: &'a Objects,
@@ -72,7 +72,7 @@ pub trait Admission: Send + Sync {
         write: Write<'a>,
     ) -> Option<Pending<'a, ()>>;
 
-    /// Commits a valid write, and the checks of what it relies on, together with what counts it in quotas.
+    /// Commits a valid write together with its precondition checks and the updates of quotas that count the write.
     fn commit<'a>(
         &'a self,
         objects: &'a Objects,
@@ -83,7 +83,7 @@ pub trait Admission: Send + Sync {
     ) -> Option<Pending<'a, Charged>>;
 }
 
-/// Admission that accepts everything and counts nothing.
+/// Admission that accepts every write and counts nothing.
 pub struct AdmitAll;
 
 impl Admission for AdmitAll {

@@ -1,5 +1,5 @@
-//! Asking about a write, in upstream's order: admission mutates; once the write is valid its kind decides, then admission
-//! validates; quotas count what is left.
+//! Steps of admission in upstream's order: mutating admission; after validation the checks of the kind, then validating
+//! admission; quotas last.
 
 use portico_machinery::Object;
 
@@ -9,7 +9,7 @@ use crate::verbs::Verbs;
 use crate::write::Write;
 
 impl Verbs {
-    /// A valid write, for whoever is asked about it.
+    /// Builds the description of a valid write for permission checks, admission and quotas.
     pub(crate) fn write<'a>(
         &'a self,
         attributes: Attributes<'a>,
@@ -19,8 +19,9 @@ impl Verbs {
         Write { user: &attributes.context.user, verb: attributes.verb(), part: attributes.part, new, old }
     }
 
-    /// The first half of admission: before a write is prepared and validated. Gives warnings for the caller. Waits for webhooks and
-    /// policies that other processes have written, except for kinds that are not stored, which are served without the store.
+    /// Runs mutating admission, before a write is prepared and validated. Returns warnings for the caller. First waits until
+    /// webhooks and policies written by other processes are visible; skipped for kinds that are not stored, which must not depend
+    /// on the store.
     pub(crate) async fn admit_mutate(
         &self,
         attributes: Attributes<'_>,
@@ -39,7 +40,7 @@ impl Verbs {
         }
     }
 
-    /// The second half: once a write is valid. Gives warnings for the caller.
+    /// Runs validating admission on a valid write. Returns warnings for the caller.
     pub(crate) async fn admit_validate(
         &self,
         attributes: Attributes<'_>,
@@ -55,7 +56,8 @@ impl Verbs {
         }
     }
 
-    /// Both halves for a delete of this object, which nobody changes or validates between them. Gives warnings for the caller.
+    /// Runs mutating and validating admission for a delete of this object, which neither changes. Returns
+    /// warnings for the caller.
     pub(crate) async fn admit_delete(&self, attributes: Attributes<'_>, old: &Object) -> Result<Vec<String>> {
         let mut warnings = self.admit_mutate(attributes, None, Some(old)).await?;
         match self.admit_validate(attributes, None, Some(old)).await {
@@ -65,8 +67,8 @@ impl Verbs {
         Ok(warnings)
     }
 
-    /// Asks about a valid write: the kind itself, then, unless that was done already, admission, whose warnings come back. A name that
-    /// was generated, or set by a webhook, becomes that of the request (upstream's `AdmissionToValidateObjectFunc`).
+    /// Runs the checks of the kind and, unless `admitted`, validating admission on a valid write; returns the warnings. A name
+    /// that was generated or set by a webhook becomes the name of the request (upstream's `AdmissionToValidateObjectFunc`).
     pub(crate) async fn admit(
         &self,
         attributes: Attributes<'_>,
@@ -82,7 +84,7 @@ impl Verbs {
         self.admit_validate(Attributes { name, ..attributes }, Some(write.new), write.old).await
     }
 
-    /// Refuses a write that does not fit into the quotas, for a dry run.
+    /// Refuses a write that exceeds a quota; used for dry runs.
     pub(crate) async fn check_quota(&self, attributes: Attributes<'_>, write: Write<'_>) -> Result<()> {
         match self.admission.check_quota(&self.objects, attributes, write) {
             Some(counting) => counting.await,

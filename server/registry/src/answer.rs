@@ -1,4 +1,4 @@
-//! An answer: what a call gets, in a shape that HTTP and gRPC can send on.
+//! Answer to a call, in a form that HTTP and gRPC servers can transmit.
 
 use std::fmt;
 use std::pin::Pin;
@@ -14,17 +14,17 @@ use crate::Result;
 use crate::frame::Frame;
 use crate::recorded::Record;
 
-/// Pieces of one list, in order; joined they are the document, JSON with its closing newline. Pieces have about 64 KiB.
+/// Pieces of one list, in order, of about 64 KiB each. Concatenated they form the document; JSON ends with a newline.
 /// Fails only if a piece cannot be written because the process ends or the writer panicked.
 pub type ListStream = Pin<Box<dyn Stream<Item = Result<Bytes>> + Send>>;
 
 /// Frames in order of revision. Ends at the deadline, when the watcher was too slow, or after an `ERROR` frame.
 pub type WatchStream = Pin<Box<dyn Stream<Item = WatchFrame> + Send>>;
 
-/// A frame of a watch.
+/// Frame of a watch.
 #[derive(Clone, Debug)]
 pub struct WatchFrame {
-    /// The frame, which watches share.
+    /// Frame, shared between watches.
     pub frame: Arc<Frame>,
     /// True if more events of its revision may follow.
     pub more: bool,
@@ -36,23 +36,22 @@ impl From<Frame> for WatchFrame {
     }
 }
 
-/// A watch that begins.
+/// Started watch.
 pub struct Watch {
-    /// Its frames.
     pub frames: WatchStream,
-    /// How many of the first frames show what was there.
+    /// Number of frames at the start of the stream that show the initial state.
     pub initial: usize,
-    /// Where those are through: a watch from this revision on brings what follows them.
+    /// Revision of the initial state. A watch that starts at this revision delivers only later events.
     pub from: i64,
 }
 
-/// The body of an answer. JSON for who wants JSON or YAML, else protobuf; see [`Answer::encoding`].
+/// Body of an answer: JSON for callers that accept JSON or YAML, else protobuf; see [`Answer::encoding`].
 pub enum Body {
-    /// One document, JSON with its closing newline.
+    /// One document; JSON ends with a newline.
     Bytes(Bytes),
-    /// A list at one revision.
+    /// List at one revision.
     List(ListStream),
-    /// A watch: frames until the stream ends.
+    /// Watch that sends frames until the stream ends.
     Watch(Watch),
 }
 
@@ -66,35 +65,35 @@ impl fmt::Debug for Body {
     }
 }
 
-/// What a call gets.
+/// Answer to a call.
 #[derive(Debug)]
 pub struct Answer {
-    /// The HTTP code.
+    /// HTTP status code.
     pub code: u16,
-    /// The encoding that the caller wants; bodies are in it but for YAML, which the facade makes of JSON.
+    /// Negotiated encoding of the body, except that YAML bodies are JSON, which the facade converts.
     pub encoding: Encoding,
-    /// Whether Accept asked for `pretty=1`, or the answer is indented whatever was asked (some errors).
+    /// True if the Accept header requests `pretty=1`, or if the answer is always indented (some errors).
     pub pretty: bool,
-    /// The body.
+    /// Body of the response.
     pub body: Body,
-    /// Texts for `Warning: 299` headers, in order, unquoted.
+    /// Texts of `Warning: 299` headers, in order, without quotes.
     pub warnings: Vec<String>,
-    /// Audit annotations.
+    /// Annotations of the audit event.
     pub audit: Vec<(String, String)>,
-    /// Further annotations of the audit event.
+    /// Request and response data for the audit event.
     pub record: Record,
-    /// The revision of the object or list; 0 when there is none.
+    /// Revision of the object or list; 0 if there is none.
     pub revision: i64,
-    /// The Status when the answer is one (failures, and deletions that answer `Success`).
+    /// Status, if the answer is one (failures, and deletions that return `Success`).
     pub status: Option<Box<Status>>,
-    /// Whether nothing of the kind is served: text, as upstream's last handler answers.
+    /// True if the path is not served: the body is text, as written by upstream's last handler.
     pub unrouted: bool,
-    /// How long webhooks were waited for: latency objectives leave it out.
+    /// Time spent waiting for webhooks, which latency objectives exclude.
     pub webhooks_took: Duration,
 }
 
 impl Answer {
-    /// A JSON document.
+    /// JSON document.
     #[must_use]
     pub fn json(code: u16, body: Bytes, revision: i64) -> Self {
         Self {
@@ -112,14 +111,14 @@ impl Answer {
         }
     }
 
-    /// Nothing of the kind is served, by a definition or otherwise.
+    /// Text of a 404 for a path that is not served.
     #[must_use]
     pub fn unrouted() -> Self {
         let status = Some(Box::new(Status::no_route()));
         Self { status, unrouted: true, ..Self::json(404, Bytes::from_static(b"404 page not found\n"), 0) }
     }
 
-    /// A Status under its own code (200 for a success), with its warnings.
+    /// Status with its own code (200 for a success) and its warnings.
     #[must_use]
     pub fn status(mut status: Status) -> Self {
         let warnings = std::mem::take(&mut status.warnings);
@@ -132,7 +131,7 @@ impl Answer {
         Self { status: Some(Box::new(status)), warnings, ..Self::json(code, body, 0) }
     }
 
-    /// The media type to answer with when the body is sent in [`Answer::encoding`].
+    /// Media type of the response when the body is sent in [`Answer::encoding`].
     #[must_use]
     pub fn media_type(&self) -> &'static str {
         match (&self.body, self.encoding) {
@@ -142,7 +141,7 @@ impl Answer {
         }
     }
 
-    /// The same in the encoding that the caller wants, which other bodies than a Status are in already.
+    /// Sets the negotiated encoding and encodes a Status in it; other bodies already have the negotiated encoding.
     pub(crate) fn encoded(mut self, encoding: Encoding) -> Self {
         self.encoding = encoding;
         if let (Some(status), Encoding::Protobuf) = (&self.status, encoding) {

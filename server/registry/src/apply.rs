@@ -1,4 +1,5 @@
-//! Server-side apply (upstream's `applyPatcher` and `managedfields.FieldManager`): a configuration is merged into the object, or creates it.
+//! Server-side apply (upstream's `applyPatcher` and `managedfields.FieldManager`): merges a configuration into an object, or
+//! creates the object.
 
 use std::borrow::Cow;
 
@@ -19,7 +20,7 @@ use crate::typed::{Context, Part, Place, Written};
 use crate::update::forget_zero_version;
 use crate::verbs::Verbs;
 
-/// A configuration and the errors of a strict reading of it.
+/// Applied configuration and the duplicate keys found in it.
 pub(crate) struct Configuration {
     object: Object,
     duplicates: Vec<String>,
@@ -81,7 +82,7 @@ impl Verbs {
         Err(too_many_changes(&served.resource, place.name))
     }
 
-    /// The state after the apply, typed, and warnings about the configuration.
+    /// Returns the typed state after the apply, and warnings about the configuration.
     pub(crate) async fn merge_applied(
         &self,
         served: &ServedResource,
@@ -105,7 +106,7 @@ impl Verbs {
         Ok((typed(served, new, &config.object)?, warnings))
     }
 
-    /// Complete, in the storage version, with the name and namespace of the path.
+    /// Sets name and namespace from the path, applies defaults, and converts to the storage version.
     fn identified(&self, served: &ServedResource, mut new: Object, place: Place<'_>) -> Result<Object> {
         crate::system::settle_namespace(&mut new, served.info.namespaced, place.namespace)?;
         check_identity(served, &new, place)?;
@@ -115,7 +116,8 @@ impl Verbs {
         Ok(new)
     }
 
-    /// An apply that creates: the verb `create` is authorized as well. Somebody who was faster is applied to.
+    /// Creates the object of an apply after authorizing the verb `create`. If a concurrent request creates the object first,
+    /// applies to that object.
     async fn create_applied(
         &self,
         context: &Context,
@@ -146,7 +148,7 @@ impl Verbs {
     }
 }
 
-/// What a new object of the kind holds.
+/// Object of the kind without content.
 fn nothing(served: &ServedResource) -> Object {
     let mut object = Object::new(&served.info.gvk);
     served.info.schema.normalise(&mut object);
@@ -154,7 +156,7 @@ fn nothing(served: &ServedResource) -> Object {
     object
 }
 
-/// Reads and checks the body before anything is looked up.
+/// Decodes and checks the body, before any lookup.
 pub(crate) fn read(served: &ServedResource, body: &[u8]) -> Result<Configuration> {
     let info = &served.info;
     let (object, typed) = info.schema.read_applied(body).map_err(|e| e.status())?;
@@ -173,7 +175,7 @@ pub(crate) fn read(served: &ServedResource, body: &[u8]) -> Result<Configuration
 }
 
 impl Configuration {
-    /// Warnings for keys that stand there twice, or the refusal.
+    /// Returns warnings for duplicate keys, or refuses them.
     fn strict(&self, validation: FieldValidation) -> Result<Vec<String>> {
         match validation {
             FieldValidation::Ignore => Ok(Vec::new()),
@@ -187,7 +189,7 @@ impl Configuration {
     }
 }
 
-/// The merged object along its types.
+/// Converts the merged object to the types of its kind.
 fn typed(served: &ServedResource, merged: Object, config: &Object) -> Result<Object> {
     match served.info.schema.convert(merged, &served.info.gvk) {
         Ok(decoded) => Ok(decoded.object),
@@ -196,7 +198,7 @@ fn typed(served: &ServedResource, merged: Object, config: &Object) -> Result<Obj
     }
 }
 
-/// 500, in upstream's words for what its schema let pass.
+/// Status 500 with upstream's message for a value that its schema accepted and its types do not.
 fn unconvertible(config: &Object, why: &str) -> Box<Status> {
     let (namespace, name, ty) = (config.namespace(), config.name(), managed_fields::type_of(config));
     Box::new(Status::failure(

@@ -1,4 +1,4 @@
-//! How often a write is tried that loses a race, and what its caller is answered then.
+//! Limits on repeated attempts of a write that conflicts with concurrent writes, and the errors returned at the limits.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ pub(crate) const MAX_DEFINITION_ATTEMPTS: usize = 8;
 
 const DEFINITION_CHANGED: &str = "DefinitionChanged";
 
-/// The state that a lost race has shown: the next attempt goes on from it. Nothing when it has to be read.
+/// Record that a concurrent writer stored, from which the next attempt continues; `None` if the record has to be read.
 pub(crate) type Newer = Option<Arc<Record>>;
 
-/// 409 at the bound, for a write whose object never rests.
+/// Status 409 for a write whose object changed during every attempt.
 pub(crate) fn too_many_changes(resource: &GroupResource, name: &str) -> Box<Status> {
     let why = format!(
         "the object was modified {MAX_WRITE_ATTEMPTS} times while this request was processed; please try again"
@@ -28,7 +28,7 @@ pub(crate) fn too_many_changes(resource: &GroupResource, name: &str) -> Box<Stat
     Box::new(Status::conflict(resource, name, &why))
 }
 
-/// 503 at the bound, for a write that always lost against changes of what it depends on.
+/// Status 503 for a write that conflicted in every attempt with changes of an object that it depends on.
 pub fn too_busy(resource: &GroupResource, name: &str) -> Box<Status> {
     let why = format!(
         "{resource} {name:?} could not be written: a dependency was modified {MAX_WRITE_ATTEMPTS} times while \
@@ -37,14 +37,14 @@ pub fn too_busy(resource: &GroupResource, name: &str) -> Box<Status> {
     Box::new(Status::unavailable(why).with_retry_after(1))
 }
 
-/// 503 for a write that was validated along a definition that has changed since.
+/// Status 503 for a write that was validated with a definition that has changed since.
 pub(crate) fn definition_changed(resource: &GroupResource) -> Box<Status> {
     let why = format!("the definition of {resource} has changed while this request was processed");
     let cause = Cause { reason: DEFINITION_CHANGED.to_owned(), message: why.clone(), field: String::new() };
     Box::new(Status::unavailable(why).with_cause(cause).with_retry_after(1))
 }
 
-/// Whether a request failed because the definition of its kind has changed: nothing was written, and it can begin anew.
+/// True if a request failed because the definition of its kind has changed. Nothing was written, so the request can be retried.
 pub(crate) fn is_definition_changed(status: &Status) -> bool {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     causes.into_iter().any(|cause| cause.reason == DEFINITION_CHANGED)

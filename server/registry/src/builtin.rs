@@ -1,4 +1,4 @@
-//! The built-in resources: each kind with its strategy, found by what requests name, and indexed by the store.
+//! Index of the built-in resources: lookup by the names that requests use, and field indexes for the store.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::scale::ScaleSelector;
 use crate::served::{ServedResource, field_values, indexed_fields};
 use crate::strategy::{FieldStrategy, Strategies};
 
-/// What one resource has besides its data.
+/// Code of one resource, in addition to its data.
 #[derive(Clone, Copy, Default)]
 struct Described {
     strategies: Strategies,
     scale: Option<ScaleSelector>,
 }
 
-/// The strategies of those kinds that have one, and how their numbers of replicas are shown.
+/// Strategies and Scale subresources of built-in resources.
 #[derive(Clone, Default)]
 pub(crate) struct StrategyTable {
     described: ByResource<Described>,
@@ -37,7 +37,7 @@ impl StrategyTable {
         *self.described.entry(group, resource) = Described { strategies, scale };
     }
 
-    /// Notes that the fields of a feature are off.
+    /// Turns off the fields of a disabled feature.
     pub(crate) fn turn_off(&mut self, (group, resource): (&'static str, &'static str), feature: OffFeature) {
         self.off.entry(group, resource).push(feature);
     }
@@ -46,14 +46,14 @@ impl StrategyTable {
         self.off.get(resource).map(|fields| fields.as_slice().into()).unwrap_or_default()
     }
 
-    /// What a kind has; one that is not here has nothing of its own.
+    /// Strategies and Scale selector of a resource; defaults for resources without code.
     fn of(&self, resource: &GroupResource) -> (Strategies, Option<ScaleSelector>) {
         let described = self.described.get(resource).copied().unwrap_or_default();
         (described.strategies, described.scale)
     }
 }
 
-/// Everything that is served, found by what requests name.
+/// Index of all served built-in resources.
 #[derive(Default)]
 pub struct ResourceIndex {
     by_resource: HashMap<GroupVersionResource, Arc<ServedResource>>,
@@ -63,7 +63,7 @@ pub struct ResourceIndex {
 }
 
 impl ResourceIndex {
-    /// The built-in kinds, each with its strategy.
+    /// Index of the built-in kinds with their strategies.
     pub(crate) fn new(kinds: &Kinds, strategies: &StrategyTable) -> Self {
         let mut index = Self::default();
         for info in kinds.iter() {
@@ -84,13 +84,13 @@ impl ResourceIndex {
         self.by_resource.get(resource)
     }
 
-    /// A kind in one version.
+    /// The kind in one version.
     #[must_use]
     pub fn by_kind(&self, kind: &GroupVersionKind) -> Option<&Arc<ServedResource>> {
         self.by_kind.get(kind)
     }
 
-    /// The kinds of a resource, by its plural or singular name, in this version and group; an empty group is any.
+    /// Kinds with this plural or singular resource name, version and group; an empty group matches all groups.
     pub(crate) fn kinds_for(&self, group: &str, version: &str, resource: &str) -> Vec<GroupVersionKind> {
         let is_meant = |info: &KindInfo| {
             (info.resource == resource || info.singular == resource)
@@ -101,40 +101,39 @@ impl ResourceIndex {
         all.filter(|info| is_meant(info)).map(|info| info.gvk.clone()).collect()
     }
 
-    /// All kinds that are served.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = &KindInfo> {
         self.by_resource.values().map(|served| &*served.info)
     }
 
-    /// The resources that show the objects of a storage resource.
+    /// Served resources that share a storage resource.
     pub(crate) fn of_storage(&self, storage: &GroupResource) -> &[Arc<ServedResource>] {
         self.by_storage.get(storage).map_or(&[], Vec::as_slice)
     }
 
-    /// Storage resources of kinds whose objects expire, each once.
+    /// Storage resources of kinds whose objects expire, without duplicates.
     pub(crate) fn expiring(&self) -> Vec<Resource> {
         let expire = self.by_resource.values().filter(|s| s.info.expires && s.info.is_storage_version());
         expire.map(|served| served.storage.clone()).collect()
     }
 
-    /// The resource in the version that our own code speaks: the first that is served.
+    /// The resource in the first served version, which internal callers use.
     pub(crate) fn preferred(&self, resource: &GroupResource) -> Option<&Arc<ServedResource>> {
         self.preferred.get(resource)
     }
 
-    /// Whether kinds of this group are built in.
+    /// True if the group has built-in kinds.
     pub(crate) fn has_group(&self, group: &str) -> bool {
         self.by_kind.keys().any(|kind| kind.group == group)
     }
 }
 
-/// The indexer that a store of these kinds loads with.
+/// Indexer for a store of these kinds.
 pub struct KindIndexer {
     fields: HashMap<GroupResource, (&'static dyn FieldStrategy, Vec<Arc<str>>)>,
 }
 
 impl KindIndexer {
-    /// An indexer for these kinds, whose strategies know their selectable fields.
+    /// Indexer for these kinds; the strategies extract their selectable fields.
     pub(crate) fn new(kinds: &Kinds, strategies: &StrategyTable) -> Self {
         let fields = kinds
             .stored()

@@ -1,6 +1,6 @@
-//! A call: what one request asks of the registry, over HTTP or gRPC.
+//! Call: one request to the registry, received over HTTP or gRPC.
 //!
-//! Knows no HTTP and no gRPC; both servers fill in the same fields.
+//! Independent of both protocols; the two servers fill in the same fields.
 
 use bytes::Bytes;
 use portico_gostd::url::first_value;
@@ -14,27 +14,26 @@ use crate::recorded::Recorded;
 /// Limit (Requests, bytes): 413; for a document, the document is a fault.
 pub const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
-/// What a call is about, taken from the path as request info reads it.
+/// Resource, subresource, namespace and name of a call, parsed from the path as in request info.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
-    /// The group, empty for core.
+    /// API group, empty for core.
     pub group: String,
-    /// The version.
     pub version: String,
-    /// The plural resource.
+    /// Plural name of the resource.
     pub resource: String,
-    /// The subresource, empty for the object itself.
+    /// Subresource, empty for the object itself.
     pub subresource: String,
-    /// The namespace, empty at cluster scope and for all namespaces.
+    /// Namespace, empty at cluster scope and for all namespaces.
     pub namespace: String,
-    /// The name, empty for the collection.
+    /// Name, empty for the collection.
     pub name: String,
-    /// What follows the subresource, as [`RequestInfo::rest`] has it; only proxies serve anything there.
+    /// Path after the subresource, as in [`RequestInfo::rest`]; only proxies serve such paths.
     pub rest: String,
 }
 
 impl Target {
-    /// The target of a resource request.
+    /// Target of a resource request.
     #[must_use]
     pub fn of(info: &RequestInfo) -> Self {
         Self {
@@ -43,13 +42,13 @@ impl Target {
             resource: info.resource.clone(),
             subresource: info.subresource.clone(),
             namespace: info.namespace.clone(),
-            // Request info also takes a name out of a field selector: the path alone counts here.
+            // Request info may take the name from a field selector; only the path counts here.
             name: info.parts.get(1).cloned().unwrap_or_default(),
             rest: info.rest(),
         }
     }
 
-    /// The question for the authorizer, and what an audit policy goes by: what the same request would be over HTTP.
+    /// Request info of the equivalent HTTP request, for authorizers and audit policies.
     #[must_use]
     pub fn request_info(&self, verb: &str, query: &str) -> RequestInfo {
         let is_of_collection = matches!(verb, "list" | "watch" | "deletecollection");
@@ -67,7 +66,7 @@ impl Target {
             resource: self.resource.clone(),
             subresource: self.subresource.clone(),
             name: self.name.clone(),
-            // Namespace objects authorize in the namespace of their own name.
+            // Namespace objects are authorized in the namespace with their own name.
             namespace: if is_of_namespaces { self.name.clone() } else { self.namespace.clone() },
             label_selector: selector("labelSelector"),
             field_selector: selector("fieldSelector"),
@@ -75,7 +74,7 @@ impl Target {
         }
     }
 
-    /// Its path over HTTP.
+    /// Path of the equivalent HTTP request.
     #[must_use]
     pub fn path(&self) -> String {
         let namespaces = if self.namespace.is_empty() { "" } else { "namespaces" };
@@ -97,44 +96,42 @@ impl Target {
         if self.group.is_empty() { "api" } else { "apis" }
     }
 
-    /// Its group version.
     #[must_use]
     pub fn group_version(&self) -> GroupVersion {
         GroupVersion::new(&self.group, &self.version)
     }
 
-    /// Its resource, whatever the version.
+    /// Group and resource without the version.
     #[must_use]
     pub fn group_resource(&self) -> GroupResource {
         GroupResource::new(&self.group, &self.resource)
     }
 }
 
-/// One request. Authentication and authorization are done; what only the registry can know (create on update) it
-/// authorizes itself.
+/// One request, authenticated and authorized. The registry itself authorizes only a create that results from an update.
 #[derive(Clone, Debug, Default)]
 pub struct Call {
-    /// Who asks.
+    /// Authenticated caller.
     pub user: UserInfo,
-    /// What about.
+    /// Requested resource.
     pub target: Target,
-    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; for requests that are none
-    /// of these the lower-case HTTP method (`head`, `options`, ...), answered with 405 where the path exists.
+    /// Verb: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`, else the lower-case HTTP method
+    /// (`head`, `options`, ...), which gets 405 if the path exists.
     pub verb: String,
-    /// The raw query string, without `?`.
+    /// Raw query string, without `?`.
     pub query: String,
-    /// Whether the deprecated `/watch/` path prefix was used.
+    /// True for the deprecated path prefix `/watch/`.
     pub watch_prefix: bool,
-    /// The body, at most [`BODY_LIMIT`] bytes.
+    /// Body, at most [`BODY_LIMIT`] bytes.
     pub body: Bytes,
-    /// The body's Content-Type, empty when there was none.
+    /// Content-Type header of the body, empty if absent.
     pub content_type: String,
-    /// The Accept header, empty when there was none.
+    /// Accept header, empty if absent.
     pub accept: String,
-    /// The User-Agent header.
+    /// User-Agent header.
     pub user_agent: String,
-    /// The annotations of its audit event.
+    /// Amount of request data to record for the audit event.
     pub recorded: Recorded,
-    /// True if a facade asks on its own account, not for a client. Admission does not see such a review.
+    /// True if the call is a review that a facade sends for itself instead of for a client. Admission does not see such a review.
     pub own_account: bool,
 }

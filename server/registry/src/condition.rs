@@ -1,34 +1,34 @@
-//! Conditions in `status.conditions`: upstream's rule for setting one (`apihelpers.SetAPIServiceCondition`).
+//! Conditions in `status.conditions`, set by upstream's rule (`apihelpers.SetAPIServiceCondition`).
 
 use jiff::Timestamp;
 use portico_machinery::{Object, time};
 use serde::{Deserialize, Serialize};
 
-/// One condition.
+/// Condition of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Condition {
-    /// The type, such as `Available`.
+    /// Type, such as `Available`.
     #[serde(rename = "type")]
     pub kind: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// RFC 3339; set by [`set`].
+    /// Time of the last change of the status in RFC 3339, set by [`set`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_transition_time: Option<String>,
-    /// One word.
+    /// Reason in one word.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// For people.
+    /// Human-readable message.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The generation that it was validated at, where its writer sets it; kept when a later validation does not.
+    /// Generation that was observed, if the writer sets it; kept if a later condition does not set it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
 }
 
 impl Condition {
-    /// A condition without the time of its last transition, which [`set`] adds.
+    /// Condition without a transition time, which [`set`] adds.
     #[must_use]
     pub fn new(kind: &str, status: &str, reason: &str, message: impl Into<String>) -> Self {
         Self {
@@ -41,20 +41,20 @@ impl Condition {
     }
 }
 
-/// The condition of this type.
+/// Condition of this type, if present.
 #[must_use]
 pub fn get(object: &Object, kind: &str) -> Option<Condition> {
     all(object).into_iter().find(|c| c.kind == kind)
 }
 
-/// Whether the condition is there with status exactly `True`.
+/// True if the condition exists and its status is exactly `True`.
 #[must_use]
 pub fn is_true(object: &Object, kind: &str) -> bool {
     get(object, kind).is_some_and(|c| c.status == "True")
 }
 
-/// Sets a condition: appended when its type is new; else reason and message are always taken over, status and
-/// transition time only when the status differs. Whether anything changed.
+/// Sets a condition. A new type is appended. For an existing type, reason and message are always replaced; status and
+/// transition time only if the status differs. Returns true if the object changed.
 pub fn set(object: &mut Object, condition: Condition, now: Timestamp) -> bool {
     let before = all(object);
     let mut after = before.clone();
@@ -79,7 +79,7 @@ pub fn set(object: &mut Object, condition: Condition, now: Timestamp) -> bool {
     true
 }
 
-/// Takes a condition away. Whether it was there.
+/// Removes a condition; returns true if it was present.
 pub fn remove(object: &mut Object, kind: &str) -> bool {
     let before = all(object);
     let after: Vec<&Condition> = before.iter().filter(|c| c.kind != kind).collect();

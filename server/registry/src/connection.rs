@@ -1,7 +1,7 @@
-//! Connections to what runs elsewhere (`log`, `exec`, `attach`, `portforward`, `proxy`): what is wrong with a request is
-//! answered before anything is dialed, and the caller is given where to dial. The caller dials.
+//! Connections to nodes and backends (`log`, `exec`, `attach`, `portforward`, `proxy`). The registry validates a request and
+//! returns the target; the caller dials it.
 //!
-//! Which connection stands behind a subresource is a row of the [table](crate::table::ResourceTable).
+//! The [table](crate::table::ResourceTable) assigns connections to subresources.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,17 +16,17 @@ use crate::objects::Objects;
 use crate::options::Query;
 use crate::served::ServedResource;
 
-/// What is decided on a connection.
+/// Result of a connection request.
 #[derive(Debug)]
 pub enum Connected {
-    /// There is nothing to dial: a refusal, or an answer without content.
+    /// Answer without a connection: a refusal, or no content.
     Answered(Answer),
-    /// Where to dial, and what admission notes for the audit log.
+    /// Target to dial, and audit annotations of admission.
     Dial(Dial, Vec<(String, String)>),
 }
 
 impl Connected {
-    /// The same with annotations for the audit log.
+    /// Adds audit annotations.
     pub(crate) fn noting(mut self, notes: Vec<(String, String)>) -> Self {
         match &mut self {
             Self::Answered(answer) => answer.audit.extend(notes),
@@ -36,9 +36,9 @@ impl Connected {
     }
 }
 
-/// Backends that have addresses of their own, in place of their Service's.
+/// Lookup of backends that are registered with their own addresses instead of those of their Service.
 pub trait Registered: Send + Sync {
-    /// Where the backend behind this Service is and how it is spoken to; a port that is not given is any of its ports.
+    /// Addresses of the backend behind a Service, and its connection security. `None` as the port matches any port.
     fn backend_of(
         &self,
         namespace: &str,
@@ -47,40 +47,40 @@ pub trait Registered: Send + Sync {
     ) -> Option<(Vec<Target>, Security)>;
 }
 
-/// A request for a connection.
+/// Request for a connection.
 pub struct ConnectRequest<'a> {
-    /// The verbs, for whatever the decision reads.
+    /// Objects that the decision reads.
     pub objects: &'a Objects,
-    /// The call as it came.
+    /// Call as received.
     pub call: &'a Call,
-    /// Its query.
+    /// Parsed query of the call.
     pub query: &'a Query<'a>,
-    /// The kind whose subresource it is.
+    /// Kind of the object with the subresource.
     pub served: &'a ServedResource,
-    /// The namespace of the path.
+    /// Namespace of the path.
     pub namespace: &'a str,
-    /// Backends with addresses of their own.
+    /// Backends with their own addresses.
     pub registered: &'a dyn Registered,
 }
 
-/// A decision under way.
+/// Future of [`Connection::decide`].
 pub type Deciding<'a> = Pin<Box<dyn Future<Output = Result<Option<Dial>>> + Send + 'a>>;
 
-/// A subresource that connects.
+/// Subresource that connects to a node or backend.
 pub trait Connection: Send + Sync {
-    /// Whether it answers with text, in a media type that is negotiated like that of an object.
+    /// True if the response is text, in a media type that is negotiated like that of an object.
     fn is_text(&self) -> bool {
         false
     }
 
-    /// Decides where to dial. Nothing is to be dialed for a log that nobody writes yet.
+    /// Selects the target; `None` for the log of a pod that is not assigned to a node, which is empty.
     ///
     /// # Errors
-    /// 400, 403, 404 as upstream's `rest.Connecter` of the kind.
+    /// Status 400, 403 or 404 as in upstream's `rest.Connecter` of the kind.
     fn decide<'a>(&'a self, request: &'a ConnectRequest<'a>) -> Deciding<'a>;
 }
 
-/// Whether a connection may be asked for by this verb: the verbs of its data and, for proxies, methods that are no verb.
+/// True if a connection accepts this verb: the verbs in its data and, for proxies, HEAD and OPTIONS.
 pub(crate) fn has_verb(below: bool, verbs: &[String], verb: &str) -> bool {
     let others = below && (verb.eq_ignore_ascii_case("head") || verb.eq_ignore_ascii_case("options"));
     others || verbs.iter().any(|known| known == verb)

@@ -1,6 +1,4 @@
-//! Several resources as they were at one moment, for controllers that compare what they hold.
-//!
-//! Knows no kind.
+//! Snapshots of several resources at one revision, for controllers that compare their contents. Independent of kinds.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,21 +16,21 @@ use crate::unreadable;
 /// Limit (Admission and quota): it is counted again after a delay.
 const MAX_LOOKS: usize = 1_000;
 
-/// Resources as they were at one moment.
+/// Snapshots of several resources at one revision.
 #[derive(Clone, Debug)]
 pub struct ConsistentSnapshots {
     resources: BTreeMap<GroupResource, Snapshot>,
 }
 
 impl ConsistentSnapshots {
-    /// An object; nothing when it is not there, cannot be read, or its resource was not asked for.
+    /// Returns an object; `None` if it is absent or unreadable, or if its resource is not part of the snapshots.
     #[must_use]
     pub fn get(&self, resource: &GroupResource, namespace: &str, name: &str) -> Option<Stored> {
         let record = self.resources.get(resource)?.get_path(&format!("{namespace}/{name}"))?;
         Some(Stored::new(Arc::clone(record)))
     }
 
-    /// How many objects of a resource a namespace has, those that cannot be read included.
+    /// Number of objects of a resource in a namespace, including unreadable ones.
     #[must_use]
     pub fn count(&self, resource: &GroupResource, namespace: &str) -> usize {
         let of = |snapshot: &Snapshot| {
@@ -41,11 +39,11 @@ impl ConsistentSnapshots {
         self.resources.get(resource).map_or(0, of)
     }
 
-    /// The objects of a resource in a namespace (all, when it is empty), each decoded when it is reached, in their storage
-    /// version.
+    /// Objects of a resource in a namespace (all namespaces if it is empty), in their storage version. Decodes each object when
+    /// the iterator reaches it.
     ///
     /// # Errors
-    /// 500 when one of them cannot be read.
+    /// Status 500 if an object cannot be read.
     pub fn objects(
         &self,
         resource: &GroupResource,
@@ -62,10 +60,10 @@ impl ConsistentSnapshots {
 }
 
 impl Registry {
-    /// These resources as they are at one moment; those that are not served are left out.
+    /// Reads these resources at one revision; skips resources that are not served.
     ///
     /// # Errors
-    /// 503 when the store cannot be read, or changes faster than it is looked at.
+    /// Status 503 if the store cannot be read, or changes during every attempt.
     pub async fn together(&self, resources: &[GroupResource]) -> Result<ConsistentSnapshots> {
         for _ in 0..MAX_LOOKS {
             let mut together = ConsistentSnapshots { resources: BTreeMap::new() };

@@ -20,14 +20,14 @@ use crate::{encoding, failure, off_fields, system};
 use portico_validation::pod_spec::allow_privileges;
 use portico_validation::{self as validation, Errors, MetaRules};
 
-/// What comes to create an object.
+/// Origin of an object to create.
 #[derive(Clone, Copy)]
 pub(crate) struct Origin<'a> {
-    /// What was written: the status of a Service that is not there creates it, too.
+    /// Part that the request writes: for some kinds a write of the status creates a missing object.
     pub(crate) part: Part<'a>,
-    /// The name in the path of the request; empty for a POST.
+    /// Name in the path of the request; empty for a POST.
     pub(crate) name: &'a str,
-    /// Who comes to own what was sent.
+    /// Field manager that becomes the owner of the fields.
     pub(crate) tracked: Tracked<'a>,
 }
 
@@ -134,7 +134,7 @@ impl Verbs {
         let served = attributes.served;
         let name = object.name().to_owned();
         for _ in 0..MAX_WRITE_ATTEMPTS {
-            // Who takes along what others may take first, too, may have to begin again.
+            // Retry: an object written in the same transaction may be changed first by a concurrent writer.
             let once = self.hooks.transaction(served).is_none();
             let attempt = if once { std::mem::take(&mut object) } else { object.clone() };
             if let Some(written) = self.try_create(attributes, attempt, options, moment).await? {
@@ -144,7 +144,7 @@ impl Verbs {
         Err(too_busy(&served.resource, &name))
     }
 
-    /// Nothing when something that had to be taken along was lost to somebody else.
+    /// Makes one attempt. Returns `None` if another object of the transaction was changed by a concurrent writer.
     async fn try_create(
         &self,
         attributes: Attributes<'_>,
@@ -162,7 +162,7 @@ impl Verbs {
         };
         let further = self.hooks.begin(beginning, &mut object).await?;
         let dropped = prepare(served, &mut object, moment);
-        // ValidObject in canonical form, in which empty and absent are one.
+        // Validate in canonical form, in which empty and absent fields are equal.
         served.stored_info().schema.normalise(&mut object);
         self.accept(served, &object, errors_of(served, &object))?;
         let mut warnings = served.warnings(Part::Main, &object, None);
@@ -173,7 +173,8 @@ impl Verbs {
         }
     }
 
-    /// Admits what is valid and stores it. Nothing when something was lost to somebody else.
+    /// Runs validating admission and stores the object. Returns `None` if another object of the transaction was changed by a
+    /// concurrent writer.
     async fn keep_new(
         &self,
         attributes: Attributes<'_>,
@@ -219,7 +220,7 @@ impl Verbs {
         }
     }
 
-    /// 422 with what is wrong; what this configuration allows is not.
+    /// Returns status 422 if there are errors other than those that `--allow-privileged` permits.
     pub(crate) fn accept(&self, served: &ServedResource, object: &Object, mut errors: Errors) -> Result<()> {
         if self.objects.settings.allow_privileged {
             allow_privileges(&mut errors);
@@ -228,14 +229,14 @@ impl Verbs {
             return Ok(());
         }
         let kind = match (&served.custom, object.api_version().parse::<GroupVersion>()) {
-            // Whose kind may be what is wrong.
+            // The kind in the body may be the invalid part.
             (Some(_), Ok(version)) => version.kind(object.kind()).group_kind(),
             _ => served.stored_info().group_kind(),
         };
         Err(Box::new(Status::invalid(&kind, object.name(), &errors)))
     }
 
-    /// What would have been created, at the revision that it came with, as upstream answers.
+    /// Result of a dry run: the object at the revision in the request, as upstream returns it.
     async fn pretend_create(
         &self,
         served: &ServedResource,
@@ -250,16 +251,16 @@ impl Verbs {
     }
 }
 
-/// A valid object that is new.
+/// New object that passed validation.
 struct ValidObject {
     object: Object,
-    /// What is written together with it.
+    /// Operations on other objects in the same transaction.
     further: Vec<Operation>,
-    /// Whether a status was dropped.
+    /// True if a status in the request was dropped.
     dropped: bool,
 }
 
-/// As upstream answers of every object that has a prefix for its name, whoever chose the name.
+/// Adds upstream's hint for objects with `generateName`, even if the client also set the name.
 fn with_prefix_hint(mut status: Box<Status>) -> Box<Status> {
     if status.reason() != Reason::AlreadyExists {
         return status;
@@ -268,7 +269,7 @@ fn with_prefix_hint(mut status: Box<Status>) -> Box<Status> {
     Box::new(status.with_retry_after(1))
 }
 
-/// Whether something was dropped that only a write of the status may set.
+/// Prepares a new object for validation. Returns true if this dropped a field that only a write of the status may set.
 fn prepare(served: &ServedResource, object: &mut Object, moment: Moment) -> bool {
     let mut dropped = false;
     if let Some(status) = served.info.status.as_ref().filter(|s| !s.kept_on_create) {
@@ -295,7 +296,7 @@ fn errors_of(served: &ServedResource, object: &Object) -> Errors {
     errors
 }
 
-/// 409; says so when the other one is on its way out.
+/// Status 409; the message mentions a deletion in progress of the existing object.
 fn exists(served: &ServedResource, name: &str, current: &Record) -> Box<Status> {
     let mut status = Status::already_exists(&served.resource, name);
     if stored::decode(current).deletion_timestamp().is_some() {

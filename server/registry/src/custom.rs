@@ -1,7 +1,8 @@
-//! Custom resources: kinds that arrive at run time, as CustomResourceDefinitions.
+//! Custom resources: kinds that CustomResourceDefinitions add at run time.
 //!
-//! A definition becomes the same description that built-in kinds have, so that all verbs and forms are theirs, too. What
-//! is theirs alone stands here: finding them, versions that differ from what is stored, validating along a schema, paths.
+//! A definition is compiled into the same description that built-in kinds have, so that all verbs and representations also
+//! serve custom resources. This module contains the code for custom resources alone: lookup of definitions, conversion
+//! between versions, validation by schema, and paths.
 
 mod check;
 mod columns;
@@ -53,41 +54,41 @@ use crate::webhooks::WebhookEndpoint;
 use health::Health;
 use schemas::Schemas;
 
-/// What a version of a custom resource is besides a kind.
+/// Additional properties of a version of a custom resource.
 pub(crate) struct Custom {
-    /// What is known of its definition, as of its last change that concerns serving.
+    /// Content of the definition, as of its last change that affects serving.
     pub(crate) facts: Arc<Facts>,
-    /// `apiVersion` of what is stored.
+    /// `apiVersion` of stored objects.
     pub(crate) stored_as: String,
-    /// How the JSON of a stored object begins that this version shows as it is.
+    /// Start of the JSON of objects that are stored in this version and need no conversion.
     head: Vec<u8>,
-    /// The schema of this version.
+    /// Schema of this version.
     own: Schema,
-    /// The schemas of all versions: what was stored under an older one is brought up to its own.
+    /// Schemas of all versions, for objects that were stored in another version or with an older schema.
     schemas: Arc<Schemas>,
-    /// Cached endpoint of the conversion webhook, from the first call on.
+    /// Cached endpoint of the conversion webhook, created by the first call.
     endpoint: OnceLock<WebhookEndpoint>,
     /// True if the CA bundle of the conversion webhook can be read, or there is no such webhook.
     pub(crate) has_sound_ca_bundle: bool,
-    /// How the last conversion by its webhook went.
+    /// Result of the last conversion by the webhook.
     health: Arc<Health>,
-    /// Objects written up to this revision may have been validated by an older schema.
+    /// Revision up to which objects may have been validated by an older schema.
     since: i64,
-    /// Where the parts of `/scale` stand, if it is served.
+    /// Paths of the fields of `/scale`, if it is served.
     scale: Option<ScalePaths>,
-    /// Given when something else is served in its place.
+    /// Signaled when a newer state of the definition replaces this version.
     pub(crate) over: Signal,
 }
 
 impl Custom {
-    /// How many bytes have to be read before this version's schema can be used: those of the definition, none once it is
-    /// compiled.
+    /// Number of bytes to parse before the schema of this version can be used: the size of the definition, or 0
+    /// once it is compiled.
     pub(crate) fn bytes_to_compile(&self, for_write: bool) -> usize {
         let compiled = self.own.custom().is_none_or(|schema| schema.is_compiled(for_write));
         if compiled { 0 } else { self.schemas.record().value.json().len() }
     }
 
-    /// Each version as `apiVersion`, and where it says how many there should be, if it has a scale.
+    /// `apiVersion` of each version, and the path of the desired number of replicas if it has a scale.
     pub(crate) fn scales(&self) -> impl Iterator<Item = (String, Option<&str>)> {
         let version = |version: &facts::Version| format!("{}/{}", self.facts.group(), version.name);
         self.facts.versions().iter().map(move |v| {

@@ -1,5 +1,4 @@
-//! What all parts that deal with CustomResourceDefinitions share: who serves them, their strategy, their controllers,
-//! documents.
+//! Properties of CustomResourceDefinitions that serving, their strategy, controllers and documents share.
 
 mod approval;
 mod schema;
@@ -15,33 +14,33 @@ pub use approval::{APPROVAL_ANNOTATION, Approval, is_protected};
 pub use schema::schema_of;
 pub use structure::Structure;
 
-/// The group of definitions.
+/// API group of definitions.
 pub const GROUP: &str = "apiextensions.k8s.io";
-/// Their resource.
+/// Resource name of definitions.
 pub const RESOURCE: &str = "customresourcedefinitions";
-/// What holds a definition until its instances are gone.
+/// Finalizer that keeps a definition until its custom resources are deleted.
 pub const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// Condition: the group has nobody else with these names.
+/// Condition type: the names do not conflict with another definition of the group.
 pub const NAMES_ACCEPTED: &str = "NamesAccepted";
-/// Condition: it is served.
+/// Condition type: the custom resources are served.
 pub const ESTABLISHED: &str = "Established";
-/// Condition: it is on its way out, and its instances with it.
+/// Condition type: the definition and its custom resources are being deleted.
 pub const TERMINATING: &str = "Terminating";
 
-/// The resource of definitions.
+/// Group and resource of definitions.
 #[must_use]
 pub fn resource() -> GroupResource {
     GroupResource::new(GROUP, RESOURCE)
 }
 
-/// Whether a server of these kinds has definitions.
+/// True if a server of these kinds serves definitions.
 #[must_use]
 pub fn are_served(kinds: &Kinds) -> bool {
     kinds.iter().any(|kind| kind.group_resource() == resource())
 }
 
-/// The name of the version that a definition's objects are stored in, of the first one where there are several.
+/// Name of the storage version of a definition; the first one if there are several.
 #[must_use]
 pub fn storage_version(definition: &Object) -> Option<String> {
     let versions = definition.at(&["spec", "versions"]);
@@ -49,8 +48,7 @@ pub fn storage_version(definition: &Object) -> Option<String> {
     storage.map(|version| version.field("name").str().to_owned())
 }
 
-/// Whether a webhook's `caBundle` (base64, as it stands in the object) holds a certificate; an empty one trusts the
-/// system's roots.
+/// True if a webhook's `caBundle` (base64) is empty, which trusts the system's roots, or contains a valid certificate.
 #[must_use]
 pub fn is_ca_bundle(base64: &str) -> bool {
     match STANDARD.decode(base64) {

@@ -1,4 +1,5 @@
-//! Delete (upstream's `rest.BeforeDelete` and `Store.Delete`): preconditions, finalizers, propagation, grace; removal or a mark.
+//! Delete (upstream's `rest.BeforeDelete` and `Store.Delete`): preconditions, finalizers, propagation and grace period;
+//! removes the object or sets its deletion timestamp.
 
 mod grace;
 
@@ -24,27 +25,27 @@ use grace::Grace;
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
-/// What a delete comes to.
+/// Planned change of a delete.
 enum Outcome {
-    /// It goes; graceful kinds leave marked.
+    /// Removes the object; for graceful kinds with the given last state.
     Remove(Option<Object>),
     Mark(Object),
     Keep,
 }
 
-/// What came of carrying that out.
+/// Result of one attempt to execute the plan.
 enum Carried {
-    /// It is done.
+    /// The delete is complete.
     Out(Deleted),
-    /// Somebody else was faster: the preconditions are checked again on the newer state.
+    /// A concurrent writer changed the object: check the preconditions again on the newer state.
     Lost(Newer),
 }
 
 impl Verbs {
-    /// Deletes an object, or marks it when finalizers or grace keep it.
+    /// Deletes an object, or sets its deletion timestamp if finalizers or a grace period keep it.
     ///
     /// # Errors
-    /// 404, 409, 422.
+    /// Status 404, 409 or 422.
     pub(crate) async fn delete(
         &self,
         context: &Context,
@@ -58,10 +59,10 @@ impl Verbs {
         self.delete_asking(served, namespace, name, options, Some(attributes)).await
     }
 
-    /// The same for what admission was asked about already: an eviction is asked about as such.
+    /// Deletes an object without admission, which already ran for the request itself, such as an eviction.
     ///
     /// # Errors
-    /// 404, 409, 422.
+    /// Status 404, 409 or 422.
     pub async fn delete_admitted(
         &self,
         served: &ServedResource,
@@ -72,7 +73,7 @@ impl Verbs {
         self.delete_asking(served, namespace, name, options, None).await
     }
 
-    /// Deletes an object; both halves of admission are asked about what is there, under these attributes.
+    /// Deletes an object. With attributes, mutating and validating admission run on the current object.
     pub(crate) async fn delete_asking(
         &self,
         served: &ServedResource,
@@ -139,7 +140,7 @@ impl Verbs {
             let stored = Stored::new(self.objects.incoming(served, pretended).await?);
             return Ok(Carried::Out(Deleted::new(stored, removed)));
         }
-        // What goes is written along no schema any more.
+        // A removal does not depend on the schema of the definition.
         let committed =
             if removed { self.commit(txn).await } else { self.commit_checked(served, txn).await? };
         match committed {
@@ -155,7 +156,7 @@ impl Verbs {
     }
 }
 
-/// Whether the object of this name is still the one that the caller means.
+/// Checks that the object still has the UID and revision in the caller's preconditions.
 pub fn check_preconditions(
     served: &ServedResource,
     name: &str,
@@ -169,7 +170,7 @@ pub fn check_preconditions(
             );
             return Err(Box::new(Status::conflict(&served.resource, name, &why)));
         }
-        // Of what is stored: an Event of `events.k8s.io` is one of the core group.
+        // Kind of the stored object: an Event of `events.k8s.io` is stored in the core group.
         let kind = &served.stored_info().gvk;
         let kind = GroupResource::new(&kind.group, &kind.kind);
         let why = format!(
@@ -214,12 +215,12 @@ fn decide(served: &ServedResource, old: Object, options: &DeleteOptions, moment:
     marked(new, &old)
 }
 
-/// A mark that changes nothing is none: nobody is to be notified of it.
+// No-op updates are not stored, so that watchers receive no event.
 fn marked(new: Object, old: &Object) -> Outcome {
     if new == *old { Outcome::Keep } else { Outcome::Mark(new) }
 }
 
-/// What becomes of an object whose kind waits; `new` has the finalizers that it should have.
+/// Plans the delete of a graceful kind; `new` has the final finalizers.
 fn gracefully(
     served: &ServedResource,
     mut new: Object,
@@ -245,7 +246,7 @@ fn gracefully(
     }
 }
 
-/// The finalizers that an object being deleted should have.
+/// Finalizers of an object after this delete.
 fn wanted_finalizers(served: &ServedResource, object: &Object, options: &DeleteOptions) -> Vec<String> {
     let has = object.finalizers();
     let default = served.info.deletion.dependents;
@@ -261,7 +262,7 @@ fn wanted_finalizers(served: &ServedResource, object: &Object, options: &DeleteO
     };
     let others = has.iter().filter(|f| !matches!(**f, ORPHAN | FOREGROUND));
     let mut finalizers: Vec<String> = others.map(|f| (*f).to_owned()).collect();
-    // What is there already keeps its place.
+    // Other finalizers keep their position.
     match wanted {
         Some(wanted) if has == [wanted] => vec![wanted.to_owned()],
         Some(wanted) => {

@@ -1,4 +1,4 @@
-//! Deletecollection (upstream's `Store.DeleteCollection`): a list, and a delete of each; not atomic.
+//! Deletecollection (upstream's `Store.DeleteCollection`): lists the objects and deletes each one; not atomic.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use crate::served::ServedResource;
 use crate::typed::{Context, Part, Place};
 use crate::verbs::Verbs;
 
-/// How many deletions of one request are under way together: enough to share a commit.
+/// Concurrent deletions of one request, enough to share commits.
 const TOGETHER: usize = 64;
 
 impl Verbs {
-    /// The objects to delete.
+    /// Selects the objects to delete.
     pub(crate) async fn select_collection(
         &self,
         served: &ServedResource,
@@ -32,7 +32,7 @@ impl Verbs {
     /// Deletes these objects of a collection. Returns the revision of the last deletion, 0 if there was none.
     ///
     /// # Errors
-    /// The first failure but 404, once the deletions begun together with it have ended.
+    /// The first failure other than 404, returned after the concurrent deletions have ended.
     pub(crate) async fn delete_collection(
         &self,
         context: &Context,
@@ -41,7 +41,7 @@ impl Verbs {
         records: &[Arc<Record>],
         options: &DeleteOptions,
     ) -> Result<i64> {
-        // Upstream names no object to those who are asked about a collection, nor about any of its objects.
+        // Upstream's attributes of a collection delete have no name, not even for the individual objects.
         let place = Place { part: Part::Main, namespace, name: "" };
         let attributes = Attributes::new(context, served, place, Options::Delete(options));
         let mut last = 0;

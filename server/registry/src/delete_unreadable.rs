@@ -1,4 +1,4 @@
-//! Deleting objects that cannot be read, which only those may who are allowed to lose them (docs/internals/adr/0011).
+//! Deletion of unreadable objects, which needs a separate permission (docs/internals/adr/0011).
 
 use portico_machinery::{Attributes, Object, RequestInfo, Status, field};
 use portico_store::Txn;
@@ -13,12 +13,11 @@ use crate::stored::Stored;
 use crate::typed::{Context, Deleted};
 use crate::verbs::Verbs;
 
-/// The verb that deleting what cannot be read needs besides `delete`.
+/// Verb that is required in addition to `delete` to delete an unreadable object.
 const VERB: &str = "unsafe-delete-ignore-read-errors";
 
 impl Objects {
-    /// Options as they count here: unless the gate is on nobody may ask for what cannot be read to be deleted, and the wish
-    /// is dropped, as upstream drops it.
+    /// Validates the options. Drops the option to delete unreadable objects unless the feature gate is on, as upstream does.
     pub(crate) fn checked_delete(
         &self,
         mut options: DeleteOptions,
@@ -34,11 +33,11 @@ impl Objects {
 }
 
 impl Verbs {
-    /// Deletes an object that cannot be read: without preconditions, finalizers and admission, for nobody knows what they
-    /// are. Watchers see a last state that has its name and uid alone.
+    /// Deletes an unreadable object. Preconditions, finalizers and admission do not apply, because the content is unknown.
+    /// Watchers receive a last state that contains only the name and the UID.
     ///
     /// # Errors
-    /// 403; 422 when the object can be read, or is not there.
+    /// Status 403; 422 if the object is readable or absent.
     pub(crate) async fn delete_unreadable(
         &self,
         context: &Context,

@@ -1,4 +1,4 @@
-//! An object becomes a value: normalized, encoded once, indexed without parsing the bytes again.
+//! Encoding of an object as a store value: normalizes, encodes and indexes without parsing the bytes again.
 
 use portico_machinery::object::{MAX_DEPTH, is_deeper};
 use portico_machinery::{Object, Status};
@@ -7,17 +7,17 @@ use portico_store::{Indexed, Indexer, Key, MetadataIndexer, Value};
 use crate::Result;
 use crate::served::{ServedResource, field_values};
 
-/// The key of an object of this kind.
+/// Store key of an object of this kind.
 pub fn key(served: &ServedResource, object: &Object) -> Key {
     let namespace = if served.info.namespaced { object.namespace() } else { "" };
     Key::new(&served.storage, namespace, object.name())
 }
 
-/// Encodes an object of the storage version. It must be normalized; its resourceVersion is left out. All writes pass through here, so
-/// nothing is stored that is too deep to be read.
+/// Encodes a normalized object of the storage version without its resourceVersion. All writes use this function, so no stored
+/// object is too deep to be read.
 ///
 /// # Errors
-/// 400 if the object has more than [`MAX_DEPTH`] levels.
+/// Status 400 if the object has more than [`MAX_DEPTH`] levels.
 pub fn encode(served: &ServedResource, object: &mut Object) -> Result<Value> {
     object.remove(&["metadata", "resourceVersion"]);
     let json = object.to_json();
@@ -28,7 +28,7 @@ pub fn encode(served: &ServedResource, object: &mut Object) -> Result<Value> {
         Some(splice) => index(served, object, splice),
         None => MetadataIndexer.index(&served.resource, &json).map_err(Status::internal)?,
     };
-    // Copied: a buffer that grew is up to twice as large as what is in it, and allocators leave it so when it shrinks.
+    // Copied: a growing buffer may be twice as large as its content, and allocators keep the capacity when it shrinks.
     Ok(Value::new(json.as_slice(), indexed))
 }
 
@@ -52,8 +52,8 @@ fn index(served: &ServedResource, object: &Object, splice: u32) -> Indexed {
     }
 }
 
-/// Where the resourceVersion belongs: behind the uid. Of a custom resource much comes before that: annotations, labels,
-/// owners, whose names and uids are not its own.
+/// Offset at which the resourceVersion is inserted, after the UID. In a custom resource, annotations, labels and owners, which
+/// contain other names and UIDs, may precede its own UID.
 fn splice(json: &[u8]) -> Option<u32> {
     let (mut depth, mut in_metadata, mut at) = (0_u32, false, 0);
     while at < json.len() {
@@ -80,7 +80,7 @@ fn splice(json: &[u8]) -> Option<u32> {
     None
 }
 
-/// Behind the closing quote of the string that begins here.
+/// Offset after the closing quote of the string that starts at `start`.
 fn end_of_string(json: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     loop {

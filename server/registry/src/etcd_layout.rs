@@ -1,5 +1,5 @@
-//! Where kube-apiserver keeps objects in etcd, and in which bytes: built-in kinds as protobuf in their storage version, definitions
-//! and APIServices as JSON, custom resources as the JSON that they are.
+//! Layout of objects in etcd, compatible with kube-apiserver: built-in kinds as protobuf in their storage version, definitions,
+//! APIServices and custom resources as JSON.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,8 +15,8 @@ use crate::builtin::{ResourceIndex, StrategyTable};
 use crate::served::ServedResource;
 use crate::strategy::Moment;
 
-/// Paths that are not the name of the resource (upstream's `SpecialDefaultResourcePrefixes`, and the two servers whose resources
-/// stand below their group).
+/// Path prefixes that differ from the name of the resource (upstream's `SpecialDefaultResourcePrefixes`, and the two servers that
+/// store resources under their group).
 const PATHS: [(&str, &str, &str); 7] = [
     ("", "replicationcontrollers", "controllers"),
     ("", "endpoints", "services/endpoints"),
@@ -29,26 +29,26 @@ const PATHS: [(&str, &str, &str); 7] = [
 const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
 const API_SERVICES: (&str, &str) = ("apiregistration.k8s.io", "apiservices");
 
-/// See the module.
+/// Converts between stored JSON and the keys and values that kube-apiserver uses in etcd.
 pub struct EtcdLayout {
     kinds: ResourceIndex,
     builtin: HashMap<GroupResource, Builtin>,
-    /// The resources of built-in kinds by their paths.
+    /// Resources of built-in kinds by their paths.
     by_path: HashMap<String, Resource>,
     event_ttl: Duration,
 }
 
-/// A built-in resource.
+/// Layout of a built-in resource.
 struct Builtin {
     path: String,
-    /// The kind in its storage version.
+    /// Kind in its storage version.
     kind: GroupVersionKind,
-    /// Whether its objects expire.
+    /// True if the objects expire.
     expires: bool,
 }
 
 impl EtcdLayout {
-    /// Of all built-in kinds, served or not; events are kept for so long.
+    /// Layout of all built-in kinds, including those that are not served. `event_ttl` is the lifetime of events.
     pub(crate) fn new(strategies: &StrategyTable, event_ttl: Duration) -> Result<Self, LoadError> {
         let all = Kinds::all()?;
         let kinds = ResourceIndex::new(&all, strategies);
@@ -66,13 +66,13 @@ impl EtcdLayout {
         Ok(Self { by_path: by_path.collect(), kinds, builtin, event_ttl })
     }
 
-    /// A kind as it is decoded: in whatever version it is stored.
+    /// Served resource that decodes a stored kind, in the version in which it is stored.
     fn decoded_as(&self, kind: &GroupVersionKind) -> Result<&ServedResource, String> {
         let served = self.kinds.by_kind(kind).map(|served| &**served);
         served.ok_or_else(|| format!("unknown kind {:?} in version {}", kind.kind, kind.group_version()))
     }
 
-    /// An object of a built-in kind, in its storage version.
+    /// Decodes an object of a built-in kind and converts it to its storage version.
     fn builtin(&self, expected: &GroupVersionKind, stored: &[u8]) -> Result<Object, String> {
         let (format, api_version, name) = match stored.starts_with(&PREFIX) {
             true => {
@@ -98,8 +98,8 @@ impl EtcdLayout {
         }
     }
 
-    /// An object that is found in one version and expected in the storage version, with the defaults that upstream sets whenever it
-    /// decodes one.
+    /// Decodes an object found in one version, converts it to the expected storage version, and sets the defaults that upstream
+    /// sets at each decoding.
     fn decoded(
         &self,
         (found, expected): (&GroupVersionKind, &GroupVersionKind),
@@ -143,7 +143,7 @@ impl Layout for EtcdLayout {
         if let Some(resource) = self.by_path.get(&path[..first.len() + 1 + second.len()]) {
             return Some((resource.clone(), rest));
         }
-        // The group of a definition has a dot, no folder of kube-apiserver has one.
+        // The group of a definition contains a dot; no other prefix of kube-apiserver does.
         first.contains('.').then(|| (Resource::new(first, second), rest))
     }
 
@@ -174,13 +174,13 @@ impl Layout for EtcdLayout {
     }
 }
 
-/// As upstream's encoder ends it.
+/// Appends the newline that upstream's encoder writes.
 fn line(mut json: Vec<u8>) -> Vec<u8> {
     json.push(b'\n');
     json
 }
 
-/// The JSON of a custom resource, as it is: nobody stores a revision in it but by hand.
+/// JSON of a custom resource without a resourceVersion, which only manual edits of etcd can leave there.
 fn without_revision(json: &[u8]) -> Result<Vec<u8>, String> {
     if memchr::memmem::find(json, b"\"resourceVersion\"").is_none() {
         return Ok(json.to_vec());

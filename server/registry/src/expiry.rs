@@ -1,6 +1,6 @@
-//! Objects that expire by themselves: what was last written before a time is removed, whatever holds it.
+//! Removal of expired objects: all that were last written before a given time, regardless of finalizers.
 //!
-//! As upstream's leases on keys do: no finalizer, no grace, one DELETED event.
+//! Equivalent to upstream's etcd leases on keys: no finalizers, no grace period, one DELETED event.
 
 use futures::future::join_all;
 use portico_store::{Key, ListAt, Record, Resource, Scope, StoreError, Txn, TxnError};
@@ -9,14 +9,14 @@ use crate::failure;
 use crate::registry::Registry;
 use crate::{Result, stored};
 
-/// How many objects are looked at, and removed, together.
+/// Number of objects that are read and removed at a time.
 const PAGE: usize = 500;
 
 impl Registry {
-    /// Removes the objects of expiring kinds that were last written before this time (Unix seconds); how many went.
+    /// Removes the objects of expiring kinds that were last written before this time (Unix seconds). Returns their number.
     ///
     /// # Errors
-    /// 503 when the store cannot be read or written.
+    /// Status 503 if the store cannot be read or written.
     pub async fn expire(&self, before: i64) -> Result<usize> {
         let store = self.store();
         let last = store.revision_at(before).await.map_err(|error| failure::of_read(error, 0))?;
@@ -41,7 +41,7 @@ impl Registry {
             });
             let page = match page.await {
                 Ok(page) => page,
-                // Compaction was faster: there is a newer revision to read at.
+                // A concurrent compaction: retry with a newer revision.
                 Err(StoreError::Compacted { .. }) => continue,
                 Err(error) => return Err(failure::of_read(error, 0)),
             };
@@ -56,7 +56,7 @@ impl Registry {
         }
     }
 
-    /// Whether it went; what was written in the meantime stays.
+    /// Removes a record unless it was written again. Returns true if it was removed.
     async fn remove_expired(&self, record: &Record) -> Result<bool> {
         let key: Key = record.key.clone();
         let txn = Txn::delete(key, record.revision, record.value.clone());

@@ -1,4 +1,4 @@
-//! What the store cannot do, as a Status: the one place that turns its errors into answers.
+//! Conversion of store errors to Status.
 
 use portico_machinery::status::{Cause, Reason};
 use portico_machinery::{GroupResource, Status};
@@ -6,16 +6,16 @@ use portico_store::{StoreError, TxnError};
 
 use crate::unreadable;
 
-/// The message for every writer of a stale object.
+/// Message for writers of a stale object.
 pub(crate) const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
-/// 500 for work that panicked, or that the end of the process cut off.
+/// Status 500 for work that panicked or was aborted because the process ends.
 pub(crate) fn unfinished() -> Box<Status> {
     Box::new(Status::internal("the request ended without a response"))
 }
 
-/// A failed write. Conflicts that a verb can settle itself never come here.
+/// Status of a failed write. Excludes conflicts that verbs retry.
 pub fn of_txn(error: TxnError, resource: &GroupResource, name: &str) -> Box<Status> {
     Box::new(match error {
         TxnError::Conflict { .. } => Status::conflict(resource, name, MODIFIED),
@@ -30,7 +30,7 @@ pub fn of_txn(error: TxnError, resource: &GroupResource, name: &str) -> Box<Stat
     })
 }
 
-/// A failed read.
+/// Status of a failed read.
 pub fn of_read(error: StoreError, wanted: i64) -> Box<Status> {
     Box::new(match error {
         StoreError::Compacted { .. } => {
@@ -48,7 +48,7 @@ pub fn of_read(error: StoreError, wanted: i64) -> Box<Status> {
     })
 }
 
-/// 504: a revision that the store has not reached.
+/// Status 504 for a revision that the store has not reached.
 pub(crate) fn too_large_version(wanted: i64, current: i64) -> Status {
     Status::timeout(format!("Too large resource version: {wanted}, current: {current}"))
         .with_cause(Cause {

@@ -1,4 +1,4 @@
-//! Following resources: what controllers and the route compiler use instead of a watch over HTTP.
+//! Snapshots of resources followed by their changes, for controllers and the route compiler.
 
 mod again;
 mod together;
@@ -17,32 +17,32 @@ use crate::stored::Stored;
 use again::Attempts;
 pub use together::FollowedTogether;
 
-/// What a follower learns.
+/// Change of a resource, as seen by a follower.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// An object is there or changed.
+    /// An object was created or changed.
     Put(Stored),
-    /// An object is gone; this is its last state, at the revision of the deletion.
+    /// An object was deleted; contains its last state at the revision of the deletion.
     Deleted(Stored),
-    /// The follower was too slow and missed something: this is everything that there is now, at this revision.
+    /// The follower was too slow and missed changes: contains all current objects, and their revision.
     Relisted(Vec<Stored>, i64),
 }
 
 /// Changes in order of revision.
 pub type ChangeStream = Pin<Box<dyn Stream<Item = Change> + Send>>;
 
-/// A snapshot and everything after it, without a gap.
+/// Snapshot of a resource and all later changes, without a gap.
 pub struct Followed {
-    /// What was there, sorted by namespace and name.
+    /// Objects of the snapshot, sorted by namespace and name.
     pub initial: Vec<Stored>,
-    /// The revision of the snapshot.
+    /// Revision of the snapshot.
     pub revision: i64,
-    /// What happened since. Bounded: a slow reader gets one [`Change::Relisted`] instead of what it missed. Ends only
+    /// Changes after the snapshot. Bounded: a slow reader gets one [`Change::Relisted`] instead of the missed changes. Ends only
     /// when the store closes.
     pub changes: ChangeStream,
 }
 
-/// A reader of the log, and what it takes to begin again.
+/// Reader of the log for one resource, with the scope for restarts.
 struct Follower {
     inner: Arc<Objects>,
     scope: Scope,
@@ -67,7 +67,7 @@ impl Objects {
 }
 
 impl Objects {
-    /// What an event of the store is to a follower.
+    /// Converts a store event to a change.
     fn change(&self, event: &Event) -> Change {
         let stored = self.recent.stored(event.record.clone());
         match event.event_type {
@@ -83,7 +83,7 @@ impl Follower {
         Some(self.inner.change(&event))
     }
 
-    /// Begins again at the newest state, as soon as it can be read; `None` if the store is closed.
+    /// Restarts at the newest state as soon as it can be read; `None` if the store is closed.
     async fn relist(&mut self) -> Option<Change> {
         let mut attempts = Attempts::new();
         loop {

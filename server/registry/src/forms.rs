@@ -1,7 +1,8 @@
-//! The shapes in which an object leaves: itself, its metadata, a table row; alone or in a list (upstream's `transformResponseObject`).
+//! Representations of objects in responses: the object, its metadata or a table row; single or in
+//! a list (upstream's `transformResponseObject`).
 //!
-//! An object in its storage version is copied out without parsing. What has to be made is made once per revision and
-//! kept in one cache bounded in bytes.
+//! An object in its storage version is copied without parsing. Computed representations are created once per revision and kept
+//! in a cache with a limit in bytes.
 
 mod cache;
 mod include;
@@ -24,20 +25,20 @@ use portico_store::Record;
 
 use crate::served::ServedResource;
 
-/// Makes one form of one kind's objects.
+/// Encoder of one representation of the objects of one kind.
 #[derive(Clone, Copy)]
 pub(crate) struct Renderer<'a> {
-    /// Where made forms are kept; nothing for states that are not those of the revision they carry (dry runs).
+    /// Cache of representations; `None` for states that differ from the stored state of their revision (dry runs).
     pub(crate) cache: Option<&'a FormCache>,
-    /// The kind, in the version to answer in.
+    /// Kind in the version of the response.
     pub(crate) served: &'a ServedResource,
-    /// The shape.
+    /// Shape of the response: object, table or metadata.
     pub(crate) form: Form,
-    /// How it is written: protobuf, or JSON for everybody else.
+    /// Encoding: protobuf, or JSON for all others.
     pub(crate) encoding: Encoding,
-    /// What table rows carry besides cells.
+    /// Additional content of table rows.
     pub(crate) include: Include,
-    /// Against which ages are rendered.
+    /// Time that ages are relative to.
     pub(crate) now: Timestamp,
 }
 
@@ -47,7 +48,7 @@ pub(crate) struct Renderer<'a> {
 const MAX_INLINE_BYTES: usize = 64 * 1024;
 
 impl Renderer<'_> {
-    /// True if the first of these records may take long to write. Stored bytes that are copied do not.
+    /// True if encoding the first of these records may take long. Copying stored bytes never does.
     fn is_long(&self, records: &[Arc<Record>]) -> bool {
         let is_json = self.encoding != Encoding::Protobuf;
         let is_copied = is_json && self.form == Form::Object && self.served.stored_as.is_none();
@@ -60,7 +61,7 @@ impl Renderer<'_> {
             })
     }
 
-    /// One object, without a closing newline; in protobuf with its envelope.
+    /// Encodes one object: JSON without a closing newline, or protobuf with its envelope.
     pub(crate) fn object(&self, record: &Record) -> Vec<u8> {
         if self.encoding == Encoding::Protobuf {
             return self.sealed(record);
@@ -76,12 +77,12 @@ impl Renderer<'_> {
         }
     }
 
-    /// The cache for forms of this record; none for one at no revision, as nothing would identify it.
+    /// Cache for representations of this record; `None` for a record without a revision, which cannot be a cache key.
     fn cache_for(&self, record: &Record) -> Option<&FormCache> {
         self.cache.filter(|_| record.revision != 0)
     }
 
-    /// One object as an answer: JSON with the closing newline.
+    /// Encodes one object as a response body: JSON ends with a newline.
     pub(crate) fn document(&self, record: &Record) -> Vec<u8> {
         let mut out = self.object(record);
         if self.encoding != Encoding::Protobuf {

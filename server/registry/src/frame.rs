@@ -1,4 +1,4 @@
-//! A frame: one watch event, encoded once for everybody who watches in the same form.
+//! Frame of a watch: one event, encoded once for all watchers with the same representation.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -6,23 +6,23 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 use portico_machinery::protobuf::seal_event;
 
-/// What happened to an object, as its watcher sees it.
+/// Type of a watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventType {
-    /// It is there, or begins to match.
+    /// The object was created or starts to match the selection.
     Added,
-    /// It changed.
+    /// The object changed.
     Modified,
-    /// It is gone, or no longer matches.
+    /// The object was deleted or no longer matches the selection.
     Deleted,
-    /// Nothing happened up to this revision.
+    /// Bookmark: all events up to this revision have been sent.
     Bookmark,
-    /// The watch is broken; the object is a Status and the stream ends.
+    /// The watch failed; the object is a Status, and the stream ends.
     Error,
 }
 
 impl EventType {
-    /// The wire spelling.
+    /// Name in the Kubernetes API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -35,12 +35,12 @@ impl EventType {
     }
 }
 
-/// One event in one form. Shared by all watchers of the form: carries nothing particular to one of them.
+/// Event in one representation, shared by all watchers of that representation, so it contains no data of a single watcher.
 #[derive(Debug)]
 pub struct Frame {
-    /// What happened.
+    /// Type of the event.
     pub kind: EventType,
-    /// The revision at which it happened.
+    /// Revision of the event.
     pub revision: i64,
     line: Bytes,
     object: Range<usize>,
@@ -48,7 +48,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// A frame of an encoded object.
+    /// Frame of an object encoded as JSON.
     #[must_use]
     pub fn new(kind: EventType, revision: i64, object: &[u8]) -> Self {
         let object = object.trim_ascii_end();
@@ -63,7 +63,7 @@ impl Frame {
         Self { kind, revision, line: line.into(), object: start..end, wire: OnceLock::new() }
     }
 
-    /// A frame of a sealed object (or Status).
+    /// Frame of an object or Status encoded as protobuf with its envelope.
     #[must_use]
     pub fn protobuf(kind: EventType, revision: i64, sealed: &[u8]) -> Self {
         let line = Bytes::from(seal_event(kind.as_str(), sealed));
@@ -71,20 +71,19 @@ impl Frame {
         Self { kind, revision, line, object, wire: OnceLock::new() }
     }
 
-    /// `{"type":"ADDED","object":{...}}` and a newline, or the event with its length before it: what an HTTP watch
-    /// sends.
+    /// Bytes for an HTTP watch: `{"type":"ADDED","object":{...}}` and a newline, or the protobuf event with its length prefix.
     #[must_use]
     pub fn line(&self) -> Bytes {
         self.line.clone()
     }
 
-    /// The object alone, as JSON or sealed.
+    /// Object of the event, as JSON or protobuf with its envelope.
     #[must_use]
     pub fn object(&self) -> Bytes {
         self.line.slice(self.object.clone())
     }
 
-    /// The bytes of another protocol, made by the first who needs them and kept for the rest.
+    /// Bytes for another protocol, encoded on first use and cached.
     pub fn wire(&self, encode: impl FnOnce(&Self) -> Bytes) -> Bytes {
         self.wire.get_or_init(|| encode(self)).clone()
     }

@@ -1,4 +1,4 @@
-//! Get (upstream's `Store.Get`), and the reads that other verbs begin with.
+//! Get (upstream's `Store.Get`) and the reads that other verbs share.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::stored;
 use crate::unreadable;
 
 impl ServedResource {
-    /// All objects of a kind that is computed rather than stored, at no revision.
+    /// All objects of a computed kind, without a revision; `None` for stored kinds.
     pub(crate) fn computed(&self) -> Result<Option<Vec<Arc<Record>>>> {
         let Some(computed) = self.strategies.computed else { return Ok(None) };
         let objects = computed.computed(&self.info.gvk);
@@ -28,7 +28,7 @@ impl ServedResource {
 }
 
 impl Objects {
-    /// An object, or 404.
+    /// Reads an object; status 404 if it is absent.
     pub async fn get(&self, served: &ServedResource, namespace: &str, name: &str) -> Result<Arc<Record>> {
         if let Some(records) = served.computed()? {
             let found = records.into_iter().find(|record| record.key.name() == name);
@@ -40,7 +40,7 @@ impl Objects {
             .ok_or_else(|| Box::new(Status::not_found(&served.resource, name)))
     }
 
-    /// An object, if it is there.
+    /// Reads an object, if it exists.
     pub async fn read(
         &self,
         served: &ServedResource,
@@ -54,7 +54,7 @@ impl Objects {
         }
     }
 
-    /// An object of another kind, if it is there.
+    /// Reads an object of another kind, if it exists.
     pub async fn object_of(
         &self,
         group: &str,
@@ -67,10 +67,10 @@ impl Objects {
         Ok(record.map(|record| stored::decode(&record)))
     }
 
-    /// An object as a version of its resource shows it, if it is there.
+    /// Reads an object in the version of the served resource, if it exists.
     ///
     /// # Errors
-    /// 500 when it cannot be read or converted.
+    /// Status 500 if the object cannot be read or converted.
     pub async fn shown(
         &self,
         served: &ServedResource,
@@ -81,7 +81,7 @@ impl Objects {
         Ok(record.map(|record| self.show(served, record)))
     }
 
-    /// A record that was read in this version, as an object of it.
+    /// Decodes a record in the version of the served resource.
     #[must_use]
     pub fn show(&self, served: &ServedResource, record: Arc<Record>) -> Object {
         let mut object = self.recent.stored(record).object().clone();
@@ -89,8 +89,8 @@ impl Objects {
         object
     }
 
-    /// The current state of a resource, whole: everything that was acknowledged before this was asked. One that memory has no room
-    /// for is read from the database: who wants a part of it asks `Objects::state` or [`Objects::find`].
+    /// Complete current state of a resource, including all writes acknowledged before the call. Reads a resource that is not in
+    /// memory from the database: use `Objects::state` or [`Objects::find`] to read a part of it.
     pub async fn snapshot(&self, served: &ServedResource) -> Result<Snapshot> {
         if let Some(snapshot) = self.store.current(&served.storage) {
             return Ok(snapshot);
@@ -98,7 +98,7 @@ impl Objects {
         self.store.snapshot(&served.storage).await.map_err(|e| failure::of_read(e, 0))
     }
 
-    /// Where the current state of a resource is: everything that was acknowledged before this was asked.
+    /// Location of the current state of a resource (memory or database), including all writes acknowledged before the call.
     pub(crate) async fn state(&self, served: &ServedResource) -> Result<State> {
         if let Some(snapshot) = self.store.current(&served.storage) {
             return Ok(State::Held(snapshot));
@@ -106,7 +106,7 @@ impl Objects {
         self.store.state(&served.storage).await.map_err(|e| failure::of_read(e, 0))
     }
 
-    /// An object as it is stored now, whether it can be read or not.
+    /// Looks up an object in the current state, readable or not.
     pub async fn find(&self, served: &ServedResource, namespace: &str, name: &str) -> Result<Found> {
         let namespace = if served.info.namespaced { namespace } else { "" };
         let key = Key::new(&served.storage, namespace, name);

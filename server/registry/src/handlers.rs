@@ -1,4 +1,4 @@
-//! What stands behind the subresources of built-in resources, and behind the collections that keep nothing.
+//! Handlers of subresources of built-in resources, and of collections that do not store objects.
 
 use std::sync::Arc;
 
@@ -7,16 +7,16 @@ use crate::by_resource::ByResource;
 use crate::connection::Connection;
 use crate::served::ServedResource;
 
-/// What stands behind a subresource, or behind a POST to a collection that keeps nothing.
+/// Handler of a subresource, or of a POST to a collection that does not store objects.
 #[derive(Clone)]
 pub(crate) enum Handler {
-    /// A POST that keeps no object of its own kind.
+    /// POST that does not store an object of the posted kind.
     Action(Arc<dyn Action>),
-    /// A connection to what runs elsewhere.
+    /// Connection to a node or backend.
     Connection(Arc<dyn Connection>),
 }
 
-/// All of them, by resource and by the name of the subresource, which is empty for the collection.
+/// Handlers by resource and name of the subresource, which is empty for the collection.
 #[derive(Clone, Default)]
 pub(crate) struct HandlerTable {
     handlers: ByResource<Vec<(&'static str, Handler)>>,
@@ -36,7 +36,7 @@ impl HandlerTable {
         handlers.iter().find(|(name, _)| *name == subresource).map(|(_, handler)| handler)
     }
 
-    /// The action behind a subresource, or behind the collection.
+    /// Action of a subresource or collection, if it has one.
     pub(crate) fn action(&self, served: &ServedResource, subresource: &str) -> Option<&Arc<dyn Action>> {
         match self.handler(served, subresource) {
             Some(Handler::Action(action)) => Some(action),
@@ -44,7 +44,7 @@ impl HandlerTable {
         }
     }
 
-    /// The connection behind a subresource.
+    /// Connection of a subresource, if it has one.
     pub(crate) fn connection(
         &self,
         served: &ServedResource,

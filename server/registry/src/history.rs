@@ -1,8 +1,8 @@
-//! What objects were, as far as it is kept, and the way back to one of these states.
+//! Past states of objects, within the retention of the history, and restoration of such a state.
 //!
-//! A past state is restored by the pipeline of every write: admission and validation see an update, or a create where the object is
-//! gone. What belongs to the present stays: identity, finalizers and owners of an object that is there; of one that is not, owners
-//! that still exist. Fields get back the managers that they had.
+//! A restoration uses the same pipeline as other writes: admission and validation see an update, or a create if the object was
+//! deleted. An existing object keeps its identity, finalizers and owners; a deleted one gets the owners that still exist. The
+//! managers of fields are restored.
 
 mod namespace;
 
@@ -27,12 +27,12 @@ use crate::replace::{Attempt, Terms, UidRule};
 use crate::served::ServedResource;
 use crate::typed::{Context, Part, Place, Written};
 
-/// How many states are looked through for one that an object had before its deletion began, at most.
+/// Maximum number of states that are searched for the last one before a deletion began.
 const MAX_LOOKED_AT: usize = 1_000;
-/// How many of them at a time.
+/// Number of states that the search reads at a time.
 const LOOKED_AT_ONCE: usize = 50;
 
-/// What the system has put into the metadata of a past state.
+/// Metadata fields of a past state that the system sets.
 const OF_THE_SYSTEM: [&str; 7] = [
     "uid",
     "resourceVersion",
@@ -43,67 +43,67 @@ const OF_THE_SYSTEM: [&str; 7] = [
     "selfLink",
 ];
 
-/// A state of an object, in the version of the request.
+/// State of an object in the version of the request.
 pub struct Past {
-    /// As it is kept.
+    /// State as stored.
     pub state: PastState,
-    /// As JSON; or why it cannot be shown.
+    /// Decoded object, or the reason why it cannot be shown.
     pub object: Result<Object, String>,
 }
 
-/// The states of an object.
+/// States of an object.
 pub struct PastObject {
-    /// The newest first.
+    /// States, newest first.
     pub states: Vec<Past>,
-    /// Whether older ones follow.
+    /// True if older states exist.
     pub more: bool,
-    /// From which revision on no state is missing.
+    /// Revision from which on no state is missing.
     pub complete_from: i64,
 }
 
-/// A page of what there was.
+/// Page of the objects at a past revision.
 pub struct PastList {
-    /// In key order.
+    /// Objects in key order.
     pub objects: Vec<Object>,
-    /// Those that cannot be read.
+    /// Keys of unreadable objects, with reasons.
     pub unreadable: Vec<String>,
-    /// What the next page begins behind; none on the last.
+    /// Key after which the next page starts; `None` on the last page.
     pub next: Option<String>,
 }
 
 /// Range of the states of an object.
 #[derive(Clone, Copy, Debug)]
 pub struct PastRange {
-    /// Only states of this revision or later; 0: all that are kept.
+    /// Lowest revision; 0 selects all stored states.
     pub since: i64,
-    /// Only states before this revision.
+    /// Revision that all states precede, if set.
     pub before: Option<i64>,
     /// Maximum number of states.
     pub limit: usize,
 }
 
-/// What is to be restored.
+/// Parameters of a restoration.
 #[derive(Clone, Debug)]
 pub struct Restoration {
-    /// The revision of the state; none: of a deleted object the last one.
+    /// Revision of the state; `None` selects the last state of a deleted object.
     pub revision: Option<i64>,
-    /// Only a state of this revision or later; 0: any that is kept.
+    /// Lowest revision that may be restored; 0 allows all stored states.
     pub since: i64,
-    /// Whether the object is there, as the caller was authorized for.
+    /// True if the object exists according to the authorization of the caller (update instead of create).
     pub is_there: bool,
-    /// Everything but the write.
+    /// Runs all steps except the write.
     pub dry_run: bool,
 }
 
-/// An object that has been restored.
+/// Result of a restoration.
 pub struct Restored {
-    /// As any write answers.
+    /// Result of the write.
     pub written: Written,
-    /// The revision of the state that it was given.
+    /// Revision of the restored state.
     pub revision: i64,
 }
 
-/// An owner, as metadata names it.
+/// Owner reference in metadata.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Owner {
@@ -114,11 +114,11 @@ struct Owner {
 }
 
 impl Registry {
-    /// Decodes the states that an object has had, and returns what `read` makes of them. Both run on the threads for long work if
+    /// Decodes the past states of an object and applies `read` to them. Both run on the threads for long work if
     /// the states are large.
     ///
     /// # Errors
-    /// 503 when the store cannot be read.
+    /// Status 503 if the store cannot be read.
     pub async fn past<T: Send + 'static>(
         &self,
         served: &Arc<ServedResource>,
@@ -133,7 +133,7 @@ impl Registry {
         self.objects().compute(is_large, spans::current().around(ask_once(work))).await
     }
 
-    /// The states that an object has had, decoded on this thread.
+    /// Decodes the past states of an object on this thread.
     async fn past_here(
         &self,
         served: &ServedResource,
@@ -144,7 +144,7 @@ impl Registry {
         Ok(self.decode_past(served, found, range.since).await)
     }
 
-    /// The states that an object has had, as they are kept.
+    /// Reads the past states of an object from the store.
     async fn find_past(
         &self,
         served: &ServedResource,
@@ -178,7 +178,8 @@ impl Registry {
         }
     }
 
-    /// Converts past states to the version of the request by one review; if it fails, by one review for each, concurrently.
+    /// Converts past states to the version of the request by one review. If it fails, sends one review
+    /// for each state, concurrently.
     async fn past_objects(
         &self,
         served: &ServedResource,
@@ -194,10 +195,10 @@ impl Registry {
         join_all(each).await
     }
 
-    /// Lists the objects of a revision behind a path, up to a limit; with a name that object alone.
+    /// Lists the objects at a revision after a key, up to a limit; with a name only that object.
     ///
     /// # Errors
-    /// 410 when that is forgotten, 504 when it is in the future.
+    /// Status 410 if the revision is compacted, 504 if it has not been reached.
     pub async fn list_past(
         &self,
         served: &ServedResource,
@@ -229,12 +230,12 @@ impl Registry {
         Ok(PastList { objects, unreadable: unreadable.collect(), next: next.filter(|_| page.remaining > 0) })
     }
 
-    /// Gives an object the content of a past state, on the threads for long work: states may be large, and rules of custom resources
-    /// may take long.
+    /// Restores the content of a past state, on the threads for long work, because states may be large and validation rules of
+    /// custom resources may be slow.
     ///
     /// # Errors
-    /// 404 when there is no such state, 504 when its revision is in the future, 409 when the object came, went or changed meanwhile,
-    /// and what an update or a create answers.
+    /// Status 404 if there is no such state, 504 if its revision has not been reached, 409 if the object was created, deleted or
+    /// changed concurrently, and the errors of an update or create.
     pub async fn restore(
         &self,
         context: &Context,
@@ -279,7 +280,7 @@ impl Registry {
         Ok(Restored { written, revision })
     }
 
-    /// The state of the revision that is asked for; of a deleted object the last one before its deletion began.
+    /// Finds the state of the requested revision, or for a deleted object the last state before its deletion began.
     async fn state_to_restore(
         &self,
         served: &ServedResource,
@@ -318,7 +319,7 @@ impl Registry {
         })
     }
 
-    /// Over an object that is there: what has grown since then around it stays.
+    /// Updates an existing object to a past state; its identity, finalizers and owners stay.
     async fn restore_over(
         &self,
         context: &Context,
@@ -349,7 +350,7 @@ impl Registry {
         }
     }
 
-    /// An object that is gone, as a new one.
+    /// Creates a deleted object again.
     async fn bring_back(
         &self,
         context: &Context,
@@ -367,7 +368,7 @@ impl Registry {
         Ok(written.with_first(warnings))
     }
 
-    /// Takes out owners that do not exist any more: with them alone, the object would be collected at once.
+    /// Removes owners that no longer exist: with only such owners, the garbage collector would delete the object immediately.
     async fn drop_gone_owners(&self, object: &mut Object, namespace: &str) -> Result<Vec<String>> {
         const OWNERS: [&str; 2] = ["metadata", "ownerReferences"];
         let owners: Vec<Owner> = object.decode(&OWNERS).unwrap_or_default();
@@ -396,7 +397,7 @@ impl Registry {
         Ok(warnings)
     }
 
-    /// Whether an owner is known not to exist: one of a kind that is not kept here may.
+    /// True if an owner is known not to exist. Owners of kinds that this server does not store may exist.
     async fn is_gone(&self, owner: &Owner, namespace: &str) -> Result<bool> {
         let Ok(version) = owner.api_version.parse::<portico_machinery::GroupVersion>() else {
             return Ok(true);
@@ -409,27 +410,27 @@ impl Registry {
     }
 }
 
-/// Returns true if decoding these states takes longer than a serving thread may.
+/// True if decoding these states takes longer than a serving thread may be blocked.
 fn is_large(states: &[PastState]) -> bool {
     let records = states.iter().filter_map(|state| state.state.as_ref().ok());
     records.map(|record| record.value.json().len()).sum::<usize>() > MAX_INLINE_BYTES
 }
 
-/// A stored object in the version of the request.
+/// Decodes a stored object in the version of the request.
 fn shown(served: &ServedResource, record: &Record) -> Object {
     let mut object = crate::stored::decode(record);
     served.to_version(&mut object);
     object
 }
 
-/// A path right before another one, behind which few others come first. `None` where only the beginning is.
+/// Path shortly before another one, so that few others lie in between; `None` if no path precedes it.
 fn path_before(path: &str) -> Option<String> {
     let last = path.chars().next_back()?;
     let before = char::from_u32(u32::from(last).checked_sub(1)?)?;
     Some(format!("{}{before}{}", path.strip_suffix(last)?, char::MAX))
 }
 
-/// Gives the fields of the object back to whom they belonged; those of its subresources, whose content stays, to whom they belong now.
+/// Restores the managers of the object's fields. Subresources keep their current content, hence also their current managers.
 fn give_back_fields(object: &mut Object, current: &Object) {
     let mut managed = Managed::read(object).unwrap_or_default();
     let now = Managed::read(current).unwrap_or_default();
@@ -446,16 +447,16 @@ fn is_of_subresource(manager: &Manager) -> bool {
     !manager.subresource.is_empty()
 }
 
-/// When a state was written, in Unix seconds, by its managedFields: when one of its managers last changed it.
+/// Time at which a state was written, in Unix seconds: the latest time in its managedFields.
 #[must_use]
 pub fn last_change(object: &Object) -> Option<i64> {
     let managed = Managed::read(object).ok()?;
     time::parse(managed.times.values().max()?).map(|at| at.as_second())
 }
 
-/// The manager that made a state, by its managedFields and those of the state before: of the managers whose fields or time are
-/// others than before, the one that wrote last. An apply that changes nothing else has no time (`managedFieldsUpdater.Apply`). Where
-/// nothing differs (several writes in one second), the one that wrote last at all.
+/// Manager that wrote a state, according to its managedFields and those of the state before: of the managers whose fields or
+/// time changed, the one with the latest time. An apply that changes only ownership has no time (`managedFieldsUpdater.Apply`).
+/// If nothing differs (several writes in one second), the manager with the latest time overall.
 #[must_use]
 pub fn last_manager(object: &Object, before: Option<&Object>) -> Option<String> {
     let managed = Managed::read(object).ok()?;

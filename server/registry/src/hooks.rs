@@ -1,8 +1,8 @@
-//! Kinds whose writes involve other objects: what they look up before a write is prepared, what goes with it in the
-//! same transaction, and which of them refuse a writer before anything is validated.
+//! Hooks of kinds whose writes involve other objects: lookups before a write is prepared, operations in the same transaction,
+//! and permission checks before validation.
 //!
-//! Strategies see one object; the few kinds that need more have a row in a table of hooks. A write that loses a race for
-//! something that it wanted to take along is begun anew, so that it sees who was faster.
+//! Strategies see one object; the few kinds that need more have a row in a table of hooks. If a concurrent writer changes
+//! another object of the transaction, the write is retried, so that the hooks see the newer state.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,42 +18,42 @@ use crate::served::ServedResource;
 use crate::typed::{Context, Part};
 use crate::write::Write;
 
-/// A write that begins.
+/// Context of a write, passed to [`TransactionHooks`].
 #[derive(Clone, Copy)]
 pub struct Beginning<'a> {
-    /// Where the other objects are.
+    /// Access to other objects.
     pub objects: &'a Objects,
-    /// The kind.
+    /// Kind of the object.
     pub served: &'a ServedResource,
-    /// The object or the subresource.
+    /// Part that is written: the object or a subresource.
     pub part: Part<'a>,
-    /// What is there; nothing for a create.
+    /// Current object; `None` for a create.
     pub old: Option<&'a Object>,
-    /// Whether nothing is written in the end.
+    /// True for a dry run.
     pub dry_run: bool,
 }
 
-/// What is under way.
+/// Boxed future of hooks and admission.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
-/// See the module.
+/// Hooks that look up other objects and add operations to the transaction of a write.
 pub trait TransactionHooks: Send + Sync {
-    /// Before anything of a write is prepared or validated: fills in what depends on other objects, refuses what they
-    /// rule out, and names further operations of the same transaction. May be called again for the same write.
+    /// Runs before a write is prepared or validated. Sets fields that depend on other objects, refuses writes that conflict with
+    /// them, and returns further operations for the transaction. Called again for each retry of a write.
     fn begin<'a>(&'a self, write: Beginning<'a>, new: &'a mut Object) -> Pending<'a, Vec<Operation>>;
 
-    /// What goes with a removal.
+    /// Returns operations for the transaction of a removal.
     fn end<'a>(&'a self, _objects: &'a Objects, _last: &'a Object) -> Pending<'a, Vec<Operation>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 }
 
-/// Checks whether the caller may write such an object: as admission has made it, before anything of it is validated.
+/// Check of the caller's permissions after mutating admission and before validation.
 pub trait WriteGuard: Send + Sync {
-    /// Refuses a write whose caller would give away what they do not hold. `name` is that of the request's path, empty for a POST.
+    /// Refuses a write that would grant permissions which the caller lacks. `name` is the name in the path, empty for a POST.
     ///
     /// # Errors
-    /// 403, 404 as upstream's policy-based storage of the kind.
+    /// Status 403 or 404 as in upstream's policy-based storage of the kind.
     fn check<'a>(
         &'a self,
         objects: &'a Objects,
@@ -65,13 +65,13 @@ pub trait WriteGuard: Send + Sync {
     ) -> Pending<'a, ()>;
 }
 
-/// Checks the permissions that a valid write needs in addition to that of its verb.
+/// Check of permissions that a valid write needs in addition to its verb.
 pub trait WritePermissions: Send + Sync {
-    /// Returns what the caller may not do, as errors of fields. Runs before validating admission.
+    /// Returns the missing permissions as field errors. Runs before validating admission.
     fn denied<'a>(&'a self, objects: &'a Objects, write: Write<'a>) -> Pending<'a, Errors>;
 }
 
-/// The hooks of one resource.
+/// Hooks of one resource.
 #[derive(Clone, Copy, Default)]
 struct Hooks {
     transaction: Option<&'static dyn TransactionHooks>,
@@ -79,7 +79,7 @@ struct Hooks {
     permissions: Option<&'static dyn WritePermissions>,
 }
 
-/// The resources whose writes involve other objects.
+/// Hooks of all resources whose writes involve other objects.
 #[derive(Clone, Default)]
 pub(crate) struct HookTable {
     hooks: ByResource<Hooks>,
@@ -110,12 +110,12 @@ impl HookTable {
         self.hooks.entry(group, resource).permissions = Some(permissions);
     }
 
-    /// What the kind does with other objects.
+    /// Transaction hooks of a resource, if it has any.
     pub(crate) fn transaction(&self, served: &ServedResource) -> Option<&'static dyn TransactionHooks> {
         self.hooks.get(&served.resource)?.transaction
     }
 
-    /// Begins a write, if the kind has something to do then.
+    /// Runs the hook before a write, if the kind has one.
     pub(crate) async fn begin(&self, write: Beginning<'_>, new: &mut Object) -> Result<Vec<Operation>> {
         match self.transaction(write.served) {
             Some(hooks) => hooks.begin(write, new).await,
@@ -123,7 +123,7 @@ impl HookTable {
         }
     }
 
-    /// Asks the kind's guard, if it has one, whether the caller may write this.
+    /// Runs the kind's guard, if it has one.
     pub(crate) async fn guard(
         &self,
         objects: &Objects,
@@ -139,7 +139,7 @@ impl HookTable {
         }
     }
 
-    /// Refuses a valid write with 422 if its caller lacks further permissions.
+    /// Refuses a valid write with status 422 if its caller lacks further permissions.
     pub(crate) async fn check_permissions(
         &self,
         objects: &Objects,
@@ -157,7 +157,7 @@ impl HookTable {
     }
 }
 
-/// Whether a transaction failed over something else than the object that it is about.
+/// True if a transaction failed because of an object other than the written one.
 pub fn lost_another(error: &TxnError, own: &Key) -> bool {
     match error {
         TxnError::Exists { key, .. } | TxnError::Conflict { key, .. } | TxnError::NotFound { key } => {

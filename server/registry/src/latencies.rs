@@ -1,5 +1,5 @@
-//! Where the time of a request went, for its audit event and for metrics (upstream's `LatencyTrackers`). Only who writes the
-//! event knows whether the whole was slow: it leaves these out of others.
+//! Durations of the parts of a request, for its audit event and for metrics (upstream's `LatencyTrackers`). The writer of the
+//! event knows the total duration, and omits these durations for fast requests.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use portico_kit::slow_trace::{self, Times};
 
 use crate::typed::Annotations;
 
-/// What traces call the store's part of a write.
+/// Trace name of the commit of a write.
 pub const COMMIT: &str = "Commit transaction";
-/// What they call a mutating webhook's part.
+/// Trace name of calls of mutating webhooks.
 pub const MUTATING_WEBHOOK: &str = "Call mutating webhook";
-/// What they call a validating webhook's part.
+/// Trace name of calls of validating webhooks.
 pub const VALIDATING_WEBHOOK: &str = "Call validating webhook";
 
-/// Notes how long the parts took that have ended in the work that is being polled: of webhooks always, of all where the request
-/// is recorded.
+/// Records the durations of the parts that have ended in the polled task: those of webhooks always, all others if
+/// the request is recorded.
 pub fn note(annotations: &Annotations, recorded: bool) {
     for (part, times) in slow_trace::times() {
         let Some((key, took)) = latency(part, times) else { continue };
@@ -29,7 +29,7 @@ pub fn note(annotations: &Annotations, recorded: bool) {
     }
 }
 
-/// The key in the event, under upstream's name for the store whichever it is. Validating webhooks are asked at the same time.
+/// Key in the audit event (upstream's name `etcd` for every store) and duration. Validating webhooks run concurrently.
 fn latency(part: &str, times: Times) -> Option<(&'static str, Duration)> {
     match part {
         COMMIT => Some(("etcd", times.sum)),

@@ -1,7 +1,7 @@
-//! The verbs of the API, for any resource: one pipeline for every write, the traits that resources and admission
-//! implement, forms, watches, managed fields.
+//! API verbs for any resource: one write pipeline, the traits that resources and admission implement, representations,
+//! watches and managed fields.
 //!
-//! Names no kind and no plugin. Knows no SQL, no gRPC, and HTTP only where it calls webhooks.
+//! Contains no code for single kinds or admission plugins, no SQL and no gRPC. HTTP is used only to call webhooks.
 
 use portico_machinery::Status;
 
@@ -125,5 +125,5 @@ pub use webhooks::{
 };
 pub use write::Write;
 
-/// What a verb gives, or the Status that says why not.
+/// Result of a verb; an error is the Status to return.
 pub type Result<T, E = Box<Status>> = std::result::Result<T, E>;

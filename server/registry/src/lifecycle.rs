@@ -1,5 +1,5 @@
-//! Lifecycles: nothing is created in a namespace that is missing or on its way out, or of a definition that is. Where admission
-//! says so, a namespace that is missing is made, or not asked for.
+//! Checks of lifecycles: no object is created in a missing or terminating namespace, or of a terminating definition. Admission
+//! settings may disable the check of the namespace, or create missing namespaces.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use crate::stored;
 use crate::typed::{Context, Place};
 use crate::verbs::Verbs;
 
-/// Who makes what the server makes by itself.
+/// User that creates missing namespaces.
 const SERVER: &str = "system:apiserver";
 
 impl Objects {
-    /// 403 for a custom resource whose definition is on its way out.
+    /// Status 403 for a custom resource whose definition is terminating.
     pub(crate) fn admit_of_definition(&self, served: &ServedResource, object: &Object) -> Result<()> {
         let definition = served.custom.as_ref().and_then(|_| self.definition(&served.resource));
         if !definition.is_some_and(|definition| definition.facts.is_terminating()) {
@@ -31,7 +31,7 @@ impl Objects {
         Err(Box::new(Status::forbidden(&served.resource, object.name(), why)))
     }
 
-    /// 500 for a custom resource whose schema cannot be used: nobody can say what its objects may hold.
+    /// Status 500 for a custom resource whose schema cannot be compiled, as its objects cannot be validated.
     pub(crate) fn admit_of_schema(&self, served: &ServedResource) -> Result<()> {
         let Some(Err(error)) = served.info.schema.custom().map(CustomResource::check) else { return Ok(()) };
         let version = &served.info.gvk.version;
@@ -40,7 +40,7 @@ impl Objects {
         Err(Box::new(Status::internal(why)))
     }
 
-    /// 404 when the object's namespace does not exist, 403 when it is terminating; else the namespace's record.
+    /// Record of the object's namespace; status 404 if the namespace does not exist, 403 if it is terminating.
     pub(crate) async fn admit_into_namespace(
         &self,
         served: &ServedResource,
@@ -53,10 +53,10 @@ impl Objects {
         self.namespace_for_create(served, object.namespace(), name.unwrap_or_default()).await
     }
 
-    /// The record of the namespace in which an object of this name is created.
+    /// Record of the namespace in which an object of this name is created.
     ///
     /// # Errors
-    /// 404 if it does not exist, 403 if it is terminating.
+    /// Status 404 if it does not exist, 403 if it is terminating.
     async fn namespace_for_create(
         &self,
         served: &ServedResource,
@@ -85,7 +85,7 @@ impl Objects {
 }
 
 impl Verbs {
-    /// What the rules of namespaces say of a new object: its namespace is made where it is missing, or it is refused.
+    /// Applies the namespace rules of admission to a new object: creates a missing namespace, or refuses the object.
     pub(crate) async fn admit_into_namespace(
         &self,
         served: &ServedResource,
@@ -102,7 +102,7 @@ impl Verbs {
         Ok(())
     }
 
-    /// Like the above for an action, which is a create: `place` has the namespace and the name.
+    /// Applies the same rules to an action, which counts as a create; the path contains namespace and name.
     pub(crate) async fn act_in_namespace(
         &self,
         served: &ServedResource,
@@ -119,7 +119,7 @@ impl Verbs {
         Ok(())
     }
 
-    /// Makes a namespace that is missing, in the name of the server, as upstream's plugin does.
+    /// Creates a missing namespace as the user of the server, like upstream's plugin.
     fn provide_namespace<'a>(&'a self, name: &'a str) -> Pending<'a, ()> {
         Box::pin(async move {
             let Ok(kind) = self.objects.served(&namespaces()) else { return Ok(()) };

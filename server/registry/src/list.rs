@@ -1,6 +1,6 @@
-//! List: which objects, at which revision, which page (upstream's `Store.ListPredicate` and the watch cache's reading of revisions).
+//! List: selects objects, revision and page (upstream's `Store.ListPredicate` and the revision rules of its watch cache).
 //!
-//! `stored` reads states that are in the database alone, `complete` checks that no object is missing.
+//! Module `stored_states` reads states that only the database has; `completeness` checks that no object is missing.
 
 mod complete;
 mod stored;
@@ -21,18 +21,18 @@ use crate::stored::Stored;
 use crate::token::Token;
 use crate::typed::Listed;
 
-/// A page of records.
+/// Page of records.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// In key order.
+    /// Records in key order.
     pub records: Vec<Arc<Record>>,
-    /// At which all of them were so; 0 for what is computed.
+    /// Revision of all records; 0 for computed kinds.
     pub(crate) revision: i64,
-    /// Where the next page begins, empty on the last.
+    /// Position at which the next page starts, empty on the last page.
     pub(crate) continue_token: String,
-    /// How many remain, when selectors do not hide it.
+    /// Number of remaining objects, unless selectors apply.
     pub(crate) remaining: Option<u64>,
-    /// What was left out because it cannot be read.
+    /// Objects that were omitted because they cannot be read.
     pub unreadable: Vec<Unreadable>,
 }
 
@@ -48,7 +48,7 @@ impl From<Page> for Listed {
     }
 }
 
-/// How many objects are converted at a time, at least, when only some of them are wanted.
+/// Minimum number of objects that are converted at a time when only a part of them is needed.
 const CONVERTED_AT_ONCE: usize = 500;
 
 /// Objects that a list reads or converts at a time.
@@ -56,14 +56,14 @@ const CONVERTED_AT_ONCE: usize = 500;
 /// Limit (Storage and watches): the next ones are read.
 const MAX_AT_ONCE: usize = 10_000;
 
-/// At which state to read.
+/// State that a list reads.
 #[derive(Clone, Copy)]
 enum At {
-    /// Exactly this revision.
+    /// State at exactly this revision.
     Exactly(i64),
-    /// The newest, with all that is acknowledged.
+    /// Newest state, including all acknowledged writes.
     Newest,
-    /// One that is at least this revision.
+    /// State at this revision or a later one.
     NotOlderThan(i64),
 }
 
@@ -78,31 +78,31 @@ const MAX_INLINE_OBJECTS: usize = 10_000;
 /// Limit (Requests): the threads for long work compare them.
 const MAX_INLINE_COMPARED: usize = 2_000;
 
-/// What to read, with the token already decoded.
+/// Parameters of a list, with the continue token decoded.
 #[derive(Clone)]
 struct Request {
     namespace: Option<String>,
-    /// Behind which key the page begins.
+    /// Key after which the page starts.
     begin: Option<String>,
-    /// Behind which key to read: while a page is read in parts it moves on from `begin`.
+    /// Key after which to read next; advances from `page_start` while a page is read in parts.
     after: Option<String>,
     limit: Option<usize>,
-    /// Whether the list reports how many follow.
+    /// True if the list reports how many objects follow.
     counted: bool,
     selection: Selection,
-    /// The path of the only object that can match, when a selector names it.
+    /// Path of the only object that can match, if a selector names it.
     only: Option<String>,
 }
 
 impl Request {
-    /// All that a selection takes.
+    /// Request for all objects that match a selection.
     fn of_all(served: &ServedResource, namespace: Option<&str>, selection: Selection) -> Self {
         let only = Self::only(served, namespace, &selection);
         let namespace = namespace.map(str::to_owned);
         Self { namespace, begin: None, after: None, limit: None, counted: false, selection, only }
     }
 
-    /// The path of the only object that a selection can take, when it names it.
+    /// Path of the only object that a selection can match, if a field selector names it.
     fn only(served: &ServedResource, namespace: Option<&str>, selection: &Selection) -> Option<String> {
         match (selection.only_name(), namespace, served.info.namespaced) {
             (Some(name), None, false) => Some(name.to_owned()),
@@ -112,17 +112,17 @@ impl Request {
     }
 }
 
-/// 504. Upstream's caches say when to ask again; its storage does not.
+/// Status 504. Upstream's watch cache sets `Retry-After`; its storage does not.
 fn unreached(served: &ServedResource, wanted: i64, current: i64) -> Status {
     let status = too_large_version(wanted, current);
     if served.info.uncached { status.with_retry_after(0) } else { status }
 }
 
 impl Objects {
-    /// A page of a resource's objects; an empty namespace is all of them.
+    /// Lists a page of a resource's objects; an empty namespace selects all namespaces.
     ///
     /// # Errors
-    /// 400, 410, 504.
+    /// Status 400, 410 or 504.
     pub async fn list(
         &self,
         served: &ServedResource,
@@ -137,7 +137,7 @@ impl Objects {
         }
         let namespace = Some(namespace).filter(|n| served.info.namespaced && !n.is_empty());
         let (at, after) = start(options)?;
-        // Upstream's cache ignores the limit at revision 0, with a continue token too.
+        // Upstream's watch cache ignores the limit at revision 0, even with a continue token.
         let of_cache = options.resource_version == Some(0) && !served.info.uncached;
         let unlimited = options.limit == 0 || of_cache;
         let only = if after.is_some() { None } else { Request::only(served, namespace, &selection) };
@@ -159,7 +159,7 @@ impl Objects {
         Ok(page)
     }
 
-    /// All objects of a state that a selection takes, as they are stored.
+    /// All objects of a state that match a selection, as stored.
     pub(crate) async fn select_all(
         &self,
         served: &ServedResource,
@@ -174,7 +174,7 @@ impl Objects {
         }
     }
 
-    /// A page of a state in memory. The objects of a large one are selected on the threads for long work.
+    /// Page of a state in memory. The objects of a large state are selected on the threads for long work.
     async fn page_of(&self, snapshot: Snapshot, request: &Request) -> Result<Page> {
         let objects = snapshot.range(request.namespace.as_deref(), request.after.as_deref()).len();
         let is_long = match request.selection.is_everything() {
@@ -197,7 +197,7 @@ impl Objects {
         }
     }
 
-    /// A state of at least this revision.
+    /// State at this revision or a later one.
     pub(crate) async fn not_older_than(&self, served: &ServedResource, least: i64) -> Result<State> {
         self.reach(served, least).await?;
         match self.store.cached(&served.storage) {
@@ -206,12 +206,12 @@ impl Objects {
         }
     }
 
-    /// Selects when everything has come into the version of the request: in parts, no more of them than fill the page.
+    /// Converts objects to the version of the request before it selects them: in parts, only as many as the page needs.
     async fn list_converted(&self, served: &ServedResource, mut request: Request, at: At) -> Result<Page> {
         let selection = std::mem::take(&mut request.selection);
         let limit = request.limit;
         request.limit = limit.map(|limit| limit.clamp(CONVERTED_AT_ONCE, MAX_AT_ONCE));
-        // All parts are of one state.
+        // All parts are read from one state.
         let state = match at {
             At::Newest => self.state(served).await?,
             At::NotOlderThan(least) => self.not_older_than(served, least).await?,
@@ -242,7 +242,7 @@ impl Objects {
         Ok(page.followed_by(left, &Request { selection, limit, ..request }))
     }
 
-    /// Waits a moment for a revision that has not been written yet, then answers 504.
+    /// Waits briefly for a revision that has not been reached yet; then returns status 504.
     pub(crate) async fn reach(&self, served: &ServedResource, revision: i64) -> Result<()> {
         if revision <= self.store.revision() {
             return Ok(());
@@ -255,14 +255,14 @@ impl Objects {
     }
 }
 
-/// Objects that cannot be read, in their order: what is read from memory names them with each part.
+/// Unreadable objects in order without duplicates: each part that is read from memory contains all of them.
 fn each_once(mut unreadable: Vec<Unreadable>) -> Vec<Unreadable> {
     unreadable.sort_by(|a, b| (a.key(), a.revision()).cmp(&(b.key(), b.revision())));
     unreadable.dedup();
     unreadable
 }
 
-/// Where to read, and behind which key.
+/// State to read, and the key after which to start.
 fn start(options: &ListOptions) -> Result<(At, Option<String>)> {
     if !options.continue_token.is_empty() {
         let token = Token::decode(&options.continue_token)?;
@@ -303,7 +303,7 @@ fn page_of(snapshot: &Snapshot, request: &Request) -> Page {
 }
 
 impl Page {
-    /// Reports that so many objects follow.
+    /// Sets the continue token and the number of remaining objects if objects follow.
     fn followed_by(mut self, left: u64, request: &Request) -> Self {
         self.remaining = (left > 0 && request.selection.is_everything()).then_some(left);
         self.continue_token = match self.records.last() {
@@ -313,7 +313,7 @@ impl Page {
         self
     }
 
-    /// The same page read at an older revision at which it looked the same.
+    /// Changes the page to an older revision at which it had the same content.
     fn at(mut self, request: &Request, revision: i64) -> Self {
         self.revision = revision;
         if let Some(last) = self.records.last().filter(|_| !self.continue_token.is_empty()) {
@@ -331,7 +331,7 @@ fn token_behind(path: &str, request: &Request, revision: Option<i64>) -> String 
     Token { revision, after: after.to_owned() }.encode()
 }
 
-/// 410 with a token that goes on at the same place in the newest state.
+/// Status 410 with a token that continues at the same position in the newest state.
 fn compacted_token(request: &Request) -> Box<portico_machinery::Status> {
     let mut status = portico_machinery::Status::expired(
         "the continue token is too old for a consistent list: restart the list without a token, or continue with the token in the metadata of this response, which may miss or repeat changes made in between",

@@ -1,6 +1,6 @@
-//! The whole log, and what the store's indexes know, for controllers that concern every kind.
+//! Access to the complete log and to the store's indexes, for controllers that handle every kind.
 //!
-//! Nothing here loads a resource into memory.
+//! No function in this module loads a resource into memory.
 
 use std::sync::Arc;
 
@@ -15,17 +15,16 @@ use crate::served::ServedResource;
 use crate::stored::Stored;
 use crate::unreadable;
 
-/// The group of records that nobody serves.
+/// Group of internal records, which no API serves.
 const INTERNAL: &str = "portico.dev";
 
-/// Where an object lies.
+/// Reference to a stored object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectRef {
-    /// Its storage group and resource.
+    /// Group and resource under which the object is stored.
     pub resource: GroupResource,
-    /// Its namespace, empty at cluster scope.
+    /// Namespace, empty at cluster scope.
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 
@@ -39,117 +38,115 @@ impl ObjectRef {
     }
 }
 
-/// A committed change of any kind: cheap to look at, decoded only when asked to.
+/// Committed change of an object of any kind, decoded only on request.
 #[derive(Clone, Debug)]
 pub struct Logged {
     event: Arc<Event>,
 }
 
 impl Logged {
-    /// The storage resource.
+    /// Storage group and resource.
     #[must_use]
     pub fn resource(&self) -> &GroupResource {
         self.event.record.key.resource()
     }
 
-    /// The namespace, empty at cluster scope.
+    /// Namespace, empty at cluster scope.
     #[must_use]
     pub fn namespace(&self) -> &str {
         self.event.record.key.namespace()
     }
 
-    /// The name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.event.record.key.name()
     }
 
-    /// Where it lies.
+    /// Reference to the object.
     #[must_use]
     pub fn object(&self) -> ObjectRef {
         ObjectRef::of(&self.event.record.key)
     }
 
-    /// Whether it is gone.
+    /// True if the object was deleted.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.event.event_type == EventType::Deleted
     }
 
-    /// Its uid.
     #[must_use]
     pub fn uid(&self) -> &str {
         self.event.record.value.uid()
     }
 
-    /// The uids of its owners; of what is gone, those it had.
+    /// UIDs of the owners; for a deletion those of the last state.
     #[must_use]
     pub fn owners(&self) -> &[Box<str>] {
         self.event.record.value.owners()
     }
 
-    /// The uids of its owners before.
+    /// UIDs of the owners in the previous state.
     #[must_use]
     pub fn owners_before(&self) -> &[Box<str>] {
         self.event.previous.as_ref().map_or(&[], |record| record.value.owners())
     }
 
-    /// A selectable field, without decoding anything; nothing when the kind has no such field.
+    /// Value of a selectable field, without decoding; `None` if the kind has no such field.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {
         self.event.record.value.field(name)
     }
 
-    /// The state before; nothing of what is new, and of what could not be read.
+    /// Previous state; `None` for a new object and if the previous state is unreadable.
     #[must_use]
     pub fn before(&self) -> Option<Stored> {
         let previous = self.event.previous.as_ref().filter(|record| !record.value.is_unreadable())?;
         Some(Stored::new(Arc::clone(previous)))
     }
 
-    /// Its state; the last one of what is gone.
+    /// Current state; for a deletion the last state.
     #[must_use]
     pub fn stored(&self) -> Stored {
         Stored::new(Arc::clone(&self.event.record))
     }
 }
 
-/// The log from a revision on.
+/// Reader of the log from a revision on.
 pub struct Log {
     subscription: Subscription,
 }
 
-/// The reader was too slow, or the store closed: what was missed has to be looked for in the indexes.
+/// Failure of a log reader: it was too slow, or the store closed. Missed changes have to be looked up in the indexes.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct LogError(#[from] WatchError);
 
 impl Log {
-    /// The next change, in order of revision.
+    /// Returns the next change, in order of revision.
     ///
     /// # Errors
-    /// [`LogError`]; the log ends with it.
+    /// [`LogError`], which ends the log.
     pub async fn next(&mut self) -> Result<Logged, LogError> {
         Ok(Logged { event: self.subscription.next().await? })
     }
 }
 
-/// What a kind is to somebody who only knows its name.
+/// Storage resource and scope of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
-    /// The group and resource that its objects are stored under.
+    /// Group and resource under which the objects are stored.
     pub resource: GroupResource,
-    /// Whether objects live in namespaces.
+    /// True if objects have namespaces.
     pub namespaced: bool,
-    /// Whether the kind has the version that was named, served or not.
+    /// True if the kind has the requested version, served or not.
     pub is_named: bool,
 }
 
 impl Registry {
-    /// Everything that is committed after now.
+    /// Subscribes to all commits after the current revision.
     ///
     /// # Errors
-    /// 503 when the store is closed.
+    /// Status 503 if the store is closed.
     pub fn log(&self) -> Result<Log> {
         let store = self.store();
         let all = Arc::new(|_: &GroupResource| true);
@@ -158,10 +155,10 @@ impl Registry {
         Ok(Log { subscription })
     }
 
-    /// An object as it is now, without loading the others of its resource.
+    /// Reads the current state of an object without loading its resource.
     ///
     /// # Errors
-    /// 503 when the store cannot be read.
+    /// Status 503 if the store cannot be read.
     pub async fn get_stored(&self, object: &ObjectRef) -> Result<Option<Stored>> {
         let (store, resource) = (self.store(), Resource::from(object.resource.clone()));
         let key = Key::new(&resource, &object.namespace, &object.name);
@@ -177,10 +174,10 @@ impl Registry {
         Ok(record.map(Stored::new))
     }
 
-    /// Whether an object that was not found may be there all the same, under a key or a resource whose bytes are damaged.
+    /// True if an object that was not found may exist nevertheless, under a damaged key or in a damaged resource.
     ///
     /// # Errors
-    /// 503 when the store cannot be read, or has not determined yet whether states are missing.
+    /// Status 503 if the store cannot be read, or has not yet determined whether states are missing.
     pub async fn may_be_unreadable(&self, resource: &GroupResource, uid: &str) -> Result<bool> {
         let (store, resource) = (self.store(), Resource::from(resource.clone()));
         if store.condition().incomplete == Incomplete::Unknown {
@@ -195,53 +192,53 @@ impl Registry {
         Ok(damaged.iter().any(|object| object.uid() == uid || object.uid().is_empty()))
     }
 
-    /// The existing objects that name this uid as an owner.
+    /// Existing objects that have this UID as an owner.
     ///
     /// # Errors
-    /// 503 when the store cannot be read.
+    /// Status 503 if the store cannot be read.
     pub async fn dependents(&self, owner_uid: &str) -> Result<Vec<ObjectRef>> {
         self.store().dependents(owner_uid).await.map(refs).map_err(of_read)
     }
 
-    /// The uids that existing objects name as owners.
+    /// UIDs that existing objects name as owners.
     ///
     /// # Errors
-    /// 503 when the store cannot be read.
+    /// Status 503 if the store cannot be read.
     pub async fn owners(&self) -> Result<Vec<String>> {
         self.store().owners().await.map_err(of_read)
     }
 
-    /// The objects that are being deleted and still there.
+    /// Existing objects that are being deleted.
     ///
     /// # Errors
-    /// 503 when the store cannot be read.
+    /// Status 503 if the store cannot be read.
     pub async fn deleting(&self) -> Result<Vec<ObjectRef>> {
         self.store().deleting().await.map(refs).map_err(of_read)
     }
 
-    /// The resources that have objects in a namespace.
+    /// Resources that have objects in a namespace.
     ///
     /// # Errors
-    /// 503 when the store cannot be read.
+    /// Status 503 if the store cannot be read.
     pub async fn resources_in(&self, namespace: &str) -> Result<Vec<GroupResource>> {
         let resources = self.store().resources_in(namespace).await.map_err(of_read)?;
         Ok(resources.iter().map(|resource: &Resource| GroupResource::clone(resource)).collect())
     }
 
-    /// How many objects are stored of each resource that has any; what nobody serves is left out.
+    /// Number of stored objects of each resource that has any, without internal resources.
     ///
     /// # Errors
-    /// 503 when the store cannot be read.
+    /// Status 503 if the store cannot be read.
     pub async fn object_counts(&self) -> Result<Vec<(GroupResource, u64)>> {
         let counts = self.store().counts().await.map_err(of_read)?;
         let served = counts.into_iter().filter(|(resource, _)| resource.group != INTERNAL);
         Ok(served.map(|(resource, count)| (GroupResource::clone(&resource), count)).collect())
     }
 
-    /// How many objects are stored of each resource that has any, and how large they are.
+    /// Number and average size of the stored objects of each resource that has any.
     ///
     /// # Errors
-    /// 503 when the store cannot be read.
+    /// Status 503 if the store cannot be read.
     pub async fn stored_objects(&self) -> Result<Vec<(GroupResource, StoredObjects)>> {
         let sizes = self.store().average_sizes().await.map_err(of_read)?;
         let size =
@@ -255,14 +252,14 @@ impl Registry {
             .collect())
     }
 
-    /// Whether a resource has all of these verbs; nothing when it is not served here.
+    /// True if a resource has all of these verbs; `None` if it is not served.
     #[must_use]
     pub fn has_verbs(&self, resource: &GroupResource, verbs: &[&str]) -> Option<bool> {
         let served = self.objects().served(resource).ok()?;
         Some(verbs.iter().all(|verb| served.info.has_verb(verb)))
     }
 
-    /// Whether objects of a resource live in namespaces and have all of these verbs; not when it is not served here.
+    /// True if a resource is served, namespaced, and has all of these verbs.
     #[must_use]
     pub fn is_namespaced_with(&self, resource: &GroupResource, verbs: &[&str]) -> bool {
         let served = self.objects().served(resource);
@@ -270,8 +267,8 @@ impl Registry {
             .is_ok_and(|served| served.info.namespaced && verbs.iter().all(|verb| served.info.has_verb(verb)))
     }
 
-    /// What a kind is stored as; nothing when it is not served here. Custom resources are found in whatever version they
-    /// are named: also in one that is not served any more.
+    /// Storage resource of a kind; `None` if it is not served. A custom resource is found in every version of its definition,
+    /// even in one that is no longer served.
     #[must_use]
     pub fn resolve(&self, kind: &GroupVersionKind) -> Option<Resolved> {
         let resolved = |served: &ServedResource, is_named| Resolved {

@@ -1,4 +1,4 @@
-//! Which calls take long, so that their work leaves the thread that serves their connection.
+//! Selection of the calls that may take long and therefore run on other threads than their connection.
 
 use portico_schema::structural::CustomResource;
 use portico_store::Key;
@@ -18,18 +18,18 @@ pub const MAX_INLINE_BYTES: usize = 8 * 1024;
 /// Limit (Requests, bytes): larger requests wait for a slot.
 const MAX_LIGHT_BYTES: usize = 64 * 1024;
 
-/// The threads that answer a call.
+/// Threads that execute a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Placement {
-    /// The thread that serves its connection.
+    /// Thread that serves the connection.
     Inline,
-    /// The threads for long work, without a place: the call holds little memory.
+    /// Threads for long work, without a slot, as the call uses little memory.
     Light,
-    /// The threads for long work, with a place until it is answered: the call may hold much memory.
+    /// Threads for long work, with a slot until the call is answered, as it may use much memory.
     Heavy,
 }
 
-/// Chooses the threads that answer a call, by its possible cost.
+/// Selects the threads for a call by its possible cost.
 pub(crate) fn placement(inner: &Objects, served: Option<&ServedResource>, call: &Call) -> Placement {
     let changes = matches!(call.verb.as_str(), "update" | "patch");
     let writes = changes || call.verb == "create";
@@ -39,7 +39,7 @@ pub(crate) fn placement(inner: &Objects, served: Option<&ServedResource>, call: 
     match call.body.len().max(to_compile).max(stored) {
         bytes if bytes > MAX_LIGHT_BYTES || expands(call) => Placement::Heavy,
         bytes if bytes > MAX_INLINE_BYTES => Placement::Light,
-        // Rules may cost up to a second even for a small object.
+        // Validation rules may take up to a second even for a small object.
         _ if writes && custom.is_some() && served.is_some_and(has_rules) => Placement::Light,
         _ => Placement::Inline,
     }
@@ -49,19 +49,19 @@ fn has_rules(served: &ServedResource) -> bool {
     served.info.schema.custom().is_some_and(CustomResource::has_rules)
 }
 
-/// True if a body can become much larger than it is: YAML by aliases, a JSON patch by copies.
+/// True if the body may expand to a much larger object: YAML by aliases, a JSON patch by copies.
 fn expands(call: &Call) -> bool {
     let has = |text: &[u8]| memchr::memmem::find(&call.body, text).is_some();
     match call.content_type.to_ascii_lowercase() {
         content if content.contains("yaml") => has(b"*") && has(b"&"),
-        // The name of the operation may have escapes.
+        // The name of the operation may contain escapes.
         content if content.contains("json-patch") => has(b"copy") || has(b"\\u"),
         _ => false,
     }
 }
 
-/// Size of the object that a call changes, as far as it is known without reading the database: such a read takes its
-/// time anyway.
+/// Size of the object that a call changes, as far as it is known without reading the database. A read from the database is slow
+/// in any case.
 fn stored_bytes(inner: &Objects, served: &ServedResource, call: &Call) -> usize {
     let Some(snapshot) = inner.store.cached(&served.storage) else { return MAX_LIGHT_BYTES };
     let namespace = if served.info.namespaced { &*call.target.namespace } else { "" };

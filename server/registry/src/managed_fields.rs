@@ -1,7 +1,7 @@
-//! Managed fields: who owns which fields of an object, kept on every write.
+//! Managed fields: ownership of an object's fields, updated by every write.
 //!
-//! The algorithm is the schema engine's ([`portico_schema::apply`]); here is what upstream wraps around it: names of
-//! managers, where entries are taken from, what nobody owns, the cap, and the rules of client-side apply.
+//! The algorithm is part of the schema engine ([`portico_schema::apply`]). This module contains upstream's wrapper around it:
+//! names of managers, the source of entries, fields without owners, the limit of entries, and the rules of client-side apply.
 
 mod apply;
 mod conflict;
@@ -21,13 +21,13 @@ use std::sync::LazyLock;
 
 use portico_schema::fields::Set;
 
-/// Upstream keeps this many updaters apart.
+/// Maximum number of updaters with separate entries, as upstream.
 const MAX_UPDATERS: usize = 10;
 
-/// Who gets what older updaters owned.
+/// Manager that receives the fields of older updaters.
 const BUCKET: &str = "ancient-changes";
 
-/// What nobody ever owns.
+/// Fields that never have owners.
 static UNOWNED: LazyLock<Set> = LazyLock::new(|| {
     Set::of_fields([
         "apiVersion",

@@ -1,4 +1,4 @@
-//! Changes of a stored object by the server itself, outside the rules of an update: bindings, budgets, usage.
+//! Changes of stored objects by the server itself, without the rules of an update: bindings, disruption budgets, quota usage.
 
 use portico_machinery::{Object, Status};
 use portico_store::{Txn, TxnError};
@@ -10,8 +10,8 @@ use crate::verbs::Verbs;
 use crate::{failure, stored};
 
 impl Verbs {
-    /// Puts what `change` makes of an object in its place; tried again when somebody was faster. The answer is what is
-    /// there then, with its revision.
+    /// Applies `change` to an object and stores the result; retries after concurrent writes. Returns the resulting object with
+    /// its revision.
     pub async fn modify(
         &self,
         served: &ServedResource,

@@ -1,4 +1,4 @@
-//! Which resources a person means by a name: upstream's RESTMapper and shortcut expander, for clients that have no discovery.
+//! Lookup of resources by the names that users type (upstream's RESTMapper and shortcut expander), for clients without discovery.
 
 use portico_kinds::KindInfo;
 use portico_machinery::GroupVersionKind;
@@ -7,31 +7,31 @@ use portico_machinery::version_order::preferred_first;
 use crate::custom::{Facts, Version};
 use crate::objects::Objects;
 
-/// One resource in one version, as discovery shows it.
+/// Names of one resource in one version, as in discovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedResource {
     /// Group, version and kind.
     pub gvk: GroupVersionKind,
-    /// The plural of paths.
+    /// Plural name, used in paths.
     pub resource: String,
-    /// The singular.
+    /// Singular name.
     pub singular: String,
     /// Short names.
     pub short_names: Vec<String>,
-    /// Categories.
+    /// Categories, such as `all`.
     pub categories: Vec<String>,
-    /// Whether objects live in namespaces.
+    /// True if objects have namespaces.
     pub namespaced: bool,
-    /// Sorted.
+    /// Verbs, sorted.
     pub verbs: Vec<String>,
-    /// Sorted.
+    /// Names of subresources, sorted.
     pub subresources: Vec<String>,
 }
 
 impl Objects {
-    /// The resources that are served here and have this name: plural, singular, short name, kind or category, in any case, alone
-    /// or followed by the group or by version and group (`deployments.v1.apps`). All of them for an empty name. Built-in ones first,
-    /// then by group and name; versions of one resource in the order of preference.
+    /// Served resources with this name: plural, singular, short name, kind or category, in any letter case, alone or followed by
+    /// the group or by version and group (`deployments.v1.apps`). An empty name selects all resources. Built-in resources come
+    /// first, then by group and name; versions of one resource are in the order of preference.
     #[must_use]
     pub fn resources_named(&self, name: &str) -> Vec<NamedResource> {
         let name = name.to_lowercase();
@@ -55,7 +55,7 @@ impl Objects {
 }
 
 impl NamedResource {
-    /// Whether a name in lower case is one of it.
+    /// True if the resource has this lower-case name.
     fn has_name(&self, name: &str) -> bool {
         let (word, rest) = name.split_once('.').unwrap_or((name, ""));
         let is_word = self.resource == word
@@ -88,7 +88,7 @@ fn of_kind(info: &KindInfo) -> NamedResource {
     }
 }
 
-/// From the definition alone: nothing is compiled of those that nobody uses.
+/// Names of a version of a definition. Does not compile the schema.
 fn of_version(facts: &Facts, version: &Version, verbs: &[String]) -> NamedResource {
     let names = facts.names();
     let (scale, status) = (version.subresources.scale.is_some(), version.subresources.status.is_some());

@@ -1,7 +1,6 @@
-//! What is stored, as requests see it: which resources there are, their objects, each in the version of the request.
+//! Read access to stored objects: lookup of served resources, and of objects in the version of the request.
 //!
-//! Everything here reads. Whoever is asked about a write (admission, guards, hooks, connections) is given this and nothing
-//! that writes.
+//! This module only reads. Admission, guards, hooks and connections receive [`Objects`], which cannot write.
 
 use std::sync::{Arc, OnceLock};
 
@@ -23,28 +22,28 @@ use crate::settings::{Clock, Settings};
 use crate::strategy::Moment;
 use crate::webhooks::Webhooks;
 
-/// What all reads share.
+/// Shared state of all reads.
 pub struct Objects {
-    /// Where objects are.
+    /// Store that contains the objects.
     pub store: Arc<dyn Store>,
-    /// The built-in resources.
+    /// Built-in resources.
     pub builtin: Arc<ResourceIndex>,
-    /// Kinds that a body may name by mistake.
+    /// Kinds that a body may contain by mistake.
     pub(crate) scheme: Scheme,
     pub(crate) definitions: Definitions,
-    /// Answers what only the registry can ask.
+    /// Authorizer for requests that result from other requests.
     pub authorizer: Arc<dyn Authorizer>,
-    /// Sizes, times and switches.
+    /// Sizes, durations and switches.
     pub settings: Settings,
-    /// Where the time comes from.
+    /// Clock of the registry.
     pub clock: Clock,
     pub(crate) forms: FormCache,
-    /// Objects that were decoded a moment ago.
+    /// Recently decoded objects.
     pub recent: Recent,
     pub(crate) converted: Converted,
-    /// Given once there are threads for long work.
+    /// Threads for long work, once set.
     pub(crate) offload: OnceLock<Arc<Offload>>,
-    /// Given once there is a way to webhooks.
+    /// Converter for custom resources, once webhooks can be called.
     pub(crate) conversions: OnceLock<Conversions>,
 }
 
@@ -57,7 +56,7 @@ impl Objects {
         settings: Settings,
         clock: Clock,
     ) -> Self {
-        // It is looked into without waiting.
+        // Lookups of definitions must not wait.
         store.keep(&Resource::from(crate::definition::resource()));
         Self {
             store,
@@ -75,11 +74,11 @@ impl Objects {
         }
     }
 
-    /// Computes something: on this thread, or on the threads for long work if it is long and there are any. Takes no place
-    /// there: the request may have one already.
+    /// Runs a computation: on the threads for long work if it is long and they exist, else on this thread. Does not take a slot
+    /// there, because the request may already have one.
     ///
     /// # Errors
-    /// 500 if the work panicked there or the process ends.
+    /// Status 500 if the work panicked or the process ends.
     pub async fn compute<T: Send + 'static>(
         &self,
         is_long: bool,
@@ -91,15 +90,15 @@ impl Objects {
         }
     }
 
-    /// The time of a request.
+    /// Time of a request that starts now.
     pub fn moment(&self) -> Moment {
         Moment { now: (self.clock)() }
     }
 
-    /// The resource in the version that our own code speaks.
+    /// The resource in the version that internal callers use.
     ///
     /// # Errors
-    /// 404 when no such resource is served.
+    /// Status 404 if the resource is not served.
     pub fn served(&self, resource: &GroupResource) -> Result<Arc<ServedResource>> {
         if let Some(served) = self.builtin.preferred(resource) {
             return Ok(Arc::clone(served));
@@ -109,7 +108,7 @@ impl Objects {
         served.ok_or_else(|| Box::new(Status::no_route()))
     }
 
-    /// The resource in any version that requests may use; nothing where there is none.
+    /// The resource in any version that requests may use; `None` if there is none.
     #[must_use]
     pub fn reachable(&self, resource: &GroupResource) -> Option<Arc<ServedResource>> {
         if let Some(served) = self.builtin.preferred(resource) {
@@ -119,11 +118,11 @@ impl Objects {
         definition.serving.served().into_iter().next()
     }
 
-    /// Waits until cached definitions, webhooks and policies show everything that other processes have written to the store before.
-    /// Returns at once if no other process can write to it.
+    /// Waits until cached definitions, webhooks and policies include all earlier writes of other processes. Returns immediately
+    /// if no other process writes to the store.
     ///
     /// # Errors
-    /// 503 if the store cannot be read.
+    /// Status 503 if the store cannot be read.
     pub(crate) async fn catch_up(&self) -> Result<()> {
         let definitions = self.definitions.resource();
         if self.store.current(definitions).is_some() {
@@ -144,7 +143,7 @@ impl Objects {
         definition.serving.version(&resource.version).filter(|_| reachable).cloned()
     }
 
-    /// The kind as it is served.
+    /// The served resource of a kind.
     #[must_use]
     pub fn by_kind(&self, kind: &GroupVersionKind) -> Option<Arc<ServedResource>> {
         if let Some(served) = self.builtin.by_kind(kind) {
@@ -155,8 +154,8 @@ impl Objects {
         definition.serving.version(&kind.version).filter(|_| definition.facts.is_reachable()).cloned()
     }
 
-    /// The kinds of a resource, by its plural or singular name, in this version; without a group those of all groups (upstream's
-    /// `RESTMapper.KindsFor`).
+    /// Kinds with this plural or singular resource name and version; an empty group selects
+    /// all groups (upstream's `RESTMapper.KindsFor`).
     #[must_use]
     pub fn kinds_for(&self, group: &str, version: &str, resource: &str) -> Vec<GroupVersionKind> {
         let resource = resource.to_lowercase();
@@ -165,7 +164,7 @@ impl Objects {
         kinds
     }
 
-    /// All versions in which a resource is served, this one among them: those of other groups, too, that show the same objects.
+    /// All served versions of a resource, including this one and those in other groups that contain the same objects.
     pub(crate) fn versions_of(&self, served: &ServedResource) -> Vec<Arc<ServedResource>> {
         if served.custom.is_none() {
             return self.builtin.of_storage(&served.info.storage).to_vec();
@@ -174,13 +173,13 @@ impl Objects {
         definition.map(|definition| definition.serving.served()).unwrap_or_default()
     }
 
-    /// The way to webhooks; nothing until there is one.
+    /// Client for webhooks; `None` until it is set.
     #[must_use]
     pub fn webhooks(&self) -> Option<&Webhooks> {
         self.conversions.get().map(|conversions| &conversions.webhooks)
     }
 
-    /// The definition of a resource, reachable or not.
+    /// Definition of a resource, served or not.
     pub(crate) fn definition(&self, resource: &GroupResource) -> Option<Definition> {
         self.definitions.of_resource(&*self.store, resource)
     }

@@ -1,32 +1,32 @@
-//! Fields of features that are off: a write does not set them, and what has them keeps them.
+//! Fields of disabled features: a write cannot set them, and an object that already has them keeps them.
 //!
-//! The table of resources lists these fields; nothing here knows a kind or a feature.
+//! The table of resources lists the fields; this module does not depend on kinds or features.
 
 use std::sync::Arc;
 
 use portico_machinery::Object;
 use portico_machinery::object::Cursor;
 
-/// The place of a field: names, and lists on the way.
+/// Path of a field through names and lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OffField(Vec<Part>);
 
-/// A part of a path.
+/// Element of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Name(String),
-    /// Every element of the list that the names before it lead to.
+    /// All elements of the list at the preceding names.
     Each,
 }
 
-/// The fields of one feature: an object that has one of them may have all.
+/// Fields of one feature: an object that has one of them may have all.
 pub(crate) type OffFeature = Vec<OffField>;
 
-/// All of a resource.
+/// All disabled features of a resource.
 pub(crate) type OffFields = Arc<[OffFeature]>;
 
 impl OffField {
-    /// Reads `spec.containers[].env`.
+    /// Parses a path such as `spec.containers[].env`.
     pub(crate) fn parse(text: &str) -> Self {
         let mut parts = Vec::new();
         for part in text.split('.') {
@@ -38,7 +38,7 @@ impl OffField {
         Self(parts)
     }
 
-    /// Whether an object has something there.
+    /// True if an object has a value at this path.
     fn is_used(&self, object: &Object) -> bool {
         is_used(&object.cursor(), &self.0)
     }
@@ -70,7 +70,7 @@ fn remove(object: &mut Object, path: &[Part]) {
     }
 }
 
-/// Takes away what is off, unless the old object has it already.
+/// Removes the fields of disabled features, unless the old object has one of the feature.
 pub(crate) fn drop(off: &[OffFeature], new: &mut Object, old: Option<&Object>) {
     for feature in off {
         if !old.is_some_and(|old| feature.iter().any(|field| field.is_used(old))) {

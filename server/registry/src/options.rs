@@ -1,4 +1,4 @@
-//! Options of the verbs: what the typed verbs take; `options/decode.rs` makes them from a query or a body.
+//! Options of the verbs. `options/decode.rs` decodes them from a query or a body.
 
 mod decode;
 mod delete;

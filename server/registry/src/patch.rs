@@ -1,4 +1,4 @@
-//! Patch (upstream's `patcher`): applied to the served version of the current object, again after each lost race.
+//! Patch (upstream's `patcher`): applied to the served version of the current object, and retried after concurrent writes.
 
 use portico_machinery::{GroupVersion, Object, Status};
 use portico_schema::{DecodeError, Decoded, merge, patch_status};
@@ -17,10 +17,10 @@ use crate::update::forget_zero_version;
 use crate::verbs::Verbs;
 
 impl Verbs {
-    /// Patches an object or a subresource; a lost race is tried again with the newer state.
+    /// Patches an object or a subresource; retries with the newer state after a concurrent write.
     ///
     /// # Errors
-    /// 400, 404, 409, 422.
+    /// Status 400, 404, 409 or 422.
     pub async fn patch(
         &self,
         context: &Context,
@@ -48,8 +48,8 @@ impl Verbs {
             }
             served.complete(&mut new, self.objects.moment());
             forget_zero_version(&mut new);
-            // A lost race is not the caller's conflict: the patch is applied to the newer state. A patch that names a
-            // revision fails there by itself.
+            // A concurrent write is not a conflict for the caller: the patch is applied to the newer state, and fails there if it
+            // contains a resource version.
             let terms = Terms {
                 attributes: Attributes::new(context, served, place, Options::Patch(options)),
                 admitted: false,
@@ -92,7 +92,7 @@ pub(crate) fn apply(
         }
         Patch::Json(_) | Patch::Merge(_) => match schema.retype(&merged, kind) {
             Ok(decoded) if decoded.strict.is_empty() => (Ok(decoded), Some(merged)),
-            // Errors are reported in the order in which upstream has written the result.
+            // Errors are reported in the order in which upstream writes the result.
             _ => (schema.retype(&written(served, current, patch, &merged), kind), Some(merged)),
         },
     };
@@ -112,7 +112,7 @@ pub(crate) fn apply(
     }
 }
 
-/// Returns true if a patch has taken away the version of an object, and not made it another kind.
+/// True if a patch removed the version of an object without changing its kind.
 fn has_lost_version(current: &Object, merged: &Object, kind: &str) -> bool {
     let is_unset = |field: &str| match merged.at(&[field]) {
         at if at.is_present() => at.opt_str() == Some(""),
@@ -121,8 +121,8 @@ fn has_lost_version(current: &Object, merged: &Object, kind: &str) -> bool {
     !current.api_version().is_empty() && is_unset("apiVersion") && (is_unset("kind") || merged.kind() == kind)
 }
 
-/// Decodes an object without a version as upstream does: by the Go type of its internal version, which has none of the fields that
-/// JSON has.
+/// Decodes an object without a version as upstream does: with the Go type of its internal version, which has none
+/// of the JSON fields.
 fn read_as_internal(written: &Object) -> Decoded {
     let fields = written.cursor().entries().map(|(field, _)| field);
     let unknown = fields.filter(|field| !matches!(*field, "apiVersion" | "kind"));
@@ -130,8 +130,8 @@ fn read_as_internal(written: &Object) -> Decoded {
     Decoded { object: Object::default(), strict }
 }
 
-/// Reads a version that is registered, but not served, as the one of the request. Versions with other fields are refused:
-/// upstream decodes them by those.
+/// Replaces a registered but unserved version by the version of the request. Versions with different fields are refused, because
+/// upstream decodes them with their own types.
 fn settle_version(served: &ServedResource, merged: &mut Object) {
     let kind = &served.info.gvk;
     let version = merged.api_version();
@@ -143,8 +143,8 @@ fn settle_version(served: &ServedResource, merged: &mut Object) {
     }
 }
 
-/// A version that an object of this kind does not have: upstream looks for the kind, whatever the path says. A custom resource
-/// is of one version.
+/// Replaces the error about a version that the kind does not have: upstream reports an unknown kind, regardless of the path. A
+/// custom resource has one version only.
 fn misfit(served: &ServedResource, error: DecodeError) -> DecodeError {
     match error {
         DecodeError::Version { found, .. } if served.custom.is_none() => {
@@ -158,7 +158,7 @@ fn misfit(served: &ServedResource, error: DecodeError) -> DecodeError {
     }
 }
 
-/// What a refusal shows: what a patch made of an object, or of a strategic merge patch the patch itself.
+/// Text that a refusal contains: the patched object, or for a strategic merge patch the patch itself.
 fn shown(served: &ServedResource, current: &Object, patch: &Patch, merged: &Object) -> String {
     match patch {
         Patch::Strategic(bytes) => merge::shown::strategic(bytes),
@@ -166,7 +166,7 @@ fn shown(served: &ServedResource, current: &Object, patch: &Patch, merged: &Obje
     }
 }
 
-/// What a patch made of an object, in the order in which upstream writes it.
+/// Patched object in the field order in which upstream writes it.
 fn written(served: &ServedResource, current: &Object, patch: &Patch, merged: &Object) -> Object {
     let custom = served.info.schema.custom().is_some();
     match patch {
@@ -176,7 +176,8 @@ fn written(served: &ServedResource, current: &Object, patch: &Patch, merged: &Ob
     }
 }
 
-/// Restores the type of the object, which a strategic merge patch cannot change. Values that are not text stay, and are refused later.
+/// Restores kind and apiVersion, which a strategic merge patch cannot change. Values that are not strings stay
+/// and are refused later.
 fn tagged(mut new: Object, current: &Object) -> Object {
     for field in ["kind", "apiVersion"] {
         let is_other_type = new.at(&[field]).is_present() && new.at(&[field]).opt_str().is_none();
@@ -187,7 +188,7 @@ fn tagged(mut new: Object, current: &Object) -> Object {
     new
 }
 
-/// A written object must have the name that its path has.
+/// Checks that the name of an object matches the path.
 pub(crate) fn check_name(object: &Object, name: &str) -> Result<()> {
     match object.name() {
         same if same == name => Ok(()),

@@ -1,8 +1,8 @@
-//! What a write relies on besides its own object: the namespace that it creates something in, and the definition of its
-//! kind. Both are checked once more inside the transaction that writes, so that neither can change in between.
+//! Preconditions of a write on other objects: the namespace of a new object, and the definition of its kind. The transaction
+//! checks both again, so that they cannot change between the decision and the commit.
 //!
-//! A check costs the writer one lookup in its cache. It fails when the record has changed at all; whether the change
-//! matters is decided outside, before the write is tried again.
+//! A check costs one lookup in the cache of the store. It fails if the record has changed in any way; whether the change is
+//! relevant is decided before the write is retried.
 
 use std::sync::Arc;
 
@@ -20,15 +20,15 @@ use crate::stored::Stored;
 use crate::verbs::Verbs;
 use crate::write::Write;
 
-/// etcd's words for a request beyond its `--max-request-bytes`.
+/// Message of etcd for a request larger than its `--max-request-bytes`.
 const TOO_LARGE: &str = "etcdserver: request is too large";
 
 impl Verbs {
-    /// Commits a write together with the checks of what it relies on, and with what counts it. A check that fails is made
-    /// anew from the newest state for as long as that still admits the write.
+    /// Commits a write together with its precondition checks and the updates of quotas. If a check fails, repeats it with the
+    /// newest state while that state admits the write.
     ///
     /// # Errors
-    /// The conflict of the newest state with the write; what else goes wrong is the inner result's.
+    /// Status of a conflict between the newest state and the write. Other failures are in the inner result.
     pub(crate) async fn commit_write(
         &self,
         attributes: Attributes<'_>,
@@ -48,11 +48,11 @@ impl Verbs {
         Err(too_busy(&served.resource, write.new.name()))
     }
 
-    /// Refuses an object beyond the size that the settings allow as kube-apiserver passes on etcd's refusal.
+    /// Refuses an object larger than the configured limit, with the error that kube-apiserver passes on from etcd.
     fn check_size(&self, txn: &Txn) -> Result<()> {
         let most = self.objects.settings.max_object_bytes;
         let is_larger = |operation: &Operation| match &operation.change {
-            // Beyond its own limit the store says which object is too large.
+            // The store reports objects beyond its own limit.
             Change::Put(value) => value.json().len() > most && most < Txn::MAX_VALUE_BYTES,
             _ => false,
         };
@@ -62,7 +62,7 @@ impl Verbs {
         }
     }
 
-    /// Commits a write and these checks, counted in quotas where there are some.
+    /// Commits a write and these checks, and charges quotas if there are any.
     async fn commit_charged(
         &self,
         attributes: Attributes<'_>,
@@ -80,10 +80,10 @@ impl Verbs {
         Ok(self.commit(all).await)
     }
 
-    /// Commits a write that no quota counts, such as a mark of deletion, together with the check of its definition.
+    /// Commits a write that quotas do not count, such as setting a deletion timestamp, with the check of its definition.
     ///
     /// # Errors
-    /// As [`Verbs::commit_write`].
+    /// Same errors as [`Verbs::commit_write`].
     pub(crate) async fn commit_checked(
         &self,
         served: &ServedResource,
@@ -102,7 +102,7 @@ impl Verbs {
         Err(too_busy(&served.resource, name))
     }
 
-    /// The checks of what a write relies on, as it is now; `created` is a new object.
+    /// Precondition checks of a write, from the current state; `created` is a new object.
     async fn preconditions(
         &self,
         served: &ServedResource,
@@ -116,7 +116,7 @@ impl Verbs {
         Ok(checks)
     }
 
-    /// The record of a custom resource's definition, which must still serve what the request was validated along.
+    /// Record of a custom resource's definition, which must still serve the version that validated the request.
     fn same_definition(
         &self,
         served: &ServedResource,
@@ -135,17 +135,17 @@ impl Verbs {
     }
 }
 
-/// Whether a transaction failed over one of these.
+/// True if a transaction failed because of one of these objects.
 pub fn is_about(error: &TxnError, keys: &[Key]) -> bool {
     object_of(error).is_some_and(|key| keys.contains(key))
 }
 
-/// Whether a transaction failed over an object that is not among those it was to write: one of its preconditions.
+/// True if a transaction failed because of a precondition: an object that it does not write.
 fn is_about_another(error: &TxnError, own: &Txn) -> bool {
     object_of(error).is_some_and(|key| own.operations.iter().all(|operation| operation.key != *key))
 }
 
-/// The object that a transaction failed over.
+/// Object because of which a transaction failed.
 fn object_of(error: &TxnError) -> Option<&Key> {
     match error {
         TxnError::Exists { key, .. }
@@ -156,7 +156,7 @@ fn object_of(error: &TxnError) -> Option<&Key> {
     }
 }
 
-/// Writes objects as they were read, or checks that they are so where they have no room in a transaction.
+/// Operations that write objects unchanged, or only check their revisions if they do not fit into the transaction.
 pub(crate) fn written_unchanged(objects: &[Stored]) -> Vec<Operation> {
     let mut bytes = 0;
     let written = |stored: &Stored| {
@@ -171,7 +171,7 @@ pub(crate) fn written_unchanged(objects: &[Stored]) -> Vec<Operation> {
     objects.iter().take(Txn::SHARED_OPERATIONS / 2).map(written).collect()
 }
 
-/// Checks that a record is as it was read.
+/// Operation that checks that a record is unchanged.
 fn unchanged(record: &Record) -> Operation {
     Operation { key: record.key.clone(), expect: Expect::Revision(record.revision), change: Change::Check }
 }

@@ -1,7 +1,6 @@
-//! The states that were written or read last, decoded once for all who look inside: the answer to the writer, the
-//! followers that get it, the controller that writes a status next.
+//! Recently written or read states, decoded once and shared by the response, by followers, and by the next write of a controller.
 //!
-//! A bounded table by revision in which newer states push out older ones. It must not know what is in them.
+//! A bounded table indexed by revision, in which newer states replace older ones. Independent of the content of the states.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,17 +11,17 @@ use portico_store::Record;
 
 use crate::stored::Stored;
 
-/// How many states are remembered at most: more than are under way at once.
+/// Maximum number of states, more than are in use at the same time.
 const STATES: usize = 256;
-/// How many bytes they may have as JSON; decoded they take several times as much.
+/// Maximum size of the states in bytes of JSON; decoded they use several times as much memory.
 const BYTES: usize = 64 << 10;
 
-/// See the module.
+/// Table of recently decoded states.
 pub struct Recent {
     slots: Box<[Mutex<Option<Stored>>]>,
-    /// What the states have as JSON.
+    /// Size of all states as JSON.
     bytes: AtomicUsize,
-    /// Where room is made next: behind the newest state, as revisions only grow.
+    /// Slot to free next, after that of the newest state, as revisions only grow.
     oldest: AtomicUsize,
 }
 
@@ -32,7 +31,7 @@ impl Recent {
         Self { slots, bytes: AtomicUsize::new(0), oldest: AtomicUsize::new(0) }
     }
 
-    /// A committed record, sharing what others have decoded of it.
+    /// The state of a committed record, which shares its decoded object with all users of this table.
     pub fn stored(&self, record: Arc<Record>) -> Stored {
         let mut slot = self.slots[record.revision.unsigned_abs() as usize % STATES].lock();
         if let Some(known) = slot.as_ref().filter(|known| Arc::ptr_eq(known.record(), &record)) {
@@ -56,7 +55,7 @@ impl Recent {
         self.bytes.fetch_sub(weight, Ordering::Relaxed);
     }
 
-    /// A record that was just committed, and the object that it was encoded from.
+    /// Inserts a record that was just committed, with the object from which it was encoded.
     pub(crate) fn written(&self, record: Arc<Record>, object: Object) -> Stored {
         let stored = self.stored(record);
         stored.know(object);

@@ -1,45 +1,44 @@
-//! Annotations of a call's audit event, besides what its request line shows: noted while it is answered.
+//! Data of a call for its audit event beyond the request line, recorded while the call is processed.
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 use portico_machinery::Object;
 use portico_schema::Schema;
 
-/// How much is noted. Each has what the ones before it have.
+/// Amount of recorded data; each level includes the previous ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Recorded {
-    /// Nothing.
     #[default]
     Nothing,
-    /// Which object was sent.
+    /// Identity of the object in the request.
     Reference,
-    /// And what was sent.
+    /// Body of the request.
     Sent,
-    /// And what was answered.
+    /// Bodies of the request and of the response.
     Everything,
 }
 
-/// What was noted.
+/// Recorded data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// The namespace in the object that was sent.
+    /// Namespace of the object in the request.
     pub namespace: String,
-    /// See [`Record::namespace`].
+    /// See [`AuditRecord::namespace`].
     pub name: String,
-    /// See [`Record::namespace`].
+    /// See [`AuditRecord::namespace`].
     pub uid: String,
-    /// See [`Record::namespace`].
+    /// See [`AuditRecord::namespace`].
     pub resource_version: String,
-    /// What was sent: JSON, or a patch as it came.
+    /// Request body: JSON, or a patch as received.
     pub request: Bytes,
-    /// What was answered as JSON, where the answer itself is not.
+    /// Response as JSON, if the response itself has another encoding.
     pub response: Bytes,
 }
 
-/// Upstream encodes delete options as they are inside.
+/// Kind and version of delete options, which upstream records in their internal version.
 const DELETE_OPTIONS: (&str, &str) = ("DeleteOptions", "meta.k8s.io/__internal");
 
-/// Notes what is wanted, and nothing else.
+/// Collects the data that an audit detail requires.
 pub(crate) struct Recorder {
     wanted: Recorded,
     record: Mutex<Record>,
@@ -54,12 +53,12 @@ impl Recorder {
         std::mem::take(&mut self.record.lock())
     }
 
-    /// Whether what is answered must be here as JSON.
+    /// True if the response is required as JSON.
     pub(crate) fn wants_response(&self) -> bool {
         self.wanted == Recorded::Everything
     }
 
-    /// An object was sent: it is noted with its defaults, which `complete` sets, as upstream decodes it.
+    /// Records the object of a request with its defaults, which `set_defaults` sets, as upstream decodes it.
     pub(crate) fn object(&self, object: &Object, schema: &Schema, complete: impl FnOnce(&mut Object)) {
         if self.wanted == Recorded::Nothing {
             return;
@@ -78,14 +77,14 @@ impl Recorder {
         record.request = request.unwrap_or_default();
     }
 
-    /// A patch was sent.
+    /// Records the patch of a request.
     pub(crate) fn patch(&self, patch: &Bytes) {
         if self.wanted >= Recorded::Sent {
             self.record.lock().request = patch.clone();
         }
     }
 
-    /// Options of a delete were sent.
+    /// Records the options of a delete.
     pub(crate) fn delete_options(&self, mut options: Object, schema: &Schema) {
         if self.wanted >= Recorded::Sent {
             options.set(&["kind"], DELETE_OPTIONS.0);
@@ -95,12 +94,12 @@ impl Recorder {
         }
     }
 
-    /// Whether a body must be decoded just to be noted.
+    /// True if a body must be decoded only to be recorded.
     pub(crate) fn wants_request(&self) -> bool {
         self.wanted >= Recorded::Sent
     }
 
-    /// What is answered, as JSON.
+    /// Records the response as JSON.
     pub(crate) fn response(&self, json: Bytes) {
         self.record.lock().response = json;
     }

@@ -1,7 +1,7 @@
-//! The registry itself: the entry point to objects, for HTTP, gRPC and our own controllers.
+//! Entry point to objects for HTTP, gRPC and internal controllers.
 //!
-//! [`Registry::serve`] takes a raw call. The typed verbs take decoded objects and follow the same rules: nothing is
-//! written in another way.
+//! [`Registry::serve`] takes a raw call. The typed verbs take decoded objects and follow the same rules. All writes use one of
+//! the two.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ use crate::verbs::Verbs;
 use crate::views::ViewTarget;
 use crate::webhooks::Webhooks;
 
-/// The registry. Cheap to clone.
+/// Handle of the registry; cheap to clone.
 #[derive(Clone)]
 pub struct Registry {
     verbs: Arc<Verbs>,
@@ -40,8 +40,8 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry of these kinds over a store, which must have been opened with a [`crate::KindIndexer`] of the same
-    /// kinds. The authorizer answers what only the registry can ask: create on update.
+    /// Creates a registry of these kinds over a store that was opened with a [`crate::KindIndexer`] of the same kinds. The
+    /// authorizer decides on a create that results from an update.
     #[must_use]
     pub fn new(
         store: Arc<dyn Store>,
@@ -59,67 +59,68 @@ impl Registry {
         Self { verbs, calls }
     }
 
-    /// The verbs that write.
+    /// Verbs that write.
     #[must_use]
     pub fn verbs(&self) -> &Verbs {
         &self.verbs
     }
 
-    /// What is stored.
+    /// Read access to stored objects.
     #[must_use]
     pub fn objects(&self) -> &Arc<Objects> {
         &self.verbs.objects
     }
 
-    /// Gives the registry a way to webhooks; the first one counts. Conversions by webhook answer 503 before.
+    /// Sets the client for webhooks, once; later calls have no effect. Until then, conversions by webhook get status 503.
     pub fn set_webhooks(&self, webhooks: Webhooks, metrics: &metrics::Registry) {
-        // There is one already.
+        // Already set.
         let _ = self.objects().conversions.set(Conversions::new(webhooks, metrics));
     }
 
-    /// Gives the registry threads for calls that take long; the first ones count.
+    /// Sets the threads for long work, once; later calls have no effect.
     pub fn offload_to(&self, offload: Arc<Offload>) {
-        // There are some already.
+        // Already set.
         let _ = self.objects().offload.set(offload);
     }
 
-    /// What is wrong with the conversion webhooks behind a group version, by definition.
+    /// Failures of the conversion webhooks of a group version, by definition.
     #[must_use]
     pub fn failing_conversion_webhooks(&self, group_version: &GroupVersion) -> Vec<FailingWebhook> {
         self.definitions().failing_webhooks(group_version)
     }
 
-    /// The store below.
+    /// Underlying store.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.objects().store
     }
 
-    /// What is known of definitions.
+    /// Index of the definitions.
     pub(crate) fn definitions(&self) -> &Definitions {
         &self.objects().definitions
     }
 
-    /// What kinds whose objects expire are stored as.
+    /// Storage resources of kinds whose objects expire.
     pub(crate) fn expiring(&self) -> Vec<portico_store::Resource> {
         self.objects().builtin.expiring()
     }
 
-    /// Answers a call: route checks inside a group version, options, decoding, the verb, the form. A failure is an answer.
+    /// Answers a call: checks the route within a group version, decodes options and body, runs the verb, and encodes the result.
+    /// Failures are answers as well.
     pub async fn serve(&self, call: Call) -> Answer {
         self.calls.serve(call).await
     }
 
-    /// Decides on subresources that connect (`exec`, `log`, `proxy`, ...): an answer, or where to dial. Anything else
-    /// is answered as [`Registry::serve`] would.
+    /// Answers a call of a subresource that connects (`exec`, `log`, `proxy`, ...) with an answer or a target to dial. Other
+    /// calls are answered as by [`Registry::serve`].
     pub async fn connect(&self, call: Call, registered: &dyn Registered) -> Connected {
         self.calls.connect(call, registered).await
     }
 
-    /// Creates an object; its namespace is its own.
+    /// Creates an object in the namespace that it contains.
     ///
     /// # Errors
-    /// 400, 404 of the namespace, 409, 422 as upstream.
+    /// Status 400, 404 for a missing namespace, 409 or 422, as upstream.
     pub async fn create(
         &self,
         context: &Context,
@@ -132,19 +133,19 @@ impl Registry {
         ask_once(self.verbs.create(context, &served, &namespace, object, options)).await
     }
 
-    /// Reads an object, as fresh as the last acknowledged write.
+    /// Reads an object, including all writes acknowledged before the call.
     ///
     /// # Errors
-    /// 404.
+    /// Status 404 if it is absent.
     pub async fn get(&self, resource: &GroupResource, namespace: &str, name: &str) -> Result<Stored> {
         let served = self.objects().served(resource)?;
         Ok(self.objects().recent.stored(self.objects().get(&served, namespace, name).await?))
     }
 
-    /// Lists objects; an empty namespace is all of them.
+    /// Lists objects; an empty namespace selects all namespaces.
     ///
     /// # Errors
-    /// 400, 410, 504.
+    /// Status 400, 410 or 504.
     pub async fn list(
         &self,
         resource: &GroupResource,
@@ -156,7 +157,7 @@ impl Registry {
         Ok(page.into())
     }
 
-    /// The `scale` subresource of an object of any kind that is served here; nothing when there is no such object.
+    /// Reads the `scale` subresource of an object of any served kind; `None` if the object does not exist.
     ///
     /// # Errors
     /// [`ScaleError`].
@@ -176,10 +177,10 @@ impl Registry {
         }
     }
 
-    /// Replaces an object or one of its subresources. Name and namespace are the object's.
+    /// Replaces an object or one of its subresources. The object contains its name and namespace.
     ///
     /// # Errors
-    /// 404, 409, 422.
+    /// Status 404, 409 or 422.
     pub async fn update(
         &self,
         context: &Context,
@@ -197,7 +198,7 @@ impl Registry {
     /// Replaces the status of an object.
     ///
     /// # Errors
-    /// 404, 409, 422.
+    /// Status 404, 409 or 422.
     pub async fn update_status(
         &self,
         context: &Context,
@@ -207,12 +208,12 @@ impl Registry {
         self.update(context, resource, Part::Subresource("status"), object, &UpdateOptions::default()).await
     }
 
-    /// Replaces the status of an object if others are as they were read. They are written unchanged in the same transaction, so that of two
-    /// such writes in different processes, each of which relies on the other's object, one fails. Those that have no room in the
-    /// transaction are only compared.
+    /// Replaces the status of an object if other objects are unchanged. The transaction writes these objects unchanged, so that
+    /// of two such writes in different processes, each of which depends on the other's object, one fails. Objects that do not fit
+    /// into the transaction are only compared.
     ///
     /// # Errors
-    /// 404, 409, 422.
+    /// Status 404, 409 or 422.
     pub async fn update_status_among(
         &self,
         context: &Context,
@@ -227,10 +228,10 @@ impl Registry {
         ask_once(self.verbs.update_with(context, &served, place, (object, &others), &options)).await
     }
 
-    /// Patches an object or one of its subresources; conflicts with others are retried inside.
+    /// Patches an object or one of its subresources; retries after conflicts with concurrent writes.
     ///
     /// # Errors
-    /// 400, 404, 409, 422.
+    /// Status 400, 404, 409 or 422.
     pub async fn patch(
         &self,
         context: &Context,
@@ -243,11 +244,11 @@ impl Registry {
         ask_once(self.verbs.patch(context, &served, place, patch, options)).await
     }
 
-    /// Applies a configuration (YAML or JSON) to an object or one of its subresources, or creates it; conflicts of
-    /// writes with others are retried inside, those of ownership are not.
+    /// Applies a configuration (YAML or JSON) to an object or one of its subresources, or creates the object. Retries after
+    /// conflicts with concurrent writes, but not after conflicts of ownership.
     ///
     /// # Errors
-    /// 400, 403, 404, 409, 422.
+    /// Status 400, 403, 404, 409 or 422.
     pub async fn apply(
         &self,
         context: &Context,
@@ -260,10 +261,10 @@ impl Registry {
         ask_once(self.verbs.apply(context, &served, place, config, options)).await
     }
 
-    /// Deletes an object, or marks it when finalizers keep it.
+    /// Deletes an object, or sets its deletion timestamp if finalizers keep it.
     ///
     /// # Errors
-    /// 404, 409.
+    /// Status 404 or 409.
     pub async fn delete(
         &self,
         context: &Context,
@@ -279,7 +280,7 @@ impl Registry {
     /// Deletes listed objects of one namespace as a collection.
     ///
     /// # Errors
-    /// The first failure but 404.
+    /// The first failure other than 404.
     pub async fn delete_collection(
         &self,
         context: &Context,
@@ -295,20 +296,19 @@ impl Registry {
         ask_once(deleting).await.map(drop)
     }
 
-    /// A snapshot of a resource and everything that happens to it afterwards.
+    /// Snapshot of a resource and all later changes.
     ///
     /// # Errors
-    /// 404 when no such resource is served, 503 when the store cannot be read.
+    /// Status 404 if the resource is not served, 503 if the store cannot be read.
     pub async fn follow(&self, resource: &GroupResource) -> Result<Followed> {
         let served = self.objects().served(resource)?;
         self.objects().clone().follow(&served).await
     }
 
-    /// Snapshots of several resources and everything that happens to them afterwards, in one order. Each resource is named
-    /// by a word of the caller's.
+    /// Snapshots of several resources and all later changes in one order. `T` is the caller's label for a resource.
     ///
     /// # Errors
-    /// What [`Self::follow`] answers, of the resource that it is about.
+    /// Errors of [`Self::follow`] for one of the resources.
     pub async fn follow_together<T: Copy + Send + 'static>(
         &self,
         resources: impl IntoIterator<Item = (T, GroupResource)>,

@@ -1,5 +1,5 @@
-//! One attempt to put a new state of an object in the place of the current one: what update, patch, apply and views end in
-//! (upstream's `rest.BeforeUpdate` and the inside of `Store.Update`).
+//! One attempt to replace the current state of an object, shared by update, patch, apply and views (upstream's
+//! `rest.BeforeUpdate` and the inner part of `Store.Update`).
 
 use portico_machinery::gvk::GroupKind;
 use portico_machinery::{Object, Status, field};
@@ -25,41 +25,41 @@ use crate::{off_fields, system};
 
 const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 
-/// How a uid that is not the stored one is refused.
+/// Error for a UID that differs from the stored one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UidRule {
-    /// As a failed precondition, 409 (PUT).
+    /// Failed precondition, status 409 (PUT).
     Precondition,
-    /// As an immutable field, 422 (PATCH).
+    /// Change of an immutable field, status 422 (PATCH).
     Immutable,
 }
 
-/// How an attempt is validated and stored.
+/// Options of a replacement: attributes, validation rules and transaction.
 #[derive(Clone, Copy)]
 pub(crate) struct Terms<'a> {
-    /// What the write is, for whoever is asked about it.
+    /// Description of the write for admission and quotas.
     pub(crate) attributes: Attributes<'a>,
-    /// Whether admission has been asked about it already, as about a view.
+    /// True if admission has already run, as for views.
     pub(crate) admitted: bool,
-    /// Whether a lost race is the caller's conflict, as the caller named a revision.
+    /// True if the caller named a resource version: a concurrent write is then a conflict and not retried.
     pub(crate) insists: bool,
-    /// How another uid is refused.
+    /// Error for a different UID.
     pub(crate) uid: UidRule,
-    /// Who comes to own what changes.
+    /// Tracking of field ownership.
     pub(crate) tracked: Tracked<'a>,
-    /// Operations on other objects that the transaction has, too. If one of them fails, the caller decides anew.
+    /// Operations on other objects in the same transaction. If one of them fails, the write fails with a conflict.
     pub(crate) others: &'a [Operation],
 }
 
-/// What to do after one attempt.
+/// Outcome of one attempt.
 pub(crate) enum Attempt {
-    /// It is done.
+    /// The write is complete.
     Done(Box<Written>),
-    /// Somebody else was faster and the caller did not insist on a revision: the next attempt goes on from that state.
+    /// A concurrent writer changed the object, and the caller named no resource version: retry with the newer state.
     Again(Newer),
 }
 
-/// What an attempt is about.
+/// Inputs of one attempt.
 struct Replacement<'a> {
     verbs: &'a Verbs,
     served: &'a ServedResource,
@@ -70,7 +70,7 @@ struct Replacement<'a> {
 }
 
 impl Verbs {
-    /// One attempt to put a new state (storage version, defaulted) in the place of the current one.
+    /// Makes one attempt to replace the current state by a new one (storage version, with defaults).
     pub(crate) async fn replace(
         &self,
         served: &ServedResource,
@@ -92,7 +92,7 @@ impl Verbs {
 }
 
 impl Replacement<'_> {
-    /// Whether it may be written at all, who comes to own what, and what admission makes of it; warnings for the caller.
+    /// Checks schema and UID, tracks field ownership, and runs mutating admission. Returns warnings for the caller.
     async fn admit(&self, new: &mut Object) -> Result<Vec<String>> {
         let (verbs, served, part) = (self.verbs, self.served, self.place.part);
         let (old, attributes) = (self.before.object(), self.terms.attributes);
@@ -118,7 +118,7 @@ impl Replacement<'_> {
         }
     }
 
-    /// What upstream checks once admission has changed what it wants to: whether the caller may write this, over what is there.
+    /// Runs the checks that follow mutating admission in upstream: the caller's permissions and the resource version.
     async fn check(&self, new: &Object) -> Result<()> {
         let (verbs, served, old) = (self.verbs, self.served, self.before.object());
         if self.place.part == Part::Main {
@@ -128,7 +128,7 @@ impl Replacement<'_> {
         check_version(served, new, old)
     }
 
-    /// Brings what was sent and what the kind adds into canonical form; the further operations of the transaction.
+    /// Prepares the new state and normalizes it. Returns the further operations of the transaction.
     async fn prepare(&self, new: &mut Object) -> Result<Vec<Operation>> {
         let (served, part, old) = (self.served, self.place.part, self.before.object());
         let entries = new.remove(&MANAGED_FIELDS);
@@ -138,12 +138,12 @@ impl Replacement<'_> {
         let further = self.verbs.hooks.begin(beginning, new).await?;
         system::prepare_update(new, old);
         prepare(served, part, new, old, self.moment);
-        // Whatever was prepared from the old state: who owns what was settled before.
+        // Preparation must not change the managed fields, which were set before.
         match entries {
             Some(entries) => new.put(&MANAGED_FIELDS, entries),
             None => drop(new.remove(&MANAGED_FIELDS)),
         }
-        // Validated in canonical form, in which empty and absent are one, and which the old state has.
+        // Validate in canonical form, as the old state has it, in which empty and absent fields are equal.
         let generation = &served.stored_info().generation;
         let before = generation.before(new).filter(|_| part != Part::Subresource("status"));
         served.stored_info().schema.normalise(new);
@@ -156,8 +156,7 @@ impl Replacement<'_> {
         Ok(further)
     }
 
-    /// Validates it and asks who is to be asked about what is valid, as it will be stored; warnings come back from a refusal,
-    /// too.
+    /// Validates the normalized object, then runs validating admission. A refusal also returns the warnings.
     async fn validate(&self, new: &mut Object, warnings: &mut Vec<String>) -> Result<()> {
         let (served, part, old) = (self.served, self.place.part, self.before.object());
         let findings = findings(served, part, new, old);
@@ -171,7 +170,7 @@ impl Replacement<'_> {
         Ok(())
     }
 
-    /// Stores what differs; an object whose last finalizer this takes away goes.
+    /// Stores the new state if it differs. Removes the object if the write removes its last finalizer.
     async fn store(
         &self,
         mut new: Object,
@@ -195,7 +194,7 @@ impl Replacement<'_> {
             return Ok(done(submitted(value).await?));
         }
         let (committed, removed) = if remove {
-            // Watchers see the last state that was stored, the caller the one that it made of it.
+            // Watchers receive the last stored state, the caller the submitted one.
             let txn = self.verbs.removal(served, current, current.value.clone()).await?;
             (self.verbs.commit(txn).await, Some(value))
         } else {
@@ -213,7 +212,7 @@ impl Replacement<'_> {
         }
     }
 
-    /// What a transaction that failed comes to: the next attempt, when the caller insists on no revision.
+    /// Outcome of a failed transaction: a retry, unless the caller named a resource version.
     fn lost(&self, error: TxnError) -> Result<Attempt> {
         let insists = self.terms.insists;
         let others: Vec<Key> = self.terms.others.iter().map(|other| other.key.clone()).collect();
@@ -260,7 +259,7 @@ fn check_uid(served: &ServedResource, new: &Object, old: &Object, rule: UidRule)
     Err(Box::new(Status::conflict(&served.resource, new.name(), &why)))
 }
 
-/// Keeps what this part of the object does not own, then lets the kind prepare.
+/// Restores the fields that this part of the object does not own, then prepares the new state by the kind's strategy.
 fn prepare(served: &ServedResource, part: Part<'_>, new: &mut Object, old: &Object, moment: Moment) {
     match part {
         Part::Main => {
@@ -288,7 +287,7 @@ fn keep_all_but_status(served: &ServedResource, new: &mut Object, old: &Object) 
     }
     kept.copy_from(new, &["metadata"]);
     if served.custom.is_some() && new.api_version().is_empty() {
-        // Validation reports it.
+        // Validation reports the missing version.
         kept.remove(&["apiVersion"]);
     }
     for field in &rule.keeps_metadata {
@@ -325,7 +324,7 @@ fn findings(served: &ServedResource, part: Part<'_>, new: &Object, old: &Object)
     Findings { errors, warnings: Vec::new() }
 }
 
-/// The kind's last touches and the generation, which compares canonical forms: what is touched takes that form again.
+/// Canonicalizes the object by its kind and updates the generation, which compares normalized states.
 fn finish(served: &ServedResource, part: Part<'_>, new: &mut Object, old: &Object) {
     if served.strategies.main.canonicalize(new) {
         served.stored_info().schema.normalise(new);
@@ -337,7 +336,7 @@ fn finish(served: &ServedResource, part: Part<'_>, new: &mut Object, old: &Objec
     }
 }
 
-/// Whether this update takes away the last thing that kept a deleting object.
+/// True if this update removes the last reason to keep an object that is being deleted.
 fn is_finished(served: &ServedResource, new: &Object, old: &Object) -> bool {
     old.deletion_timestamp().is_some()
         && new.finalizers().is_empty()

@@ -1,4 +1,4 @@
-//! `scale`: how many of something there should be and are, whatever it is. Where its parts stand is data.
+//! View `scale`: desired and current number of replicas of any kind. The paths of the fields are data.
 
 use std::borrow::Cow;
 
@@ -12,27 +12,26 @@ use crate::view::{Gap, View};
 use portico_validation::Errors;
 use portico_validation::checks::not_negative;
 
-/// How an object selects the pods that it counts.
+/// Form of the pod selector of a scalable object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScaleSelector {
-    /// By a label selector.
+    /// Label selector with `matchLabels` and `matchExpressions`.
     Labels,
-    /// By a map of labels.
+    /// Map of labels.
     Map,
 }
 
-/// A scale: dotted paths into the parent, written as custom resources write them.
+/// Scale of a kind: dotted paths into the parent, in the syntax of custom resources.
 pub(crate) struct Scale {
     wanted: Cow<'static, str>,
     there: Cow<'static, str>,
-    /// Nothing when the parent has none.
+    /// Path and form of the selector; `None` if the parent has none.
     selector: Option<(Cow<'static, str>, ScaleSelector)>,
-    /// Of custom resources, which need not have what a scale shows.
+    /// Paths of a custom resource, in which any field may be absent.
     custom: Option<ScalePaths>,
 }
 
-/// A number that nobody can ask for: it replaces the one that a custom resource does not set while a change of its
-/// scale is under way.
+/// Placeholder for an absent number of replicas of a custom resource while its scale is changed. Clients cannot set this value.
 const UNSET: i64 = i32::MIN as i64;
 
 fn fields(path: &str) -> Vec<&str> {
@@ -40,7 +39,7 @@ fn fields(path: &str) -> Vec<&str> {
 }
 
 impl Scale {
-    /// Of kinds that make pods from a template.
+    /// Scale of a kind that creates pods from a template.
     pub(crate) const fn of_pods(selector: ScaleSelector) -> Self {
         Self {
             wanted: Cow::Borrowed(".spec.replicas"),
@@ -50,7 +49,7 @@ impl Scale {
         }
     }
 
-    /// With the paths of a definition.
+    /// Scale with the paths of a definition.
     pub(crate) fn of_paths(paths: &ScalePaths) -> Self {
         Self {
             wanted: paths.spec_replicas_path.clone().into(),
@@ -118,7 +117,7 @@ impl View for Scale {
     fn columns(&self) -> Vec<ColumnRule> {
         let path = |path: &str| fields(path).into_iter().map(str::to_owned).collect::<Vec<_>>();
         let name = CellRule::Path { path: path(".metadata.name"), absent: String::new() };
-        // Upstream's two makers of such tables differ.
+        // Upstream's two generators of such tables differ.
         let (name_format, age_type) = if self.custom.is_some() { ("name", "date") } else { ("", "string") };
         let age = CellRule::Age { path: path(".metadata.creationTimestamp") };
         [
@@ -154,7 +153,7 @@ impl View for Scale {
 }
 
 impl ScaleSelector {
-    /// The selector in the text form of queries; empty where there is none.
+    /// Selector as text, in the syntax of queries; empty if there is none.
     fn text(&self, at: &Cursor<'_>) -> String {
         match self {
             Self::Labels => {

@@ -1,26 +1,26 @@
-//! Why something cannot be scaled, in the words of upstream's scale client.
+//! Errors of scaling, with the messages of upstream's scale client.
 
 use portico_machinery::{GroupResource, GroupVersionKind, Status};
 
-/// Why something cannot be scaled.
+/// Reason for which an object has no usable scale.
 #[derive(Debug, thiserror::Error)]
 pub enum ScaleError {
-    /// No such kind is served here.
+    /// The kind is not served.
     #[error(
         "no matches for kind {} in version {}",
         portico_gostd::strconv::quote(kind),
         portico_gostd::strconv::quote(version)
     )]
     UnknownKind {
-        /// The kind.
+        /// Name of the kind.
         kind: String,
-        /// Its group and version.
+        /// Group and version of the kind.
         version: String,
     },
-    /// The kind has no `scale`.
+    /// The kind has no subresource `scale`.
     #[error("{0} does not implement the scale subresource")]
     Unscalable(GroupResource),
-    /// What is there cannot be read as a scale.
+    /// The object cannot be read as a scale.
     #[error(transparent)]
     Failed(#[from] Box<Status>),
 }

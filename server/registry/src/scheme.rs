@@ -1,4 +1,4 @@
-//! Which kinds there are, of which a body may be of the wrong one: upstream's scheme, and what converts between its kinds.
+//! Known kinds, for errors about bodies of a wrong kind (upstream's scheme and its conversions).
 
 mod retired;
 
@@ -10,7 +10,7 @@ use portico_schema::DecodeError;
 
 pub(crate) use self::retired::has_current_fields;
 
-/// Kinds of each group version (`metav1.AddToGroupVersion`).
+/// Kinds that every group version has (`metav1.AddToGroupVersion`).
 const OF_EACH_VERSION: [&str; 7] = [
     "CreateOptions",
     "DeleteOptions",
@@ -23,10 +23,10 @@ const OF_EACH_VERSION: [&str; 7] = [
 /// Kinds of `v1` that belong to no resource.
 const UNVERSIONED: [&str; 6] =
     ["APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "List", "Status"];
-/// Groups whose servers have schemes of their own.
+/// Groups whose servers have separate schemes.
 const OTHER_SCHEMES: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
 
-/// The kinds of the core server's scheme.
+/// Kinds of the core server's scheme.
 #[derive(Default)]
 pub(crate) struct Scheme {
     kinds: HashSet<GroupVersionKind>,
@@ -56,12 +56,12 @@ impl Scheme {
         self.versions.contains(&(kind.group.clone(), kind.version.clone()))
     }
 
-    /// Why a body was refused that should be of this kind, as upstream reports it: it reads whatever kind there is, and then
-    /// finds no conversion.
+    /// Converts the error about a body of a wrong kind to upstream's error: upstream decodes any known kind,
+    /// then finds no conversion.
     pub(crate) fn refusal(&self, error: DecodeError, expected: &GroupVersionKind) -> DecodeError {
         let other_scheme = OTHER_SCHEMES.contains(&expected.group.as_str());
         if !other_scheme && !self.has_version(expected) {
-            // A custom resource's.
+            // Custom resources have no scheme.
             return error;
         }
         match error {
@@ -91,14 +91,14 @@ impl Scheme {
     }
 }
 
-/// The Go package of a kind's type.
+/// Go package of a kind's type.
 fn package(found: &GroupVersionKind) -> &str {
     let kind = found.kind.as_str();
     let of_meta = OF_EACH_VERSION.contains(&kind) || UNVERSIONED.contains(&kind);
     if of_meta { "v1" } else { &found.version }
 }
 
-/// The Go package of the types that all versions of a group are converted to.
+/// Go package of the internal types to which upstream converts all versions of a group.
 fn internal_package(group: &str) -> &str {
     match group {
         "" | "events.k8s.io" => "core",

@@ -1,4 +1,4 @@
-//! Selecting objects by labels and fields without looking into their bytes (upstream's `SelectionPredicate`).
+//! Selection of objects by labels and fields without decoding them (upstream's `SelectionPredicate`).
 
 use std::collections::HashMap;
 
@@ -10,17 +10,17 @@ use crate::Result;
 use crate::custom;
 use crate::served::ServedResource;
 
-/// What a list or watch is about, besides the namespace.
+/// Label and field selectors of a list or watch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selection {
     labels: LabelSelector,
     fields: FieldSelector,
-    /// Whether fields have to be looked for in the bytes: those of custom resources are in no index.
+    /// True if fields must be read from decoded objects, because fields of custom resources are not indexed.
     inside: bool,
 }
 
 impl Selection {
-    /// 400 for a field that the kind does not offer.
+    /// Creates a selection; status 400 for a field that is not selectable.
     pub(crate) fn new(
         served: &ServedResource,
         labels: &LabelSelector,
@@ -39,17 +39,17 @@ impl Selection {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Whether it takes by what is in the bytes.
+    /// True if matching requires decoded objects.
     pub(crate) fn looks_inside(&self) -> bool {
         self.inside
     }
 
-    /// Whether it takes by labels.
+    /// True if there is a label selector.
     pub(crate) fn looks_at_labels(&self) -> bool {
         !self.labels.is_empty()
     }
 
-    /// What each object that it takes has: most others are ruled out by that alone.
+    /// Signature that all matching objects contain; rules out most other objects.
     pub(crate) fn signature(&self) -> Signature {
         let labels =
             self.labels.requirements().iter().fold(Signature::default(), |all, requirement| {
@@ -64,12 +64,12 @@ impl Selection {
         indexed.fold(labels, |all, term| all.with_field(&term.field, &term.value))
     }
 
-    /// The one name that can match, if there is only one.
+    /// Name of the only object that can match, if a field selector names it.
     pub(crate) fn only_name(&self) -> Option<&str> {
         self.fields.requires_exact_match("metadata.name")
     }
 
-    /// One thing that holds of all that it takes, for the store to find its watchers by.
+    /// One condition that all matching objects satisfy, by which the store finds the watchers of an event.
     pub(crate) fn only(&self) -> Only {
         if let Some(name) = self.only_name() {
             return Only::Name(name.into());
@@ -82,7 +82,7 @@ impl Selection {
         })
     }
 
-    /// Whether it can take an object of this key.
+    /// True if an object with this key can match.
     pub(crate) fn may_take(&self, record: &Record) -> bool {
         self.fields.terms().iter().filter(|term| is_metadata(&term.field)).all(|term| {
             let value = match term.field.as_str() {
@@ -105,7 +105,7 @@ impl Selection {
     }
 }
 
-/// Whether every kind offers this field.
+/// True for the fields that every kind can be selected by.
 fn is_metadata(field: &str) -> bool {
     matches!(field, "metadata.name" | "metadata.namespace")
 }

@@ -1,6 +1,6 @@
-//! Serves raw calls: from a path, a verb and bytes to an answer.
+//! Entry point of raw calls: from path, verb and body to an answer.
 //!
-//! The order of checks is upstream's: route, media types, name, options, body, then the verb.
+//! Checks are in upstream's order: route, media types, name, options, body, then the verb.
 
 mod act;
 mod body;
@@ -37,12 +37,12 @@ use crate::verbs::Verbs;
 use request::{Handling, Request};
 use verb::{Route, Verb};
 
-/// The audit annotation of a deprecated API.
+/// Audit annotation of a deprecated API.
 const DEPRECATED: &str = "k8s.io/deprecated";
-/// The audit annotation that says when such an API goes.
+/// Audit annotation with the release that removes the API.
 const REMOVED_RELEASE: &str = "k8s.io/removed-release";
 
-/// Answers calls.
+/// Handler of calls.
 pub(crate) struct CallHandler {
     handling: Handling,
 }
@@ -56,7 +56,7 @@ impl CallHandler {
         &self.handling.verbs.objects
     }
 
-    /// Answers a call; a failure is an answer, too. Work that takes long leaves this thread.
+    /// Answers a call; a failure is also an answer. Long work runs on other threads.
     pub(crate) async fn serve(self: &Arc<Self>, call: Call) -> Answer {
         portico_store::ask_once(self.dispatch(call)).await
     }
@@ -68,11 +68,11 @@ impl CallHandler {
         if placement == Placement::Inline {
             return self.answer(&call, served).await;
         }
-        // In a box: held here by value it would make the future of every request three times as large.
+        // Boxed: held by value, it would triple the size of the future of every request.
         let work = Box::pin({
             let handler = Arc::clone(self);
             let answered = async move { handler.answer(&call, served).await };
-            // On another thread it is still a part of the request.
+            // The work on another thread remains part of the request for tracing.
             spans::current().around(portico_store::ask_once(answered))
         });
         let ended = || Answer::status(*failure::unfinished());
@@ -83,8 +83,8 @@ impl CallHandler {
         answer.unwrap_or_else(ended)
     }
 
-    /// The kind that a call names. If it is unknown, other processes may have just defined it: looks it up again with their
-    /// definitions, as far as the store can be read.
+    /// Served resource of a call. If it is unknown, looks it up again after definitions written by other processes have become
+    /// visible, if the store can be read.
     async fn find(&self, call: &Call) -> Option<Arc<ServedResource>> {
         let served = route::served(self.objects(), &call.target);
         if served.is_some() {
@@ -99,7 +99,7 @@ impl CallHandler {
         route::served(self.objects(), &call.target)
     }
 
-    /// Begins anew when the definition that the call was validated along has changed by the time of its write.
+    /// Answers a call; retries if its definition changed between validation and commit.
     async fn answer(&self, call: &Call, mut served: Option<Arc<ServedResource>>) -> Answer {
         let mut attempts = 1;
         loop {
@@ -110,7 +110,7 @@ impl CallHandler {
             if unrouted {
                 return Answer::unrouted();
             }
-            // All that facades ask on their own account are cluster-scoped reviews: anything else meets admission.
+            // A facade sends only cluster-scoped reviews for itself; admission sees all other calls.
             let is_review = served.as_ref().is_some_and(|s| !s.info.stored && !s.info.namespaced);
             let internal = call.own_account && is_review;
             let context = Context { internal, ..Context::new(call.user.clone(), call.user_agent.as_str()) };
@@ -161,7 +161,7 @@ impl CallHandler {
         request.answer(action).await
     }
 
-    /// Decides on a connection; what is none is answered.
+    /// Decides on a connection; passes every other call to [`Self::serve`].
     pub(crate) async fn connect(self: &Arc<Self>, call: Call, registered: &dyn Registered) -> Connected {
         let context = Context::new(call.user.clone(), call.user_agent.as_str());
         let decided = match portico_store::ask_once(self.try_connect(&call, &context, registered)).await {
@@ -172,7 +172,7 @@ impl CallHandler {
         decided.noting(context.annotations.take())
     }
 
-    /// Nothing for what is no connection.
+    /// Decides on a connection; `None` if the call is not a connection.
     async fn try_connect(
         &self,
         call: &Call,
@@ -204,7 +204,7 @@ impl CallHandler {
 }
 
 impl CallHandler {
-    /// Runs admission about a connection. Returns the call with the options as admission has changed them, if it has.
+    /// Runs admission on a connection. Returns the call with changed options if admission changed them.
     async fn admit_connection(&self, call: &Call, attributes: Attributes<'_>) -> Result<Option<Call>> {
         let served = attributes.served;
         let Some(sent) = connect_options::of(served, call, &Query::parse(&call.query)) else {
@@ -228,7 +228,7 @@ fn checked_name(call: &Call) -> Result<&str> {
     }
 }
 
-/// 500 for a namespace that would lead elsewhere in a tree of keys, in the words of upstream's storage (`PrepareKey`).
+/// Status 500 for a namespace that would change the path of the key, with the message of upstream's storage (`PrepareKey`).
 fn check_key(served: &ServedResource, namespace: &str, name: &str) -> Result<()> {
     if !matches!(namespace, "." | "..") {
         return Ok(());

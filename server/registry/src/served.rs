@@ -1,4 +1,4 @@
-//! What is served: a kind with its strategy, its storage and what readers of its bytes need to know.
+//! Served resources: a kind with its strategies, its storage, and properties that encoders of its objects need.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,33 +17,33 @@ use crate::strategy::{FieldStrategy, Moment, Strategies};
 use crate::typed::Part;
 use crate::view::View;
 
-/// A kind as one group version serves it.
+/// Kind as one group version serves it.
 pub struct ServedResource {
-    /// What data defines.
+    /// Properties that data defines.
     pub info: Arc<KindInfo>,
-    /// What code defines.
+    /// Behavior that code defines.
     pub strategies: Strategies,
-    /// Where objects are stored.
+    /// Resource under which objects are stored.
     pub storage: Resource,
-    /// The kind in its storage version, when that is another one.
+    /// Kind in its storage version, if that is a different version.
     pub(crate) stored_as: Option<Arc<KindInfo>>,
     /// Group and resource, for messages.
     pub resource: GroupResource,
-    /// `apiVersion`.
+    /// `apiVersion` of the objects.
     pub api_version: String,
-    /// Identifies this description among all others, also older ones of the same kind: part of cache keys.
+    /// Unique ID of this description, also among older ones of the same kind; part of cache keys.
     pub(crate) id: u32,
-    /// How the JSON of an object of this version begins: items of lists leave it out. Empty where they do not.
+    /// Start of the JSON of an object in this version, which list items omit; empty if they do not.
     pub(crate) head: Vec<u8>,
-    /// Fields of features that are off.
+    /// Fields of disabled features.
     pub(crate) off: OffFields,
     /// Selectable fields that the store indexes.
     pub(crate) fields: Vec<Arc<str>>,
     /// Subresources that show a part of an object as another kind.
     pub(crate) views: Vec<Viewed>,
-    /// What a custom resource is besides.
+    /// Properties of a custom resource.
     pub(crate) custom: Option<Custom>,
-    /// Whether objects can be written as protobuf: those of custom resources and what is shown of them cannot.
+    /// True if objects can be encoded as protobuf; false for custom resources and their views.
     pub(crate) sealed: bool,
 }
 
@@ -54,10 +54,11 @@ impl ServedResource {
         self.custom.is_some()
     }
 
-    /// Where objects of this kind are that a target names: its namespace.
+    /// Namespace of the objects that a target addresses.
     ///
     /// # Errors
-    /// 404 when the kind lives elsewhere: whoever may do something in a namespace may not do it where there is none.
+    /// Status 404 if the scope of the target differs from the scope of the kind: permissions in a namespace must not apply to
+    /// cluster-scoped objects.
     pub fn namespace_of<'a>(&self, target: &'a Target) -> Result<&'a str> {
         let (namespace, name) = (target.namespace.as_str(), target.name.as_str());
         // Path grammar: below /namespaces/x the path itself names x as the namespace.
@@ -70,12 +71,12 @@ impl ServedResource {
         }
     }
 
-    /// The kind of a view. Its objects are never stored.
+    /// Served resource of a view, whose objects are never stored.
     pub(crate) fn of_view(info: KindInfo, sealed: bool) -> Self {
         Self { sealed, ..Self::described(Arc::new(info), None, Strategies::default()) }
     }
 
-    /// A version of a built-in kind; with a selector its numbers of replicas are shown as a Scale, too.
+    /// Served version of a built-in kind; with a selector it also has the view `scale`.
     pub(crate) fn of_builtin(
         info: Arc<KindInfo>,
         kinds: &Kinds,
@@ -87,7 +88,7 @@ impl ServedResource {
         Self { views, ..Self::described(info, stored_as, strategies) }
     }
 
-    /// A version of a custom resource: its objects are brought into the stored version at the store's edge.
+    /// Served version of a custom resource. Its objects are converted to the stored version when they are written.
     pub(crate) fn of_custom(info: KindInfo, scale: Option<&ScalePaths>, custom: Custom) -> Self {
         let views = scale.and_then(|paths| Viewed::scale(&info, paths)).into_iter().collect();
         let described = Self::described(Arc::new(info), None, Strategies::default());
@@ -116,7 +117,7 @@ impl ServedResource {
         }
     }
 
-    /// The view behind a part of the object, when it is one.
+    /// View of a part of the object, if that part is a view.
     pub(crate) fn view(&self, part: Part<'_>) -> Option<&Viewed> {
         match part {
             Part::Main => None,
@@ -124,12 +125,12 @@ impl ServedResource {
         }
     }
 
-    /// The kind in its storage version.
+    /// Kind in its storage version.
     pub fn stored_info(&self) -> &Arc<KindInfo> {
         self.stored_as.as_ref().unwrap_or(&self.info)
     }
 
-    /// The kind that a part of the object takes and answers with.
+    /// Kind of the bodies that a part of the object accepts and returns.
     pub(crate) fn kind_of(&self, part: Part<'_>) -> Result<(&GroupVersionKind, &Schema)> {
         let Part::Subresource(name) = part else { return Ok((&self.info.gvk, &self.info.schema)) };
         let subresource = self.info.subresource(name);
@@ -137,12 +138,12 @@ impl ServedResource {
         kind.ok_or_else(|| Box::new(Status::no_method()))
     }
 
-    /// The types of its metadata.
+    /// Types of the metadata.
     pub(crate) fn metadata_schema(&self) -> Option<Schema> {
         self.info.schema.of_field("metadata")
     }
 
-    /// 405 unless the resource has this verb.
+    /// Status 405 unless the resource has this verb.
     pub(crate) fn require(&self, verb: &str) -> Result<()> {
         if self.info.has_verb(verb) {
             return Ok(());
@@ -150,7 +151,7 @@ impl ServedResource {
         Err(Box::new(Status::method_not_supported(&self.resource, verb)))
     }
 
-    /// Warnings for whoever writes this part of an object.
+    /// Warnings for the writer of this part of an object.
     pub(crate) fn warnings(&self, part: Part<'_>, new: &Object, old: Option<&Object>) -> Vec<String> {
         match (part, old) {
             _ if self.custom.is_some() => custom::warnings(new, old),
@@ -162,21 +163,21 @@ impl ServedResource {
         }
     }
 
-    /// 400 for a body that upstream's conversion cannot read.
+    /// Status 400 for a body that upstream's conversion cannot read.
     pub(crate) fn check_readable(&self, object: &Object) -> Result<()> {
         let Some(error) = self.strategies.decode.unreadable(object) else { return Ok(()) };
         let (found, expected) = (self.info.gvk.clone(), self.info.gvk.kind.clone());
         Err(Box::new(DecodeError::CannotBeHandled { found, expected, error }.status()))
     }
 
-    /// Makes what a client sent whole: every default, in the storage version. Doing it again changes nothing.
+    /// Applies all defaults to a received object and converts it to the storage version. Idempotent.
     pub(crate) fn complete(&self, object: &mut Object, moment: Moment) {
         self.info.schema.default(object);
         self.to_storage(object);
         self.strategies.decode.default(object, moment);
     }
 
-    /// Brings an object of this version into the storage version.
+    /// Converts an object of this version to the storage version.
     pub(crate) fn to_storage(&self, object: &mut Object) {
         if let Some(stored) = &self.stored_as {
             self.strategies.decode.to_storage(object);
@@ -184,7 +185,7 @@ impl ServedResource {
         }
     }
 
-    /// Brings a stored object into this version.
+    /// Converts a stored object to this version.
     pub fn to_version(&self, object: &mut Object) {
         if self.stored_as.is_some() {
             self.strategies.decode.to_version(object);
@@ -194,12 +195,12 @@ impl ServedResource {
     }
 }
 
-/// The selectable fields that the store indexes.
+/// Selectable fields that the store indexes.
 pub(crate) fn indexed_fields(info: &KindInfo) -> Vec<Arc<str>> {
     info.selectable.iter().filter(|f| !f.starts_with("metadata.")).map(|f| Arc::from(f.as_str())).collect()
 }
 
-/// The values of an object's selectable fields, in the storage version.
+/// Values of an object's selectable fields, in the storage version.
 pub(crate) fn field_values(
     strategy: &dyn FieldStrategy,
     fields: &[Arc<str>],
@@ -208,18 +209,18 @@ pub(crate) fn field_values(
     fields.iter().map(|f| (f.clone(), Box::from(&*strategy.field(object, f)))).collect()
 }
 
-/// A view as it is served: with the kind that it shows, described as if it were a resource of its own.
+/// View as served, with its kind described like a resource.
 pub(crate) struct Viewed {
-    /// The subresource.
+    /// Name of the subresource.
     pub(crate) name: String,
-    /// How it is read off the parent and written back.
+    /// Conversion between parent and view.
     pub(crate) view: Box<dyn View>,
-    /// The kind that it shows.
+    /// Kind of the view.
     pub(crate) served: Arc<ServedResource>,
 }
 
 impl Viewed {
-    /// All views of a kind.
+    /// All views of a built-in kind.
     fn all(parent: &KindInfo, scale: Option<ScaleSelector>) -> Vec<Self> {
         let scale = scale.and_then(|selector| {
             Self::new(parent, parent.subresource("scale")?, Box::new(Scale::of_pods(selector)))
@@ -227,7 +228,7 @@ impl Viewed {
         scale.into_iter().collect()
     }
 
-    /// The scale of a custom resource.
+    /// View `scale` of a custom resource.
     fn scale(parent: &KindInfo, paths: &ScalePaths) -> Option<Self> {
         Self::new(parent, parent.subresource("scale")?, Box::new(Scale::of_paths(paths)))
     }

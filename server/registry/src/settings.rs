@@ -1,4 +1,4 @@
-//! Settings of the registry: sizes and times, checked before anything starts.
+//! Settings of the registry, validated before the server starts.
 
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
@@ -9,39 +9,39 @@ use ipnet::{IpNet, Ipv4Net};
 use jiff::Timestamp;
 use portico_store::Txn;
 
-/// Where the time comes from: `Timestamp::now` in production, a fixed one in tests.
+/// Source of the current time: `Timestamp::now` in production, a fixed time in tests.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// How nodes are reached, and who may.
+/// Settings of connections to nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionSettings {
     /// Types of node addresses, best first (`--kubelet-preferred-address-types`).
     pub preferred_address_types: Vec<String>,
-    /// Whether a GET of `exec`, `attach` or `portforward` also needs permission to `create`
+    /// True if a GET of `exec`, `attach` or `portforward` also needs permission to `create`
     /// (gate `AuthorizePodWebsocketUpgradeCreatePermission`).
     pub check_creation: bool,
-    /// Which WebSockets of kubelets are translated to SPDY.
+    /// WebSockets to kubelets that are translated to SPDY.
     pub translation: TranslationSettings,
 }
 
-/// Which WebSockets of kubelets are translated to SPDY.
+/// WebSockets to kubelets that are translated to SPDY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TranslationSettings {
-    /// Those of `exec` and `attach` (gate `TranslateStreamCloseWebsocketRequests`).
+    /// Translates those of `exec` and `attach` (gate `TranslateStreamCloseWebsocketRequests`).
     pub commands: bool,
-    /// Those of `portforward` (gate `PortForwardWebsockets`).
+    /// Translates those of `portforward` (gate `PortForwardWebsockets`).
     pub ports: bool,
-    /// Whether kubelets whose node declares [`TranslationSettings::DECLARED`] get them as they are (the gate of that name).
+    /// Passes WebSockets unchanged to kubelets whose node declares [`TranslationSettings::DECLARED`] (the gate with that name).
     pub unless_declared: bool,
 }
 
 impl TranslationSettings {
-    /// The feature that a node declares whose kubelet speaks these protocols itself.
+    /// Feature that a node declares if its kubelet supports these protocols.
     pub const DECLARED: &str = "ExtendWebSocketsToKubelet";
 }
 
 impl Default for ConnectionSettings {
-    /// Upstream's.
+    /// Upstream's defaults.
     fn default() -> Self {
         let types = ["Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"];
         Self {
@@ -52,36 +52,35 @@ impl Default for ConnectionSettings {
     }
 }
 
-/// Sizes and times.
+/// Settings of the registry.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Bytes that made forms (tables, metadata, other versions) may take together.
+    /// Maximum size in bytes of cached representations (tables, metadata, other versions).
     pub form_cache_bytes: usize,
-    /// Shortest time a watch without `timeoutSeconds` lasts; it lasts up to twice as long
-    /// (`--min-request-timeout`).
+    /// Minimum duration of a watch without `timeoutSeconds`; the actual duration is up to
+    /// twice as long (`--min-request-timeout`).
     pub min_watch_timeout: Duration,
-    /// How often a watch that wants bookmarks gets one.
+    /// Interval of bookmarks for watches that request them.
     pub bookmark_period: Duration,
-    /// How long a read waits for a revision that the store has not reached.
+    /// Maximum time that a read waits for a revision that the store has not reached.
     pub future_revision_wait: Duration,
-    /// The most bytes of JSON that an object may have when a user writes it (`--max-object-bytes`).
+    /// Maximum size in bytes of the JSON of an object that a user writes (`--max-object-bytes`).
     pub max_object_bytes: usize,
-    /// Whether containers may be privileged (`--allow-privileged`).
+    /// True if containers may be privileged (`--allow-privileged`).
     pub allow_privileged: bool,
-    /// Where Services get their addresses from (`--service-cluster-ip-range`): one range, or two of different families,
-    /// the default one first.
+    /// Address ranges of Services (`--service-cluster-ip-range`): one range, or two of different families with the default first.
     pub service_ranges: Vec<IpNet>,
-    /// Where Services get their node ports from (`--service-node-port-range`).
+    /// Range of node ports of Services (`--service-node-port-range`).
     pub node_ports: RangeInclusive<u16>,
-    /// Connections to what runs on nodes.
+    /// Connections to nodes.
     pub connections: ConnectionSettings,
-    /// Whether DeleteOptions may ask for what cannot be read to be deleted (gate `AllowUnsafeMalformedObjectDeletion`).
+    /// True if DeleteOptions may request the deletion of unreadable objects (gate `AllowUnsafeMalformedObjectDeletion`).
     pub unsafe_deletion: bool,
 }
 
 /// Upstream's default of `--service-cluster-ip-range`: 10.0.0.0/24.
 fn default_service_range() -> IpNet {
-    // 24 bits are no more than 32, so nothing is truncated.
+    // A prefix length of 24 is valid, so `new_assert` does not panic.
     Ipv4Net::new_assert(Ipv4Addr::new(10, 0, 0, 0), 24).into()
 }
 

@@ -1,4 +1,4 @@
-//! An object as the store holds it: bytes first, decoded only when somebody looks inside.
+//! Object as stored: bytes that are decoded on first use.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -8,7 +8,7 @@ use portico_machinery::Object;
 use portico_store::Record;
 use serde::de::DeserializeOwned;
 
-/// An object at a revision, in its storage version; cheap to clone, and clones share what was decoded.
+/// Object at a revision, in its storage version. Cheap to clone; clones share the decoded object.
 #[derive(Clone)]
 pub struct Stored {
     inner: Arc<Contents>,
@@ -20,25 +20,24 @@ struct Contents {
 }
 
 impl Stored {
-    /// A record that nobody has looked into yet.
+    /// Wraps a record, not decoded yet.
     #[must_use]
     pub fn new(record: Arc<Record>) -> Self {
         Self { inner: Arc::new(Contents { record, object: OnceLock::new() }) }
     }
 
-    /// The record.
     #[must_use]
     pub fn record(&self) -> &Arc<Record> {
         &self.inner.record
     }
 
-    /// The revision of its last write; for a deletion that of the deletion; 0 for what a dry run would have written.
+    /// Revision of the last write, or of the deletion; 0 for the result of a dry run.
     #[must_use]
     pub fn revision(&self) -> i64 {
         self.inner.record.revision
     }
 
-    /// Its JSON with `metadata.resourceVersion`, without a closing newline.
+    /// JSON with `metadata.resourceVersion`, without a closing newline.
     #[must_use]
     pub fn json(&self) -> Bytes {
         match self.inner.record.revision {
@@ -47,23 +46,23 @@ impl Stored {
         }
     }
 
-    /// The decoded object, with its resourceVersion; decoded on first use and kept.
+    /// Decoded object with its resourceVersion; decoded on first use and cached.
     #[must_use]
     pub fn object(&self) -> &Object {
         self.inner.object.get_or_init(|| decode(&self.inner.record))
     }
 
-    /// Keeps what the record was encoded from, so that nobody decodes it.
+    /// Caches the object from which the record was encoded, so that it need not be decoded.
     pub(crate) fn know(&self, mut object: Object) {
         set_version(&mut object, self.inner.record.revision);
-        // Somebody who was faster has decoded the same.
+        // Another thread may have decoded the same object first.
         let _ = self.inner.object.set(object);
     }
 
-    /// Reads what is asked for off the bytes; nothing else is decoded, and nothing is kept.
+    /// Deserializes only the fields of `T` from the stored bytes; the result is not cached.
     ///
     /// # Errors
-    /// What serde says when the JSON has another shape.
+    /// Errors of serde if the JSON does not have the fields of `T`.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_slice(self.inner.record.value.json())
     }
@@ -80,7 +79,7 @@ impl Stored {
         self.inner.record.key.namespace()
     }
 
-    /// Whether it is being deleted; what is not is hardly ever decoded to find out.
+    /// True if the object is being deleted. Decodes only objects whose bytes contain a deletion timestamp.
     #[must_use]
     pub fn is_deleting(&self) -> bool {
         const MARK: &[u8] = b"\"deletionTimestamp\":";
@@ -95,15 +94,15 @@ impl Stored {
     }
 }
 
-/// The object in a record, with its resourceVersion. Stored bytes are our own canonical JSON; bytes that cannot be read
-/// are refused when the store loads them, so an empty object is never seen.
+/// Object of a record with its resourceVersion. Stored bytes are canonical JSON, and the store refuses unreadable bytes when it
+/// loads them, so the result is never an empty object.
 pub fn decode(record: &Record) -> Object {
     let mut object = content(record);
     set_version(&mut object, record.revision);
     object
 }
 
-/// The object in a record as it was stored: without its resourceVersion.
+/// Object of a record as stored, without its resourceVersion.
 pub(crate) fn content(record: &Record) -> Object {
     Object::from_json(record.value.json()).unwrap_or_default()
 }

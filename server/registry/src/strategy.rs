@@ -1,6 +1,7 @@
-//! What a kind needs beyond data: its strategy (upstream's `rest.RESTCreateStrategy` and its siblings), in traits of a few methods each.
+//! Strategies: behavior of a kind beyond its data, in traits with few methods (upstream's
+//! `rest.RESTCreateStrategy` and related interfaces).
 //!
-//! A strategy sees decoded, defaulted objects through cursors. The verbs call it and name no kind themselves.
+//! A strategy receives decoded objects with defaults. The verbs call strategies and contain no code for single kinds.
 
 use std::borrow::Cow;
 
@@ -13,76 +14,76 @@ use portico_validation::Errors;
 use crate::options::DeleteOptions;
 use crate::typed::Part;
 
-/// What a write may need to know besides the objects.
+/// Time of a request, for strategies.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
-    /// The time of the request, whole seconds.
+    /// Start of the request, in whole seconds.
     pub now: Timestamp,
 }
 
-/// What a DELETE that a kind handles itself comes to.
+/// Result of a kind's own delete logic.
 pub enum OwnDelete {
-    /// Nothing special: the generic delete goes on.
+    /// Continue with the generic delete.
     Generic,
-    /// The object is marked like this and stays.
+    /// Store the object with these changes and keep it.
     Mark(Object),
-    /// The object stays as it is.
+    /// Keep the object unchanged.
     Keep,
 }
 
-/// What a kind does with bodies that were decoded, and between its versions.
+/// Processing of decoded bodies of a kind, and conversion between its versions.
 pub trait DecodeStrategy: Send + Sync {
-    /// Sets what is absent and depends on other fields: on every body that is decoded, after the static defaults, in the
-    /// storage version.
+    /// Sets defaults that depend on other fields. Runs on every decoded body, after the static defaults, in the storage version.
     fn default(&self, _object: &mut Object, _moment: Moment) {}
 
-    /// What upstream's conversion cannot read in a body of the served version: refused like a value of the wrong type.
+    /// Error for a value in a body of the served version that upstream's conversion cannot read; refused like a value
+    /// of a wrong type.
     fn unreadable(&self, _object: &Object) -> Option<String> {
         None
     }
 
-    /// Renames what the storage version calls otherwise: from the served version.
+    /// Renames fields of the served version to those of the storage version.
     fn to_storage(&self, _object: &mut Object) {}
 
-    /// Renames what the storage version calls otherwise: into the served version.
+    /// Renames fields of the storage version to those of the served version.
     fn to_version(&self, _object: &mut Object) {}
 }
 
-/// What a kind does when its objects are created and changed. Every method has upstream's default.
+/// Behavior of a kind when its objects are created and changed. The default methods correspond to upstream's defaults.
 pub trait Strategy: Send + Sync {
-    /// Writes who asks into a new object.
+    /// Sets fields of a new object that identify the requesting user.
     fn claim(&self, _new: &mut Object, _user: &UserInfo) {}
 
-    /// Drops and sets fields of a new object; a status that has its own subresource is gone already.
+    /// Prepares a new object. A status that has a subresource is already removed.
     fn prepare_create(&self, _new: &mut Object, _moment: Moment) {}
 
-    /// Validates a new object, metadata aside.
+    /// Validates a new object, without its metadata.
     fn validate(&self, _new: &Object, _errors: &mut Errors) {}
 
-    /// Drops and sets fields of a changed object; its status is the old one's already.
+    /// Prepares a changed object. Its status is already that of the old object.
     fn prepare_update(&self, _new: &mut Object, _old: &Object, _moment: Moment) {}
 
-    /// Counts what has changed, besides the generation; both are in canonical form.
+    /// Updates counters of changes other than the generation; both objects are in canonical form.
     fn count_changes(&self, _new: &mut Object, _old: &Object) {}
 
-    /// Validates a change: what the kind forbids to change, then [`Strategy::validate`].
+    /// Validates a change: first the immutable fields, then as [`Strategy::validate`].
     fn validate_update(&self, new: &Object, _old: &Object, errors: &mut Errors) {
         self.validate(new, errors);
     }
 
-    /// Whether what validates a change validates the whole of a new object besides, metadata and all: what is wrong with metadata
-    /// is then reported once more.
+    /// True if the validation of a change also validates the complete new object including its metadata, so that errors of
+    /// metadata are reported a second time.
     fn validates_metadata_again(&self) -> bool {
         false
     }
 
-    /// Whether what validates a change compares the metadata with what it was: upstream's storage does so for every kind, and
-    /// what is wrong is then reported once more.
+    /// True if the validation of a change also compares the metadata with the old metadata, as upstream's storage does for every
+    /// kind, so that errors are reported a second time.
     fn compares_metadata_again(&self, _is_status: bool) -> bool {
         true
     }
 
-    /// Validates a new object or a change, for a kind whose rules look into the types of its own description.
+    /// Validates a new object or a change, for kinds whose validation needs the types of their own description.
     fn validate_with_kind(&self, _kind: &KindInfo, new: &Object, old: Option<&Object>, errors: &mut Errors) {
         match old {
             None => self.validate(new, errors),
@@ -90,23 +91,23 @@ pub trait Strategy: Send + Sync {
         }
     }
 
-    /// Writes the time of the change into a changed object or subresource that is prepared otherwise.
+    /// Sets the time of the change in an object or subresource that other methods prepare.
     fn stamp(&self, _part: Part<'_>, _new: &mut Object, _old: &Object, _moment: Moment) {}
 
-    /// Last touches once everything is valid, on each write; whether there were any.
+    /// Canonicalizes a valid object on each write. Returns true if the object changed.
     fn canonicalize(&self, _new: &mut Object) -> bool {
         false
     }
 
-    /// Warnings for whoever writes this.
+    /// Warnings for the writer of an object.
     fn warnings(&self, _new: &Object, _old: Option<&Object>) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// What a kind does when its status or another subresource is written.
+/// Behavior of a kind when its status or another subresource is written.
 pub trait SubresourceStrategy: Send + Sync {
-    /// Prepares a write of the status: all but metadata and status is the old object's already.
+    /// Prepares a write of the status. All fields except metadata and status are already those of the old object.
     fn prepare_status(&self, _new: &mut Object, _old: &Object) {}
 
     /// Validates a write of the status.
@@ -118,72 +119,72 @@ pub trait SubresourceStrategy: Send + Sync {
     /// Validates a write of another subresource.
     fn validate_subresource(&self, _subresource: &str, _new: &Object, _old: &Object, _errors: &mut Errors) {}
 
-    /// Warnings for whoever writes the status.
+    /// Warnings for the writer of the status.
     fn status_warnings(&self, _new: &Object, _old: &Object) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// What a kind does when its objects are deleted.
+/// Behavior of a kind when its objects are deleted.
 pub trait DeleteStrategy: Send + Sync {
-    /// Whether a deletion that finalizers no longer hold may be carried out.
+    /// True if an object without finalizers may be removed.
     fn may_be_removed(&self, _object: &Object) -> bool {
         true
     }
 
-    /// Seconds that a graceful kind's object is given to end, from what the caller wants.
+    /// Grace period in seconds for a graceful kind, from the period that the caller requests.
     fn grace_period(&self, _object: &Object, wanted: Option<i64>) -> i64 {
         wanted.unwrap_or(0)
     }
 
-    /// A refusal before anything of a delete is looked at.
+    /// Refuses a delete before any other check.
     fn check_delete(&self, _resource: &GroupResource, _name: &str) -> Option<Status> {
         None
     }
 
-    /// Warnings for whoever deletes, one object or many.
+    /// Warnings for the caller of a delete or deletecollection.
     fn delete_warnings(&self, _options: &DeleteOptions) -> Vec<String> {
         Vec::new()
     }
 
-    /// Whether upstream's code for a DELETE of this kind is its own, which shows in the words of refusals.
+    /// True if upstream has separate delete code for this kind, which uses other messages.
     fn deletes_by_itself(&self) -> bool {
         false
     }
 
-    /// What a delete does before the generic rules: with the object, which has the finalizers that the caller wants and is
-    /// marked with nothing else yet, and as it was.
+    /// Overrides the generic rules of a delete. `wanted` is the object with the finalizers that the caller requests and no other
+    /// changes, `old` the object before.
     fn own_delete(&self, _wanted: &Object, _old: &Object, _moment: Moment) -> OwnDelete {
         OwnDelete::Generic
     }
 }
 
-/// Which fields of a kind can be selected by, and what they are called.
+/// Selectable fields of a kind.
 pub trait FieldStrategy: Send + Sync {
-    /// The value of a selectable field; by default what stands at that path.
+    /// Value of a selectable field; by default the value at that path.
     fn field<'o>(&self, object: &'o Object, field: &str) -> Cow<'o, str> {
         Cow::Borrowed(object.str_at(field))
     }
 
-    /// What the storage version calls a field that selectors name in the served one.
+    /// Name in the storage version of a field that selectors of the served version use.
     fn stored_field<'f>(&self, field: &'f str) -> Cow<'f, str> {
         Cow::Borrowed(field)
     }
 
-    /// The error for a field that cannot be selected by, where others than the name and namespace can.
+    /// Error for an unknown field, for kinds with selectable fields other than name and namespace.
     fn unknown_field(&self, field: &str) -> String {
         format!("field label not supported: {field}")
     }
 }
 
-/// How a kind is shown in tables.
+/// Tables of a kind.
 pub trait TableStrategy: Send + Sync {
-    /// The cell of a column whose data names a function of the registry.
+    /// Cell of a column whose data names a function of the registry.
     fn cell(&self, _function: &str, _object: &Object) -> Cell {
         Cell::Null
     }
 
-    /// An annotation that upstream holds in a field of its own, so that rows of tables do not carry it.
+    /// Annotation that upstream stores in a separate field, so that table rows do not contain it.
     fn annotation_for_field(&self) -> Option<&'static str> {
         None
     }
@@ -193,39 +194,39 @@ pub trait TableStrategy: Send + Sync {
         None
     }
 
-    /// Why an object of which these selectable fields are known is done for good: reason and message of its row.
+    /// Reason and message for the row of a completed object, determined from its selectable fields.
     fn completion(&self, _field: &dyn Fn(&str) -> String) -> Option<(&'static str, &'static str)> {
         None
     }
 }
 
-/// A kind whose objects are computed whenever they are read, and never stored.
+/// Kind whose objects are computed by each read and never stored.
 pub trait ComputedStrategy: Send + Sync {
-    /// All of its objects.
+    /// All objects of the kind.
     fn computed(&self, kind: &GroupVersionKind) -> Vec<Object>;
 }
 
-/// All that code defines of one kind.
+/// All strategies of one kind.
 #[derive(Clone, Copy)]
 pub struct Strategies {
-    /// Creates and updates.
+    /// Strategy of creates and updates.
     pub main: &'static dyn Strategy,
-    /// Decoded bodies, and versions.
+    /// Strategy of decoded bodies and versions.
     pub decode: &'static dyn DecodeStrategy,
-    /// The status and other subresources.
+    /// Strategy of the status and other subresources.
     pub subresources: &'static dyn SubresourceStrategy,
-    /// Deletes.
+    /// Strategy of deletes.
     pub delete: &'static dyn DeleteStrategy,
-    /// Selectable fields.
+    /// Strategy of selectable fields.
     pub fields: &'static dyn FieldStrategy,
-    /// Tables.
+    /// Strategy of tables.
     pub table: &'static dyn TableStrategy,
-    /// Where its objects come from, when they are not stored.
+    /// Source of computed objects; `None` for stored kinds.
     pub computed: Option<&'static dyn ComputedStrategy>,
 }
 
 impl Default for Strategies {
-    /// Of kinds with nothing of their own.
+    /// Default strategies for kinds without code.
     fn default() -> Self {
         Self {
             main: &Plain,
@@ -239,7 +240,7 @@ impl Default for Strategies {
     }
 }
 
-/// A kind with nothing of its own in code.
+/// Strategy with the default behavior.
 struct Plain;
 
 impl DecodeStrategy for Plain {}

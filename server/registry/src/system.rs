@@ -1,4 +1,5 @@
-//! System metadata: what clients may not set, and what each write sets (upstream's `rest.FillObjectMetaSystemFields`).
+//! System metadata: removes fields that clients may not set, and sets fields on
+//! each write (upstream's `rest.FillObjectMetaSystemFields`).
 
 use std::collections::HashSet;
 
@@ -8,28 +9,28 @@ use portico_machinery::{Object, Status, names, time};
 
 use crate::Result;
 
-/// Clears what a client may not set on a new object but its revision (upstream's `WipeObjectMetaSystemFields`).
+/// Clears metadata that a client may not set on a new object, except its revision (upstream's `WipeObjectMetaSystemFields`).
 pub fn clear_create(object: &mut Object) {
     for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "uid", "creationTimestamp"] {
         object.remove(&["metadata", field]);
     }
 }
 
-/// Sets the UID and the time of creation of a new object; clears a link that mutating admission has set.
+/// Sets UID and creation time of a new object; clears a `selfLink` that mutating admission has set.
 pub fn fill_create(object: &mut Object, now: Timestamp) {
     object.remove(&["metadata", "selfLink"]);
     object.set(&["metadata", "uid"], uuid::Uuid::new_v4().to_string());
     object.set(&["metadata", "creationTimestamp"], time::rfc3339(now));
 }
 
-/// Removes and returns the revision of a new object; what is no number counts as none, 0.
+/// Removes and returns the revision of a new object; 0 if it is absent or not a number.
 pub(crate) fn take_revision(object: &mut Object) -> i64 {
     let revision = object.resource_version().parse().unwrap_or_default();
     object.remove(&["metadata", "resourceVersion"]);
     revision
 }
 
-/// Refuses that revision, with the words of upstream's store, when it comes to writing.
+/// Refuses a new object with a revision before it is stored, with the message of upstream's storage.
 pub(crate) fn refuse_revision(revision: i64) -> Result<()> {
     if revision == 0 {
         return Ok(());
@@ -38,13 +39,13 @@ pub(crate) fn refuse_revision(revision: i64) -> Result<()> {
     Err(Box::new(Status::failure(Reason::Unknown, words)))
 }
 
-/// Gives a name to an object that only has a prefix for one.
+/// Generates a name from the prefix in `generateName`.
 pub(crate) fn generate_name(object: &mut Object) {
     let name = names::generate(object.generate_name());
     object.set(&["metadata", "name"], name);
 }
 
-/// The namespace of the body must be the path's or empty; cluster-scoped objects lose theirs.
+/// Sets the namespace of the path; status 400 if the body contains a different one. Clears it for cluster-scoped objects.
 pub fn settle_namespace(object: &mut Object, namespaced: bool, namespace: &str) -> Result<()> {
     if !namespaced {
         object.remove(&["metadata", "namespace"]);
@@ -62,14 +63,14 @@ pub fn settle_namespace(object: &mut Object, namespaced: bool, namespace: &str) 
     }
 }
 
-/// Restores what an update cannot touch.
+/// Restores fields that an update cannot change.
 pub(crate) fn prepare_update(new: &mut Object, old: &Object) {
     for field in ["generation", "creationTimestamp"] {
         new.copy_from(old, &["metadata", field]);
     }
     new.remove(&["metadata", "selfLink"]);
     for field in ["uid", "resourceVersion"] {
-        // Without these fields the writer means the object that is there.
+        // Without these fields, the write applies to the existing object.
         if new.at(&["metadata", field]).str().is_empty() {
             new.copy_from(old, &["metadata", field]);
         }
@@ -83,7 +84,7 @@ pub(crate) fn prepare_update(new: &mut Object, old: &Object) {
     }
 }
 
-/// Adds one to a generation that counts.
+/// Increments a generation, unless the kind has none.
 pub(crate) fn bump_generation(object: &mut Object) {
     let generation = object.generation();
     if generation > 0 {
@@ -91,8 +92,8 @@ pub(crate) fn bump_generation(object: &mut Object) {
     }
 }
 
-/// Removes exact duplicates among the owners; the warning names their uids. Upstream looks at what a patch made of an
-/// object only after admission, and says so.
+/// Removes exact duplicates of owners; the warning contains their UIDs. Upstream checks the result of a patch only after
+/// admission, which the warning mentions.
 pub(crate) fn dedup_owners(object: &mut Object, verb: &str) -> Option<String> {
     if object.at(&["metadata", "ownerReferences"]).len() < 2 {
         return None;

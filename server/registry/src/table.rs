@@ -1,7 +1,7 @@
-//! The one table of built-in resources: what code adds to the data of each, a row per resource.
+//! Table of built-in resources: the code that supplements the data of each resource, one row per resource.
 //!
-//! The registry knows no kind: whoever assembles it fills the table. Each part of a row is held where it is used:
-//! strategies by what is served, hooks by the verbs, handlers by whoever answers calls.
+//! The registry contains no code for single kinds; the caller that assembles the server fills the table. Served resources hold
+//! the strategies, verbs the hooks, and the call handler the handlers.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::strategy::{
     SubresourceStrategy, TableStrategy,
 };
 
-/// What code adds to a resource's data. By default nothing.
+/// Code of a resource; empty by default.
 #[derive(Clone, Default)]
 pub struct Row {
     strategies: Strategies,
@@ -32,7 +32,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// A row with this strategy for creates and updates.
+    /// Row with this strategy for creates and updates.
     #[must_use]
     pub fn new(strategy: &'static dyn Strategy) -> Self {
         let mut row = Self::default();
@@ -40,79 +40,79 @@ impl Row {
         row
     }
 
-    /// What the kind does with decoded bodies and between versions.
+    /// Sets the strategy of decoded bodies and versions.
     #[must_use]
     pub fn decodes(mut self, strategy: &'static dyn DecodeStrategy) -> Self {
         self.strategies.decode = strategy;
         self
     }
 
-    /// What the kind does when a subresource is written.
+    /// Sets the strategy of the status and other subresources.
     #[must_use]
     pub fn subresources(mut self, strategy: &'static dyn SubresourceStrategy) -> Self {
         self.strategies.subresources = strategy;
         self
     }
 
-    /// What the kind does when objects are deleted.
+    /// Sets the strategy of deletes.
     #[must_use]
     pub fn deletes(mut self, strategy: &'static dyn DeleteStrategy) -> Self {
         self.strategies.delete = strategy;
         self
     }
 
-    /// Which fields are selectable.
+    /// Sets the strategy of selectable fields.
     #[must_use]
     pub fn fields(mut self, strategy: &'static dyn FieldStrategy) -> Self {
         self.strategies.fields = strategy;
         self
     }
 
-    /// How the kind is shown in tables.
+    /// Sets the strategy of tables.
     #[must_use]
     pub fn shows(mut self, strategy: &'static dyn TableStrategy) -> Self {
         self.strategies.table = strategy;
         self
     }
 
-    /// Computes the kind's objects whenever they are read.
+    /// Sets the strategy that computes the objects of a kind that is not stored.
     #[must_use]
     pub fn computed(mut self, strategy: &'static dyn ComputedStrategy) -> Self {
         self.strategies.computed = Some(strategy);
         self
     }
 
-    /// Shows the object's numbers of replicas as a Scale, too.
+    /// Adds the view `scale`.
     #[must_use]
     pub fn scale(self, selector: ScaleSelector) -> Self {
         Self { scale: Some(selector), ..self }
     }
 
-    /// Lets writes of the kind involve other objects.
+    /// Sets the transaction hooks.
     #[must_use]
     pub fn hooks(self, hooks: &'static dyn TransactionHooks) -> Self {
         Self { hooks: Some(hooks), ..self }
     }
 
-    /// Checks writers of the kind before anything is validated.
+    /// Sets the permission check before validation.
     #[must_use]
     pub fn guard(self, guard: &'static dyn WriteGuard) -> Self {
         Self { guard: Some(guard), ..self }
     }
 
-    /// Requires further permissions of callers whose write is valid.
+    /// Sets the permission check after validation.
     #[must_use]
     pub fn permits(self, permissions: &'static dyn WritePermissions) -> Self {
         Self { permissions: Some(permissions), ..self }
     }
 
-    /// Puts an action behind a subresource, or behind the collection when the name is empty.
+    /// Adds an action for a subresource, or for the collection if the name is empty.
     #[must_use]
     pub fn action(self, subresource: &'static str, action: impl Action + 'static) -> Self {
         self.handler(subresource, Handler::Action(Arc::new(action)))
     }
 
-    /// Puts a connection behind a subresource.
+    /// Adds a connection for a subresource.
     #[must_use]
     pub fn connection(self, subresource: &'static str, connection: impl Connection + 'static) -> Self {
         self.handler(subresource, Handler::Connection(Arc::new(connection)))
@@ -124,7 +124,7 @@ impl Row {
     }
 }
 
-/// A row per resource for which there is code.
+/// Rows of all resources that have code.
 #[derive(Clone, Default)]
 pub struct ResourceTable {
     pub(crate) strategies: StrategyTable,
@@ -151,7 +151,7 @@ impl ResourceTable {
         }
     }
 
-    /// Turns the fields of a feature off: writes do not set them, an object that has one of them keeps all. Fields are paths
+    /// Disables the fields of a feature: writes do not set them, but an object that has one of them keeps all. Fields are paths
     /// such as `spec.containers[].env`.
     pub fn turn_off<'a>(
         &mut self,
@@ -163,16 +163,16 @@ impl ResourceTable {
         self.strategies.turn_off((group, resource), feature);
     }
 
-    /// The indexer that a store of these kinds loads with.
+    /// Indexer for a store of these kinds.
     #[must_use]
     pub fn indexer(&self, kinds: &Kinds) -> KindIndexer {
         KindIndexer::new(kinds, &self.strategies)
     }
 
-    /// How a store in etcd keeps objects, where events are kept for so long.
+    /// Layout of objects in etcd; `event_ttl` is the lifetime of events.
     ///
     /// # Errors
-    /// [`portico_kinds::LoadError`] when the embedded data do not fit together.
+    /// [`portico_kinds::LoadError`] if the embedded data are inconsistent.
     pub fn etcd_layout(
         &self,
         event_ttl: std::time::Duration,
@@ -180,13 +180,13 @@ impl ResourceTable {
         EtcdLayout::new(&self.strategies, event_ttl)
     }
 
-    /// The built-in kinds as they are served, each with its row.
+    /// Index of the built-in kinds with their rows.
     #[must_use]
     pub fn resources(&self, kinds: &Kinds) -> ResourceIndex {
         ResourceIndex::new(kinds, &self.strategies)
     }
 
-    /// Puts an action behind a resource's subresource, or behind its collection when the name is empty.
+    /// Adds an action for a resource's subresource, or for its collection if the name is empty.
     pub fn add_action(
         &mut self,
         path: (&'static str, &'static str, &'static str),

@@ -1,4 +1,4 @@
-//! Continue tokens (as upstream's `storage.EncodeContinue`): where a list goes on. Foreign input: anything odd is refused, nothing panics.
+//! Continue tokens (upstream's `storage.EncodeContinue`): position in a list. Tokens are untrusted input and validated strictly.
 
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use base64::{DecodeError, Engine as _};
@@ -10,12 +10,12 @@ use crate::Result;
 
 const VERSION: &str = "meta.k8s.io/v1";
 
-/// Where a list goes on.
+/// Position at which a list continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// At exactly this revision; nothing: at the newest, after the first one was compacted away.
+    /// Revision of the list; `None` for the newest state, after the first revision was compacted.
     pub(crate) revision: Option<i64>,
-    /// Behind this key, relative to what is listed.
+    /// Key after which the list continues, relative to the path of the list.
     pub(crate) after: String,
 }
 
@@ -28,7 +28,7 @@ struct Wire {
 }
 
 impl Token {
-    /// The text that a client gives back.
+    /// Encodes the token for the client.
     #[must_use]
     pub fn encode(&self) -> String {
         let wire = Wire {
@@ -36,14 +36,14 @@ impl Token {
             rv: self.revision.unwrap_or(-1),
             start: format!("{}\0", self.after),
         };
-        // A struct of strings and a number always encodes.
+        // A struct of strings and a number always serializes.
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(&wire).unwrap_or_default())
     }
 
-    /// Reads what a client gives back.
+    /// Decodes a token from a client.
     ///
     /// # Errors
-    /// 400 for a token that is not one of ours, in upstream's words as far as its JSON can be read.
+    /// Status 400 for an invalid token, with upstream's message if its JSON can be read.
     pub fn decode(text: &str) -> Result<Self> {
         let refuse = |why: String| {
             Box::new(Status::bad_request(format!("invalid continue token: continue key is not valid: {why}")))
@@ -63,7 +63,7 @@ impl Token {
         if after.is_empty() {
             return Err(refuse("encoded start key empty (version meta.k8s.io/v1)".to_owned()));
         }
-        // Kubernetes begins the keys of a collection in all namespaces, and those of a resource without them, with a slash.
+        // Kubernetes starts the keys of a collection in all namespaces, and those of cluster-scoped resources, with a slash.
         let after = after.strip_prefix('/').unwrap_or(after);
         let odd = |part: &str| part.is_empty() || matches!(part, "." | "..");
         if after.split('/').any(odd) || after.split('/').count() > 2 {
@@ -73,11 +73,11 @@ impl Token {
     }
 }
 
-/// In the words of upstream's decoder.
+/// Base64 error in the form of Go's decoder.
 fn no_base64(text: &str, error: &DecodeError) -> String {
     let at = match error {
         DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol { offset: at, .. } => *at,
-        // Where the group begins that is not whole.
+        // Offset of the incomplete group.
         DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => text.len() / 4 * 4,
     };
     format!("illegal base64 data at input byte {at}")

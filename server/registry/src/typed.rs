@@ -1,4 +1,4 @@
-//! What typed verbs take and give.
+//! Inputs and results of the typed verbs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use portico_machinery::user::MASTERS;
 
 use crate::stored::Stored;
 
-/// Annotations of the request's audit event: keys and values, noted while it is carried out. Clones share them.
+/// Annotations of the request's audit event, collected while the request runs. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Annotations(Arc<Mutex<Noted>>);
 
@@ -20,7 +20,7 @@ struct Noted {
 }
 
 impl Annotations {
-    /// Notes a value; what is known already stays, as an attempt may be begun anew.
+    /// Adds a key and value unless the key exists, as an attempt may be retried.
     pub fn note(&self, key: String, value: String) {
         let known = &mut self.0.lock().annotations;
         if !known.iter().any(|(other, _)| *other == key) {
@@ -28,57 +28,58 @@ impl Annotations {
         }
     }
 
-    /// Takes all of them.
+    /// Removes and returns all annotations.
     #[must_use]
     pub fn take(&self) -> Vec<(String, String)> {
         std::mem::take(&mut self.0.lock().annotations)
     }
 
-    /// Notes how long webhooks took, besides what is known.
+    /// Adds a duration to the time spent in webhooks.
     pub(crate) fn webhooks_took(&self, took: Duration) {
         self.0.lock().webhooks_took += took;
     }
 
-    /// Takes how long all webhooks took.
+    /// Removes and returns the time spent in webhooks.
     pub(crate) fn take_webhooks(&self) -> Duration {
         std::mem::take(&mut self.0.lock().webhooks_took)
     }
 }
 
-/// Who acts through a typed verb, and as what.
+/// Caller of a typed verb.
 #[derive(Clone, Debug, Default)]
 pub struct Context {
-    /// Who. Already authorized for the verb; checked again only for what a verb does besides (create on update).
+    /// User, already authorized for the verb; authorized again only for a create that results from an update.
     pub user: UserInfo,
-    /// The User-Agent, for the field manager.
+    /// User-Agent, from which the field manager is derived.
     pub user_agent: String,
-    /// The annotations of the request's audit event.
+    /// Annotations of the request's audit event.
     pub annotations: Annotations,
-    /// True for what Portico itself depends on: admission does not see it.
+    /// True for requests that Portico itself depends on, which admission does not see.
     pub internal: bool,
 }
 
 impl Context {
-    /// A caller with this User-Agent.
+    /// Context of a caller with this User-Agent.
     #[must_use]
     pub fn new(user: UserInfo, user_agent: impl Into<String>) -> Self {
         Self { user, user_agent: user_agent.into(), annotations: Annotations::default(), internal: false }
     }
 
-    /// One of our own controllers: `system:masters` under this name. Its field manager is that of the program which runs it upstream.
+    /// Context of an internal controller: `system:masters` under this name. Its field manager is the upstream
+    /// program of that controller.
     #[must_use]
     pub fn system(name: &str) -> Self {
         Self::new(UserInfo::new(name, [MASTERS]).authenticated(), program_of(name))
     }
 
-    /// A copy for writes that authentication or leader election depends on: no webhook or policy can delay or refuse them.
+    /// Context for writes that authentication or leader election depends on: webhooks and policies cannot delay or refuse them.
     #[must_use]
     pub fn internal(name: &str) -> Self {
         Self { internal: true, ..Self::system(name) }
     }
 }
 
-/// Name of the upstream program that acts as this user; the user's own if there is none.
+/// Name of the upstream program that acts as this user; the user name if there is none.
 fn program_of(user: &str) -> &str {
     match user {
         "system:apiserver" => "kube-apiserver",
@@ -87,71 +88,71 @@ fn program_of(user: &str) -> &str {
     }
 }
 
-/// What a typed write gives back.
+/// Result of a typed write.
 #[derive(Clone, Debug)]
 pub struct Written {
-    /// The object as it is now (for a dry run: as it would be).
+    /// Object after the write, or for a dry run the object that would be stored.
     pub stored: Stored,
-    /// Whether it was created (an update may create, for kinds that do that).
+    /// True if the object was created; some kinds allow an update to create.
     pub created: bool,
     /// Warnings for the caller.
     pub warnings: Vec<String>,
 }
 
 impl Written {
-    /// The same with other warnings in front.
+    /// Inserts warnings before the existing ones.
     pub(crate) fn with_first(mut self, mut warnings: Vec<String>) -> Self {
         warnings.append(&mut self.warnings);
         Self { warnings, ..self }
     }
 }
 
-/// What a typed delete gives back.
+/// Result of a typed delete.
 #[derive(Clone, Debug)]
 pub struct Deleted {
-    /// The last state when removed, the marked object when finalizers keep it.
+    /// Last state of a removed object, or the current state of an object that finalizers keep.
     pub stored: Stored,
-    /// Whether it is gone.
+    /// True if the object was removed.
     pub removed: bool,
     /// Warnings for the caller.
     pub warnings: Vec<String>,
 }
 
 impl Deleted {
-    /// A delete that nobody warned of.
+    /// Result without warnings.
     pub(crate) fn new(stored: Stored, removed: bool) -> Self {
         Self { stored, removed, warnings: Vec::new() }
     }
 }
 
-/// A page of a typed list.
+/// Page of a typed list.
 #[derive(Clone, Debug)]
 pub struct Listed {
-    /// Sorted by namespace and name.
+    /// Objects, sorted by namespace and name.
     pub items: Vec<Stored>,
-    /// The revision at which all of them were so.
+    /// Revision of all objects.
     pub revision: i64,
-    /// Where the next page begins; empty on the last.
+    /// Position at which the next page starts; empty on the last page.
     pub continue_token: String,
-    /// How many remain, when that is known without looking (no selectors).
+    /// Number of remaining objects, if known (no selectors).
     pub remaining: Option<u64>,
-    /// How many objects were left out because they cannot be read.
+    /// Number of objects that were omitted because they cannot be read.
     pub unreadable: usize,
 }
 
-/// A patch and what kind it is.
+/// Patch of one of the supported types.
 #[derive(Clone, Debug)]
 pub enum Patch {
-    /// RFC 6902, JSON bytes.
+    /// JSON patch (RFC 6902).
     Json(bytes::Bytes),
-    /// RFC 7386, JSON bytes.
+    /// JSON merge patch (RFC 7386), as JSON.
     Merge(bytes::Bytes),
-    /// Strategic merge, JSON bytes.
+    /// Strategic merge patch, as JSON.
     Strategic(bytes::Bytes),
 }
 
 impl Patch {
-    /// The patch as it was sent.
+    /// Patch as received.
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Self::Json(bytes) | Self::Merge(bytes) | Self::Strategic(bytes) => bytes,
@@ -159,23 +160,22 @@ impl Patch {
     }
 }
 
-/// Where a write goes.
+/// Object or subresource that a write addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place<'a> {
-    /// The object or one of its subresources.
+    /// Part of the object.
     pub part: Part<'a>,
-    /// Its namespace, empty at cluster scope.
+    /// Namespace, empty at cluster scope.
     pub namespace: &'a str,
-    /// Its name.
     pub name: &'a str,
 }
 
-/// What is patched or updated: the object or one of its subresources.
+/// Part of an object that a request addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// The object.
+    /// The object itself.
     #[default]
     Main,
-    /// `status`, `finalize`, ...
+    /// Subresource such as `status` or `finalize`.
     Subresource(&'a str),
 }

@@ -1,16 +1,16 @@
-//! Objects whose stored bytes cannot be read: what readers of them are answered.
+//! Responses for objects whose stored bytes cannot be read.
 //!
-//! A list leaves them out and warns; everything about one of them alone answers 500 `StorageReadError`, as upstream does
-//! (docs/internals/adr/0011).
+//! A list omits them and warns; all other requests for such an object get status 500 `StorageReadError`,
+//! as in upstream (docs/internals/adr/0011).
 
 use portico_machinery::status::{Cause, Details, Reason};
 use portico_machinery::{GroupResource, Status};
 use portico_store::{TxnError, Unreadable};
 
-/// How many objects one warning names.
+/// Maximum number of objects in one warning.
 const MAX_NAMED: usize = 10;
 
-/// 500: an object that exists and cannot be read. `key` is its path, where more is known of it than its name.
+/// Status 500 for an existing object that cannot be read. `key` is its path, if more than the name is known.
 pub(crate) fn status(resource: &GroupResource, name: &str, key: &str, reason: &str) -> Status {
     let details = Details {
         name: name.to_owned(),
@@ -31,7 +31,7 @@ pub(crate) fn status(resource: &GroupResource, name: &str, key: &str, reason: &s
     .with_cause(cause)
 }
 
-/// What a list that leaves these out warns of.
+/// Warning of a list that omits these objects; `None` if there are none.
 pub(crate) fn warning(resource: &GroupResource, unreadable: &[Unreadable]) -> Option<String> {
     let count = unreadable.len();
     let mut names: Vec<&str> = unreadable.iter().take(MAX_NAMED).map(|object| object.key().path()).collect();
@@ -43,12 +43,12 @@ pub(crate) fn warning(resource: &GroupResource, unreadable: &[Unreadable]) -> Op
     })
 }
 
-/// 500 of an object.
+/// Status 500 for an unreadable object.
 pub(crate) fn of(resource: &GroupResource, unreadable: &Unreadable) -> Status {
     status(resource, unreadable.key().name(), unreadable.key().path(), unreadable.reason())
 }
 
-/// 500 of a write that met an object that cannot be read.
+/// Status 500 for a write that involves an unreadable object.
 pub(crate) fn of_txn(error: &TxnError, resource: &GroupResource, name: &str) -> Status {
     status(resource, name, name, &error.to_string())
 }

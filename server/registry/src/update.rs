@@ -29,7 +29,7 @@ impl Verbs {
         self.update_with(context, served, place, (object, &[]), options).await
     }
 
-    /// Updates an object in one transaction with operations on others.
+    /// Updates an object in one transaction with operations on other objects.
     pub(crate) async fn update_with(
         &self,
         context: &Context,
@@ -49,7 +49,7 @@ impl Verbs {
             let Some(current) = self.current(served, place, newer).await? else {
                 return self.create_on_update(context, served, place, new, options).await;
             };
-            // Who names a revision gets one attempt; who does not may have to try again with the same object.
+            // A write with a resource version gets one attempt; other writes may be retried with the same object.
             let insists = !new.resource_version().is_empty();
             let once = insists && self.hooks.transaction(served).is_none();
             let attempt = if once { std::mem::take(&mut new) } else { new.clone() };
@@ -70,7 +70,7 @@ impl Verbs {
         Err(too_many_changes(&served.resource, place.name))
     }
 
-    /// The state that an attempt begins with: what the last one lost against, or what is there.
+    /// Current state for an attempt: the record stored by a concurrent writer, or the record in the store.
     pub(crate) async fn current(
         &self,
         served: &ServedResource,
@@ -92,7 +92,7 @@ impl Verbs {
         options: &UpdateOptions,
     ) -> Result<Written> {
         let part = place.part;
-        // Upstream's status of a kind takes the kind's word for it.
+        // A write of the status creates a missing object if the kind allows it, as in upstream.
         let creates = matches!(part, Part::Main | Part::Subresource("status"));
         if !served.info.allow_create_on_update || !creates {
             return Err(Box::new(Status::not_found(&served.resource, place.name)));
@@ -114,7 +114,7 @@ impl Verbs {
         }
         self.objects.authorizer.decide(&question).await.permit(&question)?;
         object.remove(&["metadata", "resourceVersion"]);
-        // Already defaulted and in the storage version: both are idempotent.
+        // Defaults and conversion to the storage version are applied again, which changes nothing.
         served.to_version(&mut object);
         let manager = manager_name(&options.field_manager, &context.user_agent);
         let origin = Origin { part, name: place.name, tracked: Tracked::By(&manager) };
@@ -122,7 +122,7 @@ impl Verbs {
     }
 }
 
-/// Upstream reads revision 0 as none.
+/// Clears the resource version 0, which upstream treats as absent.
 pub(crate) fn forget_zero_version(object: &mut Object) {
     if object.resource_version() == "0" {
         object.remove(&["metadata", "resourceVersion"]);

@@ -1,6 +1,6 @@
-//! What all writes share: the objects, what their kinds do with other objects, and who is asked about them.
+//! Shared state of all writes: objects, hooks and admission.
 //!
-//! The verbs themselves stand in a file each (`create`, `update`, `patch`, ...); they all pass the same steps.
+//! Each verb is implemented in a separate file (`create`, `update`, `patch`, ...); all of them run the same steps.
 
 use std::sync::Arc;
 
@@ -15,18 +15,18 @@ use crate::objects::Objects;
 use crate::served::ServedResource;
 use crate::stored;
 
-/// The verbs that write.
+/// Verbs that write.
 pub struct Verbs {
-    /// What is stored.
+    /// Read access to stored objects.
     pub objects: Arc<Objects>,
-    /// Who else is asked about writes.
+    /// Admission of writes.
     pub(crate) admission: Arc<dyn Admission>,
-    /// What kinds do with other objects.
+    /// Hooks of kinds whose writes involve other objects.
     pub(crate) hooks: HookTable,
 }
 
 impl Verbs {
-    /// A removal, with what goes together with it.
+    /// Transaction that removes an object, with the operations of its hooks.
     pub(crate) async fn removal(
         &self,
         served: &ServedResource,
@@ -40,7 +40,7 @@ impl Verbs {
         Ok(txn)
     }
 
-    /// Writes a transaction and gives back what its first operation wrote.
+    /// Commits a transaction and returns the record of its first operation.
     pub(crate) async fn commit(&self, txn: Txn) -> std::result::Result<Arc<Record>, TxnError> {
         let committing = spans::child(COMMIT).within(self.objects.store.commit(vec![txn]));
         let result = slow_trace::part(COMMIT, committing).await.pop().unwrap_or(Err(TxnError::Closed))?;

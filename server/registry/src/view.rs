@@ -1,54 +1,54 @@
-//! Views: subresources that show a part of an object as an object of a kind of their own (`scale`).
+//! Views: subresources that show a part of an object as an object of another kind (`scale`).
 //!
-//! A view is read off its parent and written back into it. What is stored is the parent, by its own update, which has the
-//! last word.
+//! A view is computed from its parent and written back into it. Only the parent is stored, by a regular update
+//! that validates the result.
 
 use portico_kinds::ColumnRule;
 use portico_machinery::Object;
 use portico_validation::Errors;
 
-/// What keeps a view from being read off its parent, in upstream's words.
+/// Reason for which a view cannot be computed from its parent, with upstream's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Gap {
-    /// A part of it is of another type.
+    /// A field of the parent has a wrong type.
     TypeMismatch(String),
-    /// What the view is about is not there. The writer of the view reports that.
+    /// A required field of the parent is absent, which is an error only when the view is written.
     Absent(String),
 }
 
-/// How a part of an object becomes an object of its own, and how it goes back.
+/// Conversion between a part of an object and its view.
 pub(crate) trait View: Send + Sync {
-    /// Fills in what the view shows of its parent besides the metadata; what is not there shows as nothing.
+    /// Fills in the fields of the view except its metadata; absent fields stay empty.
     fn show(&self, parent: &Object, view: &mut Object);
 
-    /// What keeps it from being read.
+    /// Problem that prevents the view from being computed.
     fn gap(&self, _parent: &Object) -> Option<Gap> {
         None
     }
 
-    /// Marks what [`Gap::Absent`] is about, so that a change of the view that leaves it alone is detected.
+    /// Sets a placeholder for the field of [`ViewProblem::Absent`], to detect a change of the view that does not set the field.
     fn leave_open(&self, _view: &mut Object) {}
 
-    /// Why a view in which the mark still stands cannot be written, in upstream's words.
+    /// Error for a written view that still contains the placeholder, with upstream's message.
     fn still_open(&self, _view: &Object) -> Option<String> {
         None
     }
 
-    /// Whether the view is a kind among built-in ones, which is validated by itself and can be written as protobuf; others
-    /// are validated with the parent that comes of them.
+    /// True for views of built-in kinds, which are validated on their own and can be encoded as protobuf; other views are
+    /// validated with the resulting parent.
     fn stands_alone(&self) -> bool {
         true
     }
 
-    /// Validates a view that was sent, metadata aside.
+    /// Validates a received view, without its metadata.
     fn validate(&self, view: &Object, errors: &mut Errors);
 
     /// Writes the content of a view into its parent.
     fn write(&self, view: &Object, parent: &mut Object);
 
-    /// The field that managers own through the view: dotted paths in the parent and in the view.
+    /// Field that managers own through the view: dotted paths in the parent and in the view.
     fn field(&self) -> (&str, &str);
 
-    /// The columns of its Table form.
+    /// Columns of the view's table.
     fn columns(&self) -> Vec<ColumnRule>;
 }

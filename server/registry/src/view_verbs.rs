@@ -1,4 +1,4 @@
-//! Reading and writing views: the view is validated, then the parent is updated as if its owner had written it.
+//! Writes of views: validates the view, then updates the parent as if the client had written the parent.
 
 use portico_machinery::{GroupResource, Object, Status};
 
@@ -74,7 +74,7 @@ impl Verbs {
         Err(too_many_changes(&target.parent.resource, target.place.name))
     }
 
-    /// Applies to the view; a parent that is not there is never made.
+    /// Applies a configuration to the view; never creates a missing parent.
     pub(crate) async fn apply_view(
         &self,
         context: &Context,
@@ -103,7 +103,7 @@ impl Verbs {
         Err(too_many_changes(&target.parent.resource, target.place.name))
     }
 
-    /// The parent that an attempt begins with.
+    /// Parent from which an attempt starts.
     async fn parent_from(&self, target: ViewTarget<'_>, newer: Newer) -> Result<Stored> {
         match newer {
             Some(record) => {
@@ -113,7 +113,7 @@ impl Verbs {
         }
     }
 
-    /// One attempt.
+    /// Makes one attempt to write a view.
     async fn write_view(
         &self,
         target: ViewTarget<'_>,
@@ -135,7 +135,7 @@ impl Verbs {
         let shared = Shared::of(target);
         if let Tracked::By(manager) = terms.tracked {
             shared.show(current.object(), &mut shown);
-            // A scale of nothing has no fields, and is nobody's.
+            // An empty scale has no fields, hence no owners.
             for side in [&mut shown, &mut view] {
                 target.viewed.served.info.schema.normalise(side);
             }
@@ -149,10 +149,10 @@ impl Verbs {
         let mut parent = current.object().clone();
         target.viewed.view.write(&view, &mut parent);
         shared.write(&view, &mut parent);
-        // What was written may stand in a part that was not there, whose other fields have defaults.
+        // The write may create a missing part of the parent, whose other fields have defaults.
         target.parent.default_dropped(&mut parent);
         for field in ["resourceVersion", "uid"] {
-            // Without these fields the writer has no wish about them.
+            // Absent fields are no preconditions.
             if !view.at(&["metadata", field]).str().is_empty() {
                 parent.copy_from(&view, &["metadata", field]);
             }
@@ -179,7 +179,7 @@ fn patch_terms<'a>(
     Terms { attributes, admitted: true, insists: false, uid: UidRule::Immutable, tracked, others: &[] }
 }
 
-/// The view that a change begins with; 500 when the parent has something else in its place.
+/// View from which a change starts; status 500 if the parent has a field of a wrong type.
 fn shown_to_writer(target: ViewTarget<'_>, parent: &Object) -> Result<Object> {
     let mut shown = target.viewed.show(parent);
     match target.viewed.view.gap(parent) {
@@ -204,7 +204,7 @@ fn validate(target: ViewTarget<'_>, view: &Object) -> Result<()> {
     Err(Box::new(Status::invalid(&info.group_kind(), view.name(), &errors)))
 }
 
-/// Which custom resource it must be, a patch of its view cannot name.
+/// Restores the UID of a custom resource in a patched view, as a patch of the view cannot be a precondition on the UID.
 fn without_wish(target: ViewTarget<'_>, mut view: Object, shown: &Object) -> Object {
     if target.parent.custom.is_some() {
         view.copy_from(shown, &["metadata", "uid"]);
@@ -212,7 +212,7 @@ fn without_wish(target: ViewTarget<'_>, mut view: Object, shown: &Object) -> Obj
     view
 }
 
-/// A patched view must still be that of the path, whose namespace it may leave out, and of the object that was there.
+/// Checks that a patched view has the name of the path, its namespace (may be absent), and the UID of the original object.
 fn identified(target: ViewTarget<'_>, mut view: Object, shown: &Object) -> Result<Object> {
     system::settle_namespace(&mut view, target.parent.info.namespaced, target.place.namespace)?;
     patch::check_identity(target.parent, &view, target.place)?;

@@ -1,4 +1,4 @@
-//! Reading views off their parents.
+//! Reads of views from their parents.
 
 use portico_machinery::Object;
 use portico_machinery::Status;
@@ -14,7 +14,7 @@ use crate::stored::Stored;
 use crate::typed::{Context, Place};
 use crate::view::Gap;
 
-/// A parent in one version, and the view of it that is served.
+/// Parent in one version, and the addressed view.
 #[derive(Clone, Copy)]
 pub(crate) struct ViewTarget<'a> {
     pub(crate) parent: &'a ServedResource,
@@ -23,7 +23,7 @@ pub(crate) struct ViewTarget<'a> {
 }
 
 impl<'a> ViewTarget<'a> {
-    /// What a write of the view is: admission sees the view, under the resource of its parent.
+    /// Attributes of a write of the view; admission sees the view under the resource of its parent.
     pub(crate) fn attributes(self, context: &'a Context, options: Options<'a>) -> Attributes<'a> {
         Attributes::new(context, self.parent, self.place, options)
     }
@@ -39,25 +39,25 @@ impl Objects {
         }
     }
 
-    /// The parent of a view.
+    /// Reads the parent of a view.
     pub(crate) async fn parent(&self, target: ViewTarget<'_>) -> Result<Stored> {
         let record = self.get(target.parent, target.place.namespace, target.place.name).await?;
         Ok(self.recent.stored(record))
     }
 }
 
-/// 500 in upstream's form: without a reason.
+/// Status 500 without a reason, as in upstream, for a field of a wrong type.
 pub(crate) fn misfit(text: String) -> Status {
     Status::failure(Reason::Unknown, text)
 }
 
 impl Viewed {
-    /// The field that managers own through the view: dotted paths in the parent and in the view.
+    /// Field that managers own through the view: dotted paths in the parent and in the view.
     pub(crate) fn field(&self) -> (&str, &str) {
         self.view.field()
     }
 
-    /// What this view shows of its parent.
+    /// Computes the view of a parent.
     pub(crate) fn show(&self, parent: &Object) -> Object {
         const METADATA: [&str; 5] = ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"];
         let mut object = Object::new(&self.served.info.gvk);
@@ -69,7 +69,7 @@ impl Viewed {
         object
     }
 
-    /// The same at the parent's revision, for whoever makes forms of it.
+    /// Computes the view at the revision of the parent, for encoding.
     pub(crate) fn of_stored(&self, parent: &Stored) -> Result<Stored> {
         let mut object = self.show(parent.object());
         let (key, revision) = (parent.record().key.clone(), parent.revision());

@@ -1,4 +1,5 @@
-//! Watch: events of one resource from a revision on, filtered, in one form (upstream's `Store.WatchPredicate` and watch handler).
+//! Watch: filtered events of one resource from a revision on, in one representation (upstream's
+//! `Store.WatchPredicate` and watch handler).
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -24,19 +25,19 @@ use crate::options::ListOptions;
 use crate::selection::Selection;
 use crate::served::ServedResource;
 
-/// The annotation on the bookmark that closes the initial events.
+/// Annotation on the bookmark that ends the initial events.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 /// Duration of a watch.
 ///
 /// Limit (Storage and watches): the watch ends.
 const MAX_WATCH_TIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
-/// Time between the last bookmark and the end of a watch: the next watch resumes close to now.
+/// Time between the last bookmark and the end of a watch, so that the next watch can resume at a recent revision.
 const LAST_BOOKMARK_LEAD: Duration = Duration::from_secs(2);
-/// Number of initial events, each of which may have to be decoded, after which other requests have their turn.
+/// Number of initial events, each of which may require decoding, after which the task yields.
 const TURN: usize = 16;
 
-/// A running watch.
+/// State of a running watch.
 struct Watcher {
     inner: Arc<Objects>,
     served: Arc<ServedResource>,
@@ -44,29 +45,29 @@ struct Watcher {
     encoding: Encoding,
     include: Include,
     selection: Selection,
-    /// What was there at the start, still to be sent.
+    /// Initial objects that are still to be sent.
     initial: VecDeque<Arc<Record>>,
-    /// The bookmark behind it.
+    /// Revision of the bookmark after the initial objects.
     initial_end: Option<i64>,
     subscription: Subscription,
     bookmarks: bool,
-    /// Whether an event has been sent: tables carry their columns once.
+    /// True after the first event: only the first table contains columns.
     begun: bool,
     ended: bool,
     deadline: Pin<Box<Sleep>>,
     bookmark: Pin<Box<Sleep>>,
 }
 
-/// What woke a watcher up.
+/// Cause for which a watcher wakes up.
 enum Woken {
     Event(std::result::Result<Arc<Event>, WatchError>),
     Bookmark,
     Deadline,
 }
 
-/// What a watch begins with.
+/// Initial state of a watch.
 struct Start {
-    /// Or why it cannot be shown: a watch reports that by an event.
+    /// Initial objects, or the error that the watch reports by an event.
     initial: Result<VecDeque<Arc<Record>>>,
     initial_end: Option<i64>,
     from: i64,
@@ -85,7 +86,7 @@ impl Objects {
         let selection = Selection::new(served, &options.labels, &options.fields)?;
         let start = match self.start(served, namespace, &selection, options).await {
             Ok(start) => start,
-            // A list in the form of a watch reports by an event that its revision is too new.
+            // A watch that sends a list reports a revision that is too large by an event.
             Err(status)
                 if status.reason() == Reason::Timeout && options.send_initial_events == Some(true) =>
             {
@@ -139,7 +140,8 @@ impl Objects {
         Ok(Watch { frames, initial, from: start.from })
     }
 
-    /// Without a wish of the caller a watch lasts between one and two times the minimum, so that not all end at once.
+    /// Duration of a watch. Without a timeout of the client it is random between one and two times the minimum, so that watches
+    /// end at different times.
     fn watch_time(&self, wanted: u64) -> Duration {
         match wanted {
             0 => self.settings.min_watch_timeout.mul_f64(rand::rng().random_range(1.0..2.0)),
@@ -184,7 +186,7 @@ impl Objects {
 
 impl Watcher {
     async fn next(&mut self) -> Option<Arc<Frame>> {
-        // Also with events left to be shown: a client that reads slowly has no more time than others.
+        // Also while events are pending: slow clients get no additional time.
         let is_over = Instant::now() >= self.deadline.deadline() && !self.subscription.is_within_revision();
         if self.ended || is_over {
             return None;
@@ -235,13 +237,14 @@ impl Watcher {
         }
     }
 
-    /// A watch that was too slow just ends; one that cannot go on anywhere ends with an error event.
+    /// Ends a watch: without an event if it was too slow, with an error event if it cannot be resumed.
     fn end(&mut self, error: &WatchError) -> Option<Arc<Frame>> {
         self.ended = true;
         match error {
             WatchError::Lagged { .. } | WatchError::Closed => None,
             WatchError::Compacted { .. } => Some(self.fail(&too_old(error))),
-            // It goes on behind what cannot be shown, after a list: any other failure would be tried again from here.
+            // 410 makes the client list again and continue after the unreadable event; other errors would make it resume before
+            // the event.
             WatchError::Store(StoreError::Corrupt { .. }) => {
                 Some(self.fail(&Status::expired(error.to_string())))
             }
@@ -249,14 +252,13 @@ impl Watcher {
         }
     }
 
-    /// The last frame of a watch that cannot go on.
+    /// Error frame, after which the watch ends.
     fn fail(&mut self, status: &Status) -> Arc<Frame> {
         self.ended = true;
         Arc::new(error_frame(status, self.encoding))
     }
 
-    /// The frame of an event. The state that is shown may be an older one than the event's: what left the selection is
-    /// shown as it was, at the event's revision.
+    /// Frame of an event. If an object left the selection, the frame contains its previous state with the revision of the event.
     fn event_frame(&mut self, kind: EventType, content: &Arc<Record>, event: &Event) -> Arc<Frame> {
         if content.revision == event.revision() {
             return self.frame(kind, content);
@@ -267,7 +269,7 @@ impl Watcher {
         Arc::new(frame)
     }
 
-    /// The frame of a state: shared with everybody who watches in the same form, but for tables, whose ages move.
+    /// Frame of a state, shared by all watchers of the same representation, except tables, whose ages depend on the time.
     fn frame(&mut self, kind: EventType, record: &Record) -> Arc<Frame> {
         let shape = match self.form {
             Form::Object => Shape::ObjectFrame(kind, self.encoding),
@@ -329,7 +331,7 @@ impl Watcher {
     }
 }
 
-/// The time of the next bookmark: after a period, or shortly before the deadline.
+/// Time of the next bookmark: after a period, or shortly before the deadline.
 fn next_bookmark(deadline: Instant, period: Duration) -> Instant {
     let now = Instant::now();
     let periodic = now + period;
@@ -339,7 +341,7 @@ fn next_bookmark(deadline: Instant, period: Duration) -> Instant {
     }
 }
 
-/// Waits until something else is served in place of a custom resource.
+/// Waits until a newer state of the definition replaces a served custom resource.
 async fn over(served: &ServedResource) {
     match &served.custom {
         Some(custom) => custom.over.signaled().await,
@@ -347,14 +349,14 @@ async fn over(served: &ServedResource) {
     }
 }
 
-/// A bookmark as a record, so that it can be shown in every form; it carries its revision in its own bytes.
+/// Bookmark as a record, so that it can be encoded in every representation; its JSON contains its revision.
 fn bookmark_record(served: &ServedResource, object: &Object) -> Record {
     let key = portico_store::Key::new(&served.storage, "", "");
     let value = portico_store::Value::new(object.to_json(), portico_store::Indexed::default());
     Record { key, revision: 0, value }
 }
 
-/// What an event is to somebody with this selection, and which state shows it.
+/// Event type that a watcher with this selection receives, and the state to send; `None` if the event is not visible.
 fn seen<'e>(selection: &Selection, event: &'e Event) -> Option<(EventType, &'e Arc<Record>)> {
     let deleted = event.event_type == portico_store::EventType::Deleted;
     if selection.is_everything() {
@@ -365,7 +367,7 @@ fn seen<'e>(selection: &Selection, event: &'e Event) -> Option<(EventType, &'e A
         };
         return Some((kind, &event.record));
     }
-    // Nobody knows whether it was selected, as far as that depends on more than its name.
+    // The fields of an unreadable state are unknown: only its name can be compared.
     let took = |r: &Record| if r.value.is_unreadable() { selection.may_take(r) } else { selection.takes(r) };
     let before = event.previous.as_ref().filter(|r| took(r));
     let after = !deleted && selection.takes(&event.record);
@@ -385,7 +387,7 @@ fn too_old(error: &WatchError) -> Status {
     Status::expired(error.to_string())
 }
 
-/// A watch with one frame that ends.
+/// Watch with a single frame.
 fn only(frame: Frame) -> Watch {
     Watch { frames: Box::pin(stream::iter([WatchFrame::from(frame)])), initial: 0, from: 0 }
 }
@@ -395,7 +397,7 @@ fn error_frame(status: &Status, encoding: Encoding) -> Frame {
     frame(encoding, EventType::Error, 0, &shown)
 }
 
-/// The frame of an object that is encoded already.
+/// Frame of an encoded object.
 fn frame(encoding: Encoding, kind: EventType, revision: i64, shown: &[u8]) -> Frame {
     match encoding {
         Encoding::Protobuf => Frame::protobuf(kind, revision, shown),

@@ -1,9 +1,9 @@
-//! Asking webhooks: a POST over TLS to whom an object names, by URL or by Service, as upstream's webhook clients do it
-//! HTTP/1.1, the Service's name as TLS server name, the user that is given for the host, one deadline over everything.
+//! Client for webhooks: POST over TLS to a URL or Service that an object names, like upstream's webhook clients. Uses HTTP/1.1,
+//! the name of the Service as TLS server name, the credentials configured for the host, and one deadline for the whole call.
 //!
-//! Transports are shared by content: webhooks that are at the same place behind the same CA share connections, a bound on calls
-//! at a time, and a circuit for each address: what cannot be dialed fails at once, but for a probe now and then. It must not
-//! know what is asked.
+//! Transports are shared: webhooks with the same address and CA share connections, a limit of concurrent calls, and a circuit
+//! for each address. While a circuit is open, calls fail immediately, except for occasional probes. Independent of the
+//! content of calls.
 
 mod address;
 mod config;
@@ -40,39 +40,39 @@ use transport::{Transport, Transports};
 ///
 /// Limit (Webhooks): the last failure is reported.
 const ADDRESSES: usize = 3;
-/// A dial that its call has cut short after less than this shows nothing about the address.
+/// Minimum duration of a dial that counts as a failure of the address if the deadline of the call ends it.
 const MIN_DIAL: Duration = Duration::from_secs(1);
-/// What upstream's clients of webhooks call themselves.
+/// User-Agent of upstream's webhook clients.
 const USER_AGENT: &str = "kube-apiserver-admission";
 
-/// Resolves a port of a Service to addresses.
+/// Resolver of Service ports to addresses.
 pub trait Resolver: Send + Sync {
-    /// The addresses of a Service's port.
+    /// Returns the addresses of a Service's port.
     ///
     /// # Errors
-    /// Why there is nowhere to dial.
+    /// Reason for which the Service has no address.
     fn resolve(&self, service: &ServiceReference) -> Result<Vec<Target>, ResolveError>;
 }
 
-/// How webhooks are reached.
+/// Connectors for calls of webhooks.
 #[derive(Clone)]
 pub struct WebhookConnectors {
-    /// To those behind URLs.
+    /// Connector for webhooks with URLs.
     pub urls: Fetcher,
-    /// To those behind Services.
+    /// Connector for webhooks behind Services.
     pub services: Fetcher,
-    /// Where Services are.
+    /// Resolver of Services.
     pub resolver: Arc<dyn Resolver>,
 }
 
-/// Bounds of calls.
+/// Limits of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WebhookLimits {
-    /// Requests at a time to one place; sixteen times as many wait, which counts against their deadline, and more fail.
+    /// Concurrent requests to one address; up to sixteen times as many wait, within their deadlines, and all further ones fail.
     pub requests: usize,
-    /// A longer answer of a conversion webhook, in bytes, is a failure.
+    /// Maximum size in bytes of a response of a conversion webhook.
     pub answer_bytes: usize,
-    /// A longer answer of an admission webhook, in bytes, is a failure.
+    /// Maximum size in bytes of a response of an admission webhook.
     pub review_bytes: usize,
 }
 
@@ -82,39 +82,39 @@ impl Default for WebhookLimits {
     }
 }
 
-/// Why a webhook gave no answer, in upstream's words as far as they say why.
+/// Failure of a call, with upstream's message.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// The configuration cannot be used.
+    /// The configuration is invalid.
     #[error("{0}")]
     Configuration(String),
-    /// Nothing came back.
+    /// No response was received.
     #[error("Post {}: {reason}", portico_gostd::strconv::quote(url))]
     Exchange {
-        /// The URL that was called.
+        /// URL of the call.
         url: String,
-        /// At which stage it ended, and how.
+        /// Stage at which the call failed, and the cause.
         reason: String,
-        /// Whether the other side reset the connection.
+        /// True if the peer reset the connection.
         reset: bool,
     },
-    /// An answer began, and did not end well.
+    /// The response ended prematurely.
     #[error("unexpected error when reading response body. Please retry. Original error: {0}")]
     Broken(String),
-    /// It answered, but not with success.
+    /// The response has an error code.
     #[error("{reason}")]
     Refused {
-        /// Its HTTP code.
+        /// HTTP status code.
         code: u16,
-        /// The error.
+        /// Error message.
         reason: String,
-        /// Whether it sets when it is to be asked again.
+        /// True if the response contains `Retry-After`.
         retry_after: bool,
     },
 }
 
 impl CallError {
-    /// Whether it took too long.
+    /// True if the call timed out.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
         match self {
@@ -124,7 +124,7 @@ impl CallError {
         }
     }
 
-    /// Whether the next call may go better, as upstream's `DefaultShouldRetry` has it.
+    /// True if a retry may succeed (upstream's `DefaultShouldRetry`).
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
@@ -136,16 +136,16 @@ impl CallError {
 }
 
 impl ClientConfig {
-    /// Checks that it names a place.
+    /// Checks that the configuration contains an address.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Message about the invalid configuration.
     pub fn check(&self) -> Result<(), String> {
         Address::of(self, Duration::ZERO).map(drop)
     }
 }
 
-/// See the module. Cheap to clone.
+/// Client for webhooks. Cheap to clone.
 #[derive(Clone)]
 pub struct Webhooks {
     inner: Arc<Shared>,
@@ -158,20 +158,20 @@ struct Shared {
 }
 
 impl Webhooks {
-    /// Without connections yet.
+    /// Creates a client without connections.
     #[must_use]
     pub fn new(connectors: WebhookConnectors, limits: WebhookLimits) -> Self {
         let inner = Shared { connectors, limits, transports: Mutex::default() };
         Self { inner: Arc::new(inner) }
     }
 
-    /// Bounds of calls.
+    /// Limits of calls.
     #[must_use]
     pub fn limits(&self) -> WebhookLimits {
         self.inner.limits
     }
 
-    /// How calls to a webhook stand; nothing when it was not called lately.
+    /// State of the calls to a webhook; `None` if it was not called recently.
     #[must_use]
     pub fn state(&self, endpoint: &WebhookEndpoint, users: &WebhookUsers) -> Option<TransportState> {
         let endpoint = endpoint.usable().ok()?;
@@ -180,10 +180,10 @@ impl Webhooks {
         known.map(|transport| transport.state())
     }
 
-    /// Sends JSON and gives back the body of a successful answer.
+    /// Sends JSON and returns the body of a successful response.
     ///
     /// # Errors
-    /// [`CallError`].
+    /// [`CallError`] if the call fails.
     pub async fn post(&self, call: WebhookCall<'_>) -> Result<Bytes, CallError> {
         let endpoint = call.endpoint.usable().map_err(CallError::Configuration)?;
         let user = endpoint.user(call.users);
@@ -217,7 +217,7 @@ impl Webhooks {
         if let Some(known) = self.inner.transports.lock().used(&key, certificate.as_ref()) {
             return Ok(known);
         }
-        // Outside of the lock: others call meanwhile.
+        // Outside of the lock, as creating a transport takes time.
         let made = Arc::new(Transport::new(&key, certificate, calls)?);
         Ok(self.inner.transports.lock().insert(key, made))
     }
@@ -226,17 +226,17 @@ impl Webhooks {
 /// One call: the webhook, the credentials, the body and its limits.
 #[derive(Clone)]
 pub struct WebhookCall<'a> {
-    /// Where the webhook is, and how long the call may take.
+    /// Address of the webhook, and timeout.
     pub endpoint: &'a WebhookEndpoint,
-    /// As whom it is called.
+    /// Credentials by host.
     pub users: &'a WebhookUsers,
-    /// JSON.
+    /// Body as JSON.
     pub body: Bytes,
-    /// A longer answer, in bytes, is a failure.
+    /// Maximum size of the response in bytes.
     pub answer_bytes: usize,
 }
 
-/// One call on its way.
+/// One call in progress.
 struct Exchange<'a> {
     inner: &'a Shared,
     endpoint: &'a Endpoint,
@@ -246,7 +246,7 @@ struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    /// Waits for its turn and sends.
+    /// Waits for a call slot, then sends the request.
     async fn bounded(&self) -> Result<Fetched, Reason> {
         let deadline = Instant::now() + self.endpoint.timeout;
         let busy = || {
@@ -261,7 +261,7 @@ impl Exchange<'_> {
         self.to_any_address(deadline).await
     }
 
-    /// Sends to one address after another, until one can be dialed.
+    /// Sends the request to one address after another, until a dial succeeds.
     async fn to_any_address(&self, deadline: Instant) -> Result<Fetched, Reason> {
         let connectors = &self.inner.connectors;
         let (fetcher, targets) = match (&self.endpoint.address.place, &self.endpoint.backends) {
@@ -274,7 +274,7 @@ impl Exchange<'_> {
         let mut failure = "no address to dial".to_owned();
         let mut dialled = 0;
         for (circuit, target) in self.transport.circuits(&targets).iter().zip(targets) {
-            // What is left of the time shows nothing about an address any more.
+            // A dial in the remaining time would not indicate whether the address works.
             if dialled == ADDRESSES || (dialled > 0 && Instant::now() >= deadline) {
                 break;
             }
@@ -298,7 +298,7 @@ impl Exchange<'_> {
                         Reason::Unanswered(reason) | Reason::Reset(reason) | Reason::Broken(reason),
                         outcome,
                     ) => {
-                        // A dial that the deadline of this call has cut short may succeed for the next one.
+                        // A dial that ended because of this call's deadline may succeed for the next call.
                         let had_time = begun.elapsed() >= MIN_DIAL || Instant::now() < deadline;
                         if outcome == Outcome::NotConnected && had_time {
                             circuit.failed(reason.clone());
@@ -340,14 +340,14 @@ impl Exchange<'_> {
     }
 }
 
-/// What a failed exchange shows about its address.
+/// Conclusion of a failed exchange about its address.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outcome {
-    /// The webhook was reached: another address is no better.
+    /// The webhook was reached: other addresses would not help.
     Connected,
     /// The address cannot be dialed.
     NotConnected,
-    /// Nothing: there was nothing left to dial with here.
+    /// No conclusion: local resources for a dial were exhausted.
     Local,
 }
 
@@ -367,7 +367,7 @@ fn in_any_order(mut targets: Vec<Target>) -> Vec<dial::Target> {
 }
 
 impl WebhookConnectors {
-    /// The addresses of a Service, in any order, so that calls spread.
+    /// Addresses of a Service in random order, to distribute calls.
     fn targets(&self, service: &ServiceReference) -> Result<Vec<dial::Target>, String> {
         self.resolver.resolve(service).map(in_any_order).map_err(|error| error.message)
     }

@@ -1,20 +1,20 @@
-//! A valid write, as it is shown to those who are asked about it last: the kind itself, quotas.
+//! Description of a valid write, for permission checks of the kind and for quotas.
 
 use portico_machinery::{Object, UserInfo};
 
 use crate::typed::Part;
 
-/// A valid write of an object.
+/// Valid write of an object.
 #[derive(Clone, Copy)]
 pub struct Write<'a> {
-    /// Who writes.
+    /// Writing user.
     pub user: &'a UserInfo,
-    /// The verb that authorizers know: `create`, `update`, `patch`, `delete` or `connect`.
+    /// Verb as authorizers know it: `create`, `update`, `patch`, `delete` or `connect`.
     pub verb: &'static str,
-    /// The object or a subresource.
+    /// Part that is written: the object or a subresource.
     pub part: Part<'a>,
-    /// What is written.
+    /// New state.
     pub new: &'a Object,
-    /// What was there; nothing for a create.
+    /// Current state; `None` for a create.
     pub old: Option<&'a Object>,
 }

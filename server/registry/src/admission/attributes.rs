@@ -1,24 +1,24 @@
-//! What a write is, for whoever is asked about it.
+//! Attributes of a write, for admission.
 
 use crate::options::{CreateOptions, DeleteOptions, PatchOptions, UpdateOptions};
 use crate::served::ServedResource;
 use crate::typed::{Context, Part, Place};
 
-/// What is done (upstream's `admission.Operation`).
+/// Operation of a write (upstream's `admission.Operation`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// An object is made, or an action is asked for.
+    /// Creates an object or runs an action.
     Create,
-    /// An object or a subresource is replaced, patched or applied.
+    /// Replaces, patches or applies an object or a subresource.
     Update,
-    /// An object or a collection goes.
+    /// Deletes an object or a collection.
     Delete,
-    /// A connection to what runs elsewhere is asked for.
+    /// Opens a connection to a node or backend.
     Connect,
 }
 
 impl Operation {
-    /// Its name, as rules of webhooks and policies say it.
+    /// Name of the operation in rules of webhooks and policies.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -30,42 +30,42 @@ impl Operation {
     }
 }
 
-/// The options of a request.
+/// Options of a request.
 #[derive(Clone, Copy, Debug)]
 pub enum Options<'a> {
-    /// Of a create.
+    /// Options of a create.
     Create(&'a CreateOptions),
-    /// Of an update.
+    /// Options of an update.
     Update(&'a UpdateOptions),
-    /// Of a patch or an apply.
+    /// Options of a patch or an apply.
     Patch(&'a PatchOptions),
-    /// Of a delete or a delete of a collection.
+    /// Options of a delete or deletecollection.
     Delete(&'a DeleteOptions),
-    /// Of a connection, whose options are the object that it is asked about with.
+    /// Connection, whose options are the object that admission sees.
     Connect,
 }
 
-/// What a write is (upstream's `admission.Attributes`).
+/// Description of a write (upstream's `admission.Attributes`).
 #[derive(Clone, Copy)]
 pub struct Attributes<'a> {
-    /// Who writes.
+    /// Caller of the verb.
     pub context: &'a Context,
-    /// What is done.
+    /// Operation of the write.
     pub operation: Operation,
-    /// The options that came with it.
+    /// Options of the request.
     pub options: Options<'a>,
-    /// The resource, in the version of the request.
+    /// Resource in the version of the request.
     pub served: &'a ServedResource,
-    /// The object or a subresource.
+    /// Part that is written: the object or a subresource.
     pub part: Part<'a>,
-    /// The namespace of the request; empty for what is in none.
+    /// Namespace of the request; empty for cluster-scoped resources.
     pub namespace: &'a str,
-    /// The name of the request; empty for a create and for a collection.
+    /// Name in the request; empty for a create and for a collection.
     pub name: &'a str,
 }
 
 impl<'a> Attributes<'a> {
-    /// A write of what is in this place.
+    /// Attributes of a write to this path.
     pub(crate) fn new(
         context: &'a Context,
         served: &'a ServedResource,
@@ -82,13 +82,13 @@ impl<'a> Attributes<'a> {
         Self { context, operation, options, served, part, namespace, name }
     }
 
-    /// The name of the operation, as rules of webhooks and policies say it.
+    /// Name of the operation in rules of webhooks and policies.
     #[must_use]
     pub fn operation_name(&self) -> &'static str {
         self.operation.name()
     }
 
-    /// Whether nothing is written in the end.
+    /// True for a dry run.
     #[must_use]
     pub fn is_dry_run(&self) -> bool {
         match self.options {
@@ -100,7 +100,7 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// The verb that authorizers know: `create`, `update`, `patch`, `delete` or `connect`.
+    /// Verb as authorizers know it: `create`, `update`, `patch`, `delete` or `connect`.
     #[must_use]
     pub fn verb(&self) -> &'static str {
         match self.options {
@@ -112,7 +112,7 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// The name of the subresource; empty for the object itself.
+    /// Name of the subresource; empty for the object itself.
     #[must_use]
     pub fn subresource(&self) -> &'a str {
         match self.part {

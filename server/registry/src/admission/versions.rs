@@ -1,5 +1,5 @@
-//! The resource of a write in the other versions that serve it (upstream's `EquivalentResourceMapper` and
-//! `VersionedAttributes`): what webhooks and policies are shown that name another version than the request.
+//! The resource of a write in its other served versions (upstream's `EquivalentResourceMapper` and `VersionedAttributes`), for
+//! webhooks and policies that match a different version than that of the request.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::typed::Part;
 /// Reason for which a changed object cannot be read.
 #[derive(Debug)]
 pub enum VersionError {
-    /// The object is not of its kind, for this reason.
+    /// The object does not match its kind; contains the reason.
     Undecodable(String),
     /// The resource has no types, or a conversion webhook failed.
     Failed(Box<Status>),
@@ -28,7 +28,7 @@ impl From<Box<Status>> for VersionError {
     }
 }
 
-/// 500 for an object that is not of its kind.
+/// Status 500 for an object that does not match its kind.
 impl From<VersionError> for Box<Status> {
     fn from(error: VersionError) -> Self {
         match error {
@@ -39,19 +39,19 @@ impl From<VersionError> for Box<Status> {
 }
 
 impl Attributes<'_> {
-    /// The resource of the request.
+    /// Resource of the request.
     #[must_use]
     pub fn resource(&self) -> GroupVersionResource {
         self.served.info.gvr()
     }
 
-    /// The kind of the request: for a subresource the one that it takes.
+    /// Kind of the request body; for a subresource the kind that the subresource accepts.
     #[must_use]
     pub fn kind(&self) -> GroupVersionKind {
         self.kind_in(self.served)
     }
 
-    /// The same in another version of the resource.
+    /// Kind of the request body in another version of the resource.
     #[must_use]
     pub fn kind_in(&self, served: &ServedResource) -> GroupVersionKind {
         match self.part {
@@ -63,7 +63,7 @@ impl Attributes<'_> {
         }
     }
 
-    /// The other versions in which the resource is served, where they have the subresource of the request.
+    /// Other versions in which the resource and the subresource of the request are served.
     #[must_use]
     pub fn equivalents(&self, objects: &Objects) -> Vec<Arc<ServedResource>> {
         let mut found = objects.versions_of(self.served);
@@ -84,7 +84,7 @@ impl Attributes<'_> {
         }
     }
 
-    /// Whether the objects of the request are of the resource's own kind, which has versions, rather than a Scale or options.
+    /// True if the objects of the request are of the resource's own kind, which has versions, and not a Scale or options.
     fn is_of_resource(&self) -> bool {
         match self.part {
             Part::Main => true,
@@ -95,10 +95,10 @@ impl Attributes<'_> {
         }
     }
 
-    /// An object of the request as a version of its resource shows it.
+    /// Converts an object of the request to a version of its resource.
     ///
     /// # Errors
-    /// 500 from a conversion webhook.
+    /// Status 500 from a conversion webhook.
     pub async fn to_version<'o>(
         &self,
         objects: &Objects,
@@ -117,11 +117,11 @@ impl Attributes<'_> {
         Ok(Cow::Owned(shown))
     }
 
-    /// What a webhook or policy has made of an object that it saw in a version: read along its kind, complete, and as the
-    /// request has it. Fields that the kind does not have are dropped, and named beside it.
+    /// Converts an object that a webhook or policy changed in a version back to the version of the request: decodes it by its
+    /// kind and applies defaults. Also returns the unknown fields, which are dropped.
     ///
     /// # Errors
-    /// [`VersionError`].
+    /// [`VersionError`] if the object cannot be read or converted.
     pub async fn from_version(
         &self,
         objects: &Objects,
@@ -131,7 +131,7 @@ impl Attributes<'_> {
         let of_resource = self.is_of_resource();
         let part = if of_resource { Part::Main } else { self.part };
         if self.operation == Operation::Connect {
-            // Options in a query have no types here.
+            // Options of a connection have no types here.
             return Ok((changed.clone(), Vec::new()));
         }
         let (gvk, schema) = served.kind_of(part)?;
@@ -148,10 +148,10 @@ impl Attributes<'_> {
         Ok((object, dropped))
     }
 
-    /// The types of the objects of the request in a version.
+    /// Types of the objects of the request in a version.
     ///
     /// # Errors
-    /// 405 for what has no types.
+    /// Status 405 for kinds without types.
     pub fn schema_in<'s>(&self, served: &'s ServedResource) -> Result<&'s Schema> {
         let part = if self.is_of_resource() { Part::Main } else { self.part };
         served.kind_of(part).map(|(_, schema)| schema)

@@ -1,7 +1,7 @@
-//! What a definition would do if it were written now: a dry run for people who are about to change one.
+//! Check of a proposed definition: its effects on clients and on stored objects, without a write.
 //!
-//! Nothing is written. The definition passes the pipeline of all writes as a dry run; what it serves is compared with
-//! what the installed one serves; and what is stored is validated by what would be served.
+//! The definition passes the write pipeline as a dry run. Its served resources are compared with those of the installed
+//! definition, and the stored objects are validated by the proposed schemas.
 
 mod finding;
 mod proposed;
@@ -30,7 +30,7 @@ impl Registry {
     /// Checks the definition in this body, JSON or YAML.
     ///
     /// # Errors
-    /// 415 for another media type, 400 for a body that holds no definition; failures of the store.
+    /// Status 415 for another media type, 400 for a body that is not a definition; failures of the store.
     pub async fn check_definition(
         &self,
         context: &Context,
@@ -62,7 +62,7 @@ impl Registry {
 }
 
 impl Verbs {
-    /// The write as a dry run, on top of what is installed.
+    /// Runs the write as a dry run, as an update of the installed definition if there is one.
     async fn dry_run(
         &self,
         context: &Context,

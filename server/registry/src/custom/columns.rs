@@ -1,4 +1,4 @@
-//! The columns of a version's tables (4.13).
+//! Table columns of a version.
 
 use portico_kinds::{CellRule, ColumnRule, Shown};
 use portico_machinery::JsonPath;
@@ -6,8 +6,8 @@ use portico_machinery::table::Column;
 
 use super::PrinterColumn;
 
-/// The name, then what the version says, or the age when it says nothing. A path that cannot be read takes its column
-/// and all behind it away.
+/// Columns of a version: the name, then the columns of the definition, or the age if there are none. A column with an invalid
+/// path and all columns after it are omitted.
 pub(super) fn of(columns: &[PrinterColumn]) -> Vec<ColumnRule> {
     let path = ["metadata", "name"].map(str::to_owned).into();
     let name = ColumnRule {
@@ -26,7 +26,7 @@ pub(super) fn of(columns: &[PrinterColumn]) -> Vec<ColumnRule> {
     std::iter::once(name).chain(columns.iter().map_while(of_definition)).collect()
 }
 
-/// What a version without columns shows.
+/// Default column of versions without columns.
 fn age() -> PrinterColumn {
     PrinterColumn {
         name: "Age".to_owned(),

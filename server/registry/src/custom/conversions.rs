@@ -1,4 +1,4 @@
-//! Who carries conversions out, and upstream's metrics of them.
+//! Client and metrics of conversion webhooks (metric names as upstream).
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use crate::webhooks::Webhooks;
 type ByVersions = [(&'static str, String); 4];
 type ByResult = [(&'static str, String); 2];
 
-/// Upper bounds in seconds, doubling from a millisecond.
+/// Upper bounds of latency buckets in seconds, doubling from a millisecond.
 const LATENCIES: [f64; 15] = [
     0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384,
 ];
-/// Upper bounds in seconds of single reviews.
+/// Upper bounds of latency buckets in seconds, for single reviews.
 const REVIEWS: [f64; 15] =
     [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0];
 
-/// See the module.
+/// Client for conversion webhooks with metrics.
 pub(crate) struct Conversions {
     pub(crate) webhooks: Webhooks,
     latencies: HistogramVec<ByVersions>,
@@ -59,7 +59,7 @@ impl Conversions {
         }
     }
 
-    /// A conversion of a definition's objects from one version into another.
+    /// Records a conversion of a definition's objects between two versions.
     pub(super) fn observe(&self, definition: &str, [from, to]: [&str; 2], succeeded: bool, took: Duration) {
         let labels = [
             ("crd_name", definition.to_owned()),
@@ -70,7 +70,7 @@ impl Conversions {
         self.latencies.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
-    /// A review and what was wrong with its answer.
+    /// Records a review and the fault of its response, if any.
     pub(super) fn count(&self, fault: Option<Fault>, took: Duration) {
         let result = if fault.is_none() { "success" } else { "failure" };
         let failure = fault.map(Fault::label).unwrap_or_default();

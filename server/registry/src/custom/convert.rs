@@ -1,9 +1,9 @@
-//! Versions: what is stored comes into the version of a request, and goes back into the one that is stored.
+//! Conversion between the stored version and the version of a request.
 //!
-//! A version works on objects of its own; the way through here is taken at the store's edge. What was written in the
-//! version asked for, along the schema in force, passes as it is: its bytes are not looked into. Anything else goes
-//! upstream's way: brought up to the schema of the version that it was stored in, defaults included; converted; pruned to
-//! the schema of the version asked for, which sets no defaults.
+//! All code above this module works with objects in one version; conversion happens where objects are read from or written to the
+//! store. An object that was stored in the requested version with the current schema is passed on without decoding. Other objects
+//! take upstream's steps: update to the current schema of their stored version, including defaults; conversion; pruning by the
+//! schema of the requested version, without defaults.
 
 use std::sync::{Arc, OnceLock};
 
@@ -26,7 +26,7 @@ use crate::served::ServedResource;
 use crate::stored::{self, Stored};
 
 impl Custom {
-    /// Of a version, from what was written after revision `since`.
+    /// Creates a version; objects written up to revision `since` may have been validated by an older schema.
     pub(super) fn new(
         facts: &Arc<Facts>,
         version: &Version,
@@ -59,25 +59,25 @@ impl Custom {
         })
     }
 
-    /// Why nobody may watch from a revision: before the definition, or before it served what it serves now, objects looked
-    /// otherwise. Whoever resumes from there has to list again, as upstream demands.
+    /// Status 410 for a watch that starts before the definition served its current versions, when objects looked different. The
+    /// client has to list again, as in upstream.
     pub(crate) fn too_early(&self, from: i64) -> Option<Status> {
         let since = self.since;
         (from < since).then(|| Status::expired(format!("too old resource version: {from} ({since})")))
     }
 
-    /// Whether a stored object is shown as it is.
+    /// True if a stored object can be used without conversion.
     fn shows(&self, record: &Record) -> bool {
         let json = record.value.json();
         json.starts_with(&self.head) && (record.revision > self.since || self.own.is_settled(json))
     }
 
-    /// Who converts, when it is not done by changing `apiVersion`.
+    /// Conversion webhook; `None` if conversion only changes `apiVersion`.
     pub(crate) fn webhook(&self) -> Option<&Webhook> {
         webhook_of(&self.facts)
     }
 
-    /// A stored object as the version that it was stored in has it now.
+    /// Decodes a stored object and updates it to the current schema of its stored version.
     fn settled(&self, record: &Record) -> Result<Object> {
         let mut object = stored::content(record);
         let api_version = object.api_version();
@@ -92,16 +92,15 @@ impl Custom {
 }
 
 impl ServedResource {
-    /// Whether what a selection takes can depend on the version that objects are shown in: it has to be asked after the
-    /// conversion then.
+    /// True if the result of a selection may depend on the version of the objects, so that it must be evaluated after conversion.
     pub(crate) fn selects_converted(&self, selection: &Selection) -> bool {
         let Some(custom) = &self.custom else { return false };
-        // None but webhooks change labels.
+        // Only webhooks change labels.
         selection.looks_inside() || custom.webhook().is_some() && selection.looks_at_labels()
     }
 
-    /// Sets the defaults of what a write has made without them: a status that may not be written, what a scale is in; what is converted before it is
-    /// stored gets those of the stored version then.
+    /// Sets defaults in parts that a write has created without them, such as a dropped status or the parent of a scale field.
+    /// Objects that are converted before they are stored get the defaults of the stored version then.
     pub(crate) fn default_dropped(&self, object: &mut Object) {
         if self.custom.as_ref().is_some_and(|custom| custom.stored_as == self.api_version) {
             self.info.schema.default(object);
@@ -109,7 +108,7 @@ impl ServedResource {
         }
     }
 
-    /// A converted object in the place of a record.
+    /// Record of a converted object, with the key and revision of the stored one.
     fn shown(&self, record: &Record, mut object: Object) -> Result<Arc<Record>> {
         object.set(&["apiVersion"], &self.api_version);
         self.info.schema.coerce(&mut object);
@@ -120,7 +119,7 @@ impl ServedResource {
 }
 
 impl Objects {
-    /// A stored object in the version of a request.
+    /// Converts a stored object to the version of a request.
     pub(crate) async fn incoming(&self, served: &ServedResource, record: Arc<Record>) -> Result<Arc<Record>> {
         match &served.custom {
             Some(custom) if !custom.shows(&record) => {
@@ -130,8 +129,8 @@ impl Objects {
         }
     }
 
-    /// Stored objects in the version of a request, in their order. A webhook converts the states that the cache of forms does not
-    /// have: upstream's watch cache keeps converted objects, too.
+    /// Converts stored objects to the version of a request, in order. Calls a webhook only for states that are not in the cache
+    /// of representations; upstream's watch cache also stores converted objects.
     pub(crate) async fn incoming_all(
         &self,
         served: &ServedResource,
@@ -151,7 +150,7 @@ impl Objects {
         }
         let stored = late.iter().map(|at| Arc::clone(&records[*at])).collect();
         let converted = self.convert_all(served, custom, stored).await?;
-        // After the call of the webhook, during which states may have been replaced.
+        // After the webhook call, during which states may have been replaced.
         let present = is_kept.then(|| Present::of(self, served));
         for (at, converted) in late.into_iter().zip(converted) {
             if present.as_ref().is_some_and(|present| present.has(&converted)) {
@@ -162,7 +161,7 @@ impl Objects {
         Ok(records)
     }
 
-    /// Stored objects in the version of a request, which none of them is shown in as it is.
+    /// Converts stored objects to the version of a request, all of which need conversion.
     async fn convert_all(
         &self,
         served: &ServedResource,
@@ -174,8 +173,8 @@ impl Objects {
         records.iter().zip(converted).map(|(record, object)| served.shown(record, object)).collect()
     }
 
-    /// An event with its objects in the version of a watch; the one before the event only where a selection asks for it.
-    /// What one watch has converted, the others find.
+    /// Converts the objects of an event to the version of a watch; the previous object only if the selection requires it. Watches
+    /// share converted objects.
     pub(crate) async fn incoming_event(
         &self,
         served: &ServedResource,
@@ -190,7 +189,7 @@ impl Objects {
         }
         let mut converted = Event::clone(&event);
         converted.record = self.incoming_shared(served, custom, &event.record).await?;
-        // Lists show it until the next event. A watch that replays history has states that lists do not show any more.
+        // Lists can use the object until the next event. A watch that replays history has states that lists no longer return.
         let may_be_kept = custom.webhook().is_some() && event.event_type != EventType::Deleted;
         if may_be_kept && Present::of(self, served).has(&event.record) {
             self.forms.keep_converted(served.id, &converted.record);
@@ -217,7 +216,7 @@ impl Objects {
         self.converted.get_or_make((served.id, record.revision), make).await
     }
 
-    /// What was just written, in the version of the request; it was encoded from this object.
+    /// Converts a record that was just committed to the version of the request; `object` is its decoded content.
     pub(crate) async fn committed(
         &self,
         served: &ServedResource,
@@ -228,19 +227,19 @@ impl Objects {
             Some(custom) if custom.stored_as != served.api_version => {
                 Ok(Stored::new(self.incoming(served, record).await?))
             }
-            // None of our own code looks into it next: it goes now, not when the next states push it out.
+            // Internal callers will not decode it, so it is not cached.
             Some(_) => Ok(self.recent.stored(record)),
             None => Ok(self.recent.written(record, object)),
         }
     }
 
-    /// What would have been written, or is gone with that, in the version of the request.
+    /// Converts a record that is not stored (dry run) or already removed to the version of the request.
     pub(crate) async fn submitted(&self, served: &ServedResource, record: Record) -> Result<Stored> {
         Ok(Stored::new(self.incoming(served, Arc::new(record)).await?))
     }
 
-    /// An object of a request's version as it is stored. The storage version's defaults are stored with it, so that
-    /// reading it in that version needs no look inside.
+    /// Encodes an object of the request's version for the store. The defaults of the storage version are stored with it, so that
+    /// reads in that version need no decoding.
     pub(crate) async fn outgoing(&self, served: &ServedResource, object: &mut Object) -> Result<Value> {
         served.info.schema.whole_numbers(object);
         let custom = served.custom.as_ref().filter(|custom| custom.stored_as != served.api_version);
@@ -256,9 +255,8 @@ impl Objects {
         encoding::encode(served, &mut stored)
     }
 
-    /// Whether an object that an update leaves as it is has to be written all the same: it is stored in a version, or
-    /// along a schema, that is no longer the one that objects are stored in, and that shows; or it is encrypted otherwise than
-    /// objects are now (`staleness` of upstream's `GuaranteedUpdate`).
+    /// True if an unchanged object must be written nevertheless: its stored version or schema is outdated in a visible way, or it
+    /// is not encrypted as configured (`staleness` in upstream's `GuaranteedUpdate`).
     pub(crate) async fn is_stored_otherwise(
         &self,
         served: &ServedResource,
@@ -280,16 +278,16 @@ impl Objects {
         Ok(value.json() != record.value.json())
     }
 
-    /// An object in another version; one that no webhook converts is as it was.
+    /// Converts an object to another version; without a webhook the object is unchanged.
     pub(crate) async fn convert_one(&self, custom: &Custom, wanted: &str, object: Object) -> Result<Object> {
         only(self.convert(custom, wanted, vec![object]).await?)
     }
 
-    /// Objects in another version, in their order. Where no webhook converts, they are as they were.
+    /// Converts objects to another version, in order; without a webhook they are unchanged.
     async fn convert(&self, custom: &Custom, wanted: &str, objects: Vec<Object>) -> Result<Vec<Object>> {
         match custom.webhook() {
             Some(webhook) => {
-                // On the heap: few take this way, and all that read and write have room for it otherwise.
+                // Boxed: webhooks are rare, and the future would otherwise enlarge those of all reads and writes.
                 let asked: BoxFuture<'_, _> = Box::pin(self.ask_to_convert(custom, webhook, wanted, objects));
                 asked.await
             }
@@ -298,7 +296,7 @@ impl Objects {
     }
 }
 
-/// The present states of a resource, as far as they are in memory.
+/// Current states of a resource, if they are in memory.
 struct Present(Option<Snapshot>);
 
 impl Present {
@@ -306,7 +304,7 @@ impl Present {
         Self(objects.store.cached(&served.storage))
     }
 
-    /// Returns false if a state is known to have been replaced: nothing made of it is worth keeping.
+    /// Returns false if a state is known to have been replaced, so that its conversion need not be cached.
     fn has(&self, record: &Record) -> bool {
         let Some(snapshot) = &self.0 else { return true };
         snapshot.get(&record.key).is_some_and(|present| present.revision == record.revision)
@@ -318,12 +316,12 @@ fn webhook_of(facts: &Facts) -> Option<&Webhook> {
     conversion.webhook.as_ref().filter(|_| conversion.strategy == "Webhook")
 }
 
-/// How the JSON of an object begins that is stored in this version.
+/// Start of the JSON of objects that are stored in this version.
 fn head(api_version: &str) -> Vec<u8> {
     format!("{{\"apiVersion\":\"{api_version}\",").into_bytes()
 }
 
-/// What became of one object.
+/// Single result of a conversion.
 fn only<T>(mut converted: Vec<T>) -> Result<T> {
     converted.pop().ok_or_else(|| Box::new(Status::internal("a conversion returned no object")))
 }

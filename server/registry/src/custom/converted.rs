@@ -1,8 +1,8 @@
-//! What was converted for one watch, for the others of the same version that get the same event: a webhook is asked
-//! once, and all who wait for it get its failure.
+//! Cache of conversions for watches of the same version that receive the same event: the webhook is called once, and all waiting
+//! watches get its failure.
 //!
-//! A table by revision, bounded in states and bytes, in which newer states push out older ones. It must not know how objects are
-//! converted.
+//! A table indexed by revision, with limits on states and bytes, in which newer states replace older ones. Independent of the
+//! kind of conversion.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,11 +22,11 @@ const STATES: usize = 256;
 /// Limit (Webhooks, bytes): larger ones are shared only with watches that already wait for them.
 const BYTES: usize = 4 << 20;
 
-/// A served version and a revision.
+/// ID of a served version, and a revision.
 type Key = (u32, i64);
 type Cell = Arc<OnceCell<Result<Arc<Record>>>>;
 
-/// The last state that had this place.
+/// Last state in this slot.
 struct Held {
     key: Key,
     cell: Cell,
@@ -34,12 +34,12 @@ struct Held {
     bytes: usize,
 }
 
-/// See the module.
+/// Cache of converted states.
 pub(crate) struct Converted {
     slots: Box<[Mutex<Option<Held>>]>,
-    /// Size of all states that are held.
+    /// Size of all cached states.
     bytes: AtomicUsize,
-    /// Slot to free next when the states are too large together; slots are freed in turn.
+    /// Slot to free next if the states exceed the limit; slots are freed in turn.
     oldest: AtomicUsize,
 }
 
@@ -49,7 +49,7 @@ impl Converted {
         Self { slots, bytes: AtomicUsize::new(0), oldest: AtomicUsize::new(0) }
     }
 
-    /// The state that somebody has converted or is converting, or else what `make` gives. Failures are not kept.
+    /// Returns a state that is cached or being converted, or the result of `make`. Failures are not cached.
     pub(crate) async fn get_or_make<F>(&self, key: Key, make: impl FnOnce() -> F) -> Result<Arc<Record>>
     where
         F: Future<Output = Result<Arc<Record>>>,
@@ -77,7 +77,7 @@ impl Converted {
         cell
     }
 
-    /// Counts a state that has just been made, then frees the oldest ones that are too much.
+    /// Adds the size of a new state, then frees the oldest ones while the limit is exceeded.
     fn weigh(&self, slot: &Mutex<Option<Held>>, cell: &Cell, bytes: usize) {
         if let Some(held) =
             slot.lock().as_mut().filter(|held| Arc::ptr_eq(&held.cell, cell) && held.bytes == 0)
@@ -87,7 +87,7 @@ impl Converted {
         }
         while self.bytes.load(Ordering::Relaxed) > BYTES {
             let at = self.oldest.fetch_add(1, Ordering::Relaxed) % STATES;
-            // A state that is being converted has no size yet, and others wait for it.
+            // A state that is being converted has no size yet, and watches wait for it.
             let oldest = self.slots[at].lock().take_if(|held| held.bytes > 0);
             self.release(oldest);
         }

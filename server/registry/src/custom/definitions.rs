@@ -1,8 +1,7 @@
-//! All definitions, found by what requests and stored objects name.
+//! Index of all definitions, by the names in requests and stored objects.
 //!
-//! The store is the truth: a lookup takes the definition's record as this process has seen it and compares it with the one compiled from
-//! it, so that an answer is never older than the last write of this process. A compiled definition outlives changes
-//! that do not concern serving.
+//! A lookup compares the definition's cached record in the store with the compiled one, so that the result includes all earlier
+//! writes of this process. A compiled definition is kept across changes that do not affect serving.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,18 +16,18 @@ use super::serving::Serving;
 use super::shapes::Shapes;
 use crate::definition;
 
-/// A definition as it stands.
+/// Definition at one state.
 #[derive(Clone)]
 pub(crate) struct Definition {
-    /// What was read off it.
+    /// Content that serving needs.
     pub(crate) facts: Arc<Facts>,
-    /// Its bytes.
+    /// Record in the store.
     pub(crate) record: Arc<Record>,
-    /// What is made of its versions, shared by all states that serve alike.
+    /// Compiled versions, shared by all states that serve the same versions.
     pub(crate) serving: Arc<Serving>,
 }
 
-/// See the module.
+/// Index of all definitions.
 pub(crate) struct Definitions {
     resource: Resource,
     shapes: Arc<Shapes>,
@@ -42,22 +41,22 @@ struct Known {
 }
 
 impl Definitions {
-    /// None yet.
+    /// Creates an empty index.
     pub(crate) fn new(shapes: Arc<Shapes>) -> Self {
         Self { resource: Resource::from(definition::resource()), shapes, known: RwLock::default() }
     }
 
-    /// The resource of definitions.
+    /// Storage resource of definitions.
     pub(crate) fn resource(&self) -> &Resource {
         &self.resource
     }
 
-    /// The definition of a resource; nothing while the store has not loaded definitions.
+    /// Definition of a resource; `None` until the store has loaded the definitions.
     pub(crate) fn of_resource(&self, store: &dyn Store, resource: &GroupResource) -> Option<Definition> {
         self.named(store, &resource.to_string())
     }
 
-    /// The definition of a kind. One that nobody has looked at since it was written is found among those of its group.
+    /// Definition of a kind. A definition that was not read since its last write is searched among those of its group.
     pub(crate) fn of_kind(&self, store: &dyn Store, kind: &GroupKind) -> Option<Definition> {
         let name = self.known.read().by_kind.get(kind).cloned();
         let is_of_kind = |definition: &Definition| definition.facts.kind() == *kind;
@@ -66,13 +65,13 @@ impl Definitions {
         named.or_else(|| self.of_group(store, &kind.group).into_iter().find(served))
     }
 
-    /// All definitions of a group, as the store has them now.
+    /// All definitions of a group in their current state.
     pub(crate) fn of_group(&self, store: &dyn Store, group: &str) -> Vec<Definition> {
         self.called(store, |_, of| of == group)
     }
 
-    /// The kinds of a resource, by its plural or singular name, in this version and group; an empty group is any, and then only
-    /// the plural counts.
+    /// Kinds of a resource with this plural or singular name, version and group; an empty group matches any, but then only plural
+    /// names match.
     pub(crate) fn kinds_for(
         &self,
         store: &dyn Store,
@@ -97,18 +96,18 @@ impl Definitions {
         found.into_iter().filter(is_meant).map(kind).collect()
     }
 
-    /// The facts of all definitions that requests can reach now; none of them is compiled for it.
+    /// Content of all definitions that currently serve requests, without compiling them.
     pub(crate) fn reachable(&self, store: &dyn Store) -> Vec<Arc<Facts>> {
         let all = self.called(store, |_, _| true).into_iter().map(|definition| definition.facts);
         all.filter(|facts| facts.is_reachable()).collect()
     }
 
-    /// Verbs of a custom resource.
+    /// Verbs of custom resources.
     pub(crate) fn verbs(&self) -> &[String] {
         &self.shapes.verbs
     }
 
-    /// Those that are called so: by plural and group.
+    /// Definitions whose plural name and group match.
     fn called(&self, store: &dyn Store, is_meant: impl Fn(&str, &str) -> bool) -> Vec<Definition> {
         let Some(snapshot) = store.cached(&self.resource) else { return Vec::new() };
         let is_meant = |name: &str| name.split_once('.').is_some_and(|(plural, of)| is_meant(plural, of));
@@ -119,7 +118,7 @@ impl Definitions {
             .collect()
     }
 
-    /// The definition of this name as the store has it now.
+    /// Definition with this name in its current state.
     fn named(&self, store: &dyn Store, name: &str) -> Option<Definition> {
         let snapshot = store.cached(&self.resource)?;
         let Some(record) = snapshot.get_path(name) else {
@@ -129,20 +128,20 @@ impl Definitions {
         self.take(record)
     }
 
-    /// What is known of just this state of a definition.
+    /// Cached content of a definition, if it is of this state.
     pub(crate) fn facts(&self, record: &Record) -> Option<Arc<Facts>> {
         let known = self.known.read();
         let definition = known.by_name.get(record.key.name())?;
         (definition.record.revision == record.revision).then(|| Arc::clone(&definition.facts))
     }
 
-    /// What is known, if it is of this state or a newer one.
+    /// Cached definition, if it is of this state or a newer one.
     fn at_least(&self, record: &Record) -> Option<Definition> {
         let known = self.known.read();
         known.by_name.get(record.key.name()).filter(|d| d.record.revision >= record.revision).cloned()
     }
 
-    /// Takes a state of a definition, unless a newer one is known. What it no longer serves ends.
+    /// Inserts a state of a definition unless a newer one is cached. Ends watches of versions that it no longer serves.
     pub(crate) fn take(&self, record: &Arc<Record>) -> Option<Definition> {
         if let Some(known) = self.at_least(record) {
             return Some(known);
@@ -175,7 +174,7 @@ impl Definitions {
         Some(after)
     }
 
-    /// Forgets a definition that was gone at a revision, unless it has come again since.
+    /// Removes a definition that was absent at a revision, unless it was created again since.
     pub(crate) fn forget(&self, name: &str, revision: i64) {
         let gone = |known: &Known| known.by_name.get(name).is_some_and(|d| d.record.revision <= revision);
         if !gone(&self.known.read()) {
@@ -189,12 +188,12 @@ impl Definitions {
         }
     }
 
-    /// What a definition that nobody has written would serve.
+    /// Versions that a proposed definition would serve.
     pub(super) fn proposed(&self, facts: &Arc<Facts>, record: &Arc<Record>) -> Serving {
         Serving::new(facts, record, &self.shapes)
     }
 
-    /// What is wrong with the webhooks of definitions that serve a group version.
+    /// Failures of the conversion webhooks of definitions that serve a group version.
     pub(crate) fn failing_webhooks(&self, group_version: &GroupVersion) -> Vec<FailingWebhook> {
         let known = self.known.read();
         let of_it = known.by_name.values().filter(|definition| {
@@ -208,7 +207,7 @@ impl Definitions {
         failing_webhooks
     }
 
-    /// Drops what is compiled and was not asked for since the last call.
+    /// Drops compiled versions that were not used since the last call.
     pub(crate) fn drop_idle(&self) {
         for definition in self.known.write().by_name.values_mut() {
             if let Some(empty) = definition.serving.unless_used() {
@@ -217,7 +216,7 @@ impl Definitions {
         }
     }
 
-    /// Forgets those that were not among these names at a revision.
+    /// Removes definitions that are not among these names at a revision.
     pub(crate) fn retain(&self, revision: i64, there: impl Fn(&str) -> bool) {
         let gone: Vec<Arc<str>> = {
             let known = self.known.read();
@@ -228,7 +227,7 @@ impl Definitions {
 }
 
 impl Known {
-    /// Ends what a state served and the next one serves otherwise.
+    /// Ends the served versions of a state that the next state changes.
     fn leave(&mut self, before: &Definition, after: Option<&Definition>) {
         let kind = before.facts.kind();
         let kept = after.is_some_and(|after| after.facts.kind() == kind);

@@ -1,4 +1,4 @@
-//! What serving needs to know of a definition, read off its bytes without looking into its schemas.
+//! Content of a definition that serving needs, deserialized without parsing the schemas.
 
 use portico_machinery::{GroupKind, GroupResource};
 use serde::de::IgnoredAny;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::definition::{ESTABLISHED, NAMES_ACCEPTED, TERMINATING};
 use crate::webhooks::ClientConfig;
 
-/// A CustomResourceDefinition but for its schemas, which stay bytes.
+/// CustomResourceDefinition without its schemas.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Facts {
@@ -42,7 +42,7 @@ struct State {
     conditions: Conditions,
 }
 
-/// The conditions that serving asks for: which of them are `True`.
+/// Conditions that affect serving; true if the status is `True`.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(from = "Option<Vec<Condition>>")]
 struct Conditions {
@@ -60,7 +60,7 @@ struct Condition {
 }
 
 impl From<Option<Vec<Condition>>> for Conditions {
-    /// Null stands before the first one.
+    /// Reads the conditions; null before the first condition is set.
     fn from(reported: Option<Vec<Condition>>) -> Self {
         let reported = reported.unwrap_or_default();
         let is = |kind: &str| reported.iter().any(|c| c.kind == kind && c.status == "True");
@@ -72,173 +72,172 @@ impl From<Option<Vec<Condition>>> for Conditions {
     }
 }
 
-/// Under which names a definition asks to be served, or is.
+/// Names of a custom resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Names {
-    /// The resource of paths.
+    /// Plural name, used as resource in paths.
     pub plural: String,
-    /// One of them.
+    /// Singular name.
     pub singular: String,
-    /// The kind.
+    /// Kind of the objects.
     pub kind: String,
-    /// The kind of lists.
+    /// Kind of lists.
     pub list_kind: String,
     /// Short names.
     pub short_names: Vec<String>,
-    /// Categories.
+    /// Categories, such as `all`.
     pub categories: Vec<String>,
 }
 
-/// One version of a definition.
+/// Version of a definition.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Version {
-    /// Its name.
+    /// Name of the version.
     pub name: String,
-    /// Whether requests may use it.
+    /// True if requests may use the version.
     pub served: bool,
-    /// Whether objects are stored in it.
+    /// True for the version in which objects are stored.
     pub storage: bool,
-    /// Whether requests are warned.
+    /// True if requests receive a deprecation warning.
     pub deprecated: bool,
-    /// The words of the warning, when they are not upstream's.
+    /// Text of the warning, if it differs from upstream's default.
     pub deprecation_warning: Option<String>,
-    /// Which subresources there are.
+    /// Subresources of the version.
     pub subresources: Subresources,
-    /// The columns of tables besides the name.
+    /// Table columns after the name.
     pub additional_printer_columns: Box<[PrinterColumn]>,
-    /// What field selectors may name.
+    /// Fields that field selectors may use.
     pub selectable_fields: Box<[SelectableField]>,
 }
 
-/// The subresources of a version.
+/// Subresources of a version.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Subresources {
-    /// Whether there is `/status`.
+    /// Present if `/status` is served.
     pub status: Option<IgnoredAny>,
-    /// Where the parts of `/scale` stand.
+    /// Paths of the fields of `/scale`, if it is served.
     pub scale: Option<ScalePaths>,
 }
 
-/// Where the parts of a scale stand, as dotted paths.
+/// Dotted paths of the fields of a scale.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ScalePaths {
-    /// Below `.spec.`.
+    /// Path of the desired number of replicas, below `.spec.`.
     pub spec_replicas_path: String,
-    /// Below `.status.`.
+    /// Path of the current number of replicas, below `.status.`.
     pub status_replicas_path: String,
-    /// Below either, when there is one.
+    /// Path of the label selector, below `.spec.` or `.status.`, if any.
     pub label_selector_path: Option<String>,
 }
 
-/// A column of tables.
+/// Table column of a version.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PrinterColumn {
-    /// What stands above it.
+    /// Title of the column.
     pub name: String,
-    /// `integer`, `number`, `string`, `boolean` or `date`.
+    /// Type: `integer`, `number`, `string`, `boolean` or `date`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// An OpenAPI format.
+    /// OpenAPI format.
     pub format: String,
-    /// For people.
+    /// Human-readable description.
     pub description: String,
-    /// Above 0: only shown when asked for more.
+    /// Priority; columns above 0 are shown only in wide output.
     pub priority: i32,
-    /// Where cells come from, in kubectl's dialect without braces.
+    /// Path of the cells, in kubectl's JSONPath dialect without braces.
     pub json_path: String,
 }
 
-/// What a field selector may name.
+/// Field that field selectors may use.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct SelectableField {
-    /// A simple path with a leading dot.
+    /// Simple path with a leading dot.
     pub json_path: String,
 }
 
-/// How objects come from one version into another.
+/// Conversion of objects between versions.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Conversion {
     /// `None` or `Webhook`.
     pub strategy: String,
-    /// Whom to ask.
+    /// Webhook of the strategy `Webhook`.
     pub webhook: Option<Webhook>,
 }
 
-/// A conversion webhook.
+/// Conversion webhook of a definition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Webhook {
-    /// Where it is.
+    /// Address of the webhook.
     pub client_config: ClientConfig,
-    /// Which reviews it reads, the best first.
+    /// Accepted versions of reviews, best first.
     pub conversion_review_versions: Vec<String>,
 }
 
 impl Facts {
-    /// Reads them off the JSON of a definition.
+    /// Deserializes the content from the JSON of a definition.
     ///
     /// # Errors
-    /// What is no definition; the store holds none such, as they are typed.
+    /// JSON that is not a definition, which the store never contains.
     pub fn read(json: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(json)
     }
 
-    /// `<plural>.<group>`.
+    /// Name of the definition, `<plural>.<group>`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.metadata.name
     }
 
-    /// The uid: a definition that is made again is another one.
+    /// UID, which distinguishes a definition from a later one with the same name.
     #[must_use]
     pub fn uid(&self) -> &str {
         &self.metadata.uid
     }
 
-    /// The generation of the spec.
+    /// Generation of the spec.
     #[must_use]
     pub fn generation(&self) -> i64 {
         self.metadata.generation
     }
 
-    /// The group.
     #[must_use]
     pub fn group(&self) -> &str {
         &self.spec.group
     }
 
-    /// The names under which it is served.
+    /// Accepted names.
     #[must_use]
     pub fn names(&self) -> &Names {
         &self.status.accepted_names
     }
 
-    /// The resource as it is served.
+    /// Resource with its accepted name.
     #[must_use]
     pub fn resource(&self) -> GroupResource {
         GroupResource::new(&self.spec.group, &self.names().plural)
     }
 
-    /// The kind as it is served.
+    /// Kind with its accepted name.
     #[must_use]
     pub fn kind(&self) -> GroupKind {
         GroupKind { group: self.spec.group.clone(), kind: self.names().kind.clone() }
     }
 
-    /// Whether objects live in namespaces.
+    /// True if objects have namespaces.
     #[must_use]
     pub fn is_namespaced(&self) -> bool {
         self.spec.scope == "Namespaced"
     }
 
-    /// Whether unknown fields are kept everywhere (definitions of old).
+    /// True if unknown fields are preserved in all objects (definitions from `v1beta1`).
     #[must_use]
     pub fn preserves_unknown_fields(&self) -> bool {
         self.spec.preserve_unknown_fields
@@ -250,37 +249,37 @@ impl Facts {
         &self.spec.versions
     }
 
-    /// The version that objects are stored in.
+    /// Storage version.
     #[must_use]
     pub fn storage(&self) -> Option<&Version> {
         self.versions().iter().find(|version| version.storage)
     }
 
-    /// How objects come from one version into another.
+    /// Conversion of objects between versions.
     #[must_use]
     pub fn conversion(&self) -> &Conversion {
         &self.spec.conversion
     }
 
-    /// Whether requests for its objects find it (4.1, step 5).
+    /// True if requests for the custom resources are served.
     #[must_use]
     pub fn is_reachable(&self) -> bool {
         self.status.conditions.names_accepted || self.is_established()
     }
 
-    /// Whether discovery and OpenAPI describe it.
+    /// True if discovery and OpenAPI contain the custom resources.
     #[must_use]
     pub fn is_established(&self) -> bool {
         self.status.conditions.established
     }
 
-    /// Whether it is on its way out: nothing new is made of it.
+    /// True if the definition is being deleted, so that no objects can be created.
     #[must_use]
     pub fn is_terminating(&self) -> bool {
         self.metadata.deletion_timestamp.is_some() || self.status.conditions.terminating
     }
 
-    /// Whether what was compiled of the other serves this one: the same definition, spec and names.
+    /// True if the compiled versions of the other definition can be reused: same UID, spec and names.
     pub(crate) fn serves_like(&self, other: &Self) -> bool {
         self.metadata.uid == other.metadata.uid
             && self.metadata.generation == other.metadata.generation

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use portico_machinery::Object;
 
-/// Finalizers kept by the server itself.
+/// Finalizers that the server itself handles.
 const STANDARD_FINALIZERS: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
 
-/// Warnings about names of new finalizers.
+/// Returns warnings about the names of new finalizers.
 pub fn warnings(new: &Object, old: Option<&Object>) -> Vec<String> {
     let before: HashSet<&str> = old.map(Object::finalizers).unwrap_or_default().into_iter().collect();
     let mut added: Vec<&str> = new.finalizers().into_iter().filter(|name| !before.contains(name)).collect();

@@ -1,17 +1,17 @@
-//! How conversion webhooks fare, as their last answers showed.
+//! Health of conversion webhooks, from their last responses.
 
 use parking_lot::Mutex;
 
-/// A webhook whose last answer was none, or a wrong one.
+/// Conversion webhook whose last call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailingWebhook {
-    /// The definition.
+    /// Name of the definition.
     pub definition: String,
-    /// Which group and versions it defines.
+    /// API group of the definition.
     pub group: String,
-    /// Since when it fails, RFC 3339.
+    /// Time of the first failure, in RFC 3339.
     pub since: String,
-    /// The message that requests get.
+    /// Error message in responses to requests.
     pub message: String,
 }
 
@@ -20,12 +20,12 @@ pub struct FailingWebhook {
 pub(crate) struct Health(Mutex<Option<FailingWebhook>>);
 
 impl Health {
-    /// What is wrong, if anything is.
+    /// Failure of the last call, if it failed.
     pub(super) fn failing(&self) -> Option<FailingWebhook> {
         self.0.lock().clone()
     }
 
-    /// Remembers how it went; what fails already is known since its first failure.
+    /// Records the result of a call. Consecutive failures keep the time of the first one.
     pub(super) fn note(&self, failed: Option<FailingWebhook>) {
         let mut held = self.0.lock();
         let since = held.take().map(|before| before.since);

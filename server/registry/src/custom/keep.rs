@@ -1,4 +1,4 @@
-//! Following definitions: what they no longer serve ends at once, not when somebody asks for it next.
+//! Follower of definitions: ends watches of removed versions immediately, not at the next request.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use crate::stored::Stored;
 const IDLE: Duration = Duration::from_secs(300);
 
 impl Registry {
-    /// Loads all definitions; custom resources are served from then on. What is given back keeps up with them for as long
-    /// as it is polled. Nothing is loaded where definitions are not served (`--runtime-config`).
+    /// Loads all definitions, after which custom resources are served. The returned future follows changes of definitions while
+    /// it is polled. Has no effect if definitions are not served (`--runtime-config`).
     ///
     /// # Errors
-    /// 503 when the store cannot be read.
+    /// Status 503 if the store cannot be read.
     pub async fn serve_custom_resources(&self) -> Result<impl Future<Output = ()> + Send + use<>> {
         let resource = definition::resource();
         let followed = match self.objects().served(&resource) {
@@ -32,7 +32,7 @@ impl Registry {
             Err(_) => None,
         };
         let registry = self.clone();
-        // The rest of what is followed from goes here: states of today would be kept for as long as there are changes.
+        // Drops the initial states here: the future would otherwise keep them for its whole life.
         let changes = followed.map(|Followed { initial, changes, .. }| {
             initial.iter().for_each(|stored| drop(registry.definitions().take(stored.record())));
             changes
@@ -44,10 +44,10 @@ impl Registry {
         })
     }
 
-    /// What is to be known of a definition besides its schemas: shared with what serves it, where that knows this state.
+    /// Content of a definition without its schemas, shared with the compiled versions if they are of the same state.
     ///
     /// # Errors
-    /// What is no definition; the store holds none such.
+    /// JSON that is not a definition, which the store never contains.
     pub fn facts(&self, definition: &Stored) -> Result<Arc<Facts>, serde_json::Error> {
         let record = definition.record();
         let known = self.definitions().facts(record);

@@ -1,4 +1,4 @@
-//! A version of a definition as the kind that generic code knows: the same description as built-in kinds have.
+//! Description of a version of a definition as a kind, in the form that built-in kinds have.
 
 use portico_kinds::{Deletion, Generation, KindInfo, NameRule, Ownership, Subresource};
 use portico_machinery::expiration::Lifecycle;
@@ -10,7 +10,7 @@ use super::columns;
 use super::facts::{Facts, Version};
 use super::shapes::Shapes;
 
-/// A version of a definition as a kind.
+/// Kind of a version of a definition.
 pub(super) fn of(facts: &Facts, version: &Version, schema: Schema, shapes: &Shapes) -> KindInfo {
     let names = facts.names();
     let gvk = GroupVersionKind {
@@ -89,7 +89,7 @@ fn selectable(facts: &Facts, version: &Version) -> Vec<String> {
     std::iter::once("metadata.name").chain(namespace).chain(own).map(str::to_owned).collect()
 }
 
-/// Upstream's warning about a version that should not be used any more; empty for others.
+/// Upstream's warning about a deprecated version; empty for other versions.
 fn deprecation(facts: &Facts, version: &Version, gvk: &GroupVersionKind) -> String {
     if !version.deprecated {
         return String::new();

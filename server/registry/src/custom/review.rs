@@ -1,4 +1,4 @@
-//! ConversionReviews (6.2, 6.3): what a webhook is asked, and what may come back. Pure: bytes in, objects out.
+//! ConversionReviews: encoding of requests and validation of responses. Pure functions from bytes to objects.
 
 use std::ops::Range;
 
@@ -9,54 +9,54 @@ use serde_json::value::RawValue;
 
 use portico_validation as validation;
 
-/// A version of the review that we speak.
+/// Supported version of ConversionReview.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReviewVersion {
     /// `v1`.
     V1,
-    /// `v1beta1`, whose answers are looked at less closely.
+    /// `v1beta1`, with less strict validation of responses.
     V1Beta1,
 }
 
-/// A question, for reading its answer.
+/// Request of a review, for validating its response.
 #[derive(Clone, Copy, Debug)]
 pub struct Review<'a> {
-    /// In which version it is asked.
+    /// Version of the review.
     pub version: ReviewVersion,
-    /// Its uid.
+    /// UID of the request.
     pub uid: &'a str,
-    /// The `apiVersion` that objects should have.
+    /// Desired `apiVersion` of the objects.
     pub wanted: &'a str,
-    /// What is sent.
+    /// Objects in the request.
     pub objects: &'a [Object],
-    /// Whether one object was asked for, rather than those of a list.
+    /// True if a single object was requested instead of a list.
     pub single: bool,
 }
 
-/// What is wrong with an answer; names are upstream's metric labels.
+/// Fault of a response; corresponds to upstream's metric labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// There is none.
+    /// There is no response.
     Call,
-    /// The review, or it reports a failure.
+    /// The review is invalid, or reports a failure.
     Malformed,
-    /// The number of objects.
+    /// The number of objects is wrong.
     Partial,
-    /// An object.
+    /// An object is invalid.
     Object,
 }
 
-/// A conversion that failed.
+/// Failed conversion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What is wrong.
+    /// Fault of the response.
     pub fault: Fault,
-    /// What follows `conversion webhook for <kind> ` in upstream's messages.
+    /// Text after `conversion webhook for <kind> ` in upstream's messages.
     pub message: String,
 }
 
 impl ReviewVersion {
-    /// The first of these that we speak.
+    /// First supported version in this list.
     #[must_use]
     pub fn first_of(names: &[String]) -> Option<Self> {
         names.iter().find_map(|name| match name.as_str() {
@@ -75,7 +75,7 @@ impl ReviewVersion {
 }
 
 impl Fault {
-    /// The value of `failure_type`.
+    /// Value of the metric label `failure_type`.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
@@ -87,7 +87,7 @@ impl Fault {
     }
 }
 
-/// What an answer says as far as it matters here; objects stay bytes until they are validated.
+/// Response body; objects stay bytes until they are validated.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Answer<'a> {
@@ -113,7 +113,7 @@ struct Outcome {
     message: Option<String>,
 }
 
-/// How many of these objects, given as JSON, go together into one review: as many as fit, but at least one.
+/// Splits objects, given as JSON, into reviews: each contains as many as fit, but at least one.
 pub(super) fn batches(objects: &[Vec<u8>], most: usize) -> Vec<Range<usize>> {
     let mut batches: Vec<Range<usize>> = Vec::new();
     let mut size = 0;
@@ -130,7 +130,7 @@ pub(super) fn batches(objects: &[Vec<u8>], most: usize) -> Vec<Range<usize>> {
     batches
 }
 
-/// The question as JSON; `objects` are those of the review.
+/// Encodes the request as JSON; `objects` are those of the review.
 #[must_use]
 pub fn question(version: ReviewVersion, uid: &str, wanted: &str, objects: &[Vec<u8>]) -> Vec<u8> {
     let api_version = version.api_version();
@@ -152,11 +152,11 @@ pub fn question(version: ReviewVersion, uid: &str, wanted: &str, objects: &[Vec<
 }
 
 impl Review<'_> {
-    /// The converted objects, in the order of those that were sent. Their metadata is that of the originals but for labels
-    /// and annotations.
+    /// Validates a response and returns the converted objects, in the order of the request. Their metadata is that of the
+    /// originals, except labels and annotations.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// First fault found in the response.
     pub fn read(&self, body: &[u8]) -> Result<Vec<Object>, Failure> {
         let answer: Answer<'_> = serde_json::from_slice(body).map_err(|error| Failure {
             fault: Fault::Call,
@@ -251,7 +251,7 @@ fn same_identity(original: &Object, converted: &Object) -> Result<(), String> {
     }
 }
 
-/// Puts back the original's metadata; labels and annotations stay as they came.
+/// Restores the original's metadata, except labels and annotations.
 fn restore_metadata(original: &Object, converted: &mut Object) -> Result<(), String> {
     let metadata = converted.metadata();
     if metadata.value().is_none() {
@@ -278,7 +278,7 @@ fn restore_metadata(original: &Object, converted: &mut Object) -> Result<(), Str
     Ok(())
 }
 
-/// Whether labels or annotations can be taken; those that did not change are not validated again.
+/// Validates labels or annotations, unless they are unchanged.
 fn check_texts(name: &str, original: &Cursor<'_>, converted: &Cursor<'_>) -> Result<(), String> {
     if !converted.is_present() {
         return Ok(());

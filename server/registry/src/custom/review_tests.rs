@@ -1,4 +1,4 @@
-//! What reviews ask, and which answers are taken.
+//! Requests of reviews, and validation of their responses.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn review(objects: &[Object], single: bool) -> Review<'_> {
     Review { version: ReviewVersion::V1, uid: "q", wanted: V2, objects, single }
 }
 
-/// The answer with these objects.
+/// Response with these objects.
 fn answer(objects: &str) -> String {
     format!(
         r#"{{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{{"uid":"q","result":{{"status":"Success"}},"convertedObjects":[{objects}]}}}}"#

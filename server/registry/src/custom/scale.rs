@@ -1,4 +1,4 @@
-//! What a definition's scale paths demand of an object (4.9), and what stands at them.
+//! Validation and reading of the fields at a definition's scale paths.
 
 use portico_machinery::object::Plain;
 use portico_machinery::{Cursor, Object, field};
@@ -6,7 +6,7 @@ use portico_machinery::{Cursor, Object, field};
 use super::ScalePaths;
 use portico_validation::Errors;
 
-/// Validates what stands at the paths; writes of the status leave the wanted number alone.
+/// Validates the fields at the paths. `is_main` is false for writes of the status, which do not change the desired number.
 pub(super) fn validate(paths: &ScalePaths, wanted: bool, object: &Object, errors: &mut Errors) {
     if wanted {
         number(&paths.spec_replicas_path, object, errors);
@@ -32,19 +32,19 @@ fn number(path: &str, object: &Object, errors: &mut Errors) {
     errors.push(field::Error::invalid(&path.into(), at, &diagnostic));
 }
 
-/// What a scale shows of an object.
+/// Values of the scale of an object.
 pub(crate) struct Shown {
-    /// How many there should be; nothing when the object does not set it.
+    /// Desired number of replicas; `None` if the object does not set it.
     pub(crate) wanted: Option<i32>,
-    /// How many there are.
+    /// Current number of replicas.
     pub(crate) there: i32,
-    /// Which they are, as the text of a label selector; empty when the definition or the object does not say.
+    /// Text of the label selector; empty if the definition or the object has none.
     pub(crate) selector: String,
 }
 
 impl Shown {
-    /// Reads it off an object, or says in upstream's words what is of another type: another version without a scale may
-    /// have written that.
+    /// Reads the values of an object. Returns upstream's error if a field has a wrong type, which objects written in a version
+    /// without a scale may have.
     pub(crate) fn of(paths: &ScalePaths, object: &Object) -> Result<Self, String> {
         let wanted = int(&paths.spec_replicas_path, object)?;
         let there = int(&paths.status_replicas_path, object)?.unwrap_or(0);
@@ -56,14 +56,14 @@ impl Shown {
     }
 }
 
-/// Cut to 32 bits, as upstream does it.
+/// Reads an integer, truncated to 32 bits as in upstream.
 #[expect(clippy::cast_possible_truncation, reason = "only a version without a scale lets larger numbers in")]
 fn int(path: &str, object: &Object) -> Result<Option<i32>, String> {
     let found = found(path, object, "int64", |value| value.i64().is_some())?;
     Ok(found.and_then(|value| value.i64()).map(|number| number as i32))
 }
 
-/// What stands at a dotted path, if anything does; upstream's words when it is of another type.
+/// Value at a dotted path, if present; upstream's error if it has a wrong type.
 fn found<'o>(
     path: &'o str,
     object: &'o Object,

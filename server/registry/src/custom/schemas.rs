@@ -1,5 +1,4 @@
-//! The schemas of a definition's versions: each compiled when somebody needs it, be it for requests in its version or
-//! for objects that are stored in it.
+//! Schemas of a definition's versions, each compiled on first use, for requests in its version or for objects stored in it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,16 +11,16 @@ use super::facts::Facts;
 use super::shapes::Shapes;
 use crate::definition::schema_of;
 
-/// See the module.
+/// Schemas of all versions of a definition.
 pub(crate) struct Schemas {
     facts: Arc<Facts>,
     source: Arc<Source>,
     object_meta: Option<Typed>,
-    /// In the definition's order.
+    /// Schemas in the definition's order.
     versions: Box<[OnceLock<Schema>]>,
 }
 
-/// The newest state of a definition that has these schemas: one that nobody else refers to would be kept for them alone.
+/// Newest state of the definition that has these schemas; a reference to an older state would keep it in memory.
 struct Source(RwLock<Arc<Record>>);
 
 impl Schemas {
@@ -34,17 +33,17 @@ impl Schemas {
         }
     }
 
-    /// The state that is read when a schema is needed.
+    /// State from which schemas are compiled.
     pub(super) fn record(&self) -> Arc<Record> {
         self.source.record()
     }
 
-    /// Takes a newer state whose schemas are the same.
+    /// Replaces the state by a newer one with the same schemas.
     pub(super) fn renew(&self, record: &Arc<Record>) {
         *self.source.0.write() = Arc::clone(record);
     }
 
-    /// The schema of a version, served or not.
+    /// Schema of a version, served or not.
     pub(super) fn get(&self, version: &str) -> Option<&Schema> {
         let at = self.facts.versions().iter().position(|known| known.name == version)?;
         let object_meta = self.object_meta.as_ref()?;
@@ -69,7 +68,7 @@ impl Source {
     }
 }
 
-/// A version without a schema takes anything.
+/// Compiles the schema of a version; a version without a schema accepts everything.
 fn compile(definition: &[u8], version: &str) -> Result<Arc<Structural>, CompileError> {
     let schema = schema_of(definition, version).map_err(|error| CompileError::NoJson(error.to_string()))?;
     schema.map_or_else(|| Ok(Structural::anything()), |json| Structural::from_json(json.as_bytes()))

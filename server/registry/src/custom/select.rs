@@ -1,4 +1,4 @@
-//! Selectable fields of custom resources (4.10): found in the object, as no index knows of them.
+//! Selectable fields of custom resources, read from the object because they are not indexed.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use portico_store::Record;
 
 use crate::stored;
 
-/// The values of the fields that a selector names; absent ones are empty.
+/// Values of the fields in a selector; absent fields are empty.
 pub(crate) fn field_values(record: &Record, selector: &FieldSelector) -> HashMap<String, String> {
     let object = stored::decode(record);
     let fields = selector.terms().iter().map(|term| term.field.as_str());
@@ -20,7 +20,7 @@ pub(crate) fn field_values(record: &Record, selector: &FieldSelector) -> HashMap
         .collect()
 }
 
-/// Strings as they are, numbers and truth values as they print.
+/// Text of a string, number or boolean.
 fn text(value: &Cursor<'_>) -> String {
     let number = || value.i64().map(|number| number.to_string());
     let truth = || value.opt_bool().map(|truth| truth.to_string());

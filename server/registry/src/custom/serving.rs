@@ -1,4 +1,4 @@
-//! What a definition serves: each version as a kind, made on first use.
+//! Served versions of a definition, each compiled into a kind on first use.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,22 +14,22 @@ use super::schemas::Schemas;
 use super::shapes::Shapes;
 use crate::served::ServedResource;
 
-/// All versions of a definition, until its spec or names change.
+/// All versions of a definition, valid until its spec or names change.
 pub(crate) struct Serving {
     facts: Arc<Facts>,
-    /// The revision from which on the definition is so.
+    /// Revision of the definition's last change that affects serving.
     since: i64,
     shapes: Arc<Shapes>,
     shared: Shared,
-    /// Nothing where there are no types of metadata.
+    /// Compiled versions; `None` if the server has no types of metadata.
     versions: Box<[OnceLock<Option<Arc<ServedResource>>>]>,
-    /// Whether anybody has asked since the last look.
+    /// True if a version was used since the last check.
     used: AtomicBool,
-    /// Given when something else is served in its place: watches end then.
+    /// Signaled when a newer state replaces these versions, which ends watches.
     pub(crate) over: Signal,
 }
 
-/// What all versions of a definition share.
+/// State that all versions of a definition share.
 pub(super) struct Shared {
     pub(super) schemas: Arc<Schemas>,
     pub(super) health: Arc<Health>,
@@ -48,8 +48,8 @@ impl Serving {
         }
     }
 
-    /// The same with nothing made yet, when nobody has asked for what is made since the last look. What is known of its
-    /// webhook stays known.
+    /// Returns a copy without compiled versions if none was used since the last call; `None` otherwise. The health of the webhook
+    /// is kept.
     pub(super) fn unless_used(&self) -> Option<Self> {
         let idle = !self.used.swap(false, Ordering::Relaxed);
         let made = self.versions.iter().any(|version| version.get().is_some());
@@ -60,32 +60,32 @@ impl Serving {
         })
     }
 
-    /// Takes a newer state of the definition that is served alike, so that the older one can go.
+    /// Replaces the record by that of a newer state with the same served versions, to release the older one.
     pub(super) fn renew(&self, record: &Arc<Record>) {
         self.shared.schemas.renew(record);
     }
 
-    /// What is wrong with its webhook, as far as that is known.
+    /// Last failure of the conversion webhook, if its last call failed.
     pub(crate) fn failing(&self) -> Option<FailingWebhook> {
         self.shared.health.failing()
     }
 
-    /// A version that requests may use.
+    /// Version that requests may use.
     pub(crate) fn version(&self, name: &str) -> Option<&Arc<ServedResource>> {
         self.find(|version| version.served && version.name == name)
     }
 
-    /// A version that objects may be named in, served or not.
+    /// Version by name, served or not.
     pub(crate) fn any_version(&self, name: &str) -> Option<&Arc<ServedResource>> {
         self.find(|version| version.name == name)
     }
 
-    /// The version that our own code speaks: the one that objects are stored in.
+    /// Storage version, which internal callers use.
     pub(crate) fn storage(&self) -> Option<&Arc<ServedResource>> {
         self.find(|version| version.storage)
     }
 
-    /// The versions that requests may use.
+    /// Versions that requests may use.
     pub(crate) fn served(&self) -> Vec<Arc<ServedResource>> {
         let served = self.facts.versions().iter().filter(|version| version.served);
         served.filter_map(|version| self.version(&version.name).cloned()).collect()

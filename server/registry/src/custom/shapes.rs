@@ -1,5 +1,5 @@
-//! What all versions of all definitions have in common, held once for all of them: the types of built-in kinds that they
-//! use, and the properties of a kind that no definition can set otherwise.
+//! Properties that all versions of all definitions share: types of built-in kinds, and properties of a kind that definitions
+//! cannot set.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use portico_schema::{Schema, Typed};
 
 use super::columns;
 
-/// Verbs of a custom resource.
+/// Verbs of custom resources.
 const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-/// Verbs of its subresources.
+/// Verbs of subresources of custom resources.
 const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
 
-/// Metadata that a write of the status leaves as it is: all but who owns which fields.
+/// Metadata that a write of the status does not change: all except managedFields.
 const KEPT_BY_STATUS: [&str; 13] = [
     "name",
     "generateName",
@@ -30,26 +30,26 @@ const KEPT_BY_STATUS: [&str; 13] = [
     "finalizers",
 ];
 
-/// See the module.
+/// Properties of all custom resources.
 pub(crate) struct Shapes {
-    /// `ObjectMeta`.
+    /// Types of `ObjectMeta`.
     pub(super) object_meta: Option<Typed>,
-    /// `autoscaling/v1` `Scale`.
+    /// Types of `autoscaling/v1` `Scale`.
     pub(super) scale: Option<Schema>,
-    /// Of each resource.
+    /// Verbs of each resource.
     pub(super) verbs: Arc<[String]>,
-    /// Of each subresource.
+    /// Verbs of each subresource.
     pub(super) subresource_verbs: Arc<[String]>,
-    /// Of versions that name none.
+    /// Columns of versions without columns.
     pub(super) columns: Arc<[ColumnRule]>,
-    /// Of versions that have `/status`.
+    /// Status rule of versions with `/status`.
     pub(super) status: Arc<StatusRule>,
-    /// Of those versions as well.
+    /// Field ownership of versions with `/status`.
     pub(super) ownership: Ownership,
 }
 
 impl Shapes {
-    /// With these built-in kinds.
+    /// Properties from these built-in kinds.
     pub(crate) fn of(kinds: &Kinds) -> Arc<Self> {
         let dropped: [(&str, &[&str]); 2] = [("", &["status"]), ("status", &["metadata", "spec"])];
         Arc::new(Self {

@@ -1,4 +1,4 @@
-//! Validation custom resources along their schema (4.4, steps 10 and 11).
+//! Validation of custom resources by their schema.
 
 use portico_kit::offload::is_abandoned;
 use portico_machinery::{Bounded, Object, field};
@@ -11,19 +11,19 @@ use crate::typed::Part;
 use portico_validation::Errors;
 use portico_validation::{self as validation, MetaRules};
 
-/// A write that is validated.
+/// Validation of one write.
 #[derive(Clone, Copy)]
 pub struct Validation<'a> {
-    /// The kind, in the version of the request.
+    /// Kind in the version of the request.
     pub(crate) served: &'a ServedResource,
-    /// The object or its status.
+    /// Part that is written: the object or its status.
     pub(crate) part: Part<'a>,
-    /// What is there; nothing for a create.
+    /// Current object; `None` for a create.
     pub(crate) old: Option<&'a Object>,
 }
 
 impl Validation<'_> {
-    /// What is wrong with an object. One of another kind is validated no further.
+    /// Validates an object. If its kind is wrong, no further checks are made.
     pub(crate) fn validate(self, new: &Object) -> Findings {
         let mut errors = Vec::new();
         if let Some(old) = self.old {
@@ -39,7 +39,7 @@ impl Validation<'_> {
         Findings { errors, ..validated }
     }
 
-    /// Rules come last: their errors about an object of the wrong type would only confuse.
+    /// Evaluates rules, after all other checks: errors of rules about an object of a wrong type would be confusing.
     fn rules(self, new: &Object, validated: &mut Findings) {
         let Some(schema) = self.served.info.schema.custom().filter(|schema| schema.has_rules()) else {
             return;
@@ -98,7 +98,7 @@ impl Validation<'_> {
     }
 }
 
-/// Resources inside of it: their type, and metadata by the rules of any object's.
+/// Validates embedded resources: their type, and metadata by the rules of any object.
 fn embedded(schema: &CustomResource, new: &Object, errors: &mut Errors) {
     errors.extend(schema.validate_embedded(new));
     let mut found = Bounded::field_errors();
@@ -106,7 +106,7 @@ fn embedded(schema: &CustomResource, new: &Object, errors: &mut Errors) {
     errors.extend(found.into_items());
 }
 
-/// What is wrong with the metadata of a resource inside of another object, at that resource's path; it may have no name.
+/// Validates the metadata of an embedded resource, with errors at its path; the name may be absent.
 pub fn embedded_metadata(place: &EmbeddedPlace<'_>, resource: &Object) -> Errors {
     let mut resource = resource.clone();
     if resource.name().is_empty() {

@@ -1,4 +1,4 @@
-//! Whether a definition serves a version, and why it does not, by its conditions.
+//! Status of a version of a definition: served or not, with the deciding condition.
 
 use portico_machinery::{GroupVersion, Object};
 
@@ -9,23 +9,23 @@ use crate::definition::{ESTABLISHED, NAMES_ACCEPTED, TERMINATING};
 use crate::registry::Registry;
 use crate::stored;
 
-/// Whether a definition serves one of its versions, and the condition that decides.
+/// Status of a version of a definition, and the condition that decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VersionStatus {
-    /// The definition's name.
+    /// Name of the definition.
     pub definition: String,
-    /// Whether requests in this version find its objects.
+    /// True if requests in this version are served.
     pub serves: bool,
-    /// The reason of the condition that decides.
+    /// Reason of the deciding condition.
     pub reason: String,
-    /// Its message.
+    /// Message of the deciding condition.
     pub message: String,
-    /// RFC 3339: since when that is so; empty when no condition has a time.
+    /// Time of the deciding condition in RFC 3339; empty if no condition has a time.
     pub since: String,
 }
 
 impl Registry {
-    /// The statuses of this version in all definitions that have it, by name of the definition.
+    /// Statuses of this version in all definitions that have it, sorted by name of the definition.
     #[must_use]
     pub fn version_statuses(&self, group_version: &GroupVersion) -> Vec<VersionStatus> {
         let store = self.store();
@@ -51,7 +51,7 @@ fn version_status(definition: &Definition, version: &Version) -> VersionStatus {
     VersionStatus { definition: definition.facts.name().to_owned(), serves, ..reported }
 }
 
-/// The condition that decides: the first that keeps something from being served, else the one that lets it be.
+/// Status from the deciding condition: the first one that prevents serving, else the one that enables it.
 fn reported(object: &Object, version: &Version) -> VersionStatus {
     if !version.served {
         let message = format!("the definition does not serve version {}", version.name);

@@ -1,4 +1,4 @@
-//! Conversion by webhook: which objects are sent in which review, and which error is returned when that fails.
+//! Conversion by webhook: batches of objects, and errors of failed reviews.
 
 use std::time::{Duration, Instant};
 
@@ -22,23 +22,23 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 ///
 /// Limit (Webhooks, bytes): the rest is sent in further reviews.
 const REVIEW_BYTES: usize = 16 << 20;
-/// Conversions that take longer than this, and [`SLOW_OBJECT`] for each object, are logged (upstream's).
+/// Duration of a conversion, plus [`SLOW_OBJECT`] for each object, above which it is logged (upstream's value).
 const SLOW: Duration = Duration::from_millis(50);
 /// See [`SLOW`].
 const SLOW_OBJECT: Duration = Duration::from_millis(8);
 
-/// Objects that are asked for together.
+/// Objects to convert in one call.
 struct Asked<'a> {
     conversions: &'a Conversions,
     custom: &'a Custom,
     webhook: &'a Webhook,
     wanted: &'a str,
-    /// Whether one object was asked for, rather than those of a list.
+    /// True if a single object was requested instead of a list.
     single: bool,
 }
 
 impl Objects {
-    /// Asks a webhook for objects in another version; those that have it already are not sent.
+    /// Converts objects to another version by a webhook; objects that already have the version are not sent.
     pub(super) async fn ask_to_convert(
         &self,
         custom: &Custom,
@@ -70,7 +70,7 @@ impl Objects {
 }
 
 impl Asked<'_> {
-    /// The objects in the wanted version, or upstream's words for why they are not.
+    /// Converts the objects and records the duration. Errors have upstream's messages.
     async fn convert(&self, sent: &[Object]) -> Result<Vec<Object>, String> {
         let begun = Instant::now();
         let outcome = self.all(sent).await;
@@ -131,7 +131,7 @@ impl Asked<'_> {
         Review { version, uid: &uid, wanted: self.wanted, objects, single: self.single }.read(&answer)
     }
 
-    /// The message of a failure for as long as it lasts: of a long message the beginning.
+    /// Failure for the health record, with a truncated message.
     fn failing(&self, message: &str, since: String) -> FailingWebhook {
         let facts = &self.custom.facts;
         let (definition, group) = (facts.name().to_owned(), facts.group().to_owned());
@@ -139,12 +139,12 @@ impl Asked<'_> {
     }
 }
 
-/// The version of an `apiVersion`.
+/// Version part of an `apiVersion`.
 fn version(api_version: &str) -> &str {
     api_version.rsplit('/').next().unwrap_or_default()
 }
 
-/// A kind as upstream's messages print it.
+/// Kind as printed by upstream's messages.
 fn printed(object: &Object) -> String {
     format!("{}, Kind={}", object.api_version(), object.kind())
 }

@@ -1,14 +1,14 @@
-//! Approval of definitions in the Kubernetes project's groups (upstream's `KubernetesAPIApprovalPolicyConformantCondition`). It must not
-//! know what follows: a refusal, a condition, or nothing.
+//! Approval of definitions in the Kubernetes project's groups (upstream's `KubernetesAPIApprovalPolicyConformantCondition`).
+//! Independent of the consequence of a missing approval.
 
 use portico_gostd::url::Url;
 
-/// The annotation of a protected group's definition that names who approved it.
+/// Annotation with the URL of the approval, required for definitions in protected groups.
 pub const APPROVAL_ANNOTATION: &str = "api-approved.kubernetes.io";
 
 const LEARN_MORE: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
 
-/// Whether a group belongs to the Kubernetes project: its definitions need an approval.
+/// True if a group belongs to the Kubernetes project, so that its definitions need an approval.
 #[must_use]
 pub fn is_protected(group: &str) -> bool {
     ["k8s.io", "kubernetes.io"].iter().any(|domain| {
@@ -16,21 +16,21 @@ pub fn is_protected(group: &str) -> bool {
     })
 }
 
-/// The content of the approval annotation.
+/// Content of the approval annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
-    /// A URL: approved there.
+    /// URL of the approval.
     Approved,
-    /// `unapproved…`: not approved, and meant so.
+    /// `unapproved…`: intentionally not approved.
     Bypassed,
-    /// Nothing.
+    /// The annotation is empty or absent.
     Missing,
-    /// Neither.
+    /// The content is neither a URL nor `unapproved…`.
     Invalid,
 }
 
 impl Approval {
-    /// Reads the annotation's value; an absent one is empty.
+    /// Parses the annotation's value; empty if it is absent.
     #[must_use]
     pub fn of(annotation: &str) -> Self {
         match annotation {
@@ -41,7 +41,7 @@ impl Approval {
         }
     }
 
-    /// Upstream's words for it, the same in refusals and conditions.
+    /// Upstream's message, used in refusals and conditions.
     #[must_use]
     pub fn message(self, annotation: &str) -> String {
         let must = format!("protected groups must have approval annotation {APPROVAL_ANNOTATION:?}");

@@ -1,4 +1,4 @@
-//! The schema of a version, found in a definition's bytes: the rest is passed over.
+//! Extraction of a version's schema from the JSON of a definition, without parsing the rest.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -28,10 +28,10 @@ struct Validation<'a> {
     schema: Option<&'a RawValue>,
 }
 
-/// The JSON of a version's `openAPIV3Schema`; nothing when it has none.
+/// JSON of a version's `openAPIV3Schema`; `None` if it has none.
 ///
 /// # Errors
-/// Bytes that are no definition; the store holds none such.
+/// Bytes that are not a definition, which the store never contains.
 pub fn schema_of<'a>(definition: &'a [u8], version: &str) -> Result<Option<&'a str>, serde_json::Error> {
     let definition: Definition<'a> = serde_json::from_slice(definition)?;
     let found = definition.spec.versions.into_iter().find(|known| known.name == version);

@@ -1,22 +1,22 @@
-//! Whether the schemas of a definition are structural, reported for all its versions at once.
+//! Check of all schemas of a definition for structural validity.
 
 use portico_machinery::{Object, aggregate};
 use portico_schema::structural::definition::violations;
 
-/// Whether the schemas of a definition are structural. New ones are; older ones were let through.
+/// Result of the check that all schemas of a definition are structural. New definitions always are; older ones may not be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Structure {
-    /// They are.
+    /// All schemas are structural.
     #[default]
     Sound,
-    /// They are not: why, as upstream joins errors.
+    /// A schema is not structural; contains upstream's combined errors.
     Violated(String),
-    /// One of them cannot be checked.
+    /// A schema cannot be read.
     Unreadable(String),
 }
 
 impl Structure {
-    /// Validates all versions of a definition.
+    /// Checks all versions of a definition.
     #[must_use]
     pub fn of(definition: &Object) -> Self {
         let spec = definition.at(&["spec"]);

@@ -1,27 +1,27 @@
-//! Graceful deletion: how long an object is given to end, and how a later delete may shorten that.
+//! Grace period of a deletion: duration until an object is removed, which later deletes may shorten.
 
 use jiff::{SignedDuration, Timestamp};
 use portico_machinery::{Object, time};
 
-/// What a delete of a graceful kind's object comes to.
+/// Effect of a delete on an object of a graceful kind.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Grace {
-    /// Its time is up already: it goes as soon as nothing holds it.
+    /// The grace period is over: the object can be removed as soon as it has no finalizers.
     Over,
-    /// It is ending, and this delete changes nothing.
+    /// The object is being deleted, and this delete changes nothing.
     Pending,
-    /// It gets this long.
+    /// The object gets this grace period.
     Period {
-        /// How long.
+        /// Duration in seconds.
         seconds: i64,
-        /// When that ends.
+        /// End of the period.
         until: Timestamp,
-        /// Whether this is the first delete.
+        /// True for the first delete of the object.
         first: bool,
     },
 }
 
-/// Decides; `period` is what the kind makes of the seconds that the caller wants.
+/// Computes the effect of a delete; `period` is the kind's grace period for the seconds that the caller requests.
 pub(super) fn decide(
     object: &Object,
     wanted: Option<i64>,
@@ -38,7 +38,7 @@ pub(super) fn decide(
         Some(wanted) if wanted < current => {
             let deadline = time::parse(deadline).unwrap_or(now);
             match later(later(deadline, -current), wanted) {
-                // What is past is not extended, and not left in the past.
+                // A period that ended in the past is not extended, and ends now instead.
                 past if past < now && wanted != 0 => Grace::Period { seconds: 1, until: now, first: false },
                 past if past < now => Grace::Period { seconds: wanted, until: now, first: false },
                 until => Grace::Period { seconds: wanted, until, first: false },

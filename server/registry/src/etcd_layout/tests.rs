@@ -1,4 +1,4 @@
-//! Paths, encodings, and that what is stored comes back.
+//! Paths, encodings, and round trips of stored objects.
 
 use serde_json::{Value, json};
 
@@ -95,7 +95,7 @@ fn definitions_are_stored_in_v1beta1_and_come_back() {
         serde_json::from_slice(&definition_from_v1beta1(object(&stored)).unwrap().to_json()).unwrap();
     assert_eq!(back["spec"].as_object_mut().unwrap().remove("preserveUnknownFields"), Some(json!(false)));
     assert_eq!(back, v1);
-    // As it was before there were several versions.
+    // Form of `v1beta1` definitions before there were several versions.
     let old = json!({"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1beta1",
         "spec": {"version": "v1", "validation": {}}});
     let old: Value =

@@ -3,7 +3,7 @@
 use portico_kit::backoff::{Backoff, Policy};
 use portico_store::{Store, StoreError, WatchError};
 
-/// The reason for a failed attempt.
+/// Reason for a failed attempt.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     #[error(transparent)]

@@ -1,5 +1,4 @@
-//! Several resources followed in one order: whoever has seen a change has seen every change that was made before it,
-//! whichever resource it was made to.
+//! Feed of several resources in one order: a reader of a change has already received all earlier changes of all resources.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,34 +15,34 @@ use crate::objects::Objects;
 use crate::served::ServedResource;
 use crate::stored::Stored;
 
-/// Snapshots of several resources and everything after them, without a gap and in order of revision. `T` is the caller's
-/// word for a resource.
+/// Snapshots of several resources and all later changes, without a gap and in order of revision. `T` is the caller's
+/// label for a resource.
 pub struct FollowedTogether<T> {
-    /// What was there of each resource, in the order in which they were asked for; of this revision or newer.
+    /// Objects of each resource, in the order of the request; of this revision or newer.
     pub initial: Vec<(T, Vec<Stored>)>,
-    /// The revision up to which nothing is missing.
+    /// Revision up to which no change is missing.
     pub revision: i64,
-    /// What happened since. Bounded: a slow reader gets a [`Change::Relisted`] of each resource instead of what it missed;
-    /// only the last of them carries the new revision. Ends only when the store closes.
+    /// Changes after the snapshots. Bounded: a slow reader gets a [`Change::Relisted`] of each resource instead of the missed
+    /// changes; only the last of them has the new revision. Ends only when the store closes.
     pub changes: BoxStream<'static, (T, Change)>,
 }
 
-/// One of the resources that are followed.
+/// One of the followed resources.
 struct Part<T> {
     which: T,
     resource: portico_store::Resource,
-    /// Older events are in the snapshot.
+    /// Revision of the snapshot, which contains all earlier events.
     shown: i64,
 }
 
-/// A reader of the log, and what it takes to begin again.
+/// Reader of the log for several resources, with the resources for restarts.
 struct Follower<T> {
     inner: Arc<Objects>,
     parts: Vec<Part<T>>,
     subscription: Subscription,
-    /// The revision that the reader has got to.
+    /// Revision of the last event.
     at: i64,
-    /// Relisted, and not handed on yet.
+    /// Relisted changes that were not returned yet.
     relisted: VecDeque<(T, Change)>,
 }
 
@@ -65,7 +64,7 @@ impl Objects {
         Ok(FollowedTogether { initial, revision, changes: Box::pin(changes) })
     }
 
-    /// The newest state of each resource, and the revision that all of them have reached.
+    /// Newest state of each resource, and the revision that all of them have reached.
     async fn snapshots<T: Copy>(
         &self,
         parts: &mut [Part<T>],
@@ -113,7 +112,7 @@ impl<T: Copy> Follower<T> {
         }
     }
 
-    /// Nothing for what the snapshot has shown already.
+    /// Converts an event to a change; `None` if the snapshot already contains it.
     fn take(&mut self, event: &Event) -> Option<(T, Change)> {
         self.at = event.revision().max(self.at);
         let resource = event.record.key.resource();
@@ -121,7 +120,7 @@ impl<T: Copy> Follower<T> {
         (event.revision() > part.shown).then(|| (part.which, self.inner.change(event)))
     }
 
-    /// Begins again at the newest state, as soon as it can be read; `None` if the store is closed.
+    /// Restarts at the newest state as soon as it can be read; `None` if the store is closed.
     async fn relist(&mut self) -> Option<()> {
         let mut attempts = Attempts::new();
         loop {

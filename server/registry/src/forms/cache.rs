@@ -1,4 +1,4 @@
-//! The cache of made forms: keyed by revision, bounded in bytes; what is read least leaves.
+//! Cache of computed representations: keyed by revision, limited in bytes; evicts the least used entries.
 
 use std::sync::Arc;
 
@@ -11,44 +11,44 @@ use quick_cache::sync::Cache;
 
 use crate::frame::{EventType, Frame};
 
-/// Identifies a form of a state of an object.
+/// Identifies a representation of a state of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FormKey {
     revision: i64,
-    /// Which description of which kind made it.
+    /// ID of the served resource that computed it.
     served: u32,
     shape: Shape,
-    /// The object, as one revision of etcd may write many.
+    /// Key of the object, as one revision of etcd may contain several objects.
     object: Key,
 }
 
 impl FormKey {
-    /// The key of a form of a record in this version.
+    /// Key of a representation of a record in this version.
     pub(crate) fn new(record: &Record, served: u32, shape: Shape) -> Self {
         Self { revision: record.revision, served, shape, object: record.key.clone() }
     }
 }
 
-/// Which form.
+/// Kind of a cached representation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Shape {
-    /// The JSON of a version that is not the storage version.
+    /// JSON of a version that is not the storage version.
     Json,
-    /// The record of a custom resource as a webhook has converted it.
+    /// Record of a custom resource after conversion by a webhook.
     Converted,
-    /// The cells of its table row.
+    /// Cells of the table row.
     Cells,
-    /// The protobuf message of the object.
+    /// Protobuf message of the object.
     Message,
-    /// The protobuf message of its metadata alone.
+    /// Protobuf message of the metadata alone.
     MetadataMessage,
-    /// A watch event of the object.
+    /// Watch event with the object.
     ObjectFrame(EventType, Encoding),
-    /// A watch event of the object's metadata.
+    /// Watch event with the object's metadata.
     MetadataFrame(EventType, Encoding, MetaVersion),
 }
 
-/// A made form.
+/// Cached representation.
 #[derive(Clone)]
 pub(crate) enum Made {
     Bytes(Bytes),
@@ -59,9 +59,9 @@ pub(crate) enum Made {
 
 impl Made {
     fn weight(&self) -> usize {
-        /// What an entry takes besides its content.
+        /// Overhead of an entry in bytes.
         const ENTRY: usize = 128;
-        /// What a cell takes, mostly short text.
+        /// Estimated size of a cell in bytes, mostly short text.
         const CELL: usize = 64;
         ENTRY
             + match self {
@@ -82,10 +82,10 @@ impl Weighter<FormKey, Made> for Weights {
     }
 }
 
-/// What an entry is expected to weigh, which sizes the tables.
+/// Expected size of an entry in bytes, which determines the number of entries.
 const EXPECTED_WEIGHT: usize = 4096;
 
-/// Made forms, shared by readers and watchers.
+/// Cache of representations, shared by readers and watchers.
 pub(crate) struct FormCache(Cache<FormKey, Made, Weights>);
 
 impl FormCache {
@@ -101,13 +101,13 @@ impl FormCache {
         }
     }
 
-    /// Keeps what a webhook has made of a state of a custom resource.
+    /// Inserts the result of a conversion webhook for a state of a custom resource.
     pub(crate) fn keep_converted(&self, served: u32, record: &Arc<Record>) {
         let key = FormKey::new(record, served, Shape::Converted);
         self.0.insert(key, Made::Record(Arc::clone(record)));
     }
 
-    /// The form under this key, made now if it is not there. Two who miss at once may both make it; one is kept.
+    /// Returns the cached representation, or computes it. Concurrent callers may both compute it; one result is cached.
     pub(crate) fn get_or_make(&self, key: FormKey, make: impl FnOnce() -> Made) -> Made {
         if let Some(found) = self.0.get(&key) {
             return found;
@@ -135,7 +135,7 @@ mod tests {
             cache.get_or_make(key(n), make);
         }
         assert!(cache.0.weight() <= BYTES as u64 && cache.0.len() > 100);
-        // What is larger than all of it is made and not kept.
+        // An entry larger than the cache is computed and not stored.
         let large = || Made::Bytes(Bytes::from(vec![0; 2 * BYTES]));
         cache.get_or_make(key(1000), large);
         assert!(cache.0.get(&key(1000)).is_none());

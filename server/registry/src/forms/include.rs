@@ -1,28 +1,28 @@
-//! What rows of a Table carry besides their cells (`includeObject`).
+//! Additional content of table rows (`includeObject`).
 
 use portico_machinery::Status;
 
 use crate::Result;
 
-/// What rows carry besides their cells.
+/// Additional content of table rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Include {
-    /// Nothing.
+    /// No additional content.
     None,
-    /// The metadata.
+    /// Metadata of the object.
     #[default]
     Metadata,
-    /// The whole object.
+    /// Complete object.
     Object,
 }
 
 impl Include {
-    /// This, or the metadata where it is nothing.
+    /// Replaces `None` by the metadata.
     pub(crate) fn at_least_metadata(self) -> Self {
         if self == Self::None { Self::Metadata } else { self }
     }
 
-    /// Reads `includeObject`; 400 for another word.
+    /// Parses `includeObject`; status 400 for an unknown value.
     pub(crate) fn parse(text: Option<&str>) -> Result<Self> {
         match text {
             None | Some("" | "Metadata") => Ok(Self::Metadata),

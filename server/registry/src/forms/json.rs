@@ -1,4 +1,4 @@
-//! The object itself: copied out of the store, or brought into another version once.
+//! JSON of the object: copied from the store, or converted to another version once.
 
 use bytes::Bytes;
 use portico_store::Record;
@@ -7,7 +7,7 @@ use super::{FormKey, Made, Renderer, Shape};
 use crate::stored;
 
 impl Renderer<'_> {
-    /// The object's JSON in the version of the request.
+    /// Writes the object's JSON in the version of the request.
     pub(super) fn write_json(&self, record: &Record, out: &mut Vec<u8>) {
         if self.served.stored_as.is_some() {
             out.extend_from_slice(&self.converted(record));
@@ -19,7 +19,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// The same without kind and apiVersion, as lists of built-in kinds carry it.
+    /// Writes the object's JSON without kind and apiVersion, as list items of built-in kinds.
     pub(super) fn write_item(&self, record: &Record, out: &mut Vec<u8>) {
         let start = out.len();
         self.write_json(record, out);

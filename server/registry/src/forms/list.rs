@@ -1,4 +1,4 @@
-//! Lists: one document in pieces, so that a long one is never held whole.
+//! Lists: one document in pieces, so that a long list is never in memory as a whole.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::objects::Objects;
 use crate::served::ServedResource;
 use crate::stored;
 
-/// The metadata of a list; `bare` lists, those of custom resources, contain an empty token, too.
+/// Metadata of a list; `bare` lists, those of custom resources, also contain an empty token.
 pub(super) fn metadata(page: &Page, bare: bool) -> Vec<u8> {
     if page.revision == 0 {
         return b"{}".to_vec();
@@ -44,7 +44,7 @@ pub(super) fn head(kind: &str, api_version: &str, page: &Page, bare: bool) -> Ve
 }
 
 impl Renderer<'_> {
-    /// What comes before the first element of a list.
+    /// Document before the first element of a list.
     fn list_head(&self, page: &Page) -> Vec<u8> {
         match self.form {
             Form::Table(_) => self.table_head(&metadata(page, false), true),
@@ -58,7 +58,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// One element of a list.
+    /// Writes one element of a list.
     fn item(&self, record: &Record, out: &mut Vec<u8>) {
         match self.form {
             Form::Table(_) => self.write_row(record, out),
@@ -70,7 +70,7 @@ impl Renderer<'_> {
     }
 }
 
-/// A list being written.
+/// State of writing a JSON list.
 struct Writer {
     inner: Arc<Objects>,
     served: Arc<ServedResource>,
@@ -84,7 +84,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// What comes after the last element. Where upstream has no printer for a kind it has no rows either when there are none.
+    /// Writes the end of the document. Tables of kinds without a printer in upstream have null instead of an empty list of rows.
     fn end(&self, out: &mut Vec<u8>) {
         let is_table = matches!(self.form, Form::Table(_));
         if is_table && self.first && self.served.info.has_default_columns() && out.pop() == Some(b'[') {
@@ -140,7 +140,7 @@ impl Pieces for Writer {
     }
 }
 
-/// The list as a body: whole when it is short, else in pieces.
+/// List as a body: complete if it is short, else in pieces.
 pub(crate) async fn stream(
     inner: &Arc<Objects>,
     served: &Arc<ServedResource>,
@@ -162,7 +162,7 @@ async fn json(
     mut page: Page,
 ) -> Result<Body> {
     if let (Form::Table(_), Some(order)) = (form, served.strategies.table.row_order()) {
-        // Stable: rows with equal keys stay sorted by name.
+        // Stable sort: rows with equal keys stay sorted by name.
         page.records.sort_by_cached_key(|record| order(&stored::decode(record)));
     }
     let now = inner.moment().now;

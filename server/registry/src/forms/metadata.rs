@@ -1,4 +1,4 @@
-//! PartialObjectMetadata: the metadata alone, cut out of the bytes.
+//! PartialObjectMetadata: the metadata of an object, extracted from its JSON.
 
 use portico_machinery::accept::MetaVersion;
 use portico_store::Record;
@@ -15,8 +15,8 @@ struct Partial<'a> {
 }
 
 impl Renderer<'_> {
-    /// The object's metadata under a version of `meta.k8s.io`, without a closing newline, and without what upstream holds in a
-    /// field of its own.
+    /// The object's metadata in a version of `meta.k8s.io`, without a closing newline, and without the annotation that upstream
+    /// stores in a separate field.
     pub(super) fn metadata(&self, record: &Record, version: MetaVersion) -> Vec<u8> {
         let Some(annotation) = self.served.strategies.table.annotation_for_field() else {
             let json = match record.revision {

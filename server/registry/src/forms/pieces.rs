@@ -14,11 +14,11 @@ pub(super) const PIECE: usize = 64 * 1024;
 pub(super) trait Pieces: Sized + Send + 'static {
     /// True once the last piece is written.
     fn is_done(&self) -> bool;
-    /// The next piece and what follows it, `None` after the last one.
+    /// Returns the next piece and the rest of the list; `None` after the last piece.
     fn next(self) -> impl Future<Output = Result<Option<(Bytes, Self)>>> + Send;
 }
 
-/// The list as a body: whole when it fits one piece. The first piece is written at once.
+/// List as a body: complete if it fits into one piece. The first piece is written immediately.
 pub(super) async fn body<P: Pieces>(list: P) -> Result<Body> {
     let (first, rest) = match list.next().await? {
         Some((whole, rest)) if rest.is_done() => return Ok(Body::Bytes(whole)),
@@ -26,7 +26,7 @@ pub(super) async fn body<P: Pieces>(list: P) -> Result<Body> {
         None => return Ok(Body::Bytes(Bytes::new())),
     };
     let rest = stream::try_unfold(rest, |rest| async {
-        // Other requests of this thread have their turn between two pieces.
+        // Yields to other requests of this thread between two pieces.
         yield_now().await;
         rest.next().await
     });

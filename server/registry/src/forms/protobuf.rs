@@ -1,4 +1,4 @@
-//! Protobuf: an object's message, made once per revision, and lists of them whose length stands in front.
+//! Protobuf: messages of objects, computed once per revision, and lists with a length prefix.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ use crate::objects::Objects;
 use crate::served::ServedResource;
 use crate::stored;
 
-/// How many objects are measured before others may run.
+/// Number of objects that are measured before the task yields.
 const TURN: usize = 256;
 
 impl Renderer<'_> {
-    /// The object in its envelope.
+    /// Encodes the object with its envelope.
     pub(super) fn sealed(&self, record: &Record) -> Vec<u8> {
         let message = self.message(record);
         match self.form {
@@ -34,7 +34,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// The object's message without an envelope.
+    /// Message of the object, without an envelope.
     fn message(&self, record: &Record) -> Bytes {
         let (shape, make): (_, fn(&Self, &Record) -> Vec<u8>) = match self.form {
             Form::Metadata(_) | Form::MetadataList(_) => (Shape::MetadataMessage, Self::metadata_message),
@@ -58,7 +58,7 @@ impl Renderer<'_> {
     fn metadata_message(&self, record: &Record) -> Vec<u8> {
         let object = Object::from_json(&self.metadata(record, MetaVersion::V1)).unwrap_or_default();
         let mut writer = Writer::default();
-        // Every kind's metadata are field 1, as they are here.
+        // The metadata of every kind is field 1, as in this message.
         if let (Some(metadata), Some(schema)) = (object.object_at("metadata"), self.served.metadata_schema())
         {
             writer.bytes(1, &schema.to_protobuf(&metadata));
@@ -67,14 +67,14 @@ impl Renderer<'_> {
     }
 }
 
-/// A list being written.
+/// State of writing a protobuf list.
 struct Messages {
     inner: Arc<Objects>,
     served: Arc<ServedResource>,
     form: Form,
     now: Timestamp,
     records: std::vec::IntoIter<Arc<Record>>,
-    /// The list's metadata, until they are written.
+    /// Metadata of the list, until it is written.
     metadata: Vec<u8>,
     begun: bool,
     done: bool,
@@ -92,8 +92,8 @@ impl Messages {
         }
     }
 
-    /// What the envelope holds in all, which stands before it: every object is made for this, and, where the cache
-    /// does not keep it, made again when it is its turn.
+    /// Length of the content of the envelope, which precedes it. Computes the message of every object; messages that are not
+    /// cached are computed again when they are written.
     async fn length(&self) -> u64 {
         let mut length = self.metadata.len() as u64;
         for (at, record) in self.records.as_slice().iter().enumerate() {
@@ -116,7 +116,7 @@ impl Messages {
         out
     }
 
-    /// The next piece behind what is written already.
+    /// Writes the next piece after the bytes in `begun`.
     fn piece(&mut self, begun: Vec<u8>) -> Bytes {
         let mut writer = Writer::from(begun);
         while writer.len() < PIECE {
@@ -169,7 +169,7 @@ fn list_metadata(page: &Page) -> Vec<u8> {
     writer.into_bytes()
 }
 
-/// The list as a body.
+/// List as a body.
 pub(super) async fn stream(
     inner: &Arc<Objects>,
     served: &Arc<ServedResource>,

@@ -1,4 +1,4 @@
-//! Table: columns and rows as kubectl prints them. Cells are kept typed and rendered per request, as ages move.
+//! Table: columns and rows as kubectl prints them. Cached cells keep their types and are formatted per request, as ages change.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// Everything up to the opening bracket of the rows.
+    /// Document up to the opening bracket of the rows.
     pub(super) fn table_head(&self, metadata: &[u8], columns: bool) -> Vec<u8> {
         let mut out = Vec::with_capacity(1024);
         out.extend_from_slice(b"{\"kind\":\"Table\",\"apiVersion\":\"");
@@ -30,7 +30,7 @@ impl Renderer<'_> {
             let headed = |column: &&Column| !column.name.is_empty();
             let columns: Vec<&Column> =
                 self.served.info.columns.iter().map(|c| &c.column).filter(headed).collect();
-            // Plain structs always encode.
+            // Plain structs always serialize.
             out.extend_from_slice(&serde_json::to_vec(&columns).unwrap_or_default());
         } else {
             out.extend_from_slice(b"null");
@@ -39,10 +39,10 @@ impl Renderer<'_> {
         out
     }
 
-    /// A table of one row; watches leave the columns out from the second event on.
+    /// Table with one row; events of a watch after the first omit the columns.
     pub(crate) fn table_of_one(&self, record: &Record, columns: bool) -> Vec<u8> {
         let version = match record.revision {
-            // A bookmark has it itself, and what a dry run would have written has none.
+            // A bookmark contains its revision; the result of a dry run has none.
             0 => stored::decode(record).resource_version().to_owned(),
             revision => revision.to_string(),
         };
@@ -96,7 +96,7 @@ impl Renderer<'_> {
         columns
             .map(|column| match &column.cell {
                 CellRule::Function { name } => self.served.strategies.table.cell(name, &object),
-                // Data defines every other cell.
+                // All other cells are defined by data.
                 rule => rule.cell(&object).unwrap_or(Cell::Null),
             })
             .collect()

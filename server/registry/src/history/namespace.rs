@@ -1,4 +1,4 @@
-//! Beginning of the history of a namespace: an earlier namespace of the same name may have belonged to another tenant.
+//! Start of the history of a namespace: an earlier namespace with the same name may have belonged to another tenant.
 
 use portico_machinery::{GroupResource, Status};
 use portico_store::{Key, PastQuery};
@@ -7,14 +7,14 @@ use crate::Result;
 use crate::failure;
 use crate::registry::Registry;
 
-/// States of a namespace that are read at a time.
+/// Number of states of a namespace that are read at a time.
 const STATES: usize = 100;
 
 impl Registry {
-    /// The revision at which the present namespace was created; that of its oldest state that is kept if its creation is forgotten.
+    /// Revision at which the current namespace was created; that of its oldest stored state if the creation is no longer stored.
     ///
     /// # Errors
-    /// 404 if there is no such namespace, 503 when the store cannot be read.
+    /// Status 404 if there is no such namespace, 503 if the store cannot be read.
     pub async fn namespace_begins(&self, namespace: &str) -> Result<i64> {
         let namespaces = GroupResource::new("", "namespaces");
         let served = self.objects().served(&namespaces)?;

@@ -11,10 +11,10 @@ use crate::served::ServedResource;
 use crate::{failure, unreadable};
 
 impl Objects {
-    /// Returns the records of a whole list of a namespace (empty: of all) if no object that may belong there was left out.
+    /// Returns the records of a complete list of a namespace (empty: of all) if no object that may belong to it was omitted.
     ///
     /// # Errors
-    /// See [`Objects::check_complete`].
+    /// Same errors as [`Objects::check_complete`].
     pub async fn complete(
         &self,
         served: &ServedResource,
@@ -28,11 +28,11 @@ impl Objects {
         }
     }
 
-    /// Checks that no object that may belong to a namespace (empty: to any) is missing because it cannot be read. Of a resource that is
-    /// not in memory only damaged keys are known.
+    /// Checks that no object that may belong to a namespace (empty: to any) is missing because it is unreadable. For a resource
+    /// that is not in memory, only damaged keys are known.
     ///
     /// # Errors
-    /// 500 of the first object that cannot be read; 500 if stored states are missing.
+    /// Status 500 for the first unreadable object, or if stored states are missing.
     pub async fn check_complete(&self, served: &ServedResource, namespace: &str) -> Result<()> {
         if let Some(why) = self.store.why_incomplete(&served.storage) {
             return Err(Box::new(unreadable::status(&served.resource, "", "", &why)));

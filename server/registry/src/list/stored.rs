@@ -1,4 +1,4 @@
-//! Lists of states that are in the database alone: past ones, and the current one of a resource that memory has no room for.
+//! Lists of states that only the database has: past states, and the current state of a resource that is too large for memory.
 
 use portico_store::{Key, ListAt, Scope, State, StoreError};
 
@@ -15,12 +15,12 @@ use crate::served::ServedResource;
 /// Limit (Storage and watches): the number doubles until the page is full.
 const SELECTED_AT_ONCE: usize = 500;
 
-/// How often the current state is read whose history is forgotten meanwhile.
+/// Attempts to read the current state when its revision is compacted concurrently.
 const READS: usize = 5;
 
 impl Objects {
-    /// A page of the current state, which is in the database alone: of this revision, or of a newer one when that is forgotten before
-    /// it is read.
+    /// Page of the current state, read from the database: at this revision, or at a newer one if this one is compacted before it
+    /// is read.
     pub(super) async fn list_stored(
         &self,
         served: &ServedResource,
@@ -44,7 +44,7 @@ impl Objects {
         Err(failure::of_read(StoreError::Compacted { oldest: revision }, revision))
     }
 
-    /// A page that can have one object alone.
+    /// Page that can contain one object only.
     async fn only_stored(&self, served: &ServedResource, request: &Request, path: &str) -> Result<Page> {
         let (namespace, name) = path.split_once('/').unwrap_or(("", path));
         let found = self.store.find(&Key::new(&served.storage, namespace, name)).await;
@@ -58,7 +58,7 @@ impl Objects {
         Ok(page)
     }
 
-    /// A page of the state of exactly a revision.
+    /// Page of the state at exactly a revision.
     pub(super) async fn list_exactly(
         &self,
         served: &ServedResource,
@@ -78,9 +78,9 @@ impl Objects {
         }
     }
 
-    /// Reads until a page is full, in parts: other reads have their turn between them, and what selectors leave out is held no longer
-    /// than its part. What that is is not known before reading: more is read at a time then, and twice as much each time, up to
-    /// [`MAX_AT_ONCE`], so that few reads find what is rare, and few objects are read for a page of what is not.
+    /// Reads until a page is full, in parts: other reads can run in between, and objects that do not match are released with
+    /// their part. As the number of matching objects is unknown, the size of a part doubles each time, up to [`MAX_AT_ONCE`]: few
+    /// reads find rare objects, and few objects are read for a page of frequent ones.
     async fn read_exactly(
         &self,
         scope: Scope,
@@ -106,7 +106,7 @@ impl Objects {
                 match records.len() < limit {
                     true if request.selection.takes(&record) => records.push(record),
                     true => {}
-                    // Upstream counts what no selector takes, too: the page that it leads to may be empty.
+                    // Upstream also counts objects that do not match: the next page may be empty.
                     false => left += 1,
                 }
                 consume_budget().await;

@@ -1,4 +1,4 @@
-//! An applied configuration on a state of the object.
+//! Merge of an applied configuration into the state of an object.
 
 use std::borrow::Cow;
 
@@ -13,27 +13,27 @@ use super::versions::KindVersions;
 use super::{UNOWNED, conflict, last_applied};
 use crate::Result;
 
-/// Who is credited with everything that an object held before the first apply.
+/// Manager that owns all fields of an object before its first apply.
 const BEFORE: &str = "before-first-apply";
 
-/// What is applied, by whom, and how.
+/// Parameters of an apply.
 #[derive(Clone, Copy)]
 pub(crate) struct Applying<'a> {
-    /// The configuration, as the client sent it.
+    /// Configuration as sent by the client.
     pub(crate) config: &'a Object,
-    /// The manager.
+    /// Field manager.
     pub(crate) manager: &'a str,
-    /// Whether other managers' fields are taken.
+    /// True if fields of other managers are taken over.
     pub(crate) force: bool,
-    /// When.
+    /// Time of the request.
     pub(crate) now: Timestamp,
 }
 
-/// The state after the apply, in the version of the request, neither typed nor defaulted. `live` is in the storage
-/// version, or what a new object of the kind holds.
+/// Returns the state after the apply, in the version of the request, neither typed nor defaulted. `live` is in the storage
+/// version; for a create it is an empty object of the kind.
 ///
 /// # Errors
-/// 409 with the conflicts; 500 for what cannot be merged.
+/// Status 409 with the conflicts; 500 if the objects cannot be merged.
 pub(crate) fn apply(versions: &KindVersions<'_>, live: &Object, applying: Applying<'_>) -> Result<Object> {
     let served = versions.served();
     let live = in_version(served, live);
@@ -80,7 +80,7 @@ pub(crate) fn apply(versions: &KindVersions<'_>, live: &Object, applying: Applyi
     Ok(object)
 }
 
-/// Merges, a second time and with force when the conflicts are with what kubectl's annotation covers.
+/// Merges; merges again with force if all conflicts are covered by kubectl's annotation.
 fn merge(
     versions: &KindVersions<'_>,
     live: &Object,
@@ -109,12 +109,12 @@ fn refused(failure: Failure<Manager>) -> Box<Status> {
     match failure {
         Failure::TypeMismatch(text) => failed(text),
         Failure::Conflicts(conflicts) => Box::new(conflict::status(&conflicts)),
-        // Nobody sees it: it is done anew.
+        // Never returned to a client: the merge is repeated after the conversion.
         Failure::Pending => failed("a conversion is pending".to_owned()),
     }
 }
 
-/// 500 without a reason, which clients of upstream know: the object does not fit.
+/// Status 500 without a reason, as in upstream, for an object that does not match its type.
 pub(crate) fn unfit(what: &str, object: &Object, why: &impl std::fmt::Display) -> Box<Status> {
     let (namespace, name, ty) = (object.namespace(), object.name(), type_of(object));
     failed(format!("{what} ({namespace}/{name}; {ty}): {why}"))
@@ -124,10 +124,10 @@ fn failed(text: String) -> Box<Status> {
     Box::new(Status::failure(Reason::Unknown, text))
 }
 
-/// The type that an object has, as upstream prints it: the group may be empty.
+/// Type of an object as printed by upstream: the group may be empty.
 pub(crate) fn type_of(object: &Object) -> String {
     let (mut version, mut kind) = (object.api_version(), object.kind());
-    // Upstream ignores values that are not versions.
+    // Upstream ignores invalid versions.
     if version.matches('/').count() > 1 {
         (version, kind) = ("", "");
     }

@@ -1,4 +1,4 @@
-//! The answer to an apply that others' fields stand against: 409, with a cause for each field.
+//! Status 409 for an apply that conflicts with fields of other managers, with a cause for each field.
 
 use portico_machinery::Status;
 use portico_machinery::object::cut;
@@ -7,7 +7,7 @@ use portico_schema::apply::Conflicts;
 use portico_schema::fields::print_path;
 use portico_schema::managed::{Manager, Operation};
 
-/// 409 in upstream's words: managers in order, the fields of each beneath it. Of very many fields the first are listed.
+/// Status 409 with upstream's message: managers in order, each with its fields. Long lists of fields are truncated.
 pub(super) fn status(conflicts: &Conflicts<Manager>) -> Status {
     let (mut causes, mut lines, mut count, mut bytes) = (Vec::new(), Vec::new(), 0, 0);
     for (manager, set) in &conflicts.0 {

@@ -1,5 +1,5 @@
-//! From client-side to server-side apply: what `kubectl apply` noted in its annotation, `kubectl apply --server-side` may
-//! take over without a conflict, and keeps up to date.
+//! Migration from client-side to server-side apply: `kubectl apply --server-side` takes over the fields in the annotation of
+//! `kubectl apply` without a conflict, and updates the annotation.
 
 use portico_machinery::Object;
 use portico_machinery::object::to_go_json;
@@ -11,13 +11,13 @@ use crate::served::ServedResource;
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The only manager for which this applies: other managers do not maintain the annotation.
+/// Only manager to which this applies: other managers do not maintain the annotation.
 pub(super) const MANAGER: &str = "kubectl";
 
 /// Upstream's limit for all annotations together, in bytes.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 
-/// The conflicts that remain when what the annotation covers and is still so may be taken.
+/// Conflicts that remain after removing fields that the annotation covers and that have not changed since.
 pub(super) fn remaining(
     served: &ServedResource,
     live: &Object,
@@ -28,7 +28,7 @@ pub(super) fn remaining(
     Conflicts(left.filter(|(_, set)| !set.is_empty()).collect())
 }
 
-/// The fields that were applied last by the client and have not changed since.
+/// Fields that the client applied last and that have not changed since.
 fn allowed(served: &ServedResource, live: &Object) -> Option<Set> {
     let applied = Object::from_json(live.annotation(ANNOTATION)?.as_bytes()).ok()?;
     if applied.api_version() != served.api_version {
@@ -41,7 +41,7 @@ fn allowed(served: &ServedResource, live: &Object) -> Option<Set> {
     Some(fields.difference(&changes.modified).difference(&changes.added).difference(&changes.removed))
 }
 
-/// Notes what was applied, where the annotation is kept.
+/// Updates the annotation with the applied configuration, if the object has it.
 pub(super) fn refresh(object: &mut Object, config: &Object) {
     if object.annotation(ANNOTATION).is_none_or(str::is_empty) {
         return;

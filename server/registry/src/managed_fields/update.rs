@@ -1,4 +1,4 @@
-//! Ownership after a create, a replacement or a patch: whoever writes owns what they change.
+//! Field ownership after a create, a replacement or a patch: the writer owns the changed fields.
 
 use std::borrow::Cow;
 
@@ -13,17 +13,17 @@ use crate::served::ServedResource;
 
 const FIELD: [&str; 2] = ["metadata", "managedFields"];
 
-/// Who owns what a write changes.
+/// Tracking of the fields that a write changes.
 #[derive(Clone, Copy)]
 pub enum Tracked<'a> {
-    /// The manager of this name.
+    /// The manager with this name becomes the owner.
     By(&'a str),
-    /// The object has it already: it was applied.
+    /// Ownership is already set, as after an apply.
     Already,
 }
 
-/// Sets the managed fields of a new state. Both states are complete and in the storage version; a create comes from an
-/// empty object. Where nobody can say who owns what, nobody owns anything any more, as upstream has it.
+/// Sets the managed fields of a new state. Both states are complete and in the storage version; for a create, the old one is
+/// empty. If ownership cannot be determined, all entries are removed, as in upstream.
 pub fn track(versions: &KindVersions<'_>, live: &Object, new: &mut Object, manager: &str, now: Timestamp) {
     match tracked(versions, live, new, manager, now) {
         Ok(After::AsBefore) => new.copy_from(live, &FIELD),
@@ -35,7 +35,7 @@ pub fn track(versions: &KindVersions<'_>, live: &Object, new: &mut Object, manag
     }
 }
 
-/// What becomes of the entries.
+/// New managed fields.
 enum After {
     AsBefore,
     Owned(Managed),
@@ -67,7 +67,7 @@ fn tracked(
     let mut managed = current(live, new, from_live);
     let is_create = live.uid().is_empty();
     if managed.owners.is_empty() && !is_create {
-        // Nobody is tracked: that begins with a create or an apply.
+        // Objects without entries stay untracked: tracking starts with a create or an apply.
         return Ok(After::Untracked);
     }
     {
@@ -78,13 +78,13 @@ fn tracked(
     Ok(After::Owned(managed))
 }
 
-/// Whether entries name fields in another version, in which the object has to be there.
+/// True if entries use another version, in which the object must then exist.
 fn is_named_otherwise(served: &ServedResource, live: &Object) -> bool {
     let managed = Managed::read(live).unwrap_or_default();
     managed.owners.values().any(|owned| *owned.version != *served.api_version)
 }
 
-/// What differs but for what nobody owns.
+/// Changes without the fields that never have owners.
 pub(super) fn owned_changes(comparison: Comparison, filter: &Filter) -> Comparison {
     comparison.filtered(|set| {
         let mut set = filter.of(set);
@@ -93,7 +93,7 @@ pub(super) fn owned_changes(comparison: Comparison, filter: &Filter) -> Comparis
     })
 }
 
-/// Gives what was added or modified to whoever updated.
+/// Assigns added and modified fields to the updating manager.
 pub(super) fn credit(
     managed: &mut Managed,
     versions: &KindVersions<'_>,
@@ -121,7 +121,7 @@ pub(super) fn credit(
     managed.cap_updaters(MAX_UPDATERS, BUCKET);
 }
 
-/// The entries that the write begins with: the client's, unless it sends none or wrong ones.
+/// Entries before the write: those that the client sends, or the stored ones if it sends none or invalid ones.
 fn current(live: &Object, new: &Object, from_live: bool) -> Managed {
     if !from_live {
         if managed::is_reset(new) {
@@ -136,7 +136,7 @@ fn current(live: &Object, new: &Object, from_live: bool) -> Managed {
     Managed::read(live).unwrap_or_default()
 }
 
-/// A state in the version of the request.
+/// State in the version of the request.
 pub(super) fn in_version<'o>(served: &ServedResource, object: &'o Object) -> Cow<'o, Object> {
     if served.stored_as.is_none() || object.map().is_empty() {
         return Cow::Borrowed(object);

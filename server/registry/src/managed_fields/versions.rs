@@ -1,4 +1,4 @@
-//! The versions in which a kind is served, as the apply engine asks for them.
+//! Served versions of a kind, in the form that the apply engine requires.
 
 use std::sync::Arc;
 
@@ -13,26 +13,26 @@ use crate::objects::Objects;
 use crate::served::ServedResource;
 use crate::typed::Part;
 
-/// A kind in the version of a request, and the others that share its storage.
+/// Kind in the version of a request, and the other versions with the same storage.
 pub struct KindVersions<'a> {
     served: &'a ServedResource,
     subresource: &'a str,
     builtin: &'a ResourceIndex,
-    /// The other versions of a custom resource.
+    /// Other versions of a custom resource.
     serving: Option<Arc<Serving>>,
     asked: Mutex<Vec<Asked>>,
 }
 
-/// An object that was asked for in another version of a definition whose webhook converts.
+/// Conversion by a webhook that the apply engine requested.
 struct Asked {
     object: Object,
     to: Box<str>,
-    /// Nothing as long as the webhook was not asked.
+    /// Result; `None` until the webhook was called.
     answer: Option<Result<Object, String>>,
 }
 
 impl Objects {
-    /// A kind in all its versions, none of which a webhook has to make.
+    /// Kind in all its versions, without calling webhooks.
     pub fn versions<'a>(&'a self, served: &'a ServedResource, part: Part<'a>) -> KindVersions<'a> {
         let subresource = match part {
             Part::Main => "",
@@ -48,8 +48,8 @@ impl Objects {
         }
     }
 
-    /// Work on a kind in all its versions. What a webhook has to convert is not there at first: the work is done anew
-    /// once it is, so that it must not leave anything behind.
+    /// Runs a function on a kind in all its versions. Conversions by webhooks are not available at first: the function runs again
+    /// after each call, so it must not have side effects before it succeeds.
     pub(crate) async fn across_versions<T>(
         &self,
         served: &ServedResource,
@@ -66,17 +66,17 @@ impl Objects {
 }
 
 impl<'a> KindVersions<'a> {
-    /// A built-in kind in all its versions.
+    /// Built-in kind in all its versions.
     pub fn of_builtin(served: &'a ServedResource, subresource: &'a str, builtin: &'a ResourceIndex) -> Self {
         Self { served, subresource, builtin, serving: None, asked: Mutex::default() }
     }
 
-    /// The kind in the version of the request.
+    /// Kind in the version of the request.
     pub(super) fn served(&self) -> &'a ServedResource {
         self.served
     }
 
-    /// The subresource that is written, empty for the object itself.
+    /// Written subresource, empty for the object itself.
     pub(super) fn subresource(&self) -> &'a str {
         self.subresource
     }
@@ -93,7 +93,7 @@ impl<'a> KindVersions<'a> {
         (other.storage == self.served.storage).then_some(other)
     }
 
-    /// An object of a custom resource: upstream fails, whatever is wrong with the other version.
+    /// Converts a custom resource. All errors about the other version are failures, as in upstream.
     fn converted(&self, custom: &Custom, object: &Object, to: &str) -> Result<Object, Unconverted> {
         let wanted: GroupVersion =
             to.parse().map_err(|_| Unconverted::Failed(format!("unexpected GroupVersion string: {to}")))?;
@@ -129,7 +129,7 @@ impl<'a> KindVersions<'a> {
         self.asked.lock().iter().any(|asked| asked.answer.is_none())
     }
 
-    /// Has the webhook answer what was asked.
+    /// Calls the webhook for all pending conversions.
     async fn answer(&self, inner: &Objects, custom: &Custom) {
         let mut asked = std::mem::take(&mut *self.asked.lock());
         for open in asked.iter_mut().filter(|asked| asked.answer.is_none()) {

@@ -1,4 +1,4 @@
-//! Ownership of what a view shows: entries of the parent that own it stand in the view, and go back when it was written.
+//! Ownership of fields in a view: copies entries of the parent to the view, and back after a write.
 
 use portico_machinery::Object;
 use portico_schema::apply::Owned;
@@ -7,17 +7,17 @@ use portico_schema::managed::{Managed, Manager, Operation};
 
 use crate::views::ViewTarget;
 
-/// One field under several names: where each version of the parent has it, and where the view.
+/// Field with different paths: one in each version of the parent, and one in the view.
 pub(crate) struct Shared<'a> {
-    /// The version of the parent that is written, and the field in it.
+    /// Written version of the parent, and the field in it.
     parent: (&'a str, Set),
-    /// Its other versions; nothing for one that has no such view.
+    /// Other versions of the parent; `None` for a version without the view.
     others: Vec<(String, Option<Set>)>,
     view: (&'a str, Set),
 }
 
 impl<'a> Shared<'a> {
-    /// The field that a view shares with its parent.
+    /// Field that a view shares with its parent.
     pub(crate) fn of(target: ViewTarget<'a>) -> Self {
         let (in_parent, in_view) = target.viewed.field();
         let others = target.parent.custom.iter().flat_map(|custom| custom.scales());
@@ -28,7 +28,7 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// Gives a view the entries of its parent that own the field.
+    /// Copies the entries of the parent that own the field to a view.
     pub(crate) fn show(&self, parent: &Object, view: &mut Object) {
         let parent = Managed::read(parent).unwrap_or_default();
         let mut shown = Managed::default();
@@ -42,15 +42,15 @@ impl<'a> Shared<'a> {
         shown.write(view);
     }
 
-    /// Gives a parent the entries of its written view: who no longer owns the field there loses it here, too. Entries of
-    /// versions that are not there any more go.
+    /// Copies the entries of a written view to its parent: managers that no longer own the field in the view lose it. Entries of
+    /// versions that no longer exist are removed.
     pub(crate) fn write(&self, view: &Object, parent: &mut Object) {
         let mut entries = Managed::read(parent).unwrap_or_default();
         let mut shown = Managed::read(view).unwrap_or_default().owners;
         entries.owners.retain(|_, owned| self.field(&owned.version).is_some());
         for (manager, owned) in &mut entries.owners {
             let Some(Some(field)) = self.field(&owned.version) else { continue };
-            // Upstream identifies appliers by name, and updaters by the version written, too: that is the view's there.
+            // Upstream identifies appliers by name, and updaters also by version, which is that of the view here.
             let keeps = manager.operation == Operation::Apply
                 && shown.remove(&in_version(manager, self.view.0)).is_some();
             if !keeps {
@@ -62,7 +62,7 @@ impl<'a> Shared<'a> {
             if owned.set.intersection(&self.view.1).is_empty() {
                 continue;
             }
-            // As upstream has it, without a time.
+            // Without a time, as in upstream.
             let manager = in_version(&manager, self.parent.0);
             let owned = owned_in(&self.parent, owned.applied);
             if entries.owners.contains_key(&manager) {
@@ -77,7 +77,7 @@ impl<'a> Shared<'a> {
         entries.write(parent);
     }
 
-    /// The field in a version of the parent, if that has it; nothing for a version that is not there.
+    /// Field in a version of the parent: inner `None` if that version has no view, outer `None` if the version does not exist.
     fn field(&self, version: &str) -> Option<Option<&Set>> {
         if version == self.parent.0 {
             return Some(Some(&self.parent.1));
@@ -99,7 +99,7 @@ fn owned_in((version, set): &(&str, Set), applied: bool) -> Owned {
     Owned { set: set.clone(), version: (*version).into(), applied }
 }
 
-/// The same manager of objects of another version; who applies is the same in all.
+/// Manager with its entry in another version; appliers are the same in all versions.
 fn in_version(manager: &Manager, version: &str) -> Manager {
     let version = match manager.operation {
         Operation::Apply => Box::default(),

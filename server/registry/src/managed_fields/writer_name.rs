@@ -1,11 +1,11 @@
-//! The name of a manager: the one that the client sends, or how its User-Agent begins.
+//! Name of a field manager: sent by the client, or the start of its User-Agent.
 
 use std::borrow::Cow;
 
-/// The longest name, in bytes.
+/// Maximum length of a name in bytes.
 const MAX_NAME: usize = 128;
 
-/// The manager of a write that is no apply.
+/// Field manager of a write that is not an apply.
 pub fn manager_name<'a>(field_manager: &'a str, user_agent: &'a str) -> Cow<'a, str> {
     if !field_manager.is_empty() {
         return Cow::Borrowed(field_manager);
@@ -19,7 +19,7 @@ pub fn manager_name<'a>(field_manager: &'a str, user_agent: &'a str) -> Cow<'a, 
     }
 }
 
-/// What is printable, as long as there is room.
+/// Printable characters of a text, up to the maximum length.
 fn printable(text: &str) -> String {
     let mut name = String::new();
     for c in text.chars().filter(|c| *c == ' ' || !(c.is_control() || c.is_whitespace())) {

@@ -1,4 +1,4 @@
-//! Options out of a query string: upstream's reading of booleans, numbers and repeated keys (its `queryparams` conversions).
+//! Decoding of options from a query string, with upstream's rules for booleans, numbers and repeated keys (`queryparams`).
 
 use std::num::ParseIntError;
 
@@ -12,17 +12,17 @@ use super::{CreateOptions, DeleteOptions, FieldValidation, ListOptions, PatchOpt
 use super::{VersionMatch, delete};
 use crate::Result;
 
-/// The options in a query string, which was read as authorization reads it.
+/// Options in a query string, parsed as for authorization.
 pub struct Query<'q>(url::Query<'q>, &'q str);
 
 impl<'q> Query<'q> {
-    /// Reads a query string.
+    /// Parses a query string.
     #[must_use]
     pub fn parse(raw: &'q str) -> Self {
         Self(url::Query::parse(raw), raw)
     }
 
-    /// The first value of a key: what counts for everything but lists.
+    /// First value of a key, which is the effective one for all options except lists.
     pub fn first(&self, key: &str) -> Option<&str> {
         self.0.first(key)
     }
@@ -31,7 +31,7 @@ impl<'q> Query<'q> {
         self.first(key).unwrap_or_default()
     }
 
-    /// The first value of a key, unless it is empty.
+    /// First value of a key, unless it is empty.
     fn named(&self, key: &str) -> Option<String> {
         self.first(key).filter(|value| !value.is_empty()).map(str::to_owned)
     }
@@ -41,7 +41,7 @@ impl<'q> Query<'q> {
         self.0.all(key).map(str::to_owned).collect()
     }
 
-    /// All values of a key, in order, escaped for another query. Bytes that are not UTF-8 stay as they are.
+    /// All values of a key, in order, escaped for another query. Bytes that are not UTF-8 are preserved.
     pub fn escaped(&self, key: &str) -> Vec<String> {
         let pairs = url::pairs(self.1.as_bytes()).filter(|(name, _)| name.as_ref() == key.as_bytes());
         let escaped = |value: &[u8]| {
@@ -52,7 +52,7 @@ impl<'q> Query<'q> {
         pairs.map(|(_, value)| escaped(&value)).collect()
     }
 
-    /// A value as upstream reads booleans: absent is none, anything but `false` and `0` is true.
+    /// Boolean as upstream reads it: `None` if absent, true for all values except `false` and `0`.
     pub fn flag(&self, key: &str) -> Option<bool> {
         self.first(key).map(truthy)
     }
@@ -66,7 +66,7 @@ impl<'q> Query<'q> {
         read.map(Some).map_err(refused)
     }
 
-    /// Reads it as the options of every verb, for `tests/fuzz`: nothing of it may panic.
+    /// Decodes the query as the options of every verb, for `tests/fuzz`: must not panic.
     #[doc(hidden)]
     pub fn read_all(&self) {
         let _ = (self.create_options(), self.update_options(), self.patch_options(), self.apply_options());
@@ -74,17 +74,17 @@ impl<'q> Query<'q> {
         let _ = (self.list_options(false), self.list_options(true));
     }
 
-    /// Options of create, validated.
+    /// Decodes and validates options of create.
     pub(crate) fn create_options(&self) -> Result<CreateOptions> {
         self.write_options("CreateOptions", Vec::new())
     }
 
-    /// Options of update, validated.
+    /// Decodes and validates options of update.
     pub(crate) fn update_options(&self) -> Result<CreateOptions> {
         self.write_options("UpdateOptions", Vec::new())
     }
 
-    /// Options of a patch that is no apply, validated.
+    /// Decodes and validates options of a patch other than an apply.
     pub(crate) fn patch_options(&self) -> Result<PatchOptions> {
         let force = self.flag("force");
         let mut errors = Vec::new();
@@ -94,7 +94,7 @@ impl<'q> Query<'q> {
         Ok(PatchOptions { write: self.write_options("PatchOptions", errors)?, force })
     }
 
-    /// Options of an apply, validated.
+    /// Decodes and validates options of an apply.
     pub(crate) fn apply_options(&self) -> Result<PatchOptions> {
         let mut errors = Vec::new();
         if self.text("fieldManager").is_empty() {
@@ -129,7 +129,7 @@ impl<'q> Query<'q> {
         })
     }
 
-    /// Options of delete, validated, when there is no body.
+    /// Decodes and validates options of a delete without a body.
     pub(crate) fn delete_options(&self) -> Result<DeleteOptions> {
         if self.0.is_empty() {
             return Ok(DeleteOptions::default());
@@ -150,14 +150,14 @@ impl<'q> Query<'q> {
         .validate()
     }
 
-    /// `resourceVersion` of a get: not older than that.
+    /// Decodes `resourceVersion` of a get: the lowest acceptable revision.
     pub(crate) fn version_options(&self) -> Result<Option<i64>> {
         let version = self.text("resourceVersion");
         validate::RawList { version, version_match: "", continue_token: "", send_initial_events: None }
             .parse_version()
     }
 
-    /// Options of list, watch and deletecollection, validated. `watch` selects the rules that apply.
+    /// Decodes and validates options of list, watch and deletecollection. `watch` selects the validation rules.
     pub(crate) fn list_options(&self, watch: bool) -> Result<ListOptions> {
         if self.0.is_empty() && !watch {
             return Ok(ListOptions::default());
@@ -195,7 +195,7 @@ impl<'q> Query<'q> {
     }
 }
 
-/// Negative numbers count as not given.
+/// Treats negative numbers as absent.
 fn positive(n: Option<i64>) -> usize {
     n.and_then(|n| usize::try_from(n).ok()).unwrap_or(0)
 }

@@ -6,49 +6,49 @@ use serde::Deserialize;
 use super::validate::{self, refuse};
 use crate::Result;
 
-/// The option that asks for what cannot be read to be deleted.
+/// Option that allows the deletion of unreadable objects.
 pub(crate) const IGNORE_READ_ERROR: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 
-/// What must hold of an object for it to be deleted; empty strings ask for nothing.
+/// Preconditions of a delete; empty strings require nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Preconditions {
-    /// The uid.
+    /// UID of the object.
     pub uid: Option<String>,
-    /// The revision.
+    /// Resource version of the object.
     pub resource_version: Option<String>,
 }
 
-/// What becomes of dependents.
+/// Treatment of dependents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
-    /// They stay and lose their owner.
+    /// Dependents stay, without the owner reference.
     Orphan,
-    /// They go afterwards.
+    /// Dependents are deleted after the object.
     Background,
-    /// They go first.
+    /// Dependents are deleted before the object.
     Foreground,
 }
 
 /// Options of delete (`metav1.DeleteOptions`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
-    /// Everything but the write.
+    /// Runs all steps except the write.
     pub dry_run: bool,
-    /// Seconds to keep the object; no kind here is graceful.
+    /// Grace period in seconds, for graceful kinds.
     pub grace_period_seconds: Option<i64>,
-    /// What must hold.
+    /// Preconditions on the object.
     pub preconditions: Preconditions,
-    /// The old word for propagation.
+    /// Deprecated form of `propagation`.
     pub orphan_dependents: Option<bool>,
-    /// What becomes of dependents.
+    /// Treatment of dependents, if set.
     pub propagation: Option<Propagation>,
-    /// `ignoreStoreReadErrorWithClusterBreakingPotential`: whether an object is meant that cannot be read.
+    /// `ignoreStoreReadErrorWithClusterBreakingPotential`: true to delete an unreadable object.
     pub ignore_read_error: bool,
 }
 
 impl DeleteOptions {
-    /// Whether the caller wants dependents orphaned or deleted first; nothing when the caller does not set it.
+    /// Requested propagation, from either option; `None` if the caller sets neither.
     #[must_use]
     pub fn wanted_propagation(&self) -> Option<Propagation> {
         self.propagation.or(match self.orphan_dependents {
@@ -59,7 +59,7 @@ impl DeleteOptions {
     }
 }
 
-/// Delete options as they stand in a query or a body.
+/// Delete options as in a query or a body.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Raw {
@@ -103,8 +103,7 @@ impl Raw {
 }
 
 impl DeleteOptions {
-    /// Options out of a JSON body, validated. They may call themselves options of any group; kind and apiVersion may be
-    /// left out.
+    /// Decodes and validates options in a JSON body. The body may have any group, and may omit kind and apiVersion.
     pub fn from_body(body: &[u8]) -> Result<Self> {
         let unrecognized = |error: &str| {
             let text =
@@ -126,7 +125,7 @@ impl DeleteOptions {
 }
 
 impl DeleteOptions {
-    /// 422 when the wish to delete what cannot be read stands beside what would have to be read.
+    /// Status 422 if the option to delete an unreadable object is combined with options that require reading it.
     pub(crate) fn check_unsafe(&self, collection: bool) -> Result<()> {
         let beside = [
             (collection, "is not allowed with DELETECOLLECTION, try again after removing the option"),

@@ -1,35 +1,35 @@
-//! Options of list, watch and the selecting half of deletecollection.
+//! Options of list and watch, which are also the selection of deletecollection.
 
 use portico_machinery::selector::{FieldSelector, LabelSelector};
 
 /// `resourceVersionMatch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionMatch {
-    /// Exactly that revision.
+    /// Exactly the given revision.
     Exact,
-    /// That revision or a newer one.
+    /// The given revision or a newer one.
     NotOlderThan,
 }
 
 /// Options of list and watch (`metav1.ListOptions`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListOptions {
-    /// By labels.
+    /// Label selector.
     pub labels: LabelSelector,
-    /// By fields.
+    /// Field selector.
     pub fields: FieldSelector,
-    /// Most objects on a page; 0 is all.
+    /// Maximum number of objects on a page; 0 for no limit.
     pub limit: usize,
-    /// Where the page before ended, as the answer gave it.
+    /// Position of the page, from the previous response.
     pub continue_token: String,
-    /// `resourceVersion`; nothing means "most recent".
+    /// `resourceVersion`; `None` for the most recent state.
     pub resource_version: Option<i64>,
-    /// What the revision means.
+    /// Interpretation of `resource_version`.
     pub version_match: Option<VersionMatch>,
-    /// Watch: begin with the objects that are there.
+    /// Watch: start with the existing objects.
     pub send_initial_events: Option<bool>,
-    /// Watch: bookmarks are welcome.
+    /// Watch: send bookmarks.
     pub allow_bookmarks: bool,
-    /// Watch: seconds after which the stream ends; 0 leaves it to the server.
+    /// Watch: seconds after which the stream ends; 0 for a duration chosen by the server.
     pub timeout_seconds: u64,
 }

@@ -1,4 +1,5 @@
-//! Option validation: 422 on an options kind, all errors at once, upstream's texts (`ValidateCreateOptions` and its like, `ValidateListOptions`).
+//! Validation of options: status 422 with all errors at once and upstream's
+//! messages (`ValidateCreateOptions` etc., `ValidateListOptions`).
 
 use std::num::IntErrorKind;
 
@@ -10,7 +11,7 @@ use crate::Result;
 
 pub(super) const MANAGER_MAX: usize = 128;
 
-/// 422 on the options kind when there is something to refuse.
+/// Returns status 422 for the options kind if there are errors.
 pub(super) fn refuse(kind: &str, errors: &[field::Error]) -> Result<()> {
     if errors.is_empty() {
         return Ok(());
@@ -19,8 +20,8 @@ pub(super) fn refuse(kind: &str, errors: &[field::Error]) -> Result<()> {
     Err(Box::new(Status::invalid(&kind, "", errors)))
 }
 
-/// Each error about a character shows the whole name. So of a name that is too long, which may be as long as a request's head, only
-/// the first wrong character is reported: the errors would otherwise grow with the square of its length.
+/// Validates a field manager. Each error about a character contains the complete name, which may be as long as a request header;
+/// if the name is too long, only the first invalid character is reported, as the errors would grow quadratically.
 pub(super) fn field_manager(manager: &str, errors: &mut Vec<field::Error>) {
     let path = Path::from("fieldManager");
     let too_long = manager.len() > MANAGER_MAX;
@@ -42,7 +43,7 @@ pub(super) fn dry_run(values: &[String], errors: &mut Vec<field::Error>) {
     }
 }
 
-/// A number as `strconv.ParseUint` reads it: without a sign.
+/// Parses a number like `strconv.ParseUint`: without a sign.
 fn unsigned(text: &str) -> std::result::Result<u64, String> {
     let digits = if text.starts_with('+') { "" } else { text };
     digits.parse().map_err(|error: std::num::ParseIntError| match text {
@@ -51,7 +52,7 @@ fn unsigned(text: &str) -> std::result::Result<u64, String> {
     })
 }
 
-/// The error of a function of Go's `strconv` that reads a number.
+/// Error of a Go `strconv` function that parses a number.
 #[must_use]
 pub fn number_error(function: &str, text: &str, kind: &IntErrorKind) -> String {
     let why = match kind {
@@ -61,7 +62,7 @@ pub fn number_error(function: &str, text: &str, kind: &IntErrorKind) -> String {
     format!("strconv.{function}: parsing {text:?}: {why}")
 }
 
-/// What decides from where a list or watch reads, as the query has it.
+/// Options that determine the revision of a list or watch, as in the query.
 pub(super) struct RawList<'q> {
     pub(super) version: &'q str,
     pub(super) version_match: &'q str,
@@ -70,7 +71,7 @@ pub(super) struct RawList<'q> {
 }
 
 impl RawList<'_> {
-    /// A watch from nowhere in particular begins with what is there.
+    /// Enables initial events for a watch without a specific revision.
     pub(super) fn default_watch(&mut self) {
         let anywhere = matches!(self.version, "" | "0");
         if anywhere && self.send_initial_events.is_none() && self.version_match.is_empty() {
@@ -138,11 +139,11 @@ impl RawList<'_> {
         }
     }
 
-    /// The revision; 400 when it is no number, or comes with a continue token.
+    /// Revision of the options; status 400 if it is not a number, or is combined with a continue token.
     pub(super) fn parse_version(&self) -> Result<Option<i64>> {
         let version = match self.version {
             "" => None,
-            // No store reaches the revisions that only an unsigned number holds.
+            // No store reaches revisions beyond i64.
             text => Some(unsigned(text).map(|version| i64::try_from(version).unwrap_or(i64::MAX)).map_err(
                 |error| {
                     Status::bad_request(format!(

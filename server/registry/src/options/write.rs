@@ -1,25 +1,25 @@
 //! Options of create, update and patch.
 
-/// What happens to fields that the kind does not know and to duplicate keys (upstream's `FieldValidation`).
+/// Treatment of unknown fields and duplicate keys (upstream's `FieldValidation`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldValidation {
-    /// Dropped silently.
+    /// Drops them silently.
     Ignore,
-    /// Dropped, with a warning each.
+    /// Drops them, with a warning for each.
     #[default]
     Warn,
-    /// Refused.
+    /// Refuses the object.
     Strict,
 }
 
 /// Options of create.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CreateOptions {
-    /// Everything but the write.
+    /// Runs all steps except the write.
     pub dry_run: bool,
-    /// Unknown and duplicate fields; the typed verbs take decoded objects and do not look at it.
+    /// Treatment of unknown and duplicate fields; ignored by the typed verbs, which take decoded objects.
     pub field_validation: FieldValidation,
-    /// Who writes; kept for managed fields.
+    /// Field manager of the write.
     pub field_manager: String,
 }
 
@@ -29,8 +29,8 @@ pub type UpdateOptions = CreateOptions;
 /// Options of patch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PatchOptions {
-    /// As for create.
+    /// Options shared with create.
     pub write: CreateOptions,
-    /// Take fields from other managers: server-side apply only.
+    /// Takes over fields of other managers; only for server-side apply.
     pub force: Option<bool>,
 }

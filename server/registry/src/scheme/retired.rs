@@ -1,4 +1,4 @@
-//! Versions that kube-apiserver does not serve by default, but still registers: it reads objects of them.
+//! Versions that kube-apiserver registers, hence can decode, but does not serve by default.
 
 use portico_machinery::{GroupVersion, GroupVersionKind};
 

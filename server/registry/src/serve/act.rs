@@ -1,4 +1,4 @@
-//! A POST that keeps no object: its body is of the action's kind, and so is the answer.
+//! Calls of actions: the body and the response are of the action's kind.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::options::CreateOptions;
 use crate::typed::{Part, Place};
 
 impl Request<'_> {
-    /// Asks admission about the body and has the action act on it.
+    /// Runs admission on the body, then the action.
     pub(super) async fn act(
         &self,
         action: &Arc<dyn Action>,
@@ -37,7 +37,7 @@ impl Request<'_> {
         )?;
         self.recorder.object(&decoded.object, schema, |whole| schema.default(whole));
         let body = self.completed(schema, decoded.object, options);
-        // A path without a name: the object's counts, as upstream's `createHandler` has it.
+        // Without a name in the path, the name of the object is used, as in upstream's `createHandler`.
         let named = body.name().to_owned();
         let name = if self.place.name.is_empty() { &named } else { self.place.name };
         let place = Place { name, ..self.place };
@@ -72,13 +72,13 @@ impl Request<'_> {
         Ok(Answer { warnings, audit, ..Answer::json(201, document.into(), 0) }.dressed(wanted))
     }
 
-    /// The body as upstream has it before anybody is asked: its namespace, its defaults, who owns what, in canonical form.
+    /// Sets namespace, defaults and managed fields of a body and normalizes it, as upstream does before admission.
     fn completed(&self, schema: &Schema, mut body: Object, options: &CreateOptions) -> Object {
         if self.served.info.namespaced && body.namespace().is_empty() {
             body.set(&["metadata", "namespace"], self.namespace);
         }
         schema.default(&mut body);
-        // A subresource's kind has no versions of its own here.
+        // Kinds of subresources have a single version here.
         if self.place.part == Part::Main {
             let objects = &self.verbs().objects;
             let versions = objects.versions(&self.served, Part::Main);
@@ -90,7 +90,7 @@ impl Request<'_> {
         body
     }
 
-    /// Both halves of admission, and between them what the action checks and fills in. Gives warnings for the caller.
+    /// Runs mutating admission, the preparation of the action, and validating admission. Returns warnings for the caller.
     async fn admit(
         &self,
         action: &Arc<dyn Action>,
@@ -112,7 +112,7 @@ impl Request<'_> {
     }
 }
 
-/// An object that is no stored one, as an answer.
+/// Encodes an object that is not stored as a response.
 fn document(schema: &Schema, object: &Object, encoding: Encoding) -> Vec<u8> {
     match encoding {
         Encoding::Protobuf => schema.to_sealed_protobuf(object),

@@ -1,4 +1,4 @@
-//! Bodies: media types, decoding, patches, delete options (the request half of upstream's handlers).
+//! Request bodies: media types, decoding, patches, delete options (the request part of upstream's handlers).
 
 use portico_gostd::mime::parse_media_type;
 use portico_machinery::{GroupVersionKind, Object, Status};
@@ -19,7 +19,7 @@ pub(super) const PATCHES: [&str; 4] =
     ["application/json-patch+json", "application/merge-patch+json", STRATEGIC, APPLY];
 const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
-/// The format of a body, or 415.
+/// Format of a body; status 415 for other media types.
 pub(super) fn format(served: &ServedResource, call: &Call) -> Result<Format> {
     let essence = match call.content_type.trim() {
         "" => Some(String::new()),
@@ -27,12 +27,12 @@ pub(super) fn format(served: &ServedResource, call: &Call) -> Result<Format> {
     };
     essence
         .and_then(|e| Format::of_media_type(&e))
-        // The real server drops the connection on one of these.
+        // kube-apiserver closes the connection on protobuf bodies of custom resources.
         .filter(|format| served.custom.is_none() || *format != Format::Protobuf)
         .ok_or_else(|| Box::new(Status::unsupported_media_type(&ACCEPTED)))
 }
 
-/// Decodes an object of the kind; strict diagnostics refuse, warn or vanish.
+/// Decodes an object of the kind; strict errors are refused, reported as warnings, or ignored.
 pub(super) fn decode(
     scheme: &Scheme,
     call: &Call,
@@ -55,27 +55,27 @@ pub(super) fn decode(
     Ok(decoded)
 }
 
-/// Whether the route of patches takes a body of this media type; of several in one header one is enough for that.
+/// True if the route of patches accepts this Content-Type; one acceptable media type in the header suffices.
 pub(super) fn route_takes_patch(content_type: &str) -> bool {
     content_type.split(',').any(|media| PATCHES.contains(&patch_essence(media).trim_matches(' ')))
 }
 
-/// Whether a body of this media type is a patch of any kind.
+/// True for media types of patches.
 pub(super) fn is_patch(content_type: &str) -> bool {
     is_apply(content_type) || patch_type(content_type).is_some()
 }
 
-/// Whether a body of this media type is a strategic merge patch.
+/// True for the media type of a strategic merge patch.
 pub(super) fn is_strategic(content_type: &str) -> bool {
     patch_essence(content_type) == STRATEGIC
 }
 
-/// The media type of a patch, which upstream compares as it is written: in capitals, or before a space, it is none.
+/// Media type of a patch. Upstream compares it exactly: with capitals or a trailing space it does not match.
 fn patch_essence(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or_default()
 }
 
-/// How a patch of this media type is read; nothing when it is none.
+/// Constructor of the patch for this media type; `None` for other media types.
 pub(super) fn patch_type(content_type: &str) -> Option<fn(bytes::Bytes) -> Patch> {
     match patch_essence(content_type) {
         "application/json-patch+json" => Some(Patch::Json),
@@ -85,7 +85,7 @@ pub(super) fn patch_type(content_type: &str) -> Option<fn(bytes::Bytes) -> Patch
     }
 }
 
-/// Whether a body of this media type is a configuration for server-side apply.
+/// True for the media type of server-side apply.
 pub(super) fn is_apply(content_type: &str) -> bool {
     patch_essence(content_type) == APPLY
 }
@@ -102,7 +102,7 @@ pub(super) fn untagged_options(schema: &Schema, call: &Call, served: &ServedReso
     schema.decode_untagged(&call.body, format).ok().map(|decoded| decoded.object)
 }
 
-/// Options of a delete: the body's when there is one, else the query's. The schema is that of delete options.
+/// Options of a delete: from the body if there is one, else from the query. `schema` is that of delete options.
 pub(super) fn delete_options(
     schema: Option<&Schema>,
     call: &Call,
@@ -121,7 +121,7 @@ pub(super) fn delete_options(
     }
 }
 
-/// Upstream's error about such options does not name what they are of.
+/// Error about delete options, which does not contain their kind, as in upstream.
 fn unread(error: &DecodeError) -> Box<Status> {
     Box::new(match error {
         DecodeError::CannotBeHandled { error, .. } => Status::bad_request(error.clone()),

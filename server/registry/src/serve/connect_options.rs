@@ -1,4 +1,4 @@
-//! The options of a connection as an object of their kind (`PodExecOptions`, ...), which admission is asked about.
+//! Options of a connection as an object of their kind (`PodExecOptions`, ...), for admission.
 
 use portico_kinds::QueryParameter;
 use portico_machinery::Object;
@@ -8,10 +8,10 @@ use crate::call::Call;
 use crate::options::Query;
 use crate::served::ServedResource;
 
-/// Where what follows a proxied object in the path stands in its options.
+/// Field of the options with the path after a proxied object.
 const PATH: &str = "path";
 
-/// The options in the query of a connection; nothing for a subresource that is read rather than connected to (`log`).
+/// Options in the query of a connection; `None` for subresources that are read instead of connected to (`log`).
 pub(super) fn of(served: &ServedResource, call: &Call, query: &Query<'_>) -> Option<Object> {
     let subresource = served.info.subresource(&call.target.subresource).filter(|known| known.connect)?;
     if subresource.kind == served.info.gvk {
@@ -27,7 +27,7 @@ pub(super) fn of(served: &ServedResource, call: &Call, query: &Query<'_>) -> Opt
     Some(options)
 }
 
-/// The call with these options in place of those it was sent with. Of a proxied request the path alone is an option.
+/// Call with changed options. The only option of a proxied request is the path.
 pub(super) fn changed(served: &ServedResource, call: &Call, options: &Object) -> Call {
     let mut call = call.clone();
     let Some(subresource) = served.info.subresource(&call.target.subresource) else { return call };
@@ -52,7 +52,7 @@ pub(super) fn changed(served: &ServedResource, call: &Call, options: &Object) ->
     call
 }
 
-/// What cannot be read is refused when the connection is decided on.
+/// Sets an option from the query. Invalid values are refused later, when the target is selected.
 fn set(options: &mut Object, parameter: &QueryParameter, query: &Query<'_>) {
     let name = parameter.name.as_str();
     let Some(text) = query.first(name) else { return };

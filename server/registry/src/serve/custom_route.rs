@@ -1,5 +1,4 @@
-//! Routes of custom resources, which differ from those of built-in kinds: no path table stands before
-//! them, so that the resource itself reports what is wrong.
+//! Routes of custom resources. Unlike those of built-in kinds, they have no route table; the handler reports errors of the route.
 
 use std::sync::Arc;
 
@@ -11,10 +10,10 @@ use crate::call::{Call, Target};
 use crate::served::ServedResource;
 use crate::typed::Part;
 
-/// A method without a verb of its own that reads all the same: upstream's handlers look at what request info makes of it.
+/// Method without a verb that reads nevertheless: upstream's handlers use the verb of request info.
 const HEAD: &str = "HEAD";
 
-/// The way of a call whose path leads to a custom resource.
+/// Route of a call whose path belongs to a custom resource.
 pub(super) fn find<'a>(served: &Arc<ServedResource>, call: &'a Call) -> Result<Route<'a>> {
     check_ca_bundle(served)?;
     let target = &call.target;
@@ -28,8 +27,8 @@ pub(super) fn find<'a>(served: &Arc<ServedResource>, call: &'a Call) -> Result<R
     Ok(Route { served: Arc::clone(served), action, part, namespace: &target.namespace })
 }
 
-/// Whether the path is one of the resource: one that names a namespace where there are none, or none where there should
-/// be one, leads nowhere.
+/// True if the scope of the path matches the resource: a path with a namespace for a cluster-scoped resource, or without one for
+/// a namespaced resource, is not served.
 pub(super) fn leads(served: &ServedResource, call: &Call) -> bool {
     match (served.info.namespaced, call.target.namespace.is_empty()) {
         (true, true) => matches!(call.verb.as_str(), "list" | "watch") && call.target.name.is_empty(),
@@ -38,7 +37,7 @@ pub(super) fn leads(served: &ServedResource, call: &Call) -> bool {
     }
 }
 
-/// 500 while the CA bundle of the conversion webhook cannot be read: upstream cannot make the converter of the definition.
+/// Status 500 if the CA bundle of the conversion webhook is invalid: upstream cannot create the converter of the definition.
 fn check_ca_bundle(served: &ServedResource) -> Result<()> {
     if served.custom.as_ref().is_none_or(|custom| custom.has_sound_ca_bundle) {
         return Ok(());
@@ -71,7 +70,7 @@ fn verb_of(call: &Call, part: Part<'_>) -> Option<Verb> {
     Some(action)
 }
 
-/// What request info calls the method; those that it knows no verb for have none.
+/// Verb of request info; empty for methods without a verb.
 fn method(verb: &str) -> &str {
     match verb {
         "get" | "list" | "watch" | "proxy" | "create" | "update" | "patch" | "delete"

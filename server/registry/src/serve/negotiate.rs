@@ -1,4 +1,4 @@
-//! Content negotiation: which encoding and which form a caller gets (upstream's `negotiation` package and `transformResponseObject`).
+//! Content negotiation: encoding and form of a response (upstream's `negotiation` package and `transformResponseObject`).
 
 use portico_machinery::Status;
 use portico_machinery::accept::{self, Encoding, Form, Offer};
@@ -12,13 +12,13 @@ use crate::answer::Answer;
 use crate::call::Call;
 use crate::served::ServedResource;
 
-/// Media types as upstream lists them.
+/// Media types in upstream's order.
 const MEDIA_TYPES: [&str; 3] =
     ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 const WATCH_TYPES: [&str; 2] =
     ["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
 
-/// Patches of custom resources: strategic merge needs types.
+/// Patch types of custom resources: strategic merge patches require types.
 const CUSTOM_PATCHES: [&str; 3] =
     ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
 
@@ -27,7 +27,7 @@ const LOG_TYPES: [&str; 4] =
 
 pub(super) use accept::Choice as Wanted;
 
-/// What the route table refuses before the handler is asked: 415 of a patch, 406.
+/// Status 415 for patches and 406, as upstream's route table returns them before the handler runs.
 pub(super) fn check_route(action: Verb, served: &ServedResource, call: &Call) -> Result<()> {
     if served.custom.is_some() {
         return check_custom(action, call);
@@ -40,7 +40,7 @@ pub(super) fn check_route(action: Verb, served: &ServedResource, call: &Call) ->
     check_accept(call, &MEDIA_TYPES, more)
 }
 
-/// No route table stands before custom resources: the handler reports what it does not take.
+/// Checks a custom resource, which has no route table: the handler reports unsupported media types.
 fn check_custom(action: Verb, call: &Call) -> Result<()> {
     let taken = |text| body::is_patch(text) && !body::is_strategic(text);
     if action == Verb::Patch && !taken(&call.content_type) {
@@ -49,13 +49,13 @@ fn check_custom(action: Verb, call: &Call) -> Result<()> {
     Ok(())
 }
 
-/// What a log's route and its handler refuse: the route has text, which the handler does not know.
+/// Checks a request for a log: the route accepts text, which the handler does not know.
 pub(super) fn check_log(served: &ServedResource, call: &Call) -> Result<()> {
     check_accept(call, &LOG_TYPES, &[])?;
     object(served, call).map(drop)
 }
 
-/// 406 for who reads none of the known types; the message lists all of them and `more`.
+/// Status 406 if the client accepts none of the known types; the message contains these types and `more`.
 fn check_accept(call: &Call, known: &[&str], more: &[&str]) -> Result<()> {
     if call.accept.is_empty() || accept::route_takes(&call.accept, known) {
         return Ok(());
@@ -67,19 +67,19 @@ fn choose(call: &Call, offer: Offer<'_>, listed: &[&str]) -> Result<Wanted> {
     accept::negotiate(&call.accept, offer).ok_or_else(|| Box::new(Status::not_acceptable(listed)))
 }
 
-/// What there is of a kind, in these forms besides the plain one.
+/// Available encodings of a kind, with these forms in addition to the plain one.
 fn offer<'a>(served: &ServedResource, forms: &'a [Form]) -> Offer<'a> {
     Offer { encodings: &Encoding::ALL, forms, sealed: served.sealed }
 }
 
-/// For one object.
+/// Negotiates the form of an object.
 pub(super) fn object(served: &ServedResource, call: &Call) -> Result<Wanted> {
     let wanted = shape(served, call)?;
     check_object(wanted, served)?;
     Ok(wanted)
 }
 
-/// Chooses a form for an object that may not exist: 404 comes before the refusals of [`check_object`].
+/// Negotiates the form of an object that may be absent: status 404 precedes the errors of [`check_object`].
 pub(super) fn shape(served: &ServedResource, call: &Call) -> Result<Wanted> {
     choose(call, offer(served, &Form::SHAPES), &MEDIA_TYPES)
 }
@@ -94,18 +94,18 @@ pub(super) fn check_object(wanted: Wanted, served: &ServedResource) -> Result<()
     }
 }
 
-/// 406: upstream looks at no other clause then.
+/// Status 406. Upstream does not consider further clauses of the Accept header then.
 fn unfit(form: &str, why: &str, kind: &str) -> Box<Status> {
     let message = format!("you requested {form}, but the requested object {why} ({kind})");
     Box::new(Status::failure(Reason::NotAcceptable, message))
 }
 
-/// For what an action makes: it is kept nowhere, and has no columns and no metadata to show alone.
+/// Negotiates the form of the result of an action, which is not stored and has neither columns nor separate metadata.
 pub(super) fn made(served: &ServedResource, call: &Call) -> Result<Wanted> {
     choose(call, offer(served, &[]), &MEDIA_TYPES)
 }
 
-/// For a list.
+/// Negotiates the form of a list.
 pub(super) fn list(served: &ServedResource, call: &Call) -> Result<Wanted> {
     let wanted = choose(call, offer(served, &Form::SHAPES), &MEDIA_TYPES)?;
     match wanted.form {
@@ -114,17 +114,17 @@ pub(super) fn list(served: &ServedResource, call: &Call) -> Result<Wanted> {
     }
 }
 
-/// For a watch.
+/// Negotiates the form of a watch.
 pub(super) fn watch(served: &ServedResource, call: &Call) -> Result<Wanted> {
     let wanted = choose(call, offer(served, &Form::SHAPES), &WATCH_TYPES)?;
-    // What is preferred and is no stream is refused, whatever else is read.
+    // A preferred type without a stream format is refused, even if other accepted types have one.
     if wanted.encoding == Encoding::Yaml {
         return Err(Box::new(Status::not_acceptable(&WATCH_TYPES)));
     }
     Ok(wanted)
 }
 
-/// A failure in the encoding that the caller reads; indented JSON when it reads none of ours.
+/// Failure in an encoding that the client accepts; indented JSON if it accepts none.
 pub(super) fn failure(status: Status, header: &str) -> Answer {
     let offer = Offer { encodings: &Encoding::ALL, forms: &[], sealed: true };
     match accept::negotiate(header, offer) {
@@ -133,10 +133,10 @@ pub(super) fn failure(status: Status, header: &str) -> Answer {
     }
 }
 
-/// The selector that a single-object path of the deprecated watch prefix stands for.
+/// Field selector for a path of a single object under the deprecated prefix `/watch/`.
 ///
 /// # Errors
-/// 400 for a selector that selects another name.
+/// Status 400 for a selector that selects another name.
 pub(super) fn only_name(name: &str, asked: FieldSelector) -> Result<FieldSelector> {
     if !asked.is_empty() {
         if asked.requires_exact_match("metadata.name") == Some(name) {

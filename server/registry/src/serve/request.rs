@@ -1,4 +1,4 @@
-//! One call whose route is known: from its bytes to the verb, and from what the verb gives to the answer.
+//! Call with a known route: decodes the request, runs the verb, and encodes the answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,12 +32,12 @@ use crate::unreadable;
 use crate::verbs::Verbs;
 use crate::views::ViewTarget;
 
-/// A request that takes so long is in the log (upstream's threshold).
+/// Duration above which a request is logged (upstream's threshold).
 const SLOW: Duration = Duration::from_millis(500);
-/// The longest value that such a line shows.
+/// Maximum length of a value in such a log line.
 const MAX_SHOWN_BYTES: usize = 256;
 
-/// What upstream calls the handlers of verbs in traces.
+/// Name of the verb's handler in upstream's traces.
 fn trace_name(action: Verb) -> Option<&'static str> {
     match action {
         Verb::Get => Some("Get"),
@@ -50,16 +50,16 @@ fn trace_name(action: Verb) -> Option<&'static str> {
     }
 }
 
-/// What calls are answered with.
+/// Components that answer calls.
 pub(super) struct Handling {
     pub(super) verbs: Arc<Verbs>,
-    /// What stands behind subresources.
+    /// Actions and connections of subresources.
     pub(super) handlers: HandlerTable,
-    /// The types of delete options, for bodies in YAML.
+    /// Schema of delete options, for YAML bodies.
     pub(super) delete_options: Option<Schema>,
 }
 
-/// A call whose route is known.
+/// Call with a known route.
 pub(super) struct Request<'a> {
     pub(super) handler: &'a Handling,
     pub(super) call: &'a Call,
@@ -72,9 +72,9 @@ pub(super) struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Carries out what the call does.
+    /// Runs the verb of the call, with tracing and log of slow requests.
     pub(super) async fn answer(&self, action: Verb) -> Result<Answer> {
-        // A watch is none of these parts, and takes as long as it takes.
+        // A watch has none of these parts, and its duration is not limited.
         let Some(name) = trace_name(action) else { return self.carry_out(action).await };
         let span = spans::child(name);
         if span.is_recorded() {
@@ -82,7 +82,7 @@ impl Request<'_> {
                 span.set(key, value.to_owned());
             }
         }
-        // Line breaks in what a client sends about itself would look like lines of the log.
+        // Line breaks in values sent by a client would look like separate log lines.
         let describe = || self.trace_fields().map(|(key, value)| format!("{key}:{}", shown(value))).join(",");
         let carried_out = async {
             let answer = self.carry_out(action).await;
@@ -92,7 +92,7 @@ impl Request<'_> {
         slow_trace::watch(name, SLOW, describe, span.within(carried_out)).await
     }
 
-    /// What upstream's traces show of a request (`traceFields`), as far as it is known here.
+    /// Fields of a request in upstream's traces (`traceFields`), as far as they are available.
     fn trace_fields(&self) -> [(&'static str, &str); 9] {
         let target = &self.call.target;
         [
@@ -129,13 +129,13 @@ impl Request<'_> {
         &self.handler.verbs.objects
     }
 
-    /// The view that the path names, if it is one.
+    /// View that the path addresses, if any.
     fn view(&self) -> Option<ViewTarget<'_>> {
         let viewed = self.served.view(self.place.part)?;
         Some(ViewTarget { parent: &self.served, viewed, place: self.place })
     }
 
-    /// The kind that the path's answers are of.
+    /// Kind of the responses of the path.
     fn answered(&self) -> &ServedResource {
         self.served.view(self.place.part).map_or(&self.served, |viewed| &viewed.served)
     }
@@ -154,7 +154,7 @@ impl Request<'_> {
         }
     }
 
-    /// An object as an answer. States of a write may not be those of the revision they carry: they are not cached.
+    /// Object as an answer. `cached` is false for results of writes, which may differ from the stored state of their revision.
     fn object(&self, code: u16, stored: &Stored, wanted: Wanted, cached: bool) -> Result<Answer> {
         let renderer = Renderer {
             cache: cached.then_some(&self.objects().forms),
@@ -172,7 +172,7 @@ impl Request<'_> {
         Ok(Answer::json(code, body, stored.revision()).dressed(wanted))
     }
 
-    /// Warns of what was wrong with the body also when the write was refused.
+    /// Answer of a write. A refusal also returns the warnings about the body.
     fn written(&self, written: Result<Written>, wanted: Wanted, mut warnings: Vec<String>) -> Result<Answer> {
         let written = match written {
             Ok(written) => written,
@@ -213,7 +213,7 @@ impl Request<'_> {
         Ok(Answer { body, warnings, ..Answer::json(200, Bytes::new(), revision) }.dressed(wanted))
     }
 
-    /// A page as an answer.
+    /// Page as the body of an answer.
     async fn page(&self, wanted: Wanted, include: Include, page: Page) -> Result<Body> {
         if self.recorder.wants_response() && wanted.encoding == Encoding::Protobuf {
             let json = Wanted { encoding: Encoding::Json, ..wanted };
@@ -340,7 +340,7 @@ impl Request<'_> {
         Ok(answer)
     }
 
-    /// An object that was sent.
+    /// Records the object of a request for the audit event.
     fn record(&self, object: &Object, served: &ServedResource) {
         self.recorder.object(object, &served.info.schema, |whole| {
             served.complete(whole, self.objects().moment());
@@ -348,7 +348,7 @@ impl Request<'_> {
         });
     }
 
-    /// Options that came in a body; those of the query stand in the request line.
+    /// Records delete options in a body; those in the query are part of the request line.
     fn record_delete_options(&self) {
         let Some(schema) = &self.handler.delete_options else { return };
         if self.recorder.wants_request()
@@ -358,7 +358,7 @@ impl Request<'_> {
         }
     }
 
-    /// What is answered to a delete.
+    /// Answer of a delete.
     fn deleted(&self, wanted: Wanted, options: &DeleteOptions, deleted: &Deleted) -> Result<Answer> {
         let Deleted { stored, removed, .. } = deleted;
         if !removed {
@@ -390,7 +390,7 @@ impl Request<'_> {
         let page = self.verbs().select_collection(&self.served, self.namespace, &select).await?;
         let (records, listed) = (page.records.clone(), page.revision);
         let left_out = unreadable::warning(&self.served.resource, &page.unreadable);
-        // The first piece is rendered before the deletions: a form that the objects cannot have is a failure, which deletes nothing.
+        // Encode the first piece before the deletions: an unsupported form must not delete anything.
         let body = self.page(wanted, include, page).await?;
         let deletion =
             self.verbs().delete_collection(self.context, &self.served, self.namespace, &records, &options);
@@ -402,13 +402,13 @@ impl Request<'_> {
     }
 }
 
-/// A document in one piece.
+/// Collects a body into one piece.
 async fn gathered(body: Body) -> Result<Bytes> {
     Ok(match body {
         Body::Bytes(bytes) => bytes,
         Body::List(parts) => {
             let whole = parts.try_fold(BytesMut::new(), |mut whole, part| {
-                // What is more than this is not recorded, and need not be held.
+                // Data beyond the limit is not recorded, so it need not be collected.
                 if whole.len() <= BODY_LIMIT {
                     whole.extend_from_slice(&part);
                 }
@@ -421,14 +421,14 @@ async fn gathered(body: Body) -> Result<Bytes> {
 }
 
 impl Answer {
-    /// The same with how the caller wants it encoded, for HTTP and gRPC.
+    /// Sets the negotiated encoding and indentation.
     pub(super) fn dressed(self, wanted: Wanted) -> Self {
         let pretty = wanted.pretty && wanted.encoding == Encoding::Json;
         Self { pretty, ..self.encoded(wanted.encoding) }
     }
 }
 
-/// A value as it may stand in a line of the log.
+/// Value with escapes and limited length, for log lines.
 fn shown(value: &str) -> String {
     cut_at(value.escape_debug().to_string(), MAX_SHOWN_BYTES)
 }

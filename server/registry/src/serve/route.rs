@@ -1,4 +1,5 @@
-//! Routes inside a group version: which kind, which action, or upstream's 404 and 405 (upstream's `APIInstaller.registerResourceHandlers`).
+//! Routes within a group version: kind and verb of a call, or upstream's status
+//! 404 or 405 (`APIInstaller.registerResourceHandlers`).
 
 use std::sync::Arc;
 
@@ -15,13 +16,13 @@ use crate::objects::Objects;
 use crate::served::ServedResource;
 use crate::typed::Part;
 
-/// The kind that a target names, whatever else is wrong with it.
+/// Served resource of a target, without further checks.
 pub(super) fn served(objects: &Objects, target: &Target) -> Option<Arc<ServedResource>> {
     let resource = GroupVersionResource::new(&target.group, &target.version, &target.resource);
     objects.by_resource(&resource)
 }
 
-/// The route of a call to the kind that its target names.
+/// Route of a call to this kind.
 pub(super) fn find<'a>(
     handlers: &HandlerTable,
     served: Arc<ServedResource>,
@@ -35,13 +36,13 @@ pub(super) fn find<'a>(
     let (part, verbs) = part_of(handlers, &served, target)?;
     match action_on(call, verbs, served.info.namespaced && namespace.is_empty()) {
         Some(action) => Ok(Route { served, action, part, namespace }),
-        // A prefix of the path that once was, as authorization still reads it.
+        // Former prefix `/proxy` of paths, which authorization still recognizes.
         None if call.verb == "proxy" => Err(Box::new(Status::no_route())),
         None => Err(Box::new(Status::no_method())),
     }
 }
 
-/// The namespace of a connection, by whatever method it may be asked for.
+/// Namespace of a connection; any method of the connection is allowed.
 pub(super) fn connection<'a>(served: &ServedResource, call: &'a Call) -> Result<&'a str> {
     let target = &call.target;
     let namespace = served.namespace_of(target)?;
@@ -52,7 +53,7 @@ pub(super) fn connection<'a>(served: &ServedResource, call: &'a Call) -> Result<
     Ok(namespace)
 }
 
-/// The part of the object and the verbs that it has.
+/// Part of the object that a target addresses, and the verbs of that part.
 fn part_of<'a, 's>(
     handlers: &HandlerTable,
     served: &'s ServedResource,
@@ -66,7 +67,7 @@ fn part_of<'a, 's>(
         let message = format!("{}/{} is a connection: use Connect", target.resource, target.subresource);
         return Err(Box::new(Status::bad_request(message)));
     }
-    // A subresource of another kind is an action or a view, or it is not there yet.
+    // A subresource of another kind is served only if it is an action or a view.
     let built = subresource.kind == served.info.gvk
         || handlers.action(served, &target.subresource).is_some()
         || served.view(Part::Subresource(&target.subresource)).is_some();
@@ -74,7 +75,7 @@ fn part_of<'a, 's>(
     Ok((Part::Subresource(&target.subresource), verbs))
 }
 
-/// The subresource that the path names; one that serves nothing below itself is not there with more behind it.
+/// Subresource of the path; 404 if the path continues after a subresource that does not serve such paths.
 fn subresource<'s>(served: &'s ServedResource, target: &Target) -> Result<&'s Subresource> {
     let fits = |found: &&Subresource| found.below || target.rest.trim_matches('/').is_empty();
     let found = served.info.subresource(&target.subresource).filter(fits);

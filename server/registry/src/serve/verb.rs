@@ -1,11 +1,11 @@
-//! What a call does, and to what, once its path is understood.
+//! Verb and object of a call, determined from its path.
 
 use std::sync::Arc;
 
 use crate::served::ServedResource;
 use crate::typed::Part;
 
-/// What a call does.
+/// Verb of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verb {
     Get,
@@ -18,7 +18,7 @@ pub(super) enum Verb {
     DeleteCollection,
 }
 
-/// Where a call leads.
+/// Route of a call.
 pub(super) struct Route<'a> {
     pub(super) served: Arc<ServedResource>,
     pub(super) action: Verb,

@@ -1,4 +1,4 @@
-//! Where a webhook is, read off its client configuration.
+//! Address of a webhook, parsed from its client configuration.
 
 use std::time::Duration;
 
@@ -8,32 +8,32 @@ use url::Url;
 
 use super::ClientConfig;
 
-/// The port of webhooks that name none.
+/// Default port of webhooks.
 const HTTPS: u16 = 443;
 
-/// What is dialed.
+/// Destination of connections to a webhook.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Place {
-    /// A host and a port.
+    /// Host and port.
     Url(Target),
-    /// A Service, wherever that is at the time.
+    /// Service, resolved for each call.
     Service(ServiceReference),
 }
 
-/// Where a request goes.
+/// Address of requests to a webhook.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) place: Place,
-    /// The `Host` header.
+    /// Value of the `Host` header.
     pub(super) host: String,
-    /// Path and query: upstream's clients send their timeout there.
+    /// Path and query, in which upstream's clients send their timeout.
     pub(super) path: String,
-    /// All of it, for messages.
+    /// Complete URL, for messages.
     pub(super) url: String,
 }
 
 impl Place {
-    /// The name that a certificate must have.
+    /// Name that the certificate must have.
     pub(super) fn server_name(&self) -> String {
         match self {
             Self::Url(target) => target.host.clone(),
@@ -41,7 +41,7 @@ impl Place {
         }
     }
 
-    /// The port that is named.
+    /// Port of the destination.
     pub(super) fn port(&self) -> u16 {
         match self {
             Self::Url(target) => target.port,
@@ -51,7 +51,7 @@ impl Place {
 }
 
 impl Address {
-    /// The address of a configuration; definitions with other ones are refused when they are written.
+    /// Address of a configuration. Writes with an invalid configuration are refused, so stored ones are valid.
     pub(super) fn of(config: &ClientConfig, timeout: Duration) -> Result<Self, String> {
         let (place, path) = match (&config.service, &config.url) {
             (Some(service), _) => {

@@ -1,45 +1,45 @@
-//! The client configuration of a webhook, as objects contain it. The validation of writes reports its errors.
+//! Client configuration of a webhook, as stored in objects. The validation of writes reports its errors.
 
 use portico_machinery::route::Target;
 use serde::Deserialize;
 
-/// Where a webhook is: exactly one of a URL and a Service.
+/// Address of a webhook: exactly one of a URL and a Service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ClientConfig {
-    /// `https://…`.
+    /// URL, starting with `https://`.
     pub url: Option<String>,
-    /// A Service of this cluster.
+    /// Service in this cluster.
     pub service: Option<WebhookService>,
-    /// PEM in base64; the system's roots when empty.
+    /// CA certificates as PEM in base64; empty for the system's roots.
     pub ca_bundle: String,
     /// Backends that are dialed instead of the Service's addresses; the Service need not exist then.
     #[serde(skip)]
     pub backends: Option<Backends>,
-    /// The name that its certificate must have, where that is neither the URL's host nor the Service.
+    /// Name that the certificate must have, if it differs from the URL's host or the Service's name.
     #[serde(skip)]
     pub server_name: Option<String>,
 }
 
-/// Addresses that annotations name.
+/// Backends in annotations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Backends {
-    /// The addresses.
+    /// Addresses of the backends.
     pub targets: Vec<Target>,
-    /// The name that their certificates must have, where that is not the Service's.
+    /// Name that the certificates must have, if it differs from the Service's name.
     pub server_name: Option<String>,
 }
 
-/// A path on a Service.
+/// Service and path of a webhook.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct WebhookService {
-    /// Its namespace.
+    /// Namespace of the Service.
     pub namespace: String,
-    /// Its name.
+    /// Name of the Service.
     pub name: String,
-    /// A path, with a leading slash.
+    /// Path with a leading slash, if any.
     pub path: Option<String>,
-    /// 443 when it is not set.
+    /// Port; 443 if it is absent.
     pub port: Option<u16>,
 }

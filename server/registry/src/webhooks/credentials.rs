@@ -1,6 +1,6 @@
 //! Credentials for calls of webhooks, chosen by host (upstream's `defaultAuthenticationInfoResolver`).
 //!
-//! It must not know where the users are read.
+//! Independent of the source of the credentials.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,37 +9,37 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use portico_kit::certs::FileWatch;
 use portico_kit::tls::CertPair;
 
-/// The users of one kubeconfig. The default has none: webhooks are called anonymously.
+/// Users of one kubeconfig. The default is empty: webhooks are called anonymously.
 #[derive(Clone, Default)]
 pub struct WebhookUsers {
-    /// By the hosts that they are for.
+    /// Users by host.
     by_host: HashMap<String, Arc<WebhookUser>>,
-    /// The user of the current context.
+    /// User of the current context.
     current: Option<Arc<WebhookUser>>,
 }
 
-/// As whom a webhook is called.
+/// Credentials for calls of a webhook.
 #[derive(Clone, Default)]
 pub struct WebhookUser {
-    /// The client certificate.
+    /// Client certificate, if any.
     pub certificate: Option<Credential<CertPair>>,
-    /// The value of `Authorization`.
+    /// Value of the `Authorization` header, if any.
     pub authorization: Option<Credential<HeaderValue>>,
-    /// Whom to impersonate.
+    /// Impersonation headers.
     pub impersonate: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// A credential that stays, or one in files that may change.
+/// Fixed credential, or one in files that may change.
 #[derive(Clone)]
 pub enum Credential<T> {
-    /// It is as it was read.
+    /// Credential that does not change.
     Fixed(Arc<T>),
-    /// It is as its files say now.
+    /// Current content of watched files.
     Watched(FileWatch<T>),
 }
 
 impl<T: Send + Sync + 'static> Credential<T> {
-    /// The credential in force.
+    /// Current credential.
     pub(super) fn current(&self) -> Arc<T> {
         match self {
             Self::Fixed(value) => Arc::clone(value),
@@ -49,7 +49,7 @@ impl<T: Send + Sync + 'static> Credential<T> {
 }
 
 impl WebhookUsers {
-    /// Users by the hosts that they are for, and the user of the current context.
+    /// Users by host, and the host name of the user of the current context.
     #[must_use]
     pub fn new(users: impl IntoIterator<Item = (String, WebhookUser)>, current: Option<&str>) -> Self {
         let by_host: HashMap<_, _> = users.into_iter().map(|(host, user)| (host, Arc::new(user))).collect();
@@ -57,8 +57,8 @@ impl WebhookUsers {
         Self { by_host, current }
     }
 
-    /// The user for `host:port`: exactly that host, then wildcards from the longest on, both also without the port 443, then
-    /// `*`, then the user of the current context.
+    /// User for `host:port`: an exact match, then wildcards from the longest on, both also without the port 443, then `*`, then
+    /// the user of the current context.
     #[must_use]
     pub fn of(&self, host: &str, port: u16) -> Option<&Arc<WebhookUser>> {
         if self.by_host.is_empty() {
@@ -76,7 +76,7 @@ impl WebhookUsers {
     }
 }
 
-/// Credentials are for nobody to read.
+/// Omits the credentials, which must not be logged.
 impl std::fmt::Debug for WebhookUsers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("WebhookUsers").field("users", &self.by_host.len()).finish_non_exhaustive()
@@ -84,7 +84,7 @@ impl std::fmt::Debug for WebhookUsers {
 }
 
 impl WebhookUser {
-    /// Adds what a request carries of the user.
+    /// Adds the headers of the user to a request.
     pub(super) fn add_to(&self, headers: &mut HeaderMap) {
         if let Some(authorization) = &self.authorization {
             headers.insert(header::AUTHORIZATION, HeaderValue::clone(&authorization.current()));

@@ -1,4 +1,4 @@
-//! A webhook's client configuration, worked out once for all calls.
+//! Endpoint of a webhook, computed once from its client configuration.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,30 +14,29 @@ use super::address::Address;
 use super::credentials::{WebhookUser, WebhookUsers};
 use super::transport::{Key, Peer, PeerIdentity};
 
-/// Where a webhook is, how it is verified, and how long a call may take. Cheap to clone.
+/// Address, verification and timeout of a webhook. Cheap to clone.
 #[derive(Clone)]
 pub struct WebhookEndpoint(Result<Arc<Endpoint>, String>);
 
-/// One that can be called.
+/// Endpoint of a valid configuration.
 pub(super) struct Endpoint {
     pub(super) address: Address,
-    /// The name that users are chosen by.
+    /// Host by which users are chosen.
     host: String,
-    /// The addresses that the configuration names itself.
+    /// Addresses in the configuration itself.
     pub(super) backends: Option<Vec<Target>>,
     pub(super) timeout: Duration,
     peer: Peer,
 }
 
 impl WebhookEndpoint {
-    /// Of a configuration. One that cannot be used fails when it is called. `timeout` is from the first wait to the last byte of
-    /// the answer.
+    /// Endpoint of a configuration; an invalid one fails when it is called. `timeout` covers the whole call including waiting.
     #[must_use]
     pub fn new(config: &ClientConfig, timeout: Duration) -> Self {
         Self(Address::of(config, timeout).map(|address| Arc::new(Endpoint::new(config, address, timeout))))
     }
 
-    /// When the first certificate of its CA bundle ends, in Unix seconds; nothing where it has none, or cannot be read.
+    /// Earliest expiry of a certificate in the CA bundle, in Unix seconds; `None` if the bundle is empty or invalid.
     #[must_use]
     pub fn first_ca_end(&self) -> Option<i64> {
         let pem = STANDARD.decode(self.usable().ok()?.peer.ca_bundle()).ok()?;
@@ -46,10 +45,10 @@ impl WebhookEndpoint {
         ends.map(|info| info.not_after).min()
     }
 
-    /// What can be called.
+    /// Endpoint, if the configuration is valid.
     ///
     /// # Errors
-    /// What is wrong with the configuration.
+    /// Message about the invalid configuration.
     pub(super) fn usable(&self) -> Result<&Endpoint, String> {
         self.0.as_deref().map_err(Clone::clone)
     }
@@ -77,8 +76,8 @@ impl Endpoint {
         Self { host: address.place.server_name(), address, backends, timeout, peer }
     }
 
-    /// As whom it is called. Nobody where the configuration names its addresses itself: whoever writes it would be sent the
-    /// credentials that are meant for the Service.
+    /// User for calls. `None` if the configuration contains addresses: its author could otherwise receive credentials that are
+    /// meant for the Service.
     pub(super) fn user<'u>(&self, users: &'u WebhookUsers) -> Option<&'u Arc<WebhookUser>> {
         if self.backends.is_some() {
             return None;
@@ -86,7 +85,7 @@ impl Endpoint {
         users.of(&self.host, self.address.place.port())
     }
 
-    /// Under which its transport is kept.
+    /// Key of the transport.
     pub(super) fn key(&self, user: Option<&Arc<WebhookUser>>) -> Key {
         Key { peer: self.peer.clone(), user: user.map_or(0, |user| Arc::as_ptr(user) as usize) }
     }

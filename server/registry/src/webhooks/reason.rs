@@ -1,21 +1,21 @@
-//! Why a call has brought no answer, in the words of Go's HTTP client where it has some.
+//! Reasons of failed calls, with the messages of Go's HTTP client where it has equivalent ones.
 
 use portico_kit::dial::DialError;
 use portico_kit::fetch::{Ending, FetchError, Progress};
 use portico_kit::tls::{CertFault, FaultKind};
 
-/// Why an exchange has failed.
+/// Reason of a failed exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// No answer began.
+    /// No response was received.
     Unanswered(String),
-    /// No answer began: the other side reset the connection.
+    /// No response was received: the peer reset the connection.
     Reset(String),
-    /// An answer began, and did not end well.
+    /// The response ended prematurely.
     Broken(String),
 }
 
-/// The reason of a failed exchange.
+/// Reason of a failed exchange.
 pub(super) fn of(error: &FetchError) -> Reason {
     match error {
         FetchError::Timeout { progress, .. } => at(*progress, "context deadline exceeded"),
@@ -63,7 +63,7 @@ fn of_dial(error: &DialError) -> String {
 fn of_certificate(fault: &CertFault) -> String {
     let CertFault { expected, presented, subject, detail, .. } = fault;
     let by_address = expected.parse::<std::net::IpAddr>().is_ok();
-    // Of the names in it Go says those of the kind that was asked for.
+    // Go lists only the names of the requested type (DNS or IP).
     let alike = |name: &&String| name.parse::<std::net::IpAddr>().is_ok() == by_address;
     let names: Vec<&str> = presented.iter().filter(alike).map(String::as_str).collect();
     match fault.kind {

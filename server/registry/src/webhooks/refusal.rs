@@ -1,4 +1,4 @@
-//! What upstream's client makes of an answer that is no success.
+//! Messages for responses with error codes, as upstream's client creates them.
 
 use http::header;
 use portico_kit::fetch::Fetched;
@@ -10,7 +10,7 @@ use portico_machinery::Status;
 /// Limit (Webhooks, bytes): the rest is omitted.
 const MAX_LENGTH: usize = 1024;
 
-/// A Status's message, or a description of the code.
+/// Message of a Status, or a description of the code.
 pub(super) fn words(answer: &Fetched) -> String {
     let reported = Status::from_json(&answer.body);
     if let Some(status) = reported.filter(|status| status.is_failure() && !status.message.is_empty()) {
@@ -44,7 +44,7 @@ pub(super) fn words(answer: &Fetched) -> String {
     reason.to_owned()
 }
 
-/// What an answer without a body is called.
+/// Message for a response without a body.
 pub(super) fn empty(answer: &Fetched) -> String {
     format!(
         "0-length response with status code: {} and content type: {}",
@@ -53,7 +53,7 @@ pub(super) fn empty(answer: &Fetched) -> String {
     )
 }
 
-/// Whether it sets after how many seconds it is to be asked again.
+/// True if `Retry-After` contains a number of seconds.
 pub(super) fn retry_after(answer: &Fetched) -> bool {
     first(&answer.headers, header::RETRY_AFTER).parse::<u32>().is_ok()
 }
@@ -62,7 +62,7 @@ fn content_type(answer: &Fetched) -> &str {
     first(&answer.headers, header::CONTENT_TYPE)
 }
 
-/// The body, if it is a text for people.
+/// Body, if it is plain text.
 fn text(answer: &Fetched) -> String {
     let content_type = content_type(answer);
     if !content_type.is_empty() && !content_type.starts_with("text/") {

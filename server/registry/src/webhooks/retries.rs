@@ -1,4 +1,4 @@
-//! Asking again where another call may go better (upstream's `WithExponentialBackoff`).
+//! Retries of calls (upstream's `WithExponentialBackoff`).
 
 use std::time::{Duration, Instant};
 
@@ -10,16 +10,16 @@ use super::{CallError, WebhookCall, Webhooks};
 ///
 /// Limit (Webhooks): the last failure is reported.
 const CALLS: u32 = 5;
-/// By how much each wait between two calls is longer than the one before.
+/// Factor by which the wait between two calls grows.
 const FACTOR: f64 = 1.5;
-/// By how much of itself a wait is longer at most, so that not all servers ask at once.
+/// Maximum random increase of a wait, relative to its duration, so that servers do not retry simultaneously.
 const JITTER: f64 = 0.2;
 
 impl Webhooks {
-    /// Asks, again after a while where another call may go better; `ended` sees each call's outcome and how long it took.
+    /// Sends a request, and retries after transient failures. `ended` receives the outcome and duration of each call.
     ///
     /// # Errors
-    /// The last call's.
+    /// Error of the last call.
     pub async fn post_again(
         &self,
         call: WebhookCall<'_>,

@@ -1,5 +1,5 @@
-//! What calls to one place have in common: TLS settings, bounds on calls, a circuit for each address. Shared by all webhooks at
-//! that place that are called with the same trust and as the same user.
+//! Transport for calls to one address: TLS settings, limits of calls, and a circuit for each address. Shared by all webhooks at
+//! that address with the same CA and user.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, Hasher};
@@ -40,56 +40,56 @@ const CIRCUIT_OPEN: Duration = Duration::from_millis(250);
 /// Limit (Webhooks): one call probes the address.
 const CIRCUIT_OPEN_MAX: Duration = Duration::from_secs(2);
 
-/// As for backends.
+/// Limits of circuits, as for backends.
 const CIRCUIT: Limits = Limits { failures: CIRCUIT_FAILURES, open: CIRCUIT_OPEN, open_max: CIRCUIT_OPEN_MAX };
 
-/// The circuit of one address: how dials of it end.
+/// Circuit of one address, for dial failures.
 pub(super) type DialCircuit = Circuit<String>;
 
-/// See the module.
+/// Transport for calls to one address.
 pub(super) struct Transport {
-    /// Kept connections are found by its identity.
+    /// TLS settings, which identify reusable connections.
     pub(super) tls: ClientTls,
-    /// The client certificate in `tls`.
+    /// Client certificate in `tls`.
     certificate: Option<Arc<CertPair>>,
-    /// One for each call under way and each that waits.
+    /// Slots for calls in flight and waiting calls.
     pub(super) places: Semaphore,
-    /// One for each call under way.
+    /// Slots for calls in flight.
     pub(super) calls: Semaphore,
-    /// How many calls may be under way.
+    /// Maximum number of calls in flight.
     limit: usize,
     circuits: Mutex<HashMap<Target, Arc<DialCircuit>>>,
 }
 
-/// How calls to a place stand.
+/// State of the calls to an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TransportState {
-    /// Calls under way.
+    /// Number of calls in flight.
     pub under_way: usize,
-    /// The addresses that are not dialed but by probes, with the last failure of each.
+    /// Addresses with open circuits, with the last failure of each.
     pub open: Vec<OpenCircuit>,
 }
 
-/// An address whose dials have failed too often.
+/// Address whose circuit is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenCircuit {
-    /// The address.
+    /// Address and port.
     pub target: String,
-    /// The first of the failures in a row, in milliseconds since 1970.
+    /// Time of the first of the consecutive failures, in milliseconds since 1970.
     pub since_ms: u64,
-    /// How the last one ended.
+    /// Reason of the last failure.
     pub reason: String,
 }
 
-/// What a transport is kept for.
+/// Key of a cached transport.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) peer: Peer,
-    /// The address of the user: users live as long as the process.
+    /// Pointer to the user, as an ID: users live as long as the process.
     pub(super) user: usize,
 }
 
-/// Who is called and how it is verified. Cheap to clone, to compare with itself and to hash.
+/// Address of a webhook and its verification. Cheap to clone, to compare with clones, and to hash.
 #[derive(Clone)]
 pub(super) struct Peer(Arc<PeerParts>);
 
@@ -98,26 +98,25 @@ struct PeerParts {
     hash: u64,
 }
 
-/// See [`Peer`].
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PeerIdentity {
     pub(super) place: Place,
-    /// What certificates are verified against, in base64.
+    /// CA certificates in base64.
     pub(super) ca_bundle: String,
-    /// The name that they must have, where that is not the place's own.
+    /// Name that the certificates must have, if it differs from the name of the destination.
     pub(super) server_name: Option<String>,
-    /// The addresses that the configuration names itself; none where a Service has them.
+    /// Addresses in the configuration itself; empty if a Service is resolved.
     pub(super) targets: Vec<route::Target>,
 }
 
 impl Peer {
     pub(super) fn new(identity: PeerIdentity) -> Self {
-        // It is hashed once more by whoever keeps it.
+        // The hash map hashes this value again.
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(&identity);
         Self(Arc::new(PeerParts { identity, hash }))
     }
 
-    /// What certificates are verified against, in base64.
+    /// CA certificates in base64.
     pub(super) fn ca_bundle(&self) -> &str {
         &self.0.identity.ca_bundle
     }
@@ -137,7 +136,7 @@ impl Hash for Peer {
     }
 }
 
-/// Those that were used last.
+/// Recently used transports.
 #[derive(Default)]
 pub(super) struct Transports {
     kept: HashMap<Key, (Arc<Transport>, u64)>,
@@ -145,7 +144,7 @@ pub(super) struct Transports {
 }
 
 impl Transports {
-    /// The transport for a key and this client certificate, if there is one; it counts as used.
+    /// Transport for a key and this client certificate, if cached; marks it as used.
     pub(super) fn used(&mut self, key: &Key, certificate: Option<&Arc<CertPair>>) -> Option<Arc<Transport>> {
         self.used += 1;
         let (transport, used) = self.kept.get_mut(key)?;
@@ -156,7 +155,7 @@ impl Transports {
         Some(Arc::clone(transport))
     }
 
-    /// Keeps a transport that was made, unless another one with the same certificate was kept meanwhile; the one that is kept.
+    /// Inserts a transport, unless another one with the same certificate was inserted concurrently. Returns the cached one.
     pub(super) fn insert(&mut self, key: Key, made: Arc<Transport>) -> Arc<Transport> {
         if let Some(known) = self.used(&key, made.certificate.as_ref()) {
             return known;
@@ -169,7 +168,7 @@ impl Transports {
         made
     }
 
-    /// The transport for a key, if there is one.
+    /// Transport for a key, if cached.
     pub(super) fn known(&self, key: &Key) -> Option<Arc<Transport>> {
         self.kept.get(key).map(|(transport, _)| Arc::clone(transport))
     }
@@ -194,7 +193,7 @@ impl Transport {
         })
     }
 
-    /// The circuits of these addresses, in their order. Those of other addresses are forgotten.
+    /// Circuits of these addresses, in order. Removes those of other addresses.
     pub(super) fn circuits(&self, targets: &[Target]) -> Vec<Arc<DialCircuit>> {
         let mut circuits = self.circuits.lock();
         let of = |target: &Target| {
@@ -208,7 +207,7 @@ impl Transport {
         found
     }
 
-    /// How calls stand.
+    /// State of the calls.
     pub(super) fn state(&self) -> TransportState {
         let open = |(target, circuit): (&Target, &Arc<DialCircuit>)| {
             let last = circuit.last().filter(|_| circuit.is_open())?;
@@ -262,7 +261,7 @@ mod tests {
             let error = Transport::new(&key(1, bundle), None, 1).err().unwrap();
             assert!(error.contains("caBundle"), "{error}");
         }
-        // Nothing but space: the system's roots.
+        // A bundle of whitespace uses the system's roots.
         assert_eq!(STANDARD.decode("IAo=").unwrap().trim_ascii(), b"");
     }
 

@@ -1,4 +1,4 @@
-//! Nobody gives away what they do not hold, and who may is not asked further.
+//! Privilege escalation: a user cannot grant permissions that the user does not have, unless a verb allows it.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn binding(role: &str) -> Object {
     Object::from_json(BINDING.replace("NAME", role).as_bytes()).unwrap()
 }
 
-/// Alice holds `get pods` in `default` and may bind the role `gift`.
+/// Harness with the user Alice: permission to `get pods` in `default` and to bind the role `gift`.
 async fn harness() -> (Harness, Context) {
     let rbac = Arc::new(Rbac::default());
     let gift = r#"[{"apiGroups":["rbac.authorization.k8s.io"],"resources":["roles"],"resourceNames":["gift"],"verbs":["bind"]},

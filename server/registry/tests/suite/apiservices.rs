@@ -1,4 +1,4 @@
-//! APIService: its rules, its strategies, its table, its annotations.
+//! APIServices: validation, strategies, table and annotations.
 
 use crate::harness::{Harness, JSON_PATCH, MERGE, METADATA, TABLE, api_service};
 

@@ -1,4 +1,4 @@
-//! Connections whose options admission changes: the changed ones count.
+//! Connections whose options admission changes.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::harness::{Harness, object};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
-/// Changes the options of connections.
+/// Mutating admission that changes the options of connections.
 fn rewrite(attributes: Attributes<'_>, options: &mut Object) {
     match (attributes.operation, attributes.subresource()) {
         (Operation::Connect, "exec") => {

@@ -1,9 +1,9 @@
-//! What readers of custom resources see: tables, metadata, lists, selections.
+//! Reads of custom resources: tables, metadata, lists and selections.
 
 use crate::custom_resources::{TABS, defined, tab};
 use crate::harness::{Harness, JSON, MERGE, METADATA, PROTOBUF, Reply, TABLE, next};
 
-/// A version of CronTabs that keeps whatever it is sent, with these further members.
+/// Version of CronTabs that preserves all fields, with these further members.
 fn version(members: &str) -> String {
     format!(
         r#"{{"name":"v1","served":true,"storage":true,{members}"schema":{{"openAPIV3Schema":{{"type":"object","properties":{{
@@ -12,7 +12,7 @@ fn version(members: &str) -> String {
     )
 }
 
-/// Three of them: `a` is red, `b` is blue and large, `c` says nothing.
+/// Harness with three CronTabs: `a` is red, `b` is blue and large, `c` has no fields.
 async fn with_tabs(members: &str) -> Harness {
     let harness = defined(&version(members)).await;
     let rows =
@@ -133,7 +133,7 @@ async fn pages_of_a_past_state_that_selects_fields_read_no_more_than_they_need()
     let query = "fieldSelector=spec.colour%3Dred&limit=2";
     let mut page = harness.get(&format!("{TABS}?{query}")).await;
     assert_eq!(page.names(), ["t0003", "t0004"]);
-    // The later pages come from the log, and nothing that is written now shows in them.
+    // The later pages come from the log and do not show later writes.
     tabs("red", 1_300..1_301).await;
     harness.store.exact_reads();
     let next = async |page: &Reply| {

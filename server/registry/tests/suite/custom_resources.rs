@@ -1,4 +1,4 @@
-//! Custom resources through the registry's harness: kinds that arrive at run time.
+//! Custom resources: kinds that definitions add at run time.
 
 use portico_registry::definition::resource;
 use portico_store::{Indexed, Txn, Value};
@@ -8,7 +8,7 @@ use crate::harness::{Harness, JSON, MERGE, next};
 pub const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 pub const TABS: &str = "/apis/stable.example.com/v1/namespaces/default/crontabs";
 
-/// A definition of CronTabs with these versions.
+/// Definition of CronTabs with these versions.
 pub fn definition(versions: &str) -> String {
     format!(
         r#"{{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{{"name":"crontabs.stable.example.com"}},
@@ -17,7 +17,7 @@ pub fn definition(versions: &str) -> String {
     )
 }
 
-/// A version whose spec has these properties.
+/// Version whose spec has these properties.
 pub fn version(name: &str, storage: bool, properties: &str) -> String {
     format!(
         r#"{{"name":"{name}","served":true,"storage":{storage},"subresources":{{"status":{{}}}},
@@ -28,7 +28,7 @@ pub fn version(name: &str, storage: bool, properties: &str) -> String {
 
 pub const PROPERTIES: &str = r#""cronSpec":{"type":"string"},"image":{"type":"string","default":"nginx"},"replicas":{"type":"integer"}"#;
 
-/// A harness that serves custom resources, with a definition that its controllers have taken.
+/// Harness that serves custom resources, with a definition that has been accepted.
 pub async fn defined(versions: &str) -> Harness {
     let harness = Harness::open().await;
     let kept = harness.registry.serve_custom_resources().await.unwrap();
@@ -39,7 +39,7 @@ pub async fn defined(versions: &str) -> Harness {
     harness
 }
 
-/// What the controllers of definitions write.
+/// Writes the status that the controllers of definitions would write.
 pub async fn accept(harness: &Harness) {
     let status = r#"{"status":{"acceptedNames":{"plural":"crontabs","singular":"crontab","kind":"CronTab","listKind":"CronTabList"},
         "conditions":[{"type":"NamesAccepted","status":"True","reason":"NoConflicts","message":"no conflicts found","lastTransitionTime":"2026-01-01T00:00:00Z"},
@@ -163,7 +163,7 @@ async fn a_check_reports_what_a_definition_would_do_to_clients_and_to_what_is_st
 async fn nothing_is_written_along_a_schema_that_cannot_be_used() {
     let harness = defined(&version("v1", true, PROPERTIES)).await;
     assert_eq!(harness.post(TABS, &tab("v1", r#""replicas":3"#)).await.code, 201);
-    // As an older server, or somebody at the database, may have left it: the harness takes no such definition.
+    // An older server or a direct write to the database may have stored it: the harness refuses such a definition.
     let installed = harness.registry.get(&resource(), "", "crontabs.stable.example.com").await;
     let record = installed.unwrap().record().clone();
     let json = String::from_utf8(record.value.json().to_vec()).unwrap();

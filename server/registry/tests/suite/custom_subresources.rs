@@ -5,7 +5,7 @@ use crate::harness::{Harness, JSON, JSON_PATCH, MERGE, TABLE};
 
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// CronTabs with a status and a scale, and another version without either.
+/// Versions of CronTabs: one with a status and a scale, and one without either.
 fn versions() -> String {
     let schema = r#""schema":{"openAPIV3Schema":{"type":"object","properties":{
         "spec":{"type":"object","properties":{"pods":{"type":"object","properties":{"wanted":{"type":"integer","maximum":50}}},"text":{"type":"string"}}},
@@ -17,7 +17,7 @@ fn versions() -> String {
     )
 }
 
-/// One CronTab, `t`, that wants two.
+/// Harness with one CronTab, `t`, with two desired replicas.
 async fn with_tab() -> Harness {
     let harness = defined(&versions()).await;
     let made = harness.post(TABS, &tab("v1", r#""pods":{"wanted":2},"text":"x""#)).await;
@@ -181,7 +181,7 @@ async fn a_patch_that_takes_away_the_version_is_refused_for_the_object_and_for_i
             assert_eq!(patched.at("details.causes.0.field"), "apiVersion", "{url} {patch}");
         }
     }
-    // A scale has a version of its own, which is not stored.
+    // A scale has a separate version, which is not stored.
     let scaled = harness.patch(&format!("{TABS}/t/scale"), MERGE, r#"{"apiVersion":null}"#).await;
     assert_eq!(scaled.code, 200, "{}", scaled.text);
     let scaled = harness.patch(&format!("{TABS}/t/scale"), MERGE, r#"{"metadata":{"namespace":null}}"#).await;

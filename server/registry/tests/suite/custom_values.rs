@@ -1,4 +1,4 @@
-//! What custom resources may hold, through the registry's harness: their schema is applied where upstream applies it.
+//! Validation of custom resources by their schema, at the same points as in upstream.
 
 use crate::custom_resources::{CRDS, TABS, defined, tab, version};
 use crate::harness::{Harness, MERGE};
@@ -14,7 +14,7 @@ const RULED: &str = r#""image":{"type":"string","x-kubernetes-validations":
     [{"rule":"self.size() < 4","message":"too long"}]},
     "other":{"type":"string","x-kubernetes-validations":[{"rule":"self == 'a'"}]}"#;
 
-/// Gives the definition other properties.
+/// Replaces the properties in the definition.
 async fn redefine(harness: &Harness, properties: &str) {
     let definition = format!("{CRDS}/crontabs.stable.example.com");
     let current = harness.get(&definition).await;

@@ -1,4 +1,4 @@
-//! Writes of custom resources that are refused, or are in one version and owned in another.
+//! Writes of custom resources that are refused, or that involve fields owned in another version.
 
 use crate::custom_resources::{TABS, defined, tab, version};
 use crate::harness::{JSON, MERGE};
@@ -6,7 +6,7 @@ use crate::harness::{JSON, MERGE};
 const APPLY: &str = "application/apply-patch+yaml";
 const SIZE: &str = r#""size":{"type":"string"}"#;
 
-/// Two versions, each with a field that the other does not know.
+/// Two versions, each with a field that the other does not have.
 fn two_versions() -> String {
     let first = version("v1", true, &format!(r#"{SIZE},"old":{{"type":"string"}}"#));
     let second = version("v2", false, &format!(r#"{SIZE},"new":{{"type":"string"}}"#));

@@ -1,4 +1,4 @@
-//! Kinds whose writes look at other objects: default classes.
+//! Kinds whose writes depend on other objects: default classes.
 
 use crate::harness::{Harness, MERGE};
 

@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions: what completes them, what refuses them, what a change may and what a DELETE does.
+//! CustomResourceDefinitions: defaults, validation, allowed changes and deletion.
 
 use portico_machinery::Object;
 
@@ -10,14 +10,14 @@ const ONE: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/cogs.
 const SPEC: &str =
     r#"{"type":"object","properties":{"spec":{"type":"object","properties":{"size":{"type":"string"}}}}}"#;
 
-/// A version of this name with a schema.
+/// Version with this name and schema.
 fn version(name: &str, storage: bool, schema: &str, more: &str) -> String {
     format!(
         r#"{{"name":"{name}","served":true,"storage":{storage},"schema":{{"openAPIV3Schema":{schema}}}{more}}}"#
     )
 }
 
-/// The definition of cogs with these versions and more in its spec.
+/// Definition of cogs with these versions and further fields of the spec.
 fn cogs(versions: &[String], more: &str) -> String {
     let versions = versions.join(",");
     format!(
@@ -125,7 +125,7 @@ async fn a_change_may_not_take_away_what_is_stored_nor_the_name() {
     );
     let other = harness.patch(ONE, MERGE, r#"{"spec":{"group":"other.example.com"}}"#).await;
     assert_eq!(causes(&other), [r#"spec.group: Invalid value: "other.example.com": field is immutable"#]);
-    // Nobody has established it: its kind and scope may still change.
+    // The definition is not established: its kind and scope may still change.
     let kind = harness.patch(ONE, MERGE, r#"{"spec":{"scope":"Cluster","names":{"kind":"Gear"}}}"#).await;
     assert_eq!(kind.code, 200, "{}", kind.text);
     let established = r#"{"status":{"conditions":[{"type":"Established","status":"True"}]}}"#;

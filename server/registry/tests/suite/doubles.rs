@@ -11,19 +11,19 @@ use portico_store::{Operation as StoreOperation, Txn};
 #[derive(Default)]
 pub struct Recorder {
     asked: Mutex<Vec<String>>,
-    /// Applied to each object in mutating admission.
+    /// Function applied to each object in mutating admission.
     change: Option<fn(Attributes<'_>, &mut Object)>,
-    /// Name of the object whose deletion it refuses.
+    /// Name of the object whose deletion is refused.
     undeletable: Option<&'static str>,
 }
 
 impl Recorder {
-    /// Changes objects with this.
+    /// Admission that changes objects by this function.
     pub fn changing(change: fn(Attributes<'_>, &mut Object)) -> Self {
         Self { change: Some(change), ..Self::default() }
     }
 
-    /// Refuses deletions of an object.
+    /// Admission that refuses the deletion of an object.
     pub fn keeping(name: &'static str) -> Self {
         Self { undeletable: Some(name), ..Self::default() }
     }
@@ -41,7 +41,7 @@ impl Recorder {
         self.asked.lock().push(line);
     }
 
-    /// Returns the calls since the last time.
+    /// Returns and clears the recorded calls.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.asked.lock())
     }

@@ -1,11 +1,11 @@
-//! Evictions through the harness: who is asked, and what becomes of the pod.
+//! Evictions: disruption budgets, and the effect on the pod.
 
 use crate::harness::{Harness, JSON, MERGE, Reply, object};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
 
-/// A pod on a node, in this phase; nothing says that it is ready.
+/// Creates a pod on a node in this phase, without the condition `Ready`.
 async fn pod(harness: &Harness, name: &str, phase: &str) {
     harness
         .post("/api/v1/namespaces/default/serviceaccounts", &object("ServiceAccount", "default", ""))

@@ -1,11 +1,11 @@
-//! Answers of a real kube-apiserver 1.36.3 to requests at the edges, one table: who owns what, which errors in which order.
+//! Details of responses of kube-apiserver 1.36.3, recorded in a table: field owners, and the order of errors.
 
 use crate::harness::{Harness, JSON, MERGE, object};
 
 const NAMESPACE: &str = "/api/v1/namespaces/default";
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// The causes of an invalid object, as `field: message`.
+/// Causes of an invalid object, as `field: message`.
 fn causes(reply: &crate::harness::Reply) -> Vec<String> {
     let causes = reply.object();
     let causes = causes.at(&["details", "causes"]);

@@ -1,4 +1,4 @@
-//! Followers: what controllers see of a resource, over failures of the database.
+//! Followers: changes of a resource as seen by controllers, during failures of the database.
 
 use futures::StreamExt;
 use portico_machinery::GroupResource;
@@ -9,7 +9,7 @@ use crate::harness::{Harness, object};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// A registry whose followers are cut as soon as three changes wait for them.
+/// Registry that cuts off followers as soon as three changes wait for them.
 async fn harness() -> Harness {
     Harness::open_where(|settings| settings.subscription_events = 2).await
 }
@@ -48,7 +48,7 @@ async fn followers_of_several_resources_try_until_they_can_begin_again() {
     let resources = ["configmaps", "secrets"].map(|name| (name, GroupResource::new("", name)));
     let mut changes = harness.registry.follow_together(resources).await.unwrap().changes;
     create_maps(&harness, "b").await;
-    // The second resource fails, after the first was read.
+    // Reading the second resource fails, after the first was read.
     harness.store.fail_snapshots(1);
     let there = relisted(&mut changes, |(_, change)| change).await;
     assert_eq!((there, harness.store.failures_left()), (4, 0));

@@ -1,4 +1,4 @@
-//! A registry over a real database, asked in the way an HTTP harness asks it.
+//! Harness: a registry over a real database, called with requests in the form of HTTP.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 pub const YAML: &str = "application/yaml";
 pub const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// A registry, its database and the tasks behind it.
+/// Registry, its database, and the background tasks.
 pub struct Harness {
     pub registry: Registry,
     pub store: Arc<Interposed>,
@@ -36,7 +36,7 @@ pub struct Harness {
     _dir: TempDir,
 }
 
-/// An answer whose body was read to its end.
+/// Answer with the complete body.
 #[derive(Debug)]
 pub struct Reply {
     pub code: u16,
@@ -49,7 +49,7 @@ impl Reply {
         Object::from_json(self.text.as_bytes()).unwrap()
     }
 
-    /// What stands at a dotted path, as text.
+    /// Value at a dotted path, as text.
     pub fn at(&self, path: &str) -> String {
         let object = self.object();
         let cursor = path.split('.').fold(object.cursor(), |cursor, field| match field.parse::<usize>() {
@@ -69,22 +69,22 @@ impl Reply {
 }
 
 impl Harness {
-    /// A new database with the namespace `default`, where everybody may do everything.
+    /// Opens a new database with the namespace `default`, without authorization.
     pub async fn open() -> Self {
         Self::open_with(Arc::new(AlwaysAllow)).await
     }
 
-    /// The same where this one decides.
+    /// Opens a harness with this authorizer.
     pub async fn open_with(authorizer: Arc<dyn Authorizer>) -> Self {
         Self::open_asking(default_admission(), authorizer).await
     }
 
-    /// The same where this is asked about writes.
+    /// Opens a harness with this admission and this authorizer.
     pub async fn open_asking(admission: Arc<dyn Admission>, authorizer: Arc<dyn Authorizer>) -> Self {
         Self::open_on(|_| {}, admission, authorizer).await
     }
 
-    /// Everything is allowed, on a store with these settings.
+    /// Opens a harness with changed settings of the store, without authorization.
     pub async fn open_where(change: impl FnOnce(&mut portico_store::Settings)) -> Self {
         Self::open_on(change, default_admission(), Arc::new(AlwaysAllow)).await
     }
@@ -113,12 +113,12 @@ impl Harness {
         harness
     }
 
-    /// What runs as long as the harness is open.
+    /// Background tasks, which end with the harness.
     pub fn tasks(&self) -> &TaskSet {
         &self.tasks
     }
 
-    /// Any request.
+    /// Sends a request and returns the answer.
     pub async fn answer(&self, method: &str, url: &str, accept: &str, media: &str, body: &str) -> Answer {
         let (path, query) = url.split_once('?').unwrap_or((url, ""));
         let info = RequestInfo::parse(method, path, query).unwrap();
@@ -175,7 +175,7 @@ impl Harness {
         self.ask("DELETE", url, JSON, "", "").await
     }
 
-    /// A running watch.
+    /// Starts a watch.
     pub async fn watch(&self, url: &str, accept: &str) -> WatchStream {
         let answer = self.answer("GET", url, accept, "", "").await;
         assert_eq!(answer.code, 200, "{answer:?}");
@@ -193,7 +193,7 @@ impl Harness {
     }
 }
 
-/// Issues tokens with a key of its own.
+/// Identity that issues tokens with a new key.
 fn identity() -> Identity {
     let signer = SigningKey::from_pem(SigningKey::generate_pem().unwrap().as_bytes()).unwrap();
     let issuers = vec!["https://issuer.example".to_owned()];
@@ -215,25 +215,25 @@ fn default_admission() -> Arc<dyn Admission> {
     Arc::new(AdmissionChain::new(&AdmissionSettings::default(), &portico_kit::metrics::Registry::new()))
 }
 
-/// The next frame; a watch that says nothing for ten seconds fails the test.
+/// Returns the next frame; fails the test after ten seconds without one.
 pub async fn next(frames: &mut WatchStream) -> Arc<Frame> {
     let wait = std::time::Duration::from_secs(10);
     tokio::time::timeout(wait, frames.next()).await.unwrap().unwrap().frame
 }
 
-/// A core object with a little more than its name: `rest` goes behind the metadata.
+/// Core object with this name; `rest` is appended after the metadata.
 pub fn object(kind: &str, name: &str, rest: &str) -> String {
     format!(r#"{{"kind":"{kind}","apiVersion":"v1","metadata":{{"name":"{name}"}}{rest}}}"#)
 }
 
-/// An APIService for a version of a group, with these extra fields of its spec.
+/// APIService for a version of a group, with further fields of the spec.
 pub fn api_service(version: &str, group: &str, extra: &str) -> String {
     format!(
         r#"{{"kind":"APIService","apiVersion":"apiregistration.k8s.io/v1","metadata":{{"name":"{version}.{group}"}},"spec":{{"group":"{group}","version":"{version}","groupPriorityMinimum":1000,"versionPriority":10{extra}}}}}"#
     )
 }
 
-/// A subject of a binding.
+/// Subject of a binding.
 pub fn subject(kind: &str, name: &str) -> portico_machinery::Node {
     let mut subject = Object::default();
     subject.set(&["kind"], kind);

@@ -1,5 +1,4 @@
-//! A store in front of the real one, in which a test lets something happen between the decision over a write and its
-//! commit.
+//! Store wrapper with which tests run code between the decision on a write and its commit.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,21 +12,21 @@ use portico_store::{
 };
 use tokio::sync::watch;
 
-/// Looks at what is about to be committed; what it gives back happens before.
+/// Function that receives each transaction before its commit; the returned future runs first.
 pub type Hook = Box<dyn FnMut(&Txn) -> Option<BoxFuture<'static, ()>> + Send>;
 
-/// See the module.
+/// Wrapper around a store that can run hooks and simulate failures.
 pub struct Interposed {
     store: Arc<dyn Store>,
     hook: std::sync::Mutex<Option<Hook>>,
     reads: std::sync::Mutex<Vec<Option<usize>>>,
-    /// Number of snapshots that fail before one is read.
+    /// Number of snapshots that fail before one succeeds.
     failures: AtomicUsize,
-    /// States that [`Store::cached`] returns until [`Store::snapshot`] is called.
+    /// Old states that [`Store::cached`] returns until [`Store::snapshot`] is called.
     behind: std::sync::Mutex<HashMap<Resource, Snapshot>>,
-    /// A resource that [`Store::cached`] does not show.
+    /// Resource that [`Store::cached`] does not return.
     uncached: std::sync::Mutex<Option<Resource>>,
-    /// A resource of which states seem to be missing.
+    /// Resource that is reported as incomplete.
     incomplete: std::sync::Mutex<Option<Resource>>,
 }
 
@@ -38,18 +37,18 @@ impl Interposed {
         Self { store, hook, reads, failures: AtomicUsize::new(0), behind, uncached, incomplete }
     }
 
-    /// Reports that states of this resource alone are missing.
+    /// Reports that states of this resource are missing; `None` for none.
     pub fn report_missing(&self, resource: Option<Resource>) {
         *self.incomplete.lock().unwrap() = resource;
     }
 
-    /// Asks this of every transaction from now on; what happens because of it is not asked.
+    /// Runs the hook before every commit from now on, except for commits that the hook causes.
     pub fn before_commits(&self, hook: Hook) {
         *self.hook.lock().unwrap() = Some(hook);
     }
 
-    /// Shows the present state of a resource to [`Store::cached`] from now on, as if another process had written all that is written
-    /// after it, until [`Store::snapshot`] is called.
+    /// Makes [`Store::cached`] return the current state of a resource from now on, as if another process made all later writes,
+    /// until [`Store::snapshot`] is called.
     pub fn stay_behind(&self, state: Snapshot) {
         self.behind.lock().unwrap().insert(state.resource().clone(), state);
     }
@@ -59,7 +58,7 @@ impl Interposed {
         *self.uncached.lock().unwrap() = Some(resource);
     }
 
-    /// Lets so many snapshots fail.
+    /// Makes the next `times` snapshots fail.
     pub fn fail_snapshots(&self, times: usize) {
         self.failures.store(times, Ordering::SeqCst);
     }
@@ -69,7 +68,7 @@ impl Interposed {
         self.failures.load(Ordering::SeqCst)
     }
 
-    /// The limits of the exact reads, of past states, too, since the last call.
+    /// Limits of the exact reads since the last call, including those of past states.
     pub fn exact_reads(&self) -> Vec<Option<usize>> {
         std::mem::take(&mut *self.reads.lock().unwrap())
     }

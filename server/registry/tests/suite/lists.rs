@@ -60,7 +60,7 @@ async fn pages_show_one_moment() {
 #[tokio::test]
 async fn pages_with_selectors_of_a_past_state_are_full_and_miss_nothing() {
     let harness = Harness::open().await;
-    // More than are read at a time: what is selected is rare at first, and dense at the end.
+    // More objects than one read returns: matching objects are rare at first and dense at the end.
     let chosen = |n: usize| n % 300 == 7 || n > 1_390;
     for n in 0..1_400 {
         let label = if chosen(n) { "yes" } else { "no" };
@@ -95,7 +95,7 @@ async fn what_is_rare_in_a_past_state_is_found_by_few_reads_of_a_bounded_size() 
     let made = (0..40_000).map(|n| Txn::create(key(n), value.clone())).collect();
     assert!(store.commit(made).await.iter().all(Result::is_ok));
     let revision = store.revision();
-    // What follows is not in the past state, which comes from the log.
+    // Later writes are not part of the past state, which is read from the log.
     store.commit(vec![Txn::create(key(99_999), value)]).await.pop().unwrap().unwrap();
     harness.store.exact_reads();
     let query = "labelSelector=chosen%3Dyes&limit=4&resourceVersionMatch=Exact";

@@ -1,4 +1,4 @@
-//! Work that takes long leaves the thread that serves its connection, so that others there are answered meanwhile.
+//! Long work runs on other threads than connections, so that other requests on the same thread are not delayed.
 
 use std::fmt::Write as _;
 use std::future::pending;
@@ -15,13 +15,13 @@ use tokio::sync::oneshot;
 use crate::custom_resources::defined;
 use crate::harness::{Harness, MERGE, PROTOBUF, TABLE, YAML, object};
 
-/// Ends a test that hangs.
+/// Timeout of a test that hangs.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const CRON_TABS: &str = "/apis/stable.example.com/v1/namespaces/default/crontabs";
 
-/// A config map of very many small values.
+/// ConfigMap with very many small values.
 fn large(name: &str) -> String {
     let mut data = String::new();
     for key in 0..30_000 {
@@ -31,7 +31,7 @@ fn large(name: &str) -> String {
     object("ConfigMap", name, &format!(r#","data":{{"first":"v"{data}}}"#))
 }
 
-/// A definition whose schema is large, with a rule.
+/// Version with a large schema and a validation rule.
 fn wide_version() -> String {
     let mut properties = String::from(r#""first":{"type":"string"}"#);
     for name in 0..6_000 {
@@ -44,7 +44,7 @@ fn wide_version() -> String {
     )
 }
 
-/// A thread for long work that is busy until this is dropped.
+/// Thread for long work that is busy until this value is dropped.
 struct BusyThread {
     offload: Arc<Offload>,
     tasks: TaskSet,
@@ -61,7 +61,7 @@ impl BusyThread {
         tasks.spawn("busy", async move {
             let blocks = async move {
                 begun.send(()).unwrap();
-                // Blocks its thread until the other side is dropped.
+                // Blocks the thread until the other side is dropped.
                 let _: Result<(), _> = ended.recv();
             };
             let _ended: Option<()> = work.run_light("blocks", blocks).await;
@@ -70,7 +70,7 @@ impl BusyThread {
         Self { offload, tasks, _end: end }
     }
 
-    /// Waits until work of a request has left the thread that asks. It waits for the busy thread from then on.
+    /// Waits until the work of a request has moved to the busy thread, where it waits.
     async fn gets(&self, what: &str, request: impl Future) {
         let before = self.waiting();
         let has_left = async {
@@ -91,7 +91,7 @@ impl BusyThread {
     }
 }
 
-/// Reads a whole list.
+/// Reads a complete list.
 async fn list(harness: &Harness, accept: &str) {
     let list = harness.answer("GET", CONFIG_MAPS, accept, "", "").await;
     assert_eq!(list.code, 200);
@@ -118,7 +118,7 @@ async fn work_that_takes_long_leaves_the_thread_that_serves_its_connection() {
     thread.gets("protobuf", list(&harness, PROTOBUF)).await;
 }
 
-/// Takes ten thousand turns for an object of a hundred values.
+/// Expression with ten thousand iterations for an object with a hundred values.
 const LONG_EXPRESSION: &str = "object.data.all(a, object.data.all(b, a + b != ''))";
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 
@@ -133,7 +133,7 @@ async fn configure(harness: &Harness, resource: &str, kind: &str, fields: &str) 
     assert_eq!(made.code, 201, "{}", made.text);
 }
 
-/// Puts something into force about ConfigMaps whose expressions take long for objects of many values.
+/// Creates an admission policy or webhook for ConfigMaps whose expressions take long for objects with many values.
 async fn enforce(harness: &Harness, kind: &str) {
     match kind {
         "ValidatingAdmissionPolicy" => {
@@ -213,7 +213,7 @@ async fn past_states_are_decoded_on_the_threads_for_long_work_if_they_are_large(
     let range = PastRange { since: 0, before: None, limit: 100 };
     let thread = BusyThread::start().await;
     registry.offload_to(Arc::clone(&thread.offload));
-    // The only thread for long work is busy: this one decodes.
+    // The only thread for long work is busy, so this thread decodes.
     let small = registry.past(&served, ("default", "small"), range, |past| past).await.unwrap();
     assert_eq!(small.states.len(), 1);
     let mut decoded = Box::pin(registry.past(&served, ("default", "large"), range, |past| past));
@@ -222,7 +222,7 @@ async fn past_states_are_decoded_on_the_threads_for_long_work_if_they_are_large(
     assert!(decoded.await.unwrap().states[0].object.is_ok());
 }
 
-/// Lists of lists of aliases, almost as many as a text of this size may expand to, with a comment of so many bytes.
+/// YAML with nested lists of aliases that expand almost to the limit for its size, and a comment of this length.
 fn aliases(bytes: usize) -> String {
     let mut text = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n".to_owned();
     for level in 1..9 {
@@ -232,7 +232,7 @@ fn aliases(bytes: usize) -> String {
     format!("{text}# {}\n", "x".repeat(bytes))
 }
 
-/// Creates config maps whose Table and protobuf forms take long.
+/// Creates ConfigMaps whose Table and protobuf representations take long.
 async fn fill(harness: &Harness) {
     for at in 0..40 {
         let data: String = (0..500).map(|key| format!(r#","k{key}":"v""#)).collect();
@@ -247,7 +247,7 @@ async fn reads_wait_for_no_place_that_writes_hold() {
     fill(&harness).await;
     let offload = Arc::new(Offload::with_threads("long", 1, harness.tasks()).unwrap());
     harness.registry.offload_to(Arc::clone(&offload));
-    // More than there are places: each of them waits, as a write does for a webhook.
+    // More writes than slots: each one waits, as if for a webhook.
     let mut writes: Vec<_> = (0..16).map(|_| Box::pin(offload.run("waits", pending::<()>()))).collect();
     for write in &mut writes {
         assert!(futures::poll!(write).is_pending());
@@ -257,12 +257,12 @@ async fn reads_wait_for_no_place_that_writes_hold() {
     }
 }
 
-/// The answer to a deletion of the config maps while the process ends: it cannot be rendered.
+/// Status code of a deletion of the ConfigMaps while the process ends, so that the response cannot be encoded.
 async fn delete_while_ending(harness: &Harness, accept: &str) -> u16 {
     let tasks = TaskSet::new();
     let offload = Arc::new(Offload::with_threads("long", 1, &tasks).unwrap());
     harness.registry.offload_to(Arc::clone(&offload));
-    // Takes the thread until the tasks are aborted.
+    // Occupies the thread until the tasks are aborted.
     let (held, released) = std::sync::mpsc::channel::<()>();
     tasks.spawn("holds the thread", async move {
         let _held = held;

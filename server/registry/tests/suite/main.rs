@@ -1,4 +1,4 @@
-//! The registry's behavior, through its harness, over a real database.
+//! Behavior of the registry over a real database.
 
 #![expect(clippy::unwrap_used, reason = "what a test expects may fail it")]
 

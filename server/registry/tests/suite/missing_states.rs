@@ -1,4 +1,4 @@
-//! States that are missing from the database: what they might forbid is refused.
+//! Databases with missing states: writes that the missing states might forbid are refused.
 
 use portico_store::Resource;
 
@@ -25,7 +25,7 @@ async fn writes_are_refused_while_states_of_rules_that_might_forbid_them_are_mis
         ("", "limitranges", CLAIMS, &claim),
         ("storage.k8s.io", "storageclasses", CLAIMS, &claim),
     ] {
-        // It was read before without a problem.
+        // Admission read the rules before without an error.
         let dry_run = format!("{url}?dryRun=All");
         assert_eq!(harness.post(&dry_run, object).await.code, 201, "{resource}");
         harness.store.report_missing(Some(Resource::new(group, resource)));

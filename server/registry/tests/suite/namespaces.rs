@@ -1,4 +1,4 @@
-//! Namespace: phases, finalizers, what may be created inside.
+//! Namespaces: phases, finalizers, and creates inside them.
 
 use crate::harness::{Harness, MERGE, object};
 

@@ -1,4 +1,4 @@
-//! Who owns what: managed fields on every write, and server-side apply.
+//! Field ownership: managed fields of every write, and server-side apply.
 
 use crate::harness::{Harness, JSON, JSON_PATCH, MERGE, Reply, object};
 
@@ -13,7 +13,7 @@ async fn apply(harness: &Harness, query: &str, data: &str) -> Reply {
     harness.patch(&format!("{MAPS}/m?{query}"), APPLY, &map(data)).await
 }
 
-/// `manager operation subresource` and the fields below `f:data`, an entry each.
+/// Owners as `manager operation subresource` and the fields below `f:data`, one entry each.
 fn owners(reply: &Reply) -> Vec<String> {
     let object = reply.object();
     let entry = |entry: portico_machinery::Cursor<'_>| {
@@ -26,7 +26,7 @@ fn owners(reply: &Reply) -> Vec<String> {
         let words = ["manager", "operation", "subresource"].map(|f| entry.field(f).str().to_owned());
         format!("{} {}", words.join(" ").trim_end(), data.join(",")).trim_end().to_owned()
     };
-    // Entries of one second are ordered by name, of two by time.
+    // Entries of the same second are ordered by name, others by time.
     let mut owners: Vec<String> = object.metadata().field("managedFields").items().map(entry).collect();
     owners.sort();
     owners
@@ -39,7 +39,7 @@ async fn every_write_credits_its_manager_with_what_it_changed() {
     assert_eq!(owners(&created), ["suite Update .,a,b"]);
     let patched = harness.patch(&format!("{MAPS}/m?fieldManager=p"), MERGE, r#"{"data":{"a":"3"}}"#).await;
     assert_eq!(owners(&patched), ["p Update a", "suite Update .,b"]);
-    // Whoever does not send the entries does not lose them; what is gone is nobody's.
+    // A write without managedFields keeps the entries; removed fields have no owner.
     let replaced = harness.put(&format!("{MAPS}/m?fieldManager=r"), &map(r#""a":"3","c":"4""#)).await;
     assert_eq!(owners(&replaced), ["p Update a", "r Update c", "suite Update"]);
     let version = replaced.at("metadata.resourceVersion");

@@ -1,5 +1,5 @@
-//! One pipeline for every write: whatever is done, and however it is asked for, admission is asked twice about it, with
-//! the same attributes: before it is validated, and after.
+//! Write pipeline: every write passes mutating admission before validation, and validating admission after it,
+//! with the same attributes.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl Walk {
         Self { harness, recorder }
     }
 
-    /// Sends this, which must succeed, and compares what admission was asked.
+    /// Sends a request, which must succeed, and compares the recorded calls of admission.
     async fn over_http(&self, request: [&str; 4], expected: &[&str]) {
         let [method, url, media, body] = request;
         let reply = self.harness.ask(method, url, JSON, media, body).await;
@@ -45,12 +45,12 @@ impl Walk {
     }
 }
 
-/// Both halves of admission, and the commit, of a write by `admin`.
+/// Calls of mutating and validating admission, and the commit, of a write by `admin`.
 fn steps(what: &str, old: u8) -> Vec<String> {
     ["mutate", "validate", "commit"].map(|step| format!("{step} {what} new=1 old={old} by admin")).into()
 }
 
-/// Both halves alone: nothing is written under these attributes.
+/// Calls of mutating and validating admission without a commit.
 fn halves(what: &str, new: u8) -> Vec<String> {
     ["mutate", "validate"].map(|step| format!("{step} {what} new={new} old=0 by admin")).into()
 }
@@ -221,7 +221,7 @@ async fn approvals_are_asked_about_as_such() {
     walk.over_http(["PUT", &format!("{REQUESTS}/r/approval"), JSON, &approved], &texts(&expected)).await;
 }
 
-/// A request for a certificate, as it stands in an object.
+/// Certificate request in base64, as in an object.
 fn rcgen_request() -> String {
     use base64::Engine as _;
     let key = rcgen::KeyPair::generate().unwrap();
@@ -248,7 +248,7 @@ async fn connections_are_asked_about_before_anything_is_dialled() {
         recorded: portico_registry::Recorded::Nothing,
         own_account: false,
     };
-    // The pod is on no node: what is asked comes before that is found out.
+    // The pod is not assigned to a node: admission runs before that check.
     drop(walk.harness.registry.connect(call, &NoBackends).await);
     walk.asked("exec", &texts(&halves("Connect pods/exec default/p", 1)));
 }

@@ -18,7 +18,7 @@ fn schema() -> (Schema, GroupVersionKind) {
     (info.schema.clone(), info.gvk.clone())
 }
 
-/// A body read to its end, and how many pieces it came in.
+/// Complete body, and the number of its pieces.
 async fn whole(answer: Answer) -> (Bytes, usize) {
     match answer.body {
         Body::Bytes(bytes) => (bytes, 1),
@@ -36,7 +36,7 @@ async fn get(harness: &Harness, url: &str) -> (u16, Bytes) {
     (answer.code, whole(answer).await.0)
 }
 
-/// The fields of this number.
+/// Fields of a message with this number.
 fn fields(message: &[u8], number: u32) -> Vec<&[u8]> {
     let mut reader = Reader::new(message);
     let all = std::iter::from_fn(|| reader.field().unwrap());
@@ -47,7 +47,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// The name in an object's message.
+/// Name in the message of an object.
 fn name(message: &[u8]) -> String {
     text(fields(fields(message, 1)[0], 1)[0]).to_owned()
 }
@@ -56,7 +56,7 @@ fn name(message: &[u8]) -> String {
 async fn an_object_goes_in_and_out_as_protobuf() {
     let (harness, (schema, gvk)) = (Harness::open().await, schema());
     let sent = Object::from_json(object("ConfigMap", "a", r#","data":{"k":"v"}"#).as_bytes()).unwrap();
-    // The harness sends text; a message of short strings is some.
+    // The harness sends strings; a message with short fields is valid UTF-8.
     let body = String::from_utf8(schema.to_sealed_protobuf(&sent)).unwrap();
     let created = harness.answer("POST", MAPS, PROTOBUF, PROTOBUF, &body).await;
     assert_eq!(created.code, 201);
@@ -160,7 +160,7 @@ async fn a_hostile_body_costs_no_more_than_a_moment() {
         [0x12, 0].repeat(1_500_000),
         [&[0x0a, 0x80, 0x80, 0xb0, 0x01][..], &[0x72, 0].repeat(1_441_792)].concat(),
         [&[0x0a, 0x80, 0x80, 0xb0, 0x01][..], &[0x6a, 0].repeat(1_441_792)].concat(),
-        // Groups in groups, and a field that nobody knows.
+        // Nested groups, and an unknown field.
         [0x0b].repeat(3 << 20),
         [0x78, 0].repeat(1_500_000),
     ];
@@ -168,7 +168,8 @@ async fn a_hostile_body_costs_no_more_than_a_moment() {
         let body = seal(body);
         let started = cpu_time::ThreadTime::now();
         let _ = schema.decode(&body, Format::Protobuf, &gvk);
-        // Processor time, so that a busy machine does not count; a debug build takes a hundred times what is promised.
+        // Processor time, so that the load of the machine does not matter; a debug build takes a hundred times longer than a
+        // release build.
         assert!(started.elapsed().as_secs() < 10, "{:?}", started.elapsed());
     }
 }

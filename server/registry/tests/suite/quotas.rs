@@ -1,4 +1,4 @@
-//! What is counted with a write, and what a configuration or a namespace lets nobody write.
+//! Quotas that count writes, and writes that settings or namespaces forbid.
 
 use futures::future::join_all;
 use portico_store::Resource;
@@ -9,7 +9,7 @@ const QUOTAS: &str = "/api/v1/namespaces/default/resourcequotas";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
-/// A quota with this much of each, nothing of it used.
+/// Creates a quota with these limits and this usage.
 async fn quota(harness: &Harness, spec: &str, hard: &str, used: &str) {
     let body =
         format!(r#"{{"kind":"ResourceQuota","apiVersion":"v1","metadata":{{"name":"q"}},"spec":{spec}}}"#);
@@ -55,7 +55,7 @@ async fn a_write_is_refused_while_quotas_are_not_in_memory() {
 
 #[tokio::test]
 async fn writes_that_fit_alone_fit_beside_each_other_however_many_quotas_count_them() {
-    /// With the operations of a few writes more than one transaction takes.
+    /// Number of quotas whose updates, with the operations of a few writes, exceed one transaction.
     const QUOTAS_OF_ALL: usize = 990;
     let harness = Harness::open().await;
     let name = |n: usize| format!("q{n}");

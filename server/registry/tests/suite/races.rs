@@ -1,4 +1,4 @@
-//! What changes between the decision over a write and its commit.
+//! Concurrent changes between the decision on a write and its commit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ const NAMESPACES: &str = "/api/v1/namespaces";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const CRD: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/crontabs.stable.example.com";
 
-/// Asks for something; right before the first transaction about an object of this name is committed, this happens.
+/// Sends a request; `change` runs immediately before the first commit of an object with this name.
 async fn during<F>(
     harness: &Arc<Harness>,
     name: &'static str,
@@ -38,7 +38,7 @@ where
 
 type Asked<'a> = (&'a str, &'a str, &'a str);
 
-/// What is stored of a custom resource, as it is.
+/// Stored JSON of a custom resource.
 fn stored(harness: &Harness, name: &str) -> Option<String> {
     let snapshot = harness.store.cached(&Resource::new("stable.example.com", "crontabs"))?;
     let record = snapshot.get_path(&format!("default/{name}"))?;
@@ -293,7 +293,7 @@ async fn who_fails_or_leaves_takes_nobody_along() {
         async move {
             let creation = harness.post(MAPS, body);
             if n % 5 == 4 {
-                // Polled once, and left alone.
+                // Polled only once, then dropped.
                 futures::pin_mut!(creation);
                 futures::poll!(creation).is_ready().then_some(0)
             } else {
@@ -369,7 +369,7 @@ async fn a_policy_that_another_process_has_written_is_in_force_at_once() {
     let binding = r#"{"metadata":{"name":"b"},"spec":{"policyName":"p","validationActions":["Deny"]}}"#;
     let made = harness.post(&format!("{registration}/validatingadmissionpolicies"), policy).await;
     assert_eq!(made.code, 201, "{made:?}");
-    // Looked into by a request before.
+    // Loads the policies into the cache.
     assert_eq!(harness.post(MAPS, &object("ConfigMap", "before", "")).await.code, 201);
     let bindings = Resource::new("admissionregistration.k8s.io", "validatingadmissionpolicybindings");
     let before = harness.store.cached(&bindings).unwrap();

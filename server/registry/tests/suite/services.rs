@@ -1,4 +1,4 @@
-//! Service, Endpoints, EndpointSlice, Event: what routing reads.
+//! Service, Endpoints, EndpointSlice and Event: objects that routing reads.
 
 use crate::harness::{Harness, MERGE, TABLE, object};
 
@@ -116,7 +116,7 @@ async fn an_event_is_about_something_in_its_namespace_and_its_table_begins_with_
     assert_eq!((table.at("rows.0.cells.6").as_str(), table.at("rows.0.cells.8").as_str()), ("hi", "1"));
 }
 
-/// What a Service of this spec gets, at this path.
+/// Creates a Service with this spec.
 async fn made(harness: &Harness, name: &str, spec: &str) -> crate::harness::Reply {
     harness.post(SERVICES, &object("Service", name, &format!(r#","spec":{spec}"#))).await
 }

@@ -161,7 +161,7 @@ async fn a_follower_gets_a_snapshot_and_every_change_after_it() {
     assert!(a.revision() > b.revision());
 }
 
-/// Two resources of one namespace, as words of the follower's.
+/// Two resources of one namespace, with labels for the follower.
 fn maps_and_secrets() -> [(char, GroupResource); 2] {
     [('m', GroupResource::new("", "configmaps")), ('s', GroupResource::new("", "secrets"))]
 }

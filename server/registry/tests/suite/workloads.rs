@@ -1,4 +1,4 @@
-//! Workloads through the harness: what depends on more than one verb or version.
+//! Workloads: behavior that involves several verbs or versions.
 
 use portico_machinery::Object;
 

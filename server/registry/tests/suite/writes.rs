@@ -145,7 +145,7 @@ async fn a_dry_run_answers_like_a_write_and_writes_nothing() {
     assert_eq!(harness.get(&format!("{MAPS}/a")).await.at("data"), "\"\"");
 }
 
-/// Writers, followers and the next write share one decoded object: it must be the one that the stored bytes hold.
+/// Checks that the decoded object shared by the response, followers and the next write equals the object in the stored bytes.
 #[tokio::test]
 async fn a_write_passes_on_the_object_that_its_bytes_hold() {
     let harness = Harness::open().await;

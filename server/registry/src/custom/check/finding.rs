@@ -1,4 +1,4 @@
-//! What a check of a definition finds.
+//! Findings of a check of a definition.
 
 use portico_machinery::Status;
 
@@ -10,14 +10,14 @@ use crate::typed::Written;
 /// Limit (Definitions and schemas): the rest is counted.
 pub const MAX_OBJECTS: u64 = 100;
 
-/// What is found.
+/// Category of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FindingKind {
     /// The definition is refused.
     Error,
-    /// It is accepted with a warning.
+    /// The definition is accepted with a warning.
     Warning,
-    /// It breaks what the installed definition allows.
+    /// The definition breaks clients or objects that the installed definition allows.
     Breaking,
     /// A stored object would no longer be valid.
     Invalid,
@@ -25,33 +25,33 @@ pub enum FindingKind {
     Lost,
 }
 
-/// One finding.
+/// Finding about a definition or a stored object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is.
+    /// Category of the finding.
     pub kind: FindingKind,
-    /// The version of the definition, empty where it is about all of it.
+    /// Version of the definition; empty if the finding is about the complete definition.
     pub version: String,
-    /// `namespace/name` or the name of a stored object, empty where it is about the definition.
+    /// `namespace/name` or name of a stored object; empty if the finding is about the definition.
     pub object: String,
-    /// The field, as errors print it; empty for the whole.
+    /// Path of the field, as in errors; empty for the complete object.
     pub field: String,
-    /// What is wrong.
+    /// Description of the problem.
     pub text: String,
 }
 
-/// What came out of a check.
+/// Result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// The definition's name.
+    /// Name of the definition.
     pub name: String,
-    /// Whether a definition of this name is installed.
+    /// True if a definition with this name is installed.
     pub installed: bool,
-    /// What was found; of stored objects at most [`MAX_OBJECTS`] are named.
+    /// All findings; those of stored objects for at most [`MAX_OBJECTS`] objects.
     pub findings: Vec<Finding>,
-    /// How many stored objects were looked at.
+    /// Number of checked objects.
     pub objects: u64,
-    /// How many of them would be invalid or lose something.
+    /// Number of checked objects with findings.
     pub hit: u64,
 }
 
@@ -73,7 +73,7 @@ impl Checked {
     }
 }
 
-/// The causes of a refusal, or all of it.
+/// Causes of a refusal; if it has none, its message.
 fn refusals(status: &Status) -> Vec<Finding> {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     let of_cause = |field: &str, text: &str| Finding::of(FindingKind::Error, field, text.to_owned());

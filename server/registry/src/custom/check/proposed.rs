@@ -1,4 +1,4 @@
-//! A definition that is not installed, and what it would serve.
+//! Proposed definition, which is not installed.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use crate::custom::serving::Serving;
 use crate::definition;
 use crate::registry::Registry;
 
-/// A definition and what it would serve.
+/// Proposed definition and the versions that it would serve.
 pub(super) struct Proposed {
     pub(super) facts: Arc<Facts>,
     pub(super) serving: Serving,
 }
 
 impl Proposed {
-    /// Of a body, under the names that it asks for; nothing when it cannot be read as a definition.
+    /// Proposed definition of a body, with the names that it requests; `None` if the body is not a definition.
     pub(super) fn of(registry: &Registry, mut object: Object) -> Option<Self> {
         let names = object.get(&["spec", "names"])?;
         object.put(&["status", "acceptedNames"], names);

@@ -1,4 +1,4 @@
-//! What is stored, validated by a definition that is not installed yet.
+//! Validation of stored objects by a proposed definition.
 
 use std::sync::Arc;
 
@@ -22,11 +22,11 @@ use crate::typed::Part;
 ///
 /// Limit (Definitions and schemas): the rest is counted.
 const MAX_FINDINGS: usize = 10;
-/// After so many objects others get their turn.
+/// Number of objects after which the task yields.
 const TURN: usize = 64;
 
 impl Objects {
-    /// Validates all objects of the installed definition in the version that the new one would store.
+    /// Validates all objects of the installed definition in the storage version of the proposed one.
     pub(super) async fn check_stored(
         &self,
         old: &Facts,
@@ -69,14 +69,14 @@ fn check(served: &Arc<ServedResource>, record: &Record) -> Vec<Finding> {
         lost(served, &object).into_iter().map(|text| found(FindingKind::Lost, "", text)).collect();
     served.info.schema.settle(&mut object);
     let errors = Validation { served, part: Part::Main, old: None }.validate(&object).errors;
-    // Rules that were not checked are not a finding.
+    // Unevaluated rules are not a finding.
     let causes = errors.iter().map(Error::cause).filter(|cause| cause.field != NO_FIELD);
     findings.extend(causes.map(|cause| found(FindingKind::Invalid, &cause.field, cause.message)));
     findings.truncate(MAX_FINDINGS);
     findings
 }
 
-/// The fields that the schema does not know, as a strict reading names them.
+/// Fields that the schema does not contain, as strict decoding reports them.
 fn lost(served: &ServedResource, object: &Object) -> Vec<String> {
     served.info.schema.retype(object, &served.info.gvk).map(|decoded| decoded.strict).unwrap_or_default()
 }

@@ -7,7 +7,7 @@ use super::proposed::Proposed;
 use crate::custom::facts::{Facts, Names, Version};
 use crate::served::ServedResource;
 
-/// In the order of the installed definition's versions.
+/// Compares all served versions, in the order of the installed definition.
 pub(super) fn compare(old: &Proposed, new: &Proposed) -> Vec<Finding> {
     let mut findings = names(old.facts.names(), new.facts.names());
     findings.extend(stored_versions(&old.facts, &new.facts));
@@ -35,12 +35,12 @@ fn found(version: &str, field: &str, text: String) -> Finding {
     Finding { version: version.to_owned(), ..Finding::of(FindingKind::Breaking, field, text) }
 }
 
-/// Names by which clients ask for the resource and that are gone.
+/// Removed names by which clients find the resource.
 fn names(old: &Names, new: &Names) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut report =
         |field: &str, text: String| findings.push(found("", &format!("spec.names.{field}"), text));
-    // Both have a default.
+    // Both names have defaults.
     let singular = if new.singular.is_empty() { new.kind.to_lowercase() } else { new.singular.clone() };
     if old.singular != singular {
         report("singular", format!("{} is gone: kubectl finds the resource by {singular}", old.singular));
@@ -74,7 +74,7 @@ fn stored_versions(old: &Facts, new: &Facts) -> Vec<Finding> {
     vec![found(&after.name, "", text)]
 }
 
-/// Subresources, columns and selectable fields that are gone.
+/// Removed subresources, columns and selectable fields.
 fn surface(before: &Version, after: &Version) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut report = |text: String| findings.push(found(&before.name, "", text));
