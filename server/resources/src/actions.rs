@@ -1,4 +1,4 @@
-//! What a POST does that keeps no object of its own kind: reviews, bindings, evictions, tokens.
+//! Actions: POST requests that do not store an object of their kind (reviews, bindings, evictions).
 
 pub(crate) mod access_review;
 pub(crate) mod binding;

@@ -1,8 +1,10 @@
-//! What Services are given out of bounded pools: addresses and node ports. Choosing is pure; the store has who has what.
+//! Allocation of cluster IP addresses and node ports to Services.
 //!
-//! An address in use is an IPAddress, which clients see; a port in use is a record that nobody serves. Both are keyed by
-//! what they stand for and written in the transaction of their Service with the expectation that they are absent: two
-//! writers, in one process or in several, cannot give out the same, and nothing is left behind when a write fails.
+//! The selection of a free address or port is a pure function; the store holds the allocations. An allocated address is an
+//! IPAddress object, which clients can read. An allocated port is a record that the API does not serve. Both are named
+//! after the address or port and are created in the transaction of their Service with the precondition that they do not
+//! exist. Two writers, in one process or in several, therefore cannot allocate the same address or port, and a failed
+//! write allocates nothing.
 
 mod addresses;
 mod held;
@@ -16,22 +18,22 @@ pub(crate) use addresses::{AddressPool, Family, Range};
 pub(crate) use ports::PortPool;
 pub(crate) use records::{Claims, addresses as addresses_in_use, ports as ports_in_use};
 
-/// Why a pool refuses, in upstream's words.
+/// Failure of an allocation, with the message of upstream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// Somebody has the address.
+    /// The address is already allocated.
     #[error("provided IP is already allocated")]
     AddressTaken,
-    /// No range holds the address.
+    /// No range contains the address.
     #[error("the provided network does not match the current range")]
     AddressOutside,
-    /// Somebody has the port.
+    /// The port is already allocated.
     #[error("provided port is already allocated")]
     PortTaken,
-    /// The port lies outside of the range.
+    /// The port is outside of the range.
     #[error("provided port is not in the valid range. The range of valid ports is {0}-{1}")]
     PortOutside(u16, u16),
-    /// Everything is taken.
+    /// All addresses or ports are allocated.
     #[error("range is full")]
     Full,
 }

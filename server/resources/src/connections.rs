@@ -1,8 +1,8 @@
-//! Connections to what runs elsewhere (`log`, `exec`, `attach`, `portforward`, `proxy`): a request is validated before
-//! anything is dialed, and who may have the connection gets the address to dial. Whoever asked dials.
+//! Connections to kubelets, pods, Services and nodes (`log`, `exec`, `attach`, `portforward`, `proxy`).
 //!
-//! In upstream's order: options, permission, the object, the way. Admission of connections comes between options and
-//! permission, with webhooks and policies; none of the plugins that are here looks at them.
+//! The control service validates and authorizes the request and returns the address to dial; the facade dials it. The steps
+//! have the order of upstream: options, permission, object, target. Admission of connections by webhooks and policies runs
+//! between options and permission; none of the built-in plugins handles connections.
 
 mod kind;
 mod kubelet;
@@ -27,13 +27,13 @@ impl Connection for Kind {
     }
 }
 
-/// Finds out where a request for a connection leads.
+/// Determines the target of a connection request.
 pub(crate) struct Resolver<'a> {
     request: &'a ConnectRequest<'a>,
 }
 
 impl Resolver<'_> {
-    /// Decides. Nothing is to be dialed for a log that nobody writes yet.
+    /// Validates the request and returns the target to dial, or `None` for the log of a pod that has no node yet.
     async fn decide(&self, connection: Kind) -> Result<Option<Dial>> {
         if connection != Kind::Log && self.request.query.first("dryRun").is_some() {
             return Err(Box::new(Status::bad_request("dryRun is not supported")));
@@ -51,7 +51,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// WebSockets begin with a GET, SPDY with a POST: whoever may only `get` must not run commands that way.
+    /// Checks the permission to `create`. A WebSocket connection starts with a GET and a SPDY connection with a POST: without this
+    /// check, a user who is only allowed to `get` could run commands over a WebSocket.
     async fn check_creation(&self) -> Result<()> {
         if self.request.call.verb == "create" || !self.request.objects.settings.connections.check_creation {
             return Ok(());
@@ -74,7 +75,7 @@ impl Resolver<'_> {
         if decision.allowed() {
             return Ok(());
         }
-        // Upstream gives the authorizer's reason alone, which is mostly empty.
+        // Upstream returns only the reason of the authorizer, which is usually empty.
         Err(Box::new(Status::forbidden(&self.request.served.resource, &target.name, &decision.reason)))
     }
 
@@ -82,7 +83,7 @@ impl Resolver<'_> {
         &self.request.call.target.name
     }
 
-    /// The object whose subresource it is, or 404.
+    /// Returns the object that has the subresource, or error 404.
     async fn parent(&self, name: &str) -> Result<Object> {
         Ok(stored::decode(
             &*self.request.objects.get(self.request.served, self.request.namespace, name).await?,

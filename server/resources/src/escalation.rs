@@ -1,26 +1,26 @@
-//! Nobody grants what they do not hold (upstream's `rbac/escalation_check.go` and its policy-based storages): asked once
-//! admission has changed a role or a binding, before it is validated otherwise.
+//! Escalation checks of RBAC: users can grant only permissions that they have (upstream's `rbac/escalation_check.go` and its
+//! policy-based storages). The checks run after mutating admission and before validation.
 
 use portico_machinery::rbac::{self, RoleRef, Rule};
 use portico_machinery::user::MASTERS;
 use portico_machinery::{Attributes, GroupResource, Object, Status};
 use portico_registry::{Context, Objects, Pending, Result, ServedResource, WriteGuard};
 
-/// Fields of metadata whose change grants nothing.
+/// Metadata fields whose change grants no permissions.
 const GARBAGE_FIELDS: [&str; 3] = ["finalizers", "ownerReferences", "managedFields"];
 
-/// The guard of roles: their writer must hold the rules, or may `escalate`.
+/// Guard of roles: the user must have the rules of the role, or permission to `escalate`.
 pub(crate) struct RolesGuard;
 
-/// The guard of bindings: their writer must hold the rules of the role, or may `bind` it.
+/// Guard of bindings: the user must have the rules of the role, or permission to `bind` it.
 pub(crate) struct BindingsGuard;
 
-/// A write that grants something.
+/// Write of a role or binding.
 struct Grant<'a> {
     objects: &'a Objects,
     context: &'a Context,
     served: &'a ServedResource,
-    /// The name in the path of the request; empty for a POST.
+    /// Name in the request path; empty for a POST.
     name: &'a str,
     new: &'a Object,
     old: Option<&'a Object>,
@@ -57,7 +57,7 @@ impl WriteGuard for BindingsGuard {
 }
 
 impl Grant<'_> {
-    /// Whether the write goes on without a look at its rules.
+    /// True if the rules need no check.
     fn is_exempt(&self) -> bool {
         self.context.user.in_group(MASTERS)
             || self.old.is_some_and(|old| only_garbage(self.served, self.new, old))
@@ -93,7 +93,7 @@ impl Grant<'_> {
             name: new.at(&["roleRef", "name"]).str().to_owned(),
         };
         if role.name.is_empty() || !matches!(new.at(&["roleRef", "kind"]).str(), "Role" | "ClusterRole") {
-            // Validation refuses it.
+            // Validation refuses such a reference.
             return Ok(());
         }
         let resource = if role.cluster { rbac::Resource::ClusterRoles } else { rbac::Resource::Roles };
@@ -121,7 +121,7 @@ impl Grant<'_> {
     }
 }
 
-/// Whether only what the garbage collector needs to change is changed.
+/// True if only fields that the garbage collector changes differ.
 fn only_garbage(served: &ServedResource, new: &Object, old: &Object) -> bool {
     let mut new = new.clone();
     served.stored_info().schema.normalise(&mut new);

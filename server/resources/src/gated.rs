@@ -1,12 +1,12 @@
-//! Fields that belong to features, by gate: where a gate is off, writes do not set them (upstream's `dropDisabledFields` and the like).
+//! Fields of feature gates. If a gate is off, writes do not set its fields (upstream's `dropDisabledFields` and similar).
 //!
-//! Only gates whose state depends on the command line or on the emulated version are here; fields of gates that no release served so far
-//! had on by default are dropped where kinds are prepared.
+//! Contains only gates that the command line or the emulated version can change. Fields of gates that are off by default in all
+//! supported releases are dropped when objects of the kinds are prepared.
 
 use portico_machinery::features::FeatureGates;
 use portico_registry::ResourceTable;
 
-/// A gate, a resource, and the fields that are the gate's.
+/// Gate, group and resource, and the paths of the fields.
 type Row = (&'static str, (&'static str, &'static str), &'static [&'static str]);
 
 const ROWS: [Row; 30] = [
@@ -146,7 +146,7 @@ const ROWS: [Row; 30] = [
     ),
 ];
 
-/// Gates of fields of pods, wherever a pod's spec stands.
+/// Gates of pod fields, which apply to every pod spec.
 const IN_PODS: [(&str, &[&str]); 5] = [
     ("PodLevelResources", &["resources"]),
     ("HostnameOverride", &["hostnameOverride"]),
@@ -174,7 +174,7 @@ const IN_PODS: [(&str, &[&str]); 5] = [
     ),
 ];
 
-/// Where specs of pods stand.
+/// Paths of pod specs, by group and resource.
 const POD_SPECS: [((&str, &str), &str); 9] = [
     (("", "pods"), "spec"),
     (("", "podtemplates"), "template.spec"),
@@ -187,7 +187,7 @@ const POD_SPECS: [((&str, &str), &str); 9] = [
     (("batch", "cronjobs"), "spec.jobTemplate.spec.template.spec"),
 ];
 
-/// Turns off what belongs to gates that are off.
+/// Disables the fields of gates that are off.
 pub(crate) fn turn_off(table: &mut ResourceTable, gates: &FeatureGates) {
     for (_, (group, resource), fields) in ROWS.iter().filter(|(gate, ..)| !gates.enabled(gate)) {
         table.turn_off(group, resource, fields.iter().copied());

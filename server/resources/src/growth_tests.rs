@@ -1,6 +1,6 @@
-//! Checking an object grows with its size, whichever of its lists and maps is long: every kind, every list, every map.
+//! Tests that validation time grows linearly with the length of each list and map of each kind.
 //!
-//! Found so far in no other way: scans of a list for each of its elements.
+//! These tests find scans of a list for each of its elements, which no other test has found.
 
 use std::time::Duration;
 
@@ -12,29 +12,29 @@ use portico_schema::{FieldType, TypeId, Typed};
 use portico_registry::ServedResource;
 use portico_validation::{self as validation, MetaRules};
 
-/// Elements of the shorter list, and the ratio of both lengths.
+/// Number of elements of the short list, and factor between the lengths of both lists.
 const ELEMENTS: usize = 75;
 const TIMES: usize = 8;
-/// Limit of the ratio of both times: the geometric mean of 8 (linear) and 64 (quadratic).
+/// Limit of the factor between both times: the geometric mean of 8 (linear) and 64 (quadratic).
 const MAX_GROWTH: f64 = 22.6;
-/// What is over sooner is measured too badly, and hurts nobody.
+/// Times below this limit cannot be measured reliably and are accepted.
 const SHORT: Duration = Duration::from_millis(4);
-/// How often a measurement is repeated when the machine was busy.
+/// Maximum number of measurements, because other load can disturb a measurement.
 const ATTEMPTS: usize = 25;
-/// How deep lists are looked for.
+/// Maximum depth of the search for lists.
 const MAX_DEPTH: usize = 7;
 
 /// One step from the root of an object to a list or map.
 #[derive(Clone, Debug)]
 enum Step {
     Field(String),
-    /// Into the only element of a list.
+    /// Step into the only element of a list.
     Element,
-    /// Into the only entry of a map.
+    /// Step into the only entry of a map.
     Entry,
 }
 
-/// The lists and maps below a type.
+/// Collects the lists and maps below a type, with their paths.
 fn places(
     typed: &Typed,
     of: &FieldType,
@@ -58,7 +58,7 @@ fn places(
             places(typed, value, (way, around), found);
             way.pop();
         }
-        // A type inside itself has the same lists again.
+        // A recursive type contains the same lists again.
         FieldType::Ref(id) if !around.contains(id) => {
             around.push(*id);
             for field in &types.get(*id).fields {
@@ -72,7 +72,7 @@ fn places(
     }
 }
 
-/// The JSON of a value of a type; texts and numbers differ by `at`.
+/// Returns the JSON of a value of a type. Strings and numbers contain `at`.
 fn value(typed: &Typed, of: &FieldType, at: usize, depth: usize) -> String {
     let types = typed.types();
     match types.resolve(of) {
@@ -91,13 +91,13 @@ fn value(typed: &Typed, of: &FieldType, at: usize, depth: usize) -> String {
     }
 }
 
-/// The JSON of a map.
+/// Returns the JSON of a map.
 fn map(entries: impl Iterator<Item = (String, String)>) -> String {
     let entries = entries.map(|(name, value)| format!("\"{name}\":{value}"));
     format!("{{{}}}", entries.collect::<Vec<_>>().join(","))
 }
 
-/// The JSON of a list or map of so many elements.
+/// Returns the JSON of a list or map with `count` elements.
 fn long(typed: &Typed, of: &FieldType, count: usize) -> String {
     match typed.types().resolve(of) {
         FieldType::Map(values) => map((0..count).map(|at| (format!("e{at}"), value(typed, values, at, 1)))),
@@ -109,7 +109,7 @@ fn long(typed: &Typed, of: &FieldType, count: usize) -> String {
     }
 }
 
-/// An object that holds nothing but this, at the end of a way.
+/// Returns an object that contains only `held`, at the path `way`.
 fn around(served: &ServedResource, way: &[Step], held: String) -> Object {
     let json = way.iter().rev().fold(held, |held, step| match step {
         Step::Field(name) => format!("{{\"{name}\":{held}}}"),
@@ -126,7 +126,7 @@ fn around(served: &ServedResource, way: &[Step], held: String) -> Object {
     object
 }
 
-/// Checks a new object, and a change that adds and removes nothing.
+/// Validates the creation of an object, and an update without changes.
 fn check(served: &ServedResource, object: &Object) {
     let info = served.stored_info();
     for old in [None, Some(object)] {
@@ -140,7 +140,7 @@ fn check(served: &ServedResource, object: &Object) {
     }
 }
 
-/// What grows too much.
+/// Returns both times if they grow too much.
 fn growth(served: &ServedResource, small: &Object, large: &Object) -> Option<(Duration, Duration)> {
     let least = |object: &Object, before: Duration| {
         let began = ThreadTime::now();

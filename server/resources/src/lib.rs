@@ -1,7 +1,7 @@
-//! Built-in resources: what code adds to the data of each kind.
+//! Code of built-in resources: behavior that the data files of the kinds cannot express.
 //!
-//! Strategies, actions and connections see objects through the registry's traits; one `table` has a row for each
-//! resource. Knows no SQL, no gRPC and no HTTP.
+//! Strategies, actions and connections access objects through the traits of the registry. [`table`] has a row for each
+//! resource that has code. This crate does not depend on SQL, gRPC or HTTP.
 
 mod actions;
 mod allocation;

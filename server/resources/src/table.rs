@@ -1,6 +1,6 @@
-//! The one table of built-in resources: a row per resource that code adds something to.
+//! Table of built-in resources that have code.
 //!
-//! A new kind is a data file and, where data cannot express everything, a strategy and a row here.
+//! A new kind is a data file. If data cannot express its behavior, the kind also has a strategy and a row in this table.
 
 use portico_machinery::features::FeatureGates;
 use portico_registry::{ResourceTable, Row, ScaleSelector};
@@ -18,20 +18,20 @@ use crate::strategies::{
     networking, node, policy, rbac, resource, scheduling, secret, service, storage, storagemigration,
 };
 
-/// A row of a kind whose strategy has these parts besides creates and updates.
+/// Row of a kind whose strategy implements these traits in addition to creates and updates.
 macro_rules! row {
     ($strategy:expr $(, $part:ident)*) => {
         Row::new(&$strategy)$(.$part(&$strategy))*
     };
 }
 
-/// All rows, with the fields of features that are on by default.
+/// Returns all rows, with the fields of features that are on by default.
 #[must_use]
 pub fn table() -> ResourceTable {
     table_with(&FeatureGates::default())
 }
 
-/// All rows; fields of features that are off stay unset.
+/// Returns all rows. Fields of features that are off are disabled.
 #[must_use]
 pub fn table_with(gates: &FeatureGates) -> ResourceTable {
     let mut table = ResourceTable::default();
@@ -42,7 +42,7 @@ pub fn table_with(gates: &FeatureGates) -> ResourceTable {
     table
 }
 
-/// A function per group adds its rows.
+/// Functions that add the rows of one group each.
 const GROUPS: [fn(&mut ResourceTable); 22] = [
     core_group,
     admissionregistration_group,

@@ -1,4 +1,5 @@
-//! SubjectAccessReview, SelfSubjectAccessReview, LocalSubjectAccessReview: the authorizer's decision, not stored.
+//! SubjectAccessReview, SelfSubjectAccessReview and LocalSubjectAccessReview: return the decision of the authorizer and store
+//! nothing.
 
 mod attributes;
 mod subject;

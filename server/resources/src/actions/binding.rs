@@ -1,4 +1,4 @@
-//! Bindings: a pod gets its node, by its own subresource or through the collection of bindings.
+//! Bindings: assign a pod to a node, through the `binding` subresource of the pod or the `bindings` resource.
 
 use portico_machinery::field::Error;
 use portico_machinery::status::Reason;
@@ -7,7 +7,7 @@ use portico_machinery::{GroupResource, Object, Status, time};
 use portico_registry::Result;
 use portico_registry::{Acting, Action, ActionRequest, Outcome, Pending};
 
-/// `POST pods/p/binding` and `POST bindings`.
+/// Action of `POST pods/NAME/binding` and `POST bindings`.
 pub(crate) struct Binding;
 
 impl Action for Binding {
@@ -51,14 +51,14 @@ async fn bind(request: ActionRequest<'_>) -> Result<Outcome> {
     Ok(created())
 }
 
-/// 201 without an object.
+/// Returns status 201 without an object.
 pub(super) fn created() -> Outcome {
     let mut status = Status::success(None);
     status.code = 201;
     Outcome::Status(Box::new(status))
 }
 
-/// A binding is to a node that is named. Upstream answers 500, and so clients expect it.
+/// Checks that the target is a node with a name. The error has code 500, as upstream's does.
 fn check_target(binding: &Object) -> Result<()> {
     let (kind, name) = (binding.at(&["target", "kind"]), binding.at(&["target", "name"]));
     let error = if !matches!(kind.str(), "" | "Node") {
@@ -110,7 +110,7 @@ fn assign(pod: &mut Object, binding: &Object, now: &str) {
     set_condition(pod, "PodScheduled", None, now);
 }
 
-/// Sets a condition of a pod to true.
+/// Sets a condition of a pod to `True`.
 pub(super) fn set_condition(pod: &mut Object, kind: &str, why: Option<(&str, &str)>, now: &str) {
     let write = |condition: &mut Object| {
         if condition.str_at("status") != "True" {

@@ -1,4 +1,4 @@
-//! Evictions: a pod is deleted if the disruption budget that covers it can spare it.
+//! Evictions: delete a pod if its disruption budget allows it.
 
 mod budget;
 
@@ -16,7 +16,7 @@ use portico_registry::options::DeleteOptions;
 use portico_registry::stored;
 use portico_registry::{Acting, Action, ActionRequest, Outcome, Pending};
 
-/// `POST pods/p/eviction`.
+/// Action of `POST pods/NAME/eviction`.
 pub(crate) struct Eviction;
 
 impl Action for Eviction {
@@ -29,7 +29,7 @@ impl Action for Eviction {
     }
 }
 
-/// How often the eviction of a pod that no budget guards is tried again because the pod changed meanwhile.
+/// Maximum attempts to evict a pod that no budget protects, if the pod changes during an attempt.
 const TRIES: usize = 20;
 
 fn check(request: &ActionRequest<'_>) -> Result<()> {
@@ -71,19 +71,20 @@ async fn evict(request: ActionRequest<'_>) -> Result<Outcome> {
     Ok(created())
 }
 
-/// Only the pod as it was validated: one that became ready meanwhile is asked for again.
+/// Adds the resource version of the validated pod to the preconditions: a pod that became ready in the meantime must be checked
+/// against its budget again.
 fn as_validated(options: &DeleteOptions, pod: &Object) -> DeleteOptions {
     let mut options = options.clone();
     options.preconditions.resource_version.get_or_insert_with(|| pod.resource_version().to_owned());
     options
 }
 
-/// Whether the pod is another than the one that was validated, and the caller did not ask for just that one.
+/// True if the pod changed after it was validated and the client did not request a specific resource version.
 fn overtaken(status: &Status, options: &DeleteOptions) -> bool {
     status.reason() == Reason::Conflict && options.preconditions.resource_version.is_none()
 }
 
-/// Sets in the pod's condition why it goes, and deletes it as that left it.
+/// Sets the `DisruptionTarget` condition of the pod, then deletes the pod at the resulting resource version.
 async fn remove(request: &ActionRequest<'_>, mut options: DeleteOptions) -> Result<()> {
     let ActionRequest { verbs, served, place, .. } = request;
     if !options.dry_run {
@@ -105,7 +106,7 @@ async fn remove(request: &ActionRequest<'_>, mut options: DeleteOptions) -> Resu
     Ok(())
 }
 
-/// The body's options; a dry run is asked for there, in the query, or in both (`propagateDryRun`).
+/// Returns the delete options of the body. The body, the query, or both can request a dry run (upstream's `propagateDryRun`).
 fn delete_options(request: &ActionRequest<'_>) -> Result<DeleteOptions> {
     let Some(node) = request.body.get(&["deleteOptions"]) else {
         return Ok(DeleteOptions { dry_run: request.options.dry_run, ..DeleteOptions::default() });
@@ -115,14 +116,14 @@ fn delete_options(request: &ActionRequest<'_>) -> Result<DeleteOptions> {
     Ok(DeleteOptions { dry_run: options.dry_run || request.options.dry_run, ..options })
 }
 
-/// Pods that nobody counts on any more, or not yet.
+/// True if no budget counts the pod: it has not started, has ended, or is being deleted.
 fn ignores_budgets(pod: &Object) -> bool {
     matches!(pod.str_at("status.phase"), "Pending" | "Succeeded" | "Failed")
         || pod.deletion_timestamp().is_some()
 }
 
-/// Asks the budget that covers the pod, and charges it; the budget's name when it lets the pod go uncounted because the
-/// pod is not ready.
+/// Charges the budget that covers the pod. Returns the name of the budget if the eviction is allowed without a charge because
+/// the pod is not ready.
 async fn spare(request: &ActionRequest<'_>, pod: &Object, dry_run: bool) -> Result<Option<String>> {
     let ActionRequest { verbs, place, .. } = request;
     let budgets = verbs.objects.served(&GroupResource::new("policy", "poddisruptionbudgets"))?;
@@ -151,7 +152,7 @@ async fn spare(request: &ActionRequest<'_>, pod: &Object, dry_run: bool) -> Resu
     Ok(None)
 }
 
-/// Budgets whose selector takes the pod; selectors that cannot be read take nothing.
+/// Returns the budgets whose selector matches the pod. Invalid selectors match no pods.
 ///
 /// # Errors
 /// 500 if a budget that may belong to the namespace cannot be read from the store: it may protect the pod.

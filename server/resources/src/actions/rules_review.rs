@@ -1,4 +1,4 @@
-//! SelfSubjectRulesReview: everything that the caller may do in a namespace, as far as it can be listed.
+//! SelfSubjectRulesReview: lists the permissions of the caller in a namespace, as far as they can be listed.
 
 use portico_machinery::rbac::Rule;
 use portico_machinery::{Object, Status};
@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use portico_registry::{Acting, Action, ActionRequest, Outcome, Pending};
 
-/// See the module.
 pub(crate) struct RulesReview;
 
 #[derive(Serialize)]

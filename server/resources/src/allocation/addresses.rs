@@ -1,4 +1,4 @@
-//! Addresses of Services: the ranges that hold them, and what one write takes out of these.
+//! Address ranges of Services, and the allocation of addresses during one write.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use super::Refusal;
 use super::span::Span;
 
-/// An address family, as Services spell it.
+/// Address family, spelled as in Services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
     /// `IPv4`
@@ -17,17 +17,17 @@ pub(crate) enum Family {
 }
 
 impl Family {
-    /// The family of an address.
+    /// Returns the family of an address.
     pub(crate) fn of(address: IpAddr) -> Self {
         if address.is_ipv4() { Self::V4 } else { Self::V6 }
     }
 
-    /// The family of this name.
+    /// Returns the family with this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         [Self::V4, Self::V6].into_iter().find(|family| family.name() == name)
     }
 
-    /// Its name.
+    /// Name in the API.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::V4 => "IPv4",
@@ -35,7 +35,7 @@ impl Family {
         }
     }
 
-    /// The other one.
+    /// Returns the other family.
     pub(crate) fn other(self) -> Self {
         match self {
             Self::V4 => Self::V6,
@@ -44,7 +44,7 @@ impl Family {
     }
 }
 
-/// A range that addresses are taken from: without the network's own and, for IPv4, without the broadcast address.
+/// Addresses of a network that can be allocated: all except the network address and, for IPv4, the broadcast address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Range {
     network: IpNet,
@@ -52,7 +52,7 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// The range of a CIDR.
+    /// Creates the range of a CIDR.
     pub(crate) fn new(network: IpNet) -> Self {
         let (first, last) = (number(network.network()), number(network.broadcast()));
         let size = (last - first).saturating_add(1);
@@ -85,28 +85,28 @@ fn number(address: IpAddr) -> u128 {
 
 fn address(family: Family, number: u128) -> IpAddr {
     match family {
-        // Numbers of IPv4 ranges have 32 bits.
+        // The numbers of an IPv4 range fit into 32 bits.
         Family::V4 => Ipv4Addr::from_bits(number as u32).into(),
         Family::V6 => Ipv6Addr::from_bits(number).into(),
     }
 }
 
-/// The addresses as one write sees them: what others have, and what it takes itself.
+/// Pool of addresses during one write of a Service.
 pub(crate) struct AddressPool<'a> {
-    /// In the order in which they are tried.
+    /// Ranges in the order in which they are searched.
     pub(crate) ranges: Vec<Range>,
-    /// The families that the server has, the default one first.
+    /// Families of the server, the default one first.
     pub(crate) families: Vec<Family>,
-    /// Whether somebody has the address of this name.
+    /// True if another Service has the address of this name.
     pub(crate) taken: Box<dyn Fn(&str) -> bool + Send + Sync + 'a>,
-    /// Whether nothing is taken in the end.
+    /// True if the write is a dry run, which allocates nothing.
     pub(crate) dry_run: bool,
-    /// What this write takes.
+    /// Addresses that this write allocates.
     pub(crate) claimed: Vec<IpAddr>,
 }
 
 impl AddressPool<'_> {
-    /// Takes this address.
+    /// Allocates a specific address.
     pub(crate) fn claim(&mut self, address: IpAddr) -> Result<(), Refusal> {
         if !self.ranges.iter().any(|range| range.contains(address)) {
             return Err(Refusal::AddressOutside);
@@ -120,7 +120,7 @@ impl AddressPool<'_> {
         Ok(())
     }
 
-    /// Takes any address of a family. A dry run shows the network's own, which nobody ever gets.
+    /// Allocates any free address of a family. A dry run returns the network address, which is never allocated.
     pub(crate) fn next(&mut self, family: Family, seed: u128) -> Result<IpAddr, Refusal> {
         let mut ranges = self.ranges.iter().filter(|range| range.family() == family);
         if self.dry_run {

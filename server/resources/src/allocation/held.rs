@@ -1,4 +1,4 @@
-//! Node ports in use, for who keeps them right: nobody serves their records, so this is the only way to them.
+//! Allocated node ports, for the controller that repairs allocations. The API does not serve the records of ports.
 
 use std::sync::Arc;
 
@@ -10,53 +10,53 @@ use portico_registry::Result;
 use portico_registry::failure;
 use portico_registry::stored::{self, Stored};
 
-/// A node port that is in use, and by which Service.
+/// A node port allocated to a Service.
 #[derive(Clone, Debug)]
 pub struct HeldPort {
-    /// The port.
+    /// Port number.
     pub port: u16,
-    /// The Service's namespace.
+    /// Namespace of the Service.
     pub namespace: String,
-    /// The Service's name.
+    /// Name of the Service.
     pub name: String,
     record: Arc<Record>,
 }
 
-/// The node ports in use.
+/// Node port allocations in the store of a registry.
 #[derive(Clone)]
 pub struct NodePorts {
     registry: Registry,
 }
 
 impl NodePorts {
-    /// The node ports that this registry's Services use.
+    /// Returns the allocations in the store of `registry`.
     #[must_use]
     pub fn new(registry: Registry) -> Self {
         Self { registry }
     }
 
-    /// The node ports in use.
+    /// Lists all allocated node ports.
     ///
     /// # Errors
-    /// 503 when the store cannot be read.
+    /// 503 if the store cannot be read.
     pub async fn all(&self) -> Result<Vec<HeldPort>> {
         Ok(records::ports(self.registry.objects()).await?.iter().filter_map(held).collect())
     }
 
-    /// Puts a port down as this Service's, unless somebody has it or the Service has changed; whether it did.
+    /// Allocates a port to a Service. Returns `false` if the port is already allocated or the Service has changed.
     ///
     /// # Errors
-    /// 503 when the store cannot be written.
+    /// 503 if the store cannot be written.
     pub async fn hold(&self, port: u16, service: &Stored) -> Result<bool> {
         let (key, expect) = (service.record().key.clone(), Expect::Revision(service.revision()));
         let unchanged = Operation { key, expect, change: Change::Check };
         self.settle(vec![unchanged, records::take_port(port, service.object())?], service.name()).await
     }
 
-    /// Gives back a port that is in use as it was read; whether it was.
+    /// Releases an allocation. Returns `false` if the allocation has changed since it was read.
     ///
     /// # Errors
-    /// 503 when the store cannot be written.
+    /// 503 if the store cannot be written.
     pub async fn release(&self, held: &HeldPort) -> Result<bool> {
         let Record { key, revision, value, .. } = Record::clone(&held.record);
         let operation = Operation { key, expect: Expect::Revision(revision), change: Change::Delete(value) };
@@ -66,7 +66,7 @@ impl NodePorts {
     async fn settle(&self, operations: Vec<Operation>, service: &str) -> Result<bool> {
         match self.registry.store().commit(vec![Txn { operations }]).await.pop() {
             Some(Ok(_)) => Ok(true),
-            // Somebody was faster: what is there now is looked at again.
+            // The precondition failed: a concurrent writer was first. The next pass reads the new state.
             None
             | Some(Err(TxnError::Conflict { .. } | TxnError::NotFound { .. } | TxnError::Exists { .. })) => {
                 Ok(false)
@@ -76,7 +76,7 @@ impl NodePorts {
     }
 }
 
-/// The content of a record; one that names no port is nobody's.
+/// Decodes the record of a port. Returns `None` if the record is not named after a port.
 fn held(record: &Arc<Record>) -> Option<HeldPort> {
     let object = stored::decode(record);
     let service = |field| object.at(&["service", field]).str().to_owned();

@@ -1,4 +1,4 @@
-//! Node ports of Services: what one write takes out of the one range.
+//! Allocation of node ports during one write.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -6,23 +6,23 @@ use std::ops::RangeInclusive;
 use super::Refusal;
 use super::span::Span;
 
-/// Where the made-up ports of a dry run begin.
+/// First port that a dry run returns.
 const DRY_RUN_FIRST: u16 = 32_769;
 
-/// The node ports as one write sees them: what others have, and what it takes itself.
+/// Pool of node ports during one write of a Service.
 pub(crate) struct PortPool<'a> {
-    /// All there are.
+    /// All ports of the pool.
     pub(crate) range: RangeInclusive<u16>,
-    /// Whether somebody has the port of this name.
+    /// True if another Service has the port of this name.
     pub(crate) taken: Box<dyn Fn(&str) -> bool + Send + Sync + 'a>,
-    /// Whether nothing is taken in the end.
+    /// True if the write is a dry run, which allocates nothing.
     pub(crate) dry_run: bool,
-    /// What this write takes.
+    /// Ports that this write allocates.
     pub(crate) claimed: BTreeSet<u16>,
 }
 
 impl PortPool<'_> {
-    /// Takes this port; numbers of the API may be anything.
+    /// Allocates a specific port. `number` comes from the request and may be out of range.
     pub(crate) fn claim(&mut self, number: i64) -> Result<(), Refusal> {
         let (first, last) = (*self.range.start(), *self.range.end());
         let port = u16::try_from(number).ok().filter(|port| self.range.contains(port));
@@ -34,7 +34,7 @@ impl PortPool<'_> {
         Ok(())
     }
 
-    /// Takes any port. A dry run shows numbers that count up.
+    /// Allocates any free port. A dry run returns consecutive numbers.
     pub(crate) fn next(&mut self, seed: u128) -> Result<u16, Refusal> {
         let port = if self.dry_run {
             self.claimed.last().map_or(DRY_RUN_FIRST, |last| last.saturating_add(1))
@@ -42,7 +42,7 @@ impl PortPool<'_> {
             let (first, last) = (u128::from(*self.range.start()), u128::from(*self.range.end()));
             let size = (last + 1).saturating_sub(first);
             let span = Span::new(first, last, Span::reserve(size, 32, 128)).ok_or(Refusal::Full)?;
-            // Numbers of the span are ports.
+            // The numbers of the span come from `u16`s.
             span.choose(seed, |n| self.is_free(n as u16)).ok_or(Refusal::Full)? as u16
         };
         self.claimed.insert(port);

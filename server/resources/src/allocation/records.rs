@@ -1,4 +1,4 @@
-//! What stands in the store for an address or a port in use, and the operations that make and remove it.
+//! Records of allocated addresses and ports in the store, and the operations that create and delete them.
 
 use std::net::IpAddr;
 
@@ -15,21 +15,21 @@ const FAMILY_LABEL: &str = "ipaddress.kubernetes.io/ip-family";
 const MANAGER_LABEL: &str = "ipaddress.kubernetes.io/managed-by";
 const MANAGER: &str = "ipallocator.k8s.io";
 
-/// What one write of a Service takes and gives back.
+/// Allocations and releases of one write of a Service.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
-    /// Addresses that it gets.
+    /// Addresses to allocate.
     pub(crate) addresses: Vec<IpAddr>,
-    /// Ports that it gets.
+    /// Ports to allocate.
     pub(crate) ports: Vec<u16>,
-    /// Addresses that it had.
+    /// Addresses to release.
     pub(crate) freed_addresses: Vec<String>,
-    /// Ports that it had.
+    /// Ports to release.
     pub(crate) freed_ports: Vec<i64>,
 }
 
 impl Claims {
-    /// The operations that belong into the transaction of this Service's write.
+    /// Operations for the transaction that writes the Service.
     pub(crate) async fn operations(self, objects: &Objects, service: &Object) -> Result<Vec<Operation>> {
         let mut operations = Vec::new();
         for address in &self.addresses {
@@ -50,12 +50,12 @@ impl Claims {
     }
 }
 
-/// The addresses in use.
+/// Returns all allocated addresses.
 pub(crate) async fn addresses(objects: &Objects) -> Result<Snapshot> {
     objects.snapshot(&*objects.served(&address_resource())?).await
 }
 
-/// The ports in use.
+/// Returns all allocated ports.
 pub(crate) async fn ports(objects: &Objects) -> Result<Snapshot> {
     let resource = port_resource();
     match objects.store.current(&resource) {
@@ -68,7 +68,7 @@ fn address_resource() -> GroupResource {
     GroupResource::new("networking.k8s.io", "ipaddresses")
 }
 
-/// Kept beside the objects, served nowhere.
+/// Resource of the records of ports. The API does not serve it.
 pub(super) fn port_resource() -> Resource {
     Resource::new("portico.dev", "nodeports")
 }
@@ -111,7 +111,7 @@ pub(super) fn take_port(port: u16, service: &Object) -> Result<Operation> {
     Ok(Operation { key: Key::new(&resource, "", &name), expect: Expect::Absent, change })
 }
 
-/// Removes what the Service holds of these; what somebody put into others' hands stays.
+/// Releases those of `names` that are allocated to the Service. An allocation that was changed to another owner remains.
 fn free<'a>(
     snapshot: &'a Snapshot,
     names: &'a [String],
@@ -125,7 +125,7 @@ fn free<'a>(
     });
     ours.map(|record| Operation {
         key: record.key.clone(),
-        // One that was freed by hand and given to somebody else meanwhile is another record.
+        // An allocation that was deleted and given to another Service in the meantime has another revision.
         expect: Expect::Revision(record.revision),
         change: Change::Delete(record.value.clone()),
     })

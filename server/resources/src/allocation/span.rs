@@ -1,7 +1,9 @@
-//! A row of numbers to choose from: at random out of its upper part, and out of its lower part once that is used up, so
-//! that small numbers stay free for those who ask for one.
+//! Random selection of a free number from a range.
+//!
+//! The lower part of the range is used only after the upper part is exhausted, so that low numbers remain free for Services
+//! that request a specific one.
 
-/// The numbers `first..=last`; the first `reserved` of them are used last.
+/// The numbers `first..=last`. The first `reserved` numbers are used last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     first: u128,
@@ -10,23 +12,24 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Nothing when there is no number in it.
+    /// Creates a range. Returns `None` if the range is empty.
     pub(crate) fn new(first: u128, last: u128, reserved: u128) -> Option<Self> {
         (first <= last).then(|| Self { first, last, reserved: reserved.min(last - first + 1) })
     }
 
-    /// How many of a range of this size upstream uses last: a part of it, within bounds, nothing of a tiny range.
+    /// Size of the lower part for a range of `size` numbers (upstream's `calculateRangeOffset`): `size / part`, at least 16 and at
+    /// most `most`; 0 if the range has at most 16 numbers.
     pub(crate) fn reserve(size: u128, part: u128, most: u128) -> u128 {
         const LEAST: u128 = 16;
         if size <= LEAST { 0 } else { (size / part).clamp(LEAST, most) }
     }
 
-    /// Whether this is one of the numbers.
+    /// True if `number` is in the range.
     pub(crate) fn contains(&self, number: u128) -> bool {
         (self.first..=self.last).contains(&number)
     }
 
-    /// A free number; the seed says where to start looking.
+    /// Returns a free number. The search starts at a position that `seed` determines.
     pub(crate) fn choose(&self, seed: u128, free: impl Fn(u128) -> bool) -> Option<u128> {
         let upper = self.first + self.reserved;
         let count = (self.last - self.first + 1) - self.reserved;
@@ -34,7 +37,7 @@ impl Span {
     }
 }
 
-/// Looks at all of `count` numbers once, from somewhere among them.
+/// Checks each of `count` numbers once, starting at a position that `seed` determines.
 fn scan(first: u128, count: u128, seed: u128, free: impl Fn(u128) -> bool) -> Option<u128> {
     let start = seed.checked_rem(count)?;
     (0..count).map(|step| first + (start + step) % count).find(|number| free(*number))

@@ -1,26 +1,26 @@
-//! The subresources that connect.
+//! Kinds of connection subresources.
 
-/// A subresource that connects.
+/// Kind of a connection subresource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// What a container wrote.
+    /// Output of a container.
     Log,
-    /// A command in a container.
+    /// Runs a command in a container.
     Exec,
-    /// A container's own streams.
+    /// Attaches to the streams of a container.
     Attach,
-    /// Ports of a pod.
+    /// Forwards ports of a pod.
     Ports,
-    /// HTTP to a pod.
+    /// HTTP proxy to a pod.
     Pod,
-    /// HTTP to one of the pods behind a Service.
+    /// HTTP proxy to one of the pods behind a Service.
     Service,
-    /// HTTP to a node: to its kubelet, mostly.
+    /// HTTP proxy to a node, usually to its kubelet.
     Node,
 }
 
 impl Kind {
-    /// Whether a GET of it does what a `create` does: it changes the protocol.
+    /// True if the connection changes the protocol, so that a GET request has the effect of a `create`.
     pub(super) fn is_stream(self) -> bool {
         matches!(self, Self::Exec | Self::Attach | Self::Ports)
     }

@@ -1,4 +1,4 @@
-//! The kubelet of a node, and the streams that it offers for a pod.
+//! Targets on kubelets: addresses of nodes, and the streams of pods.
 
 use portico_machinery::connect::{ConnectKind, Dial, Security, Streams, WebSockets};
 use portico_machinery::route::Target;
@@ -7,11 +7,11 @@ use portico_machinery::{Cursor, GroupResource, Object, Reason, Status};
 use super::{Kind, Resolver};
 use portico_registry::{Result, TranslationSettings};
 
-/// Where a kubelet listens when its node does not set it.
+/// Port of a kubelet if the node has no other.
 const KUBELET_PORT: u16 = 10250;
 
 impl Resolver<'_> {
-    /// `exec`, `attach` and `portforward`.
+    /// Returns the target of `exec`, `attach` and `portforward`.
     pub(super) async fn stream(&self, connection: Kind, query: String) -> Result<Dial> {
         let pod = self.parent(self.name()).await?;
         let (namespace, name) = (pod.namespace(), pod.name());
@@ -37,7 +37,7 @@ impl Resolver<'_> {
         })
     }
 
-    /// Whether WebSockets are translated for this node's kubelet, which may speak SPDY alone.
+    /// Returns the translation of WebSockets for the kubelet of this node, which may support only SPDY.
     fn web_sockets(&self, connection: Kind, node: &Object) -> WebSockets {
         let TranslationSettings { commands, ports, unless_declared } =
             self.request.objects.settings.connections.translation;
@@ -60,13 +60,13 @@ impl Resolver<'_> {
         })
     }
 
-    /// The container that the query names, or the pod's only one.
+    /// Returns the container named in the query, or the only container of the pod.
     pub(super) fn container(&self, pod: &Object) -> Result<String> {
         container(pod, self.request.query.first("container").unwrap_or_default())
             .map_err(|message| Box::new(Status::bad_request(message)))
     }
 
-    /// The kubelet of this node. Upstream calls a node that is missing whatever was asked for: `missing`.
+    /// Returns the kubelet of a node. As upstream, the error for a missing node names the requested resource, `missing`.
     pub(super) async fn kubelet_of(&self, node: &str, missing: &GroupResource) -> Result<Target> {
         self.target(&self.node(node, missing).await?)
     }
@@ -84,7 +84,7 @@ impl Resolver<'_> {
     }
 }
 
-/// The first address of the first type that the node has.
+/// Returns the first address of the first of `types` that the node has.
 fn preferred_address(node: &Object, types: &[String]) -> Result<String, String> {
     let addresses = node.at(&["status", "addresses"]);
     let typed = |wanted: &String| addresses.items().find(|a| a.field("type").str() == wanted);
@@ -98,7 +98,7 @@ fn preferred_address(node: &Object, types: &[String]) -> Result<String, String> 
     Err(format!("no preferred addresses found; known addresses: [{}]", known.join(" ")))
 }
 
-/// Whether the node reports that its kubelet has this feature.
+/// True if the node reports that its kubelet supports this feature.
 fn declares(node: &Object, feature: &str) -> bool {
     node.at(&["status", "declaredFeatures"]).items().any(|declared| declared.str() == feature)
 }
@@ -108,7 +108,8 @@ fn kubelet_port(node: &Object) -> u16 {
     port.and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0).unwrap_or(KUBELET_PORT)
 }
 
-/// The container must be there, of whatever list; one that is not named must be the only one that is no init container.
+/// Returns the container named `wanted`, from any container list. Without a name, the pod must have exactly one container apart
+/// from init containers.
 fn container(pod: &Object, wanted: &str) -> Result<String, String> {
     let (spec, name) = (pod.at(&["spec"]), pod.name());
     let all = portico_validation::pod_spec::all_containers(&spec);

@@ -1,4 +1,4 @@
-//! `pods/log`: what a container wrote.
+//! `pods/log`: output of a container.
 
 use portico_machinery::connect::{ConnectKind, Dial, Security};
 use portico_machinery::field::Error;
@@ -10,10 +10,10 @@ use super::{Resolver, options};
 use portico_registry::Result;
 use portico_registry::options::Query;
 
-/// Go's zero time, which an empty `sinceTime` stands for.
+/// Zero time of Go, which an empty `sinceTime` means.
 const ZERO_TIME: &str = "0001-01-01T00:00:00Z";
 
-/// `PodLogOptions`, but for the container.
+/// `PodLogOptions` without the container.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct LogOptions {
     follow: bool,
@@ -23,14 +23,14 @@ struct LogOptions {
     timestamps: bool,
     tail_lines: Option<i64>,
     limit_bytes: Option<i64>,
-    /// `insecureSkipTLSVerifyBackend`
+    /// `insecureSkipTLSVerifyBackend`.
     unverified: bool,
-    /// Only behind a gate that is off.
+    /// True if `stream` is set. The feature gate of this option is off.
     stream: bool,
 }
 
 impl Resolver<'_> {
-    /// Where the log is; nothing for a pod that no node has.
+    /// Returns the target of the log, or `None` if the pod has no node.
     pub(super) async fn log(&self) -> Result<Option<Dial>> {
         let options = LogOptions::parse(self.request.query)?;
         options.check(self.name())?;
@@ -94,7 +94,7 @@ impl LogOptions {
         Err(Box::new(Status::invalid(&kind, name, &errors)))
     }
 
-    /// The same for the kubelet: only what is set, keys in order.
+    /// Encodes the options that are set as a query for the kubelet, with sorted keys.
     fn query(&self) -> String {
         let mut out = Serializer::new(String::new());
         let mut put = |key: &str, value: Option<String>| {

@@ -1,4 +1,4 @@
-//! Which options the query of a connection may have, in upstream's reading, and which of them the kubelet gets.
+//! Query options of connections: parsing as upstream, and the query that is passed to the kubelet.
 
 use portico_machinery::Status;
 
@@ -6,7 +6,7 @@ use super::kind::Kind;
 use portico_registry::Result;
 use portico_registry::options::{Query, number_error};
 
-/// The kubelet's query for a stream, keys in order.
+/// Returns the query for a stream of the kubelet, with sorted keys.
 pub(super) fn stream(connection: Kind, query: &Query<'_>) -> Result<String> {
     if connection == Kind::Ports {
         let ports = ports(query)?;
@@ -24,11 +24,11 @@ pub(super) fn stream(connection: Kind, query: &Query<'_>) -> Result<String> {
     Ok(pairs.join("&"))
 }
 
-/// Repeated, or with commas between.
+/// Parses `ports`, which can be repeated and can contain several ports separated by commas.
 fn ports(query: &Query<'_>) -> Result<Vec<String>> {
     let mut ports = Vec::new();
     for text in query.all("ports").iter().flat_map(|list| list.split(',')) {
-        // Go reads no sign here.
+        // Go accepts no sign here.
         let read = if text.starts_with('+') { "+".parse() } else { text.parse::<u16>() };
         let port = read.map_err(|error| {
             let why = number_error("ParseUint", text, error.kind());
@@ -39,7 +39,7 @@ fn ports(query: &Query<'_>) -> Result<Vec<String>> {
     Ok(ports)
 }
 
-/// The first value of a key as Go reads a number of 64 bits.
+/// Parses the first value of a key as a 64-bit integer, with the error of Go.
 pub(super) fn integer(query: &Query<'_>, key: &str) -> Result<Option<i64>> {
     let Some(text) = query.first(key) else { return Ok(None) };
     let read = text.parse::<i64>();

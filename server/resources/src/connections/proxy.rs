@@ -1,4 +1,4 @@
-//! HTTP to pods and nodes: who is meant, and at which address.
+//! HTTP proxy to pods and nodes: target and address.
 
 use std::net::IpAddr;
 
@@ -29,7 +29,7 @@ impl Resolver<'_> {
     pub(super) async fn to_node(&self) -> Result<Dial> {
         let name = self.proxy_name()?;
         let kubelet = self.kubelet_of(name.name, &self.request.served.resource).await?;
-        // What is a name is looked up, and validated again, where it is dialed.
+        // Host names are resolved and checked when they are dialed.
         if kubelet.host.parse::<IpAddr>().is_ok_and(|ip| !is_global_unicast(ip)) {
             return Err(not_allowed());
         }
@@ -43,7 +43,7 @@ impl Resolver<'_> {
         Ok(Dial { global_unicast: true, ..self.proxied(vec![target], security) })
     }
 
-    /// What the path calls it, or 400.
+    /// Parses the name in the path, or returns error 400.
     pub(super) fn proxy_name(&self) -> Result<ProxyName<'_>> {
         ProxyName::parse(self.name()).ok_or_else(|| {
             let message = format!("invalid {} request {:?}", self.request.served.info.singular, self.name());
@@ -51,7 +51,7 @@ impl Resolver<'_> {
         })
     }
 
-    /// The request handed on, whole.
+    /// Returns a target that receives the whole request.
     pub(super) fn proxied(&self, targets: Vec<Target>, security: Security) -> Dial {
         Dial {
             targets,
@@ -64,7 +64,7 @@ impl Resolver<'_> {
     }
 }
 
-/// A port that is dialed; names of ports mean nothing here.
+/// Parses a port number. Port names are not supported.
 fn number(port: &str) -> Result<u16> {
     let number = port.parse().ok().filter(|port| *port > 0);
     number.ok_or_else(|| {

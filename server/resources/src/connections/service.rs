@@ -1,7 +1,8 @@
-//! HTTP to one of the pods behind a Service.
+//! HTTP proxy to one of the pods behind a Service.
 //!
-//! Upstream's rule: only addresses of pods of the Service's own namespace, so that whoever may write Endpoints does not
-//! choose what is dialed from here. Backends whose APIService names addresses of its own are dialed there.
+//! As upstream, only addresses of pods in the namespace of the Service are used. Otherwise, a user who can write Endpoints
+//! could choose addresses that the facade dials. Requests for the Service of an APIService that has addresses of its own go to
+//! those addresses.
 
 use portico_machinery::connect::{Dial, ProxyName};
 use portico_machinery::resolve::SERVICE_NAME_LABEL;
@@ -14,7 +15,7 @@ use portico_registry::Result;
 use portico_registry::options::ListOptions;
 use portico_registry::stored;
 
-/// An address of a Service's port, and the pod that its endpoint names.
+/// Address of a port of a Service, and the pod that its endpoint names.
 #[derive(Debug, PartialEq, Eq)]
 struct Candidate {
     target: Target,
@@ -47,7 +48,7 @@ impl Resolver<'_> {
         Err(none_available(&name.to_string()))
     }
 
-    /// What the Service calls the port of this number.
+    /// Returns the name of the port with this number.
     async fn port_name(&self, name: &ProxyName<'_>, number: i64) -> Result<String> {
         let service = self.parent(name.name).await?;
         let mut ports = service.at(&["spec", "ports"]).items();
@@ -60,7 +61,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The addresses of the port: of the Endpoints or, where nobody keeps any, of the slices.
+    /// Returns the addresses of a port, from the Endpoints or, if they do not exist, from the EndpointSlices.
     async fn candidates(&self, name: &ProxyName<'_>, port: &str) -> Result<Vec<Candidate>> {
         let found =
             match self.request.objects.object_of("", "endpoints", self.request.namespace, name.name).await? {
@@ -90,7 +91,7 @@ impl Resolver<'_> {
         Ok(page.records.iter().map(|record| stored::decode(record)).collect())
     }
 
-    /// Whether the address is that of the pod that its endpoint names.
+    /// True if `address` is an address of `pod`, which the endpoint names.
     async fn is_pod(&self, address: &str, pod: Option<(String, String)>) -> Result<bool> {
         let Some((_, name)) = pod.filter(|(namespace, _)| namespace == self.request.namespace) else {
             return Ok(false);
@@ -130,7 +131,7 @@ fn of_slice(slice: &Object, port: &str) -> Vec<Candidate> {
     endpoints.items().filter(ready).filter_map(first).collect()
 }
 
-/// The number of the port whose name is the wanted one.
+/// Returns the number of the port whose name satisfies `wanted`.
 fn numbered(holder: &Cursor<'_>, wanted: impl Fn(&Cursor<'_>) -> bool) -> Option<u16> {
     let port = holder.field("ports").items().find(|port| wanted(&port.field("name")))?;
     port.field("port").i64().and_then(|port| u16::try_from(port).ok())

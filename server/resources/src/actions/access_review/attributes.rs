@@ -1,9 +1,9 @@
-//! The question that a review's spec asks.
+//! Converts the spec of a review to the user and the request that the authorizer checks.
 
 use portico_machinery::selector::{FieldSelector, LabelSelector};
 use portico_machinery::{Cursor, RequestInfo, UserInfo};
 
-/// The user as the spec has it: no group is added.
+/// Returns the user of the spec. No groups are added.
 pub(super) fn user(spec: &Cursor<'_>) -> UserInfo {
     let strings = |list: &Cursor<'_>| list.items().map(|item| item.str().to_owned()).collect();
     let extra = spec.field("extra");
@@ -15,7 +15,7 @@ pub(super) fn user(spec: &Cursor<'_>) -> UserInfo {
     }
 }
 
-/// The request to decide on; an empty version is any.
+/// Returns the request of the spec. An empty version becomes `*`.
 pub(super) fn request(spec: &Cursor<'_>) -> RequestInfo {
     let (path, resource) = (spec.field("nonResourceAttributes"), spec.field("resourceAttributes"));
     let text = |at: &Cursor<'_>, field: &str| at.field(field).str().to_owned();
@@ -45,7 +45,8 @@ pub(super) fn request(spec: &Cursor<'_>) -> RequestInfo {
     }
 }
 
-/// The field selector as a request line would have it; what cannot be read is left out, which asks for more.
+/// Returns the field selector in the form of a query parameter. Requirements that cannot be expressed are omitted, which makes
+/// the request match more objects and therefore need more permissions.
 fn field_selector(selector: &Cursor<'_>) -> String {
     let raw = selector.field("rawSelector").str();
     if FieldSelector::parse(raw).is_ok_and(|read| !read.is_empty()) {
@@ -64,7 +65,7 @@ fn field_selector(selector: &Cursor<'_>) -> String {
     terms.collect::<Vec<_>>().join(",")
 }
 
-/// The label selector as a request line would have it; what cannot be read is left out.
+/// Returns the label selector in the form of a query parameter. Requirements that cannot be expressed are omitted.
 fn label_selector(selector: &Cursor<'_>) -> String {
     let raw = selector.field("rawSelector").str();
     if LabelSelector::parse(raw).is_ok_and(|read| !read.is_empty()) {
@@ -85,7 +86,7 @@ fn label_selector(selector: &Cursor<'_>) -> String {
     terms.collect::<Vec<_>>().join(",")
 }
 
-/// Selectors that could not be read count as none, and are reported.
+/// Describes selectors that could not be parsed. Such selectors are ignored in the decision.
 pub(super) fn selector_errors(resource: &Cursor<'_>) -> Vec<String> {
     let field = (resource.field("fieldSelector"), "fieldSelector", &["In", "NotIn"][..]);
     let label =
@@ -99,7 +100,7 @@ pub(super) fn selector_errors(resource: &Cursor<'_>) -> Vec<String> {
         .collect()
 }
 
-/// How much of a selector is left out; nothing when it is read whole.
+/// Returns how much of a selector is ignored, or `None` if it was parsed completely.
 fn unread(selector: &Cursor<'_>, name: &str, operators: &[&str]) -> Option<&'static str> {
     let raw = selector.field("rawSelector").str();
     if !raw.is_empty() {

@@ -1,11 +1,10 @@
-//! Whose access a review is about.
+//! Kinds of access reviews.
 
-/// Whose access is reviewed, and where.
+/// Kind of an access review, which determines the reviewed subject and namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AccessReview {
     /// Of whom the spec names.
     Subject,
-    /// Of the caller.
     Own,
     /// Of whom the spec names, in the request's namespace.
     Local,

@@ -1,11 +1,11 @@
-//! What a review may ask.
+//! Validation of access reviews.
 
 use portico_machinery::{Cursor, Object, names};
 
 use super::subject::AccessReview;
 use portico_validation::Errors;
 
-/// Everything that is wrong with a review, in upstream's order.
+/// Returns all errors of a review, in the order of upstream.
 pub(super) fn errors(review: AccessReview, object: &Object) -> Errors {
     let mut errors = Errors::new();
     let spec = object.at(&["spec"]);
@@ -39,7 +39,7 @@ pub(super) fn errors(review: AccessReview, object: &Object) -> Errors {
     errors
 }
 
-/// A struct as upstream prints it.
+/// Formats non-resource attributes as upstream prints the Go struct.
 fn printed(path: &Cursor<'_>) -> String {
     format!("{{\"Path\":{:?},\"Verb\":{:?}}}", path.field("path").str(), path.field("verb").str())
 }
@@ -75,7 +75,7 @@ fn validate_selector(selector: &Cursor<'_>, labels: bool, errors: &mut Errors) {
     requirements.items().for_each(|requirement| validate_requirement(&requirement, labels, errors));
 }
 
-/// Operators that nobody knows pass: a newer client may ask an older server.
+/// Unknown operators are valid, because the client may be newer than the server.
 fn validate_requirement(requirement: &Cursor<'_>, labels: bool, errors: &mut Errors) {
     let (key, values) = (requirement.field("key"), requirement.field("values"));
     if !labels && key.str().is_empty() {

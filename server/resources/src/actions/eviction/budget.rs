@@ -1,25 +1,25 @@
-//! The arithmetic of a disruption budget: whether it can spare a pod, and what that costs it.
+//! Calculations on a PodDisruptionBudget: permission for an eviction, and the resulting status.
 
 use portico_machinery::status::{Cause, Reason};
 use portico_machinery::{GroupResource, Object, Status};
 
 use portico_registry::Result;
 
-/// Most evictions that a budget remembers.
+/// Maximum number of `disruptedPods` of a budget (upstream's `MaxDisruptedPodSize`).
 const DISRUPTED_MAX: usize = 2000;
 
 fn number(budget: &Object, field: &str) -> i64 {
     budget.at(&["status", field]).i64().unwrap_or(0)
 }
 
-/// Whether a pod that is not ready goes without being counted.
+/// True if a pod that is not ready can be evicted without a charge.
 pub(super) fn spares_unready(budget: &Object) -> bool {
     let desired = number(budget, "desiredHealthy");
     budget.str_at("spec.unhealthyPodEvictionPolicy") == "AlwaysAllow"
         || (number(budget, "currentHealthy") >= desired && desired > 0)
 }
 
-/// Takes one disruption off a budget, or reports why it cannot.
+/// Subtracts one allowed disruption from a budget, or returns the reason for the refusal.
 pub(super) fn charge(budget: &mut Object, pod: &str, now: &str) -> Result<()> {
     let name = budget.name().to_owned();
     if number(budget, "observedGeneration") < budget.generation() {
@@ -47,13 +47,13 @@ pub(super) fn charge(budget: &mut Object, pod: &str, now: &str) -> Result<()> {
     Ok(())
 }
 
-/// 429: ask again once the budget has seen what is happening.
+/// Error 429 for a budget whose controller has not yet processed its current state. The client should retry.
 pub(super) fn in_progress(name: &str) -> Status {
     let text = format!("The disruption budget {name} is still being processed by the server.");
     too_many(text).with_retry_after(10)
 }
 
-/// 429 with the budget's own words as the cause.
+/// Error 429 with a cause from the budget.
 fn too_many(cause: String) -> Status {
     let text = "Cannot evict pod as it would violate the pod's disruption budget.";
     Status::failure(Reason::TooManyRequests, text).with_cause(Cause {
@@ -84,7 +84,7 @@ fn why_not(budget: &Object) -> String {
     }
 }
 
-/// The last disruption is taken: the condition reports so.
+/// Sets the condition `DisruptionAllowed` to `False` after the last allowed disruption was used.
 fn exhaust(budget: &mut Object, now: &str) {
     let generation = budget.at(&["status", "observedGeneration"]).i64().unwrap_or(0);
     let write = |condition: &mut Object| {
