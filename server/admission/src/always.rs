@@ -1,4 +1,4 @@
-//! AlwaysAdmit and AlwaysDeny, which upstream keeps for tests: every request passes, or none that admission is asked about.
+//! AlwaysAdmit and AlwaysDeny, which upstream keeps for tests: admit every request, or refuse every request that admission sees.
 
 use portico_registry::{Objects, Operation};
 
@@ -9,7 +9,7 @@ const EVERYTHING: &[Target] = &[(ANY, ANY, ANY)];
 const OPERATIONS: &[Operation] =
     &[Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
 
-/// AlwaysAdmit, which looks at nothing.
+/// AlwaysAdmit plugin, which handles no resources.
 pub(crate) struct AlwaysAdmit;
 
 impl Plugin for AlwaysAdmit {
@@ -18,7 +18,7 @@ impl Plugin for AlwaysAdmit {
     }
 }
 
-/// AlwaysDeny. It denies in the first half of admission, so that no request comes to the second one.
+/// AlwaysDeny plugin. It refuses requests during mutating admission, so that validating admission is never reached.
 pub(crate) struct AlwaysDeny;
 
 impl Plugin for AlwaysDeny {

@@ -1,4 +1,5 @@
-//! AlwaysPullImages: every container pulls its image, so that nobody runs what another one's credentials have fetched.
+//! AlwaysPullImages: every container pulls its image, so that no pod can use an image that was fetched with
+//! credentials of another.
 //!
 //! Upstream rules: plugin/pkg/admission/alwayspullimages.
 
@@ -13,7 +14,7 @@ use crate::plugin::{Mutating, MutationRequest, PODS, Plugin, Target, Validating,
 
 const ALWAYS: &str = "Always";
 
-/// The plugin.
+/// AlwaysPullImages plugin.
 pub(crate) struct AlwaysPullImages;
 
 impl Plugin for AlwaysPullImages {
@@ -37,7 +38,7 @@ impl Plugin for AlwaysPullImages {
             }
             let refusals: Vec<String> =
                 errors(request.new).iter().map(|why| request.forbidden(why).message).collect();
-            // An aggregate of upstream's is no Status.
+            // Upstream returns an aggregate error here, which is not a Status.
             match refusals.as_slice() {
                 [] => Ok(Vec::new()),
                 _ => Err(Box::new(Status::failure(Reason::Unknown, aggregate(refusals)))),
@@ -46,7 +47,7 @@ impl Plugin for AlwaysPullImages {
     }
 }
 
-/// Whether a pod is new or runs an image that it did not run before.
+/// True if a pod is new or runs an image that it did not run before.
 fn has_new_images(new: &Object, old: Option<&Object>) -> bool {
     old.is_none_or(|old| !images(new).is_subset(&images(old)))
 }
@@ -67,7 +68,7 @@ fn pull_always(pod: &mut Object) {
     });
 }
 
-/// What is wrong with a pod that something has changed again.
+/// Returns the errors of a pod in which a later mutation changed the pull policy again.
 fn errors(pod: &Object) -> Vec<String> {
     let mut errors = Vec::new();
     for list in CONTAINER_LISTS {

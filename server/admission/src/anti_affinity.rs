@@ -1,4 +1,4 @@
-//! LimitPodHardAntiAffinityTopology: pods that insist on staying apart may do so by host only.
+//! LimitPodHardAntiAffinityTopology: required pod anti-affinity may use the host name as its topology key only.
 //!
 //! Upstream rules: plugin/pkg/admission/antiaffinity.
 
@@ -9,7 +9,7 @@ use crate::plugin::{PODS, Plugin, Target, Validating, ValidationRequest};
 
 const HOST: &str = "kubernetes.io/hostname";
 
-/// The plugin.
+/// LimitPodHardAntiAffinityTopology plugin.
 pub(crate) struct LimitPodHardAntiAffinityTopology;
 
 impl Plugin for LimitPodHardAntiAffinityTopology {
@@ -29,7 +29,7 @@ impl Plugin for LimitPodHardAntiAffinityTopology {
     }
 }
 
-/// The first topology that a pod insists on and that is not the host.
+/// Returns the first topology key of a required anti-affinity term that is not the host name.
 fn other_topology(pod: &Object) -> Option<&str> {
     let required = "requiredDuringSchedulingIgnoredDuringExecution";
     let terms = pod.at(&["spec", "affinity", "podAntiAffinity", required]);

@@ -1,5 +1,5 @@
-//! Who may approve and sign certificate requests and attest trust bundles, and what nobody may ask for: CertificateApproval,
-//! CertificateSigning, CertificateSubjectRestriction, ClusterTrustBundleAttest.
+//! Permission checks for approving and signing certificate requests and for attesting trust bundles, and restrictions of
+//! certificate subjects: CertificateApproval, CertificateSigning, CertificateSubjectRestriction, ClusterTrustBundleAttest.
 
 mod approval;
 mod attest;

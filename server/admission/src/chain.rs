@@ -1,4 +1,4 @@
-//! The chain: all plugins in upstream's order, policies, webhooks, then quotas with the transaction.
+//! The admission chain: all plugins in upstream's order, policies, webhooks, and quotas within the transaction.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,29 +24,28 @@ use crate::validation::ValidatingSteps;
 use crate::webhooks::Explained;
 use crate::write_target::WriteTarget;
 
-/// The plugins that are on, policies, webhooks, and quotas.
+/// Enabled plugins, policies, webhooks and quotas.
 pub struct AdmissionChain {
     mutating: MutatingSteps,
     validating: ValidatingSteps,
     namespaces: NamespaceRules,
     metrics: Arc<Metrics>,
-    /// Nothing where quotas are off.
+    /// `None` if ResourceQuota is disabled.
     shared_transactions: Option<SharedTransactions>,
-    /// What may be used only where a quota covers it.
+    /// Resources that require a covering quota.
     limited: Vec<LimitedResource>,
 }
 
-/// What a write would meet: what may change it comes before what may refuse it.
+/// Policies and webhooks that a write would be subject to: mutating ones first, then validating ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Explanation {
-    /// Policies, with their bindings.
+    /// Policies with their bindings.
     pub policies: Vec<ExplainedPolicy>,
-    /// Webhooks.
     pub webhooks: Vec<Explained>,
 }
 
 impl AdmissionChain {
-    /// The chain of the plugins that are on; logs which these are, as upstream does.
+    /// Creates the chain of the enabled plugins and logs their names, as upstream does.
     #[must_use]
     pub fn new(settings: &AdmissionSettings, metrics: &Registry) -> Self {
         let (loaded, metrics) = (Loaded::new(settings, metrics), Arc::new(Metrics::new(metrics)));
@@ -64,7 +63,7 @@ impl AdmissionChain {
         }
     }
 
-    /// The same chain, whose webhooks are called as these users.
+    /// Sets the users as which mutating and validating webhooks are called.
     #[must_use]
     pub fn calling_webhooks_as(mut self, mutating: WebhookUsers, validating: WebhookUsers) -> Self {
         let webhooks = [(&mut self.mutating.webhooks, mutating), (&mut self.validating.webhooks, validating)];
@@ -76,8 +75,8 @@ impl AdmissionChain {
         self
     }
 
-    /// The policies and webhooks whose rules match a write of what a path names, each in the order in which they would be
-    /// asked; none when the path names no resource that is served here.
+    /// Returns the policies and webhooks whose rules match a write to a path, each in the order of evaluation. The explanation is
+    /// empty if the path does not name a served resource.
     ///
     /// # Errors
     /// The configurations cannot be read.
@@ -99,10 +98,10 @@ impl AdmissionChain {
         Ok(met)
     }
 
-    /// Checks that all policies, bindings and webhooks are in force.
+    /// Checks that all policies, bindings and webhooks can be read.
     ///
     /// # Errors
-    /// Names those that cannot be read: requests that they might concern are refused.
+    /// Names of the unreadable ones: requests that they could match are refused.
     pub async fn check_rules(&self, objects: &Objects) -> std::result::Result<(), String> {
         check_rules(self.mutating.policies.as_ref(), objects).await?;
         check_rules(self.mutating.webhooks.as_ref(), objects).await?;

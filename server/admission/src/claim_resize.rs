@@ -1,4 +1,4 @@
-//! PersistentVolumeClaimResize: a bound claim grows only where its class says that volumes can.
+//! PersistentVolumeClaimResize: a bound claim may grow only if its class supports volume expansion.
 
 use portico_machinery::{Object, Quantity};
 
@@ -8,11 +8,11 @@ use crate::plugin::{Plugin, Target, Validating, ValidationRequest};
 
 const REFUSED: &str = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize";
 const UNBOUND: &str = "Only bound persistent volume claims can be expanded";
-/// Where the class stood before there was a field.
+/// Annotation that named the class before the field existed.
 const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 const CLASS: &str = "spec.storageClassName";
 
-/// The plugin.
+/// PersistentVolumeClaimResize plugin.
 pub(super) struct PersistentVolumeClaimResize;
 
 impl Plugin for PersistentVolumeClaimResize {
@@ -45,7 +45,7 @@ impl Plugin for PersistentVolumeClaimResize {
     }
 }
 
-/// The class of a claim (upstream's `GetPersistentVolumeClaimClass`).
+/// Returns the class of a claim (upstream's `GetPersistentVolumeClaimClass`).
 fn class(claim: &Object) -> &str {
     claim.annotation(BETA_CLASS).unwrap_or_else(|| claim.str_at(CLASS))
 }

@@ -1,5 +1,5 @@
-//! `--admission-control-config-file`: what plugins are configured with, read and checked before anything is served (upstream's
-//! `ReadAdmissionConfiguration` and each plugin's loader). Only what belongs to a plugin that is on is looked at.
+//! `--admission-control-config-file`: configuration of the plugins, read and checked before the server serves requests
+//! (upstream's `ReadAdmissionConfiguration` and the loader of each plugin). Sections of disabled plugins are ignored.
 
 mod error;
 mod file;
@@ -19,7 +19,7 @@ use crate::pod_toleration_restriction::PodTolerationRestrictionConfiguration;
 use crate::resource_quota::{LimitedResource, QuotaConfiguration};
 use crate::webhooks::WebhookPluginConfiguration;
 
-/// What plugins are configured with; nothing for those that are off.
+/// Configuration of all plugins; the default configuration for disabled plugins.
 #[derive(Clone, Debug, Default)]
 pub struct Configuration {
     pub(crate) event_rate_limit: EventRateLimitConfiguration,
@@ -33,10 +33,10 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// Reads the file, if there is one, and what it says or names for the plugins that are on.
+    /// Reads the file, if one is given, and the sections and files of the enabled plugins.
     ///
     /// # Errors
-    /// [`ConfigurationError`], in upstream's words.
+    /// [`ConfigurationError`] with upstream's message.
     pub fn read(
         path: Option<&Path>,
         plugins: &EnabledPlugins,
@@ -67,32 +67,32 @@ impl Configuration {
         Ok(configuration)
     }
 
-    /// The kubeconfig with the users that mutating webhooks are called as.
+    /// Returns the kubeconfig with the users as which mutating webhooks are called.
     #[must_use]
     pub fn mutating_webhook_kubeconfig(&self) -> Option<&Path> {
         self.mutating_webhook.kube_config_file.as_deref()
     }
 
-    /// The kubeconfig with the users that validating webhooks are called as.
+    /// Returns the kubeconfig with the users as which validating webhooks are called.
     #[must_use]
     pub fn validating_webhook_kubeconfig(&self) -> Option<&Path> {
         self.validating_webhook.kube_config_file.as_deref()
     }
 
-    /// The kubeconfig that says who decides about images.
+    /// Returns the kubeconfig that names the backend of ImagePolicyWebhook.
     #[must_use]
     pub fn image_policy_kubeconfig(&self) -> Option<&Path> {
         self.image_policy.kube_config_file.as_deref()
     }
 
-    /// The same, where this backend decides about images.
+    /// Sets the backend of ImagePolicyWebhook.
     #[must_use]
     pub fn asking_about_images(mut self, backend: ImageBackend) -> Self {
         self.image_policy.backend = backend;
         self
     }
 
-    /// What may be used only where a quota covers it.
+    /// Returns the resources that require a covering quota.
     #[must_use]
     pub fn limited_resources(&self) -> &[LimitedResource] {
         &self.resource_quota.limited_resources

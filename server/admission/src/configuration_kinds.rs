@@ -1,4 +1,4 @@
-//! Configuration kinds of plugins: read by the schema engine; what they name is looked for here.
+//! Configuration kinds of plugins, which the schema engine decodes. The plugins check that the files they name exist.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use portico_gostd::os::error_text;
 pub use portico_schema::configuration::ConfigurationError as PluginConfigurationError;
 pub(crate) use portico_schema::configuration::{ConfigKind, Scheme, untagged};
 
-/// A refusal in Go's words for a file that is not there.
+/// Checks that a file exists, with Go's error message.
 pub(crate) fn must_exist(file: &Path) -> Result<(), PluginConfigurationError> {
     let missing = |error: std::io::Error| {
         PluginConfigurationError::Words(format!("stat {}: {}", file.display(), error_text(&error)))

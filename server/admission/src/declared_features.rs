@@ -1,7 +1,7 @@
-//! NodeDeclaredFeatureValidator: a running pod changes only in ways that its node says it can follow.
+//! NodeDeclaredFeatureValidator: a running pod may change only in ways that the declared features of its node support.
 //!
 //! Upstream rules: plugin/pkg/admission/nodedeclaredfeatures, and the features of k8s.io/component-helpers/nodedeclaredfeatures
-//! that an update may need.
+//! that an update may require.
 
 use portico_machinery::Object;
 use portico_registry::{Objects, Operation};
@@ -10,16 +10,16 @@ use portico_validation::pod_spec::is_sidecar;
 use crate::plugin::{Plugin, Target, Validating, ValidationRequest};
 use crate::pod_resize::node_of_changed;
 
-/// A feature, and whether a change of a pod needs it.
+/// Name of a feature, and a function that is true if a change from an old to a new pod requires the feature.
 type Feature = (&'static str, fn(&Object, &Object) -> bool);
 
-/// In order of their names.
+/// Features, sorted by name.
 const FEATURES: [Feature; 2] = [
     ("InPlacePodLevelResourcesVerticalScaling", resizes_whole),
     ("InPlacePodVerticalScalingInitContainers", resizes_init_containers),
 ];
 
-/// The plugin.
+/// NodeDeclaredFeatureValidator plugin.
 pub(crate) struct NodeDeclaredFeatureValidator;
 
 impl Plugin for NodeDeclaredFeatureValidator {
@@ -56,7 +56,7 @@ impl Plugin for NodeDeclaredFeatureValidator {
     }
 }
 
-/// The features that a change needs.
+/// Returns the names of the features that a change requires.
 fn needed(old: &Object, new: &Object) -> Vec<&'static str> {
     FEATURES.iter().filter(|(_, needs)| needs(old, new)).map(|(name, _)| *name).collect()
 }

@@ -1,4 +1,4 @@
-//! DefaultStorageClass and DefaultIngressClass: who names no class gets the default one.
+//! DefaultStorageClass and DefaultIngressClass: set the default class on objects that name no class.
 
 use portico_machinery::{GroupResource, Object};
 
@@ -6,19 +6,19 @@ use crate::listing::all;
 use crate::plugin::{Mutating, MutationRequest, Plugin, Target};
 use portico_registry::Objects;
 
-/// A plugin of this kind.
+/// Plugin that sets the default class of one resource.
 pub(super) struct DefaultClass {
-    /// Whose class is set.
+    /// Resources on which the class is set.
     of: &'static [Target],
     field: &'static str,
-    /// Where the class stood before there was a field.
+    /// Annotation that named the class before the field existed.
     old: &'static str,
     classes: (&'static str, &'static str),
-    /// Annotations of the default class.
+    /// Annotations that mark the default class.
     marks: &'static [&'static str],
 }
 
-/// For claims.
+/// DefaultStorageClass, for PersistentVolumeClaims.
 pub(super) const STORAGE: DefaultClass = DefaultClass {
     of: &[("", "persistentvolumeclaims", "")],
     field: "storageClassName",
@@ -30,7 +30,7 @@ pub(super) const STORAGE: DefaultClass = DefaultClass {
     ],
 };
 
-/// For ingresses.
+/// DefaultIngressClass, for Ingresses.
 pub(super) const INGRESS: DefaultClass = DefaultClass {
     of: &[("networking.k8s.io", "ingresses", "")],
     field: "ingressClassName",
@@ -61,7 +61,7 @@ impl Plugin for DefaultClass {
     }
 }
 
-/// The newest object that an annotation marks as the default; of equally old ones the first by name.
+/// Returns the newest object that an annotation marks as the default; among objects of the same age, the first by name.
 fn marked<'a>(objects: &'a [Object], annotations: &[&str]) -> Option<&'a Object> {
     let is_marked = |object: &&Object| annotations.iter().any(|key| object.annotation(key) == Some("true"));
     let newest = |object: &&Object| {

@@ -1,10 +1,11 @@
-//! What is made of the objects of a resource, once for each of their states: compiled policies, webhooks.
+//! Values derived from the objects of a resource, once for each state of an object: compiled policies and webhooks.
 //!
-//! Made when a request asks for it next, out of the store's snapshot: a policy is in force with the next request, also where another
-//! process has written it, as the registry catches up with the store before it admits a request. It is generic over the derived type.
+//! Values are derived from the snapshot of the store when the next request reads them. A policy is therefore in force with the
+//! next request, even if another process wrote it, because the registry reads all commits before it admits a request. The cache
+//! is generic over the derived type.
 //!
-//! An object that cannot be read stays in force as it was read last by this process. Without such a state the set is incomplete, and
-//! it is if objects may be missing from the store.
+//! If an object becomes unreadable, the value of the last state that this process could read stays in force. Without such a value
+//! the set is incomplete. The set is also incomplete if objects may be missing from the store.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -17,31 +18,31 @@ use portico_store::{Record, Snapshot, Store, Unreadable};
 
 use crate::listing;
 
-/// What is made of each object of a resource, in order of their names.
+/// Cache of the values derived from each object of a resource, sorted by object name.
 pub(crate) struct Derived<T> {
-    /// A built-in one.
+    /// A built-in resource.
     resource: GroupResource,
     served: OnceLock<Arc<ServedResource>>,
     make: Box<dyn Fn(&Object) -> T + Send + Sync>,
     made: ArcSwap<DerivedSet<T>>,
-    /// Held by the one who makes.
+    /// Serializes rebuilds of `current`.
     making: Mutex<()>,
 }
 
-/// All that was made of one state of a resource.
+/// All values derived from one state of a resource.
 pub(crate) struct DerivedSet<T> {
-    /// The revision of the last change of the resource; nothing was read yet when it is negative.
+    /// Revision of the last change of the resource; negative if nothing was read yet.
     changed: i64,
     by_name: BTreeMap<Box<str>, Source<T>>,
     all: Box<[Arc<T>]>,
-    /// Objects that could not be read, in force or not.
+    /// Objects that cannot be read, with or without an earlier value in force.
     unreadable: Box<[Unreadable]>,
-    /// Reason for which objects may be missing without the store naming them.
+    /// Reason why objects may be missing that the store cannot name.
     missing: Option<String>,
     problem: Option<String>,
 }
 
-/// One item, and the state of the object that it is made of.
+/// Derived value, and the state of the object from which it was derived.
 struct Source<T> {
     revision: i64,
     uid: Box<str>,
@@ -53,7 +54,7 @@ impl<T> Source<T> {
         Self { revision: record.revision, uid: record.value.uid().into(), item }
     }
 
-    /// True if the object that cannot be read is the same one in another state, as far as is known.
+    /// True if an unreadable object is a later state of the same object, as far as its name and UID are known.
     fn is_of(&self, object: &Unreadable) -> bool {
         object.has_key() && (object.uid().is_empty() || *self.uid == *object.uid())
     }
@@ -66,17 +67,19 @@ impl<T> Clone for Source<T> {
 }
 
 impl<T> DerivedSet<T> {
-    /// Returns the items in order of the objects' names.
+    /// Returns the values, sorted by object name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<T>> {
         self.all.iter()
     }
 
-    /// Names the objects that cannot be read and have no earlier state in force, if there are any, or reports why some may be missing.
+    /// Names the unreadable objects without an earlier value in force, or reports why objects may be missing.
+    /// Returns `None` if there are none.
     pub(crate) fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
 
-    /// True if this was made of the snapshot's state or a later one. Objects become readable without a change of the resource.
+    /// True if the set was derived from the state of the snapshot or a later one. Unreadable objects can become readable without
+    /// a change of the resource, so these are compared too.
     fn covers(&self, snapshot: &Snapshot, missing: Option<&str>) -> bool {
         let is_same = || self.unreadable.iter().eq(snapshot.unreadable_in(None));
         let is_as_new =
@@ -93,7 +96,6 @@ impl<T> Default for DerivedSet<T> {
 }
 
 impl<T> Derived<T> {
-    /// Nothing made yet.
     pub(crate) fn new(
         group: &str,
         resource: &str,
@@ -109,12 +111,12 @@ impl<T> Derived<T> {
         }
     }
 
-    /// All that is made of the objects that there are now, if that is known without waiting.
+    /// Returns the current values, or `None` if the resource is not in memory.
     pub(crate) fn known(&self, objects: &Objects) -> Option<Arc<DerivedSet<T>>> {
         Some(self.of(&*objects.store, &objects.store.cached(&self.served(objects)?.storage)?))
     }
 
-    /// All that is made of the objects that there are now; none where the resource is not served.
+    /// Returns the current values, and loads the resource if necessary. The set is empty if the resource is not served.
     pub(crate) async fn all(&self, objects: &Objects) -> Result<Arc<DerivedSet<T>>> {
         if let Some(known) = self.known(objects) {
             return Ok(known);
@@ -123,11 +125,11 @@ impl<T> Derived<T> {
         Ok(self.of(&*objects.store, &objects.snapshot(served).await?))
     }
 
-    /// Built-in resources are served as long as the process lives, or never: it is looked up once.
+    /// Returns the served resource. Built-in resources are served as long as the process runs, or never: the lookup happens once.
     fn served(&self, objects: &Objects) -> Option<&Arc<ServedResource>> {
         if self.served.get().is_none() {
             let served = objects.served(&self.resource).ok()?;
-            // Each request looks into it.
+            // Every request reads the resource, so it stays in memory.
             objects.store.keep(&served.storage);
             let _kept_by_the_first = self.served.set(served);
         }
@@ -150,7 +152,7 @@ impl<T> Derived<T> {
         made
     }
 
-    /// Keeps the items of objects that have not changed, or cannot be read.
+    /// Derives the values of changed objects; keeps those of unchanged or unreadable objects.
     fn make(&self, snapshot: &Snapshot, missing: Option<String>, before: &DerivedSet<T>) -> DerivedSet<T> {
         let mut by_name = BTreeMap::new();
         for record in snapshot.iter() {

@@ -1,31 +1,31 @@
-//! Which plugins are on, as flags set it (upstream's `AdmissionOptions`).
+//! Enabled plugins as set by flags (upstream's `AdmissionOptions`).
 
 use crate::enabled_plugins::EnabledPlugins;
 use crate::plugins::{PLUGINS, Row};
 
-/// Names of plugins that flags cannot mean, in upstream's words.
+/// Invalid plugin names in flags, with upstream's messages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PluginNameError {
-    /// No such plugin.
+    /// No plugin has this name.
     #[error("plugin {} is unknown", portico_gostd::strconv::quote(.0))]
     Unknown(String),
-    /// Turned on and off.
+    /// Plugins that are both enabled and disabled.
     #[error("[{}] in enable-admission-plugins and disable-admission-plugins overlapped", _0.join(" "))]
     Overlapped(Vec<String>),
 }
 
 impl Default for EnabledPlugins {
-    /// What is on when no flag is given.
+    /// Returns the plugins that are enabled without flags.
     fn default() -> Self {
         Self::of(|row| row.on_by_default)
     }
 }
 
 impl EnabledPlugins {
-    /// Checks the names that one flag lists.
+    /// Checks the names in the value of one flag.
     ///
     /// # Errors
-    /// [`PluginNameError::Unknown`] for the first that is none.
+    /// [`PluginNameError::Unknown`] for the first unknown name.
     pub fn check_names(names: &[String]) -> Result<(), PluginNameError> {
         let known = |name: &&String| PLUGINS.iter().any(|row| row.name == **name);
         match names.iter().find(|name| !known(name)) {
@@ -34,10 +34,10 @@ impl EnabledPlugins {
         }
     }
 
-    /// What is on by default, with these plugins turned on and those turned off.
+    /// Returns the default plugins, plus the plugins in `enable` and minus those in `disable`.
     ///
     /// # Errors
-    /// [`PluginNameError`] for names that are unknown, or in both lists.
+    /// [`PluginNameError`] for names that are unknown or in both lists.
     pub fn from_flags(enable: &[String], disable: &[String]) -> Result<Self, PluginNameError> {
         Self::check_names(enable)?;
         Self::check_names(disable)?;
@@ -51,7 +51,7 @@ impl EnabledPlugins {
         Ok(Self::of(|row| lists(enable, row) || row.on_by_default && !lists(disable, row)))
     }
 
-    /// These plugins and no others (upstream's deprecated `--admission-control`).
+    /// Enables exactly the named plugins (upstream's deprecated `--admission-control`).
     ///
     /// # Errors
     /// [`PluginNameError::Unknown`].
@@ -64,7 +64,7 @@ impl EnabledPlugins {
         Self(PLUGINS.iter().filter(|row| is_on(row)).map(|row| row.name).collect())
     }
 
-    /// The rows of those that are on, in order.
+    /// Returns the rows of the enabled plugins, in order.
     pub(crate) fn rows(&self) -> impl Iterator<Item = &'static Row> {
         const ROWS: &[Row] = &PLUGINS;
         ROWS.iter().filter(|row| self.has(row.name))

@@ -1,11 +1,11 @@
-//! The set of plugins that are on, as a plain value: how it comes from flags is the module `enabled`'s.
+//! The set of enabled plugins, as a plain value. The module `plugin_flags` derives it from flags.
 
-/// Which plugins of upstream's list are on, in its order. The default is what is on when no flag is given.
+/// Names of the enabled plugins, in upstream's order. The default is the set that is enabled without flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnabledPlugins(pub(crate) Vec<&'static str>);
 
 impl EnabledPlugins {
-    /// Whether the plugin of this name is on.
+    /// True if the named plugin is enabled.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.0.contains(&name)

@@ -1,6 +1,6 @@
-//! EventRateLimit: so many events are taken in a time, of all callers, in a namespace, of a user, or about the same object.
+//! EventRateLimit: limits the rate of events per server, namespace, user, or source and object.
 //!
-//! Upstream rules: plugin/pkg/admission/eventratelimit. Only events of the core group are counted, as there.
+//! Upstream rules: plugin/pkg/admission/eventratelimit. As there, only events of the core group are counted.
 
 mod bucket;
 mod configuration;
@@ -18,13 +18,13 @@ use bucket::Bucket;
 pub(crate) use configuration::EventRateLimitConfiguration;
 use configuration::{Limit, LimitType};
 
-/// The plugin, with its buckets.
+/// EventRateLimit plugin with its token buckets.
 pub(crate) struct EventRateLimit {
     limits: Vec<Enforced>,
     started: Instant,
 }
 
-/// A limit with its buckets, by what it is counted for; that which was used longest ago goes first.
+/// Limit with its buckets by key, of which the least recently used is evicted.
 struct Enforced {
     limit: Limit,
     buckets: Mutex<LruCache<Box<str>, Bucket>>,
@@ -37,7 +37,7 @@ impl EventRateLimit {
         Self { limits: configuration.limits.iter().map(enforced).collect(), started: Instant::now() }
     }
 
-    /// Takes one from each limit's bucket; returns the messages of those that have none left.
+    /// Takes a token from the bucket of each limit; returns the messages of the exhausted limits.
     fn refusals(&self, request: &ValidationRequest<'_>) -> Vec<String> {
         let since = self.started.elapsed();
         let refusal = |enforced: &Enforced| {
@@ -78,7 +78,7 @@ impl Plugin for EventRateLimit {
     }
 }
 
-/// What a limit of this type counts an event for.
+/// Returns the key of the bucket from which a limit of this type takes the token for an event.
 fn key(ty: LimitType, request: &ValidationRequest<'_>) -> String {
     match ty {
         LimitType::Server => String::new(),

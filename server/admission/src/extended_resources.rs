@@ -1,4 +1,4 @@
-//! ExtendedResourceToleration: a pod that asks for an extended resource tolerates the taint of the nodes that have it.
+//! ExtendedResourceToleration: a pod that requests an extended resource tolerates the taint of the nodes that provide it.
 //!
 //! Upstream rules: plugin/pkg/admission/extendedresourcetoleration.
 
@@ -12,7 +12,7 @@ use crate::plugin::{Mutating, MutationRequest, PODS, Plugin, Target};
 
 const LIST: [&str; 2] = ["spec", "tolerations"];
 
-/// The plugin.
+/// ExtendedResourceToleration plugin.
 pub(crate) struct ExtendedResourceToleration;
 
 impl Plugin for ExtendedResourceToleration {
@@ -30,7 +30,7 @@ impl Plugin for ExtendedResourceToleration {
     }
 }
 
-/// The extended resources that a pod requests.
+/// Returns the extended resources that a pod requests.
 fn extended(pod: &Object) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for list in ["containers", "initContainers"] {
@@ -44,7 +44,7 @@ fn extended(pod: &Object) -> BTreeSet<String> {
     names
 }
 
-/// Adds the toleration, or puts it in place of those for the same taint (upstream's `AddOrUpdateTolerationInPod`).
+/// Adds a toleration, or replaces the existing ones for the same taint (upstream's `AddOrUpdateTolerationInPod`).
 fn tolerate(pod: &mut Object, key: &str) {
     let mut wanted = Object::default();
     wanted.set(&["key"], key);

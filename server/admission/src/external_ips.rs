@@ -1,4 +1,4 @@
-//! DenyServiceExternalIPs: services get no external addresses that they do not have already.
+//! DenyServiceExternalIPs: services may not get external IPs that they do not have already.
 //!
 //! Upstream rules: plugin/pkg/admission/network/denyserviceexternalips.
 
@@ -7,7 +7,7 @@ use portico_registry::Objects;
 
 use crate::plugin::{Plugin, Target, Validating, ValidationRequest};
 
-/// The plugin.
+/// DenyServiceExternalIPs plugin.
 pub(crate) struct DenyServiceExternalIps;
 
 impl Plugin for DenyServiceExternalIps {

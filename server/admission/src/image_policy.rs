@@ -1,6 +1,6 @@
-//! ImagePolicyWebhook: who is configured decides whether the images of a pod may run.
+//! ImagePolicyWebhook: a configured backend decides whether the images of a pod may run.
 //!
-//! Upstream rules: plugin/pkg/admission/imagepolicy. Nothing is locked while the backend is asked.
+//! Upstream rules: plugin/pkg/admission/imagepolicy. No lock is held while the backend is called.
 
 mod backend;
 mod configuration;
@@ -20,20 +20,20 @@ pub(crate) use configuration::ImagePolicyConfiguration;
 use review::Verdict;
 use verdicts::Verdicts;
 
-/// What is to be read of answers is foreign: fuzz targets call this.
+/// Exposed for fuzz targets, because responses of the backend are untrusted.
 #[doc(hidden)]
 pub use review::read_any;
 
-/// What notes for the audit log begin with.
+/// Prefix of the keys of audit annotations.
 const NOTE: &str = "imagepolicywebhook.image-policy.k8s.io/";
-/// Notes that the backend could not be asked about a pod that was let pass.
+/// Audit annotation: the pod was admitted although the backend could not be called.
 const FAILED_OPEN: &str = "failed-open";
 
-/// The plugin, with what it was answered lately.
+/// ImagePolicyWebhook plugin with its cache of verdicts.
 pub(crate) struct ImagePolicyWebhook {
     configuration: ImagePolicyConfiguration,
     verdicts: Verdicts,
-    /// Whether the last call has failed: that is logged once.
+    /// True if the last call failed: consecutive failures are logged once.
     failing: AtomicBool,
 }
 
@@ -46,10 +46,10 @@ impl ImagePolicyWebhook {
         }
     }
 
-    /// The verdict on what is asked: one that is remembered, or the backend's.
+    /// Returns the verdict for a review spec, from the cache or from the backend.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The backend cannot be called, or its response is invalid.
     async fn verdict(&self, objects: &Objects, spec: &str) -> Result<Arc<Verdict>, String> {
         if let Some(known) = self.verdicts.get(spec, Instant::now()) {
             return Ok(known);
@@ -64,7 +64,7 @@ impl ImagePolicyWebhook {
         Ok(verdict)
     }
 
-    /// Logs the first of the failures in a row; with many pods there are many.
+    /// Logs the first of consecutive failures as a warning and the following ones at debug level.
     fn report(&self, error: &str) {
         let default_allow = self.configuration.default_allow;
         if self.failing.swap(true, Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! StorageObjectInUseProtection: volumes, claims and attribute classes stay while something uses them.
+//! StorageObjectInUseProtection: adds finalizers so that volumes, claims and attribute classes are not deleted while in use.
 
 use crate::plugin::{Mutating, MutationRequest, Plugin, Target};
 use portico_registry::Objects;

@@ -1,6 +1,6 @@
-//! Which plugins look at a request, found by its resource: a request that no plugin looks at costs one lookup.
+//! Index of plugins by resource, so that a request that no plugin handles costs one lookup.
 //!
-//! It must not know which plugins there are.
+//! The index does not depend on the set of plugins.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,26 +9,26 @@ use portico_registry::{Attributes, Operation};
 
 use crate::plugin::{ANY, Plugin};
 
-/// Plugins by what they look at, in order.
+/// Plugins by the resources that they handle, in order.
 #[derive(Default)]
 pub(crate) struct Index {
     by_resource: HashMap<&'static str, Vec<Interest>>,
-    /// Of those that look at every resource, for the resources that no other looks at.
+    /// Plugins that handle every resource, for resources that no other plugin names.
     others: Vec<Interest>,
 }
 
-/// What a plugin looks at.
+/// Requests of one resource that a plugin handles.
 #[derive(Clone)]
 struct Interest {
     group: &'static str,
     subresource: &'static str,
     operations: &'static [Operation],
-    /// Upstream's name.
+    /// Upstream's name of the plugin.
     name: &'static str,
     plugin: Arc<dyn Plugin>,
 }
 
-/// A plugin and upstream's name of it.
+/// Upstream's name of a plugin, and the plugin.
 pub(crate) type Named = (&'static str, Arc<dyn Plugin>);
 
 impl Interest {
@@ -40,7 +40,7 @@ impl Interest {
 }
 
 impl Index {
-    /// An index of these plugins, which are asked in this order.
+    /// Creates an index of plugins, which run in the given order.
     pub(crate) fn new(plugins: &[Named]) -> Self {
         let targets = || plugins.iter().flat_map(|(_, plugin)| plugin.targets());
         let named = targets().map(|(_, resource, _)| *resource).filter(|resource| *resource != ANY);
@@ -48,7 +48,7 @@ impl Index {
         Self { by_resource, others: of(plugins, ANY) }
     }
 
-    /// The plugins that look at a request, with their names.
+    /// Returns the plugins that handle a request, with their names.
     pub(crate) fn concerned<'a>(
         &'a self,
         attributes: &'a Attributes<'a>,
@@ -59,13 +59,13 @@ impl Index {
         concerned.map(|interest| (interest.name, &*interest.plugin))
     }
 
-    /// Whether a plugin looks at a request.
+    /// True if any plugin handles a request.
     pub(crate) fn concerns(&self, attributes: &Attributes<'_>) -> bool {
         self.concerned(attributes).next().is_some()
     }
 }
 
-/// What these plugins look at of a resource.
+/// Returns the interests of the plugins in a resource.
 fn of(plugins: &[Named], resource: &str) -> Vec<Interest> {
     let interests = |(name, plugin): &Named| {
         let (name, operations, plugin) = (*name, plugin.operations(), Arc::clone(plugin));

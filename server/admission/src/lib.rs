@@ -1,6 +1,6 @@
 //! Admission: the ordered chain of plugins, policies, webhooks and quotas that may change or refuse a write.
 //!
-//! A plugin is a module of its own; the table in the module `plugins` is all that generic code knows of them.
+//! Each plugin is a separate module. Generic code knows plugins only from the table in the module `plugins`.
 
 mod always;
 mod always_pull_images;

@@ -1,7 +1,7 @@
-//! LimitRanger: containers get a namespace's defaults; pods, containers and claims keep within its limits.
+//! LimitRanger: sets a namespace's defaults on containers, and enforces its limits on pods, containers and claims.
 //!
-//! Upstream rules: plugin/pkg/admission/limitranger. Defaults are filled in before a write is validated, limits are checked
-//! when it is valid; every error of one LimitRange is reported.
+//! Upstream rules: plugin/pkg/admission/limitranger. Defaults are set before a write is validated. Limits are checked after
+//! validation, and every error of one LimitRange is reported.
 
 mod constraints;
 
@@ -14,7 +14,7 @@ use constraints::{Constrained, check};
 use portico_registry::{Attributes, Objects, Part, Result};
 use portico_validation::pod_spec::totals::{Amounts, amounts, of_spec};
 
-/// Lists what was filled in.
+/// Annotation that lists the defaults that were set.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 const RESIZE: Part<'static> = Part::Subresource("resize");
 
@@ -55,7 +55,7 @@ impl Plugin for LimitRanger {
     }
 }
 
-/// Pods count when they are made or resized, claims on every write; what is being deleted does not.
+/// True if limits apply: to pods on create and resize, to claims on every write, and never to objects that are being deleted.
 fn concerns(is_pod: bool, part: Part<'_>, old: Option<&Object>) -> bool {
     let deleting = old.is_some_and(|old| old.deletion_timestamp().is_some());
     !deleting && (!is_pod || old.is_none() || part == RESIZE)
@@ -66,7 +66,7 @@ async fn ranges(objects: &Objects, attributes: &Attributes<'_>, new: &Object) ->
     ranges.complete(attributes)
 }
 
-/// Fills in what containers do not set, and notes it.
+/// Sets default requests and limits on containers, and lists them in an annotation.
 fn fill_in(pod: &mut Object, range: &Object) {
     let (mut requests, mut limits) = (Amounts::new(), Amounts::new());
     for limit in range.at(&["spec", "limits"]).items().filter(|l| l.field("type").str() == "Container") {
@@ -93,7 +93,7 @@ fn fill_in(pod: &mut Object, range: &Object) {
     }
 }
 
-/// Which of a list's resources were missing.
+/// Sets the missing resources of a list; returns their names.
 fn set_missing(container: &mut Object, list: &str, wanted: &Amounts) -> Vec<String> {
     let mut set = Vec::new();
     for (name, amount) in wanted {

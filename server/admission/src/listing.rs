@@ -1,6 +1,6 @@
-//! Objects that admission checks writes by, and what follows when some of them cannot be read from the store.
+//! Lists of objects that admission checks writes against, and the handling of objects that cannot be read from the store.
 //!
-//! A rule that cannot be read must not count as absent: writes that it might concern are refused, as upstream refuses them until
+//! An unreadable rule must not count as absent: writes that it might match are refused, as upstream refuses them until
 //! its informers have synced.
 
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use portico_machinery::{GroupResource, Object, Status};
 use portico_registry::{Attributes, Objects, Result, stored};
 use portico_store::{Record, Snapshot, Store, Unreadable};
 
-/// Upstream's message while its informers have not synced.
+/// Message of upstream while its informers have not synced.
 const NOT_READY: &str = "not yet ready to handle request";
 /// Maximum number of objects that one message names.
 const MAX_NAMED: usize = 3;
 
-/// Objects that could be read, and a message about the others.
+/// Readable objects, and a message about unreadable ones.
 pub(crate) struct Listing<T> {
     pub(crate) objects: Vec<T>,
     problem: Option<String>,
@@ -35,7 +35,7 @@ impl<T> Listing<T> {
     /// Returns the objects if all of them could be read.
     ///
     /// # Errors
-    /// 403 of the request, which names those that could not be read.
+    /// 403 for the request, with the names of unreadable objects.
     pub(crate) fn complete(self, attributes: &Attributes<'_>) -> Result<Vec<T>> {
         match self.problem {
             Some(problem) => Err(not_ready(attributes, &problem)),
@@ -45,7 +45,7 @@ impl<T> Listing<T> {
 }
 
 impl Listing<Arc<Record>> {
-    /// The objects of a namespace, or all. One whose key is damaged may belong to any namespace.
+    /// Lists the objects of a namespace, or all objects. An object whose key is damaged may belong to any namespace.
     pub(crate) fn of_snapshot(store: &dyn Store, snapshot: &Snapshot, namespace: Option<&str>) -> Self {
         let objects = snapshot.range(namespace, None).cloned().collect();
         let missing = store.why_incomplete(snapshot.resource());
@@ -59,7 +59,7 @@ impl Listing<Arc<Record>> {
     }
 }
 
-/// Objects that cannot be read and may belong to a namespace, or all.
+/// Returns unreadable objects that may belong to a namespace, or all unreadable objects.
 pub(crate) fn unreadable_in<'s>(
     snapshot: &'s Snapshot,
     namespace: Option<&'s str>,
@@ -68,7 +68,7 @@ pub(crate) fn unreadable_in<'s>(
     all.filter(move |object| namespace.is_none_or(|namespace| object.may_be_in(namespace)))
 }
 
-/// Objects of a resource in a namespace, or all, decoded; none if the resource is not served.
+/// Returns the decoded objects of a resource in a namespace, or in all namespaces; empty if the resource is not served.
 pub(crate) async fn all(
     objects: &Objects,
     namespace: Option<&str>,
@@ -81,7 +81,8 @@ pub(crate) async fn all(
     Ok(Listing::of_snapshot(&*objects.store, &snapshot, namespace).decoded())
 }
 
-/// Names objects that cannot be read, or reports why some may be missing, and how to repair that; `None` if there is no problem.
+/// Names the unreadable objects, or reports why objects may be missing, with the command that repairs this. `None` if all objects
+/// are readable.
 pub(crate) fn problem<'u>(
     resource: &GroupResource,
     missing: Option<&str>,
@@ -100,7 +101,7 @@ pub(crate) fn problem<'u>(
     ))
 }
 
-/// 403 of a request that might concern an object that cannot be read.
+/// Returns 403 for a request that an unreadable object might match.
 pub(crate) fn not_ready(attributes: &Attributes<'_>, problem: &str) -> Box<Status> {
     let name = if attributes.name.is_empty() { "Unknown" } else { attributes.name };
     Box::new(Status::forbidden(&attributes.served.resource, name, &format!("{NOT_READY}: {problem}")))

@@ -1,4 +1,4 @@
-//! The plugins that are on, made of settings, in upstream's order.
+//! Instances of the enabled plugins, in upstream's order.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use crate::plugin::Plugin;
 use crate::plugins::{Made, Row};
 use crate::settings::AdmissionSettings;
 
-/// See the module.
+/// Enabled plugins. Rows whose logic is in the chain or the registry have no instance.
 pub(crate) struct Loaded(Vec<(&'static Row, Option<Arc<dyn Plugin>>)>);
 
 impl Loaded {
-    /// Makes the plugins that are on.
+    /// Creates the enabled plugins.
     pub(crate) fn new(settings: &AdmissionSettings, metrics: &Registry) -> Self {
         let make = |row: &'static Row| match row.made {
             Made::By(make) => (row, Some(make(settings))),
@@ -23,19 +23,19 @@ impl Loaded {
         Self(settings.plugins.rows().map(make).collect())
     }
 
-    /// Whether the plugin of this name is on.
+    /// True if the named plugin is enabled.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(row, _)| row.name == name)
     }
 
-    /// The plugins whose rows are like that, by what they look at.
+    /// Returns an index of the plugins whose rows match a predicate.
     pub(crate) fn index(&self, is_in: impl Fn(&Row) -> bool) -> Index {
         let wanted = self.0.iter().filter(|(row, _)| is_in(row));
         let plugins: Vec<_> = wanted.filter_map(|(row, plugin)| Some((row.name, plugin.clone()?))).collect();
         Index::new(&plugins)
     }
 
-    /// Logs what is loaded (upstream's `NewFromPlugins`).
+    /// Logs the names of the loaded plugins (upstream's `NewFromPlugins`).
     pub(crate) fn log(&self) {
         for half in ["mutating", "validating"] {
             let is_in =

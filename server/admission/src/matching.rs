@@ -1,4 +1,4 @@
-//! Which requests a webhook, a policy or a binding is about (upstream's `matching.Matcher` and `generic.Webhook.ShouldCallHook`).
+//! Matching of requests by webhooks, policies and bindings (upstream's `matching.Matcher` and `generic.Webhook.ShouldCallHook`).
 
 mod concern;
 mod constraints;

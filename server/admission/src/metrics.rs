@@ -13,16 +13,16 @@ use crate::steps::{OPERATIONS, Steps};
 
 type Labels<const N: usize> = [(&'static str, String); N];
 
-/// Upper bounds in seconds of calls.
+/// Upper bounds of the histograms of webhook calls, in seconds.
 const CALLS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0];
-/// Upper bounds in seconds of match conditions.
+/// Upper bounds of the histograms of match conditions, in seconds.
 const CONDITIONS: [f64; 7] = [0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];
-/// Codes above this count as this, so that webhooks cannot make any number of series.
+/// Maximum status code used as a label. Higher codes count as this one, which bounds the number of series.
 const MOST_CODE: u16 = 600;
 
-/// See the module.
+/// Metrics of admission.
 pub(crate) struct Metrics {
-    /// Of the steps and plugins.
+    /// Metrics of steps and plugins.
     pub(crate) steps: Steps,
     durations: HistogramVec<Labels<4>>,
     requests: Family<Labels<5>, Counter>,
@@ -31,32 +31,32 @@ pub(crate) struct Metrics {
     exclusions: Family<Labels<4>, Counter>,
     condition_errors: Family<Labels<4>, Counter>,
     condition_durations: HistogramVec<Labels<4>>,
-    /// Those of policies.
+    /// Metrics of policies.
     pub(crate) policies: PolicyMetrics,
 }
 
-/// The metrics of one webhook's calls that let requests pass, for each operation, once one has.
+/// Metrics of the calls of one webhook that admitted requests, by operation. Created by the first such call.
 #[derive(Default)]
 pub(crate) struct PassedCalls([OnceLock<(Histogram, Counter)>; OPERATIONS.len()]);
 
-/// Which call or condition is counted.
+/// Labels of a webhook call or of match conditions.
 #[derive(Clone, Copy)]
 pub(crate) struct Counted<'a> {
-    /// The webhook or policy.
+    /// Name of the webhook or policy.
     pub(crate) name: &'a str,
     /// `admit`, `validating` or `validate`.
     pub(crate) step: &'static str,
     pub(crate) operation: &'static str,
 }
 
-/// Why a call rejected a request.
+/// Reason why a webhook call rejected a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ErrorType {
-    /// The webhook refused it.
+    /// The webhook refused the request.
     None,
-    /// It could not be asked.
+    /// The webhook could not be called.
     Calling,
-    /// Its response could not be carried out.
+    /// The response of the webhook could not be applied.
     Server,
 }
 
@@ -130,7 +130,7 @@ impl Metrics {
         }
     }
 
-    /// A call that took this long and ended with this code.
+    /// Counts a call that took this long and returned this code.
     pub(crate) fn called(&self, call: Counted<'_>, rejected: Option<ErrorType>, code: u16, took: Duration) {
         let Counted { name, step, operation } = call;
         let code = code.min(MOST_CODE).to_string();
@@ -157,7 +157,8 @@ impl Metrics {
         }
     }
 
-    /// A call that took this long and let the request pass: what is counted most, under labels that are found once.
+    /// Counts a call that took this long and admitted the request. This is the most frequent case, so its labels
+    /// are resolved once.
     pub(crate) fn passed(
         &self,
         known: &PassedCalls,
@@ -179,23 +180,23 @@ impl Metrics {
         requests.inc();
     }
 
-    /// A webhook that could not be asked and is ignored then.
+    /// Counts a webhook that could not be called and is ignored.
     pub(crate) fn failed_open(&self, call: Counted<'_>) {
         let labels = [("name", call.name.to_owned()), ("type", call.step.to_owned())];
         self.failed_open.get_or_create(&labels).inc();
     }
 
-    /// Conditions whose evaluation took this long, whatever it came to.
+    /// Counts an evaluation of match conditions that took this long, with any result.
     pub(crate) fn conditions_evaluated(&self, of: Counted<'_>, kind: &'static str, took: Duration) {
         self.condition_durations.get_or_create(&condition(of, kind)).observe(took.as_secs_f64());
     }
 
-    /// Conditions that leave a request out.
+    /// Counts match conditions that excluded a request.
     pub(crate) fn excluded(&self, of: Counted<'_>, kind: &'static str) {
         self.exclusions.get_or_create(&condition(of, kind)).inc();
     }
 
-    /// Conditions that failed.
+    /// Counts match conditions that failed.
     pub(crate) fn condition_failed(&self, of: Counted<'_>, kind: &'static str) {
         self.condition_errors.get_or_create(&condition(of, kind)).inc();
     }

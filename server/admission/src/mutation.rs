@@ -1,5 +1,5 @@
-//! The first half of admission: plugins, policies and webhooks that may change what is written, once more where one of them
-//! wants it (upstream's `reinvoker`).
+//! Mutating admission: plugins, policies and webhooks that may change an object, and a second round if one of them requires it
+//! (upstream's `reinvoker`).
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,16 +21,16 @@ use crate::webhooks::{ConfiguredWebhooks, Round, Webhook};
 
 const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 
-/// What may change a request, in order.
+/// Steps that may change a request, in order.
 pub(crate) struct MutatingSteps {
     plugins: Index,
     pub(crate) policies: Option<Hooks<MutatingHook>>,
-    /// Those that may change a request.
+    /// Mutating webhooks.
     pub(crate) webhooks: Option<ConfiguredWebhooks>,
-    /// Plugins behind policies and webhooks.
+    /// Plugins that run after policies and webhooks.
     last: Index,
     metrics: Arc<Metrics>,
-    /// What expressions may cost together.
+    /// Cost budget of all expressions of a request.
     expression_cost_limit: u64,
 }
 
@@ -46,7 +46,7 @@ impl MutatingSteps {
         }
     }
 
-    /// The steps that are concerned by a request; nothing where none is. Policies look at requests that write something.
+    /// Prepares the steps that match a request; `None` if there are none. Policies apply only to requests that write an object.
     pub(crate) fn concerned<'a>(
         &'a self,
         objects: &'a Objects,
@@ -64,7 +64,7 @@ impl MutatingSteps {
     }
 }
 
-/// A request on its way through all steps that may change it.
+/// Request in mutating admission.
 pub(crate) struct Mutation<'a> {
     steps: &'a MutatingSteps,
     objects: &'a Objects,
@@ -75,7 +75,7 @@ pub(crate) struct Mutation<'a> {
     old: Option<&'a Object>,
 }
 
-/// Gives an object back the managers that it had if policies or webhooks have made them invalid, with a warning (upstream's
+/// Restores the managed fields of an object if policies or webhooks made them invalid, and returns a warning (upstream's
 /// `managedFieldsValidatingAdmissionController`).
 fn reset_invalid_managers(new: &mut Object, tracked: Option<Node>) -> Option<String> {
     let error = Managed::read(new).err()?;
@@ -88,7 +88,7 @@ fn reset_invalid_managers(new: &mut Object, tracked: Option<Node>) -> Option<Str
     ))
 }
 
-/// What is configured and matches the request.
+/// Policies and webhooks that match the request.
 #[derive(Default)]
 struct Matching<'a> {
     policies: Vec<Match<Hook<MutatingHook>>>,
@@ -102,7 +102,7 @@ impl Matching<'_> {
 }
 
 impl<'a> Mutation<'a> {
-    /// All rounds; what the caller is warned of.
+    /// Runs all rounds; returns the warnings for the caller.
     ///
     /// # Errors
     /// The first refusal.
@@ -128,7 +128,7 @@ impl<'a> Mutation<'a> {
         }
     }
 
-    /// What matches is the same in all rounds.
+    /// Matches policies and webhooks with the request. The result is used in all rounds.
     async fn matching(&mut self) -> Result<Matching<'a>> {
         let (policies, webhooks) = (self.policies.take(), self.webhooks.take());
         let Some(target) = self.target.get() else { return Ok(Matching::default()) };
@@ -169,7 +169,7 @@ impl<'a> Mutation<'a> {
         self.ask(&self.steps.last, new).await
     }
 
-    /// Measures what a plugin does.
+    /// Measures the duration of a plugin.
     async fn counted(&self, plugin: &'static str, work: impl Future<Output = Result<()>>) -> Result<()> {
         let begun = Instant::now();
         let outcome = work.await;
@@ -178,7 +178,7 @@ impl<'a> Mutation<'a> {
         outcome
     }
 
-    /// Asks those of these plugins that look at the request, in order.
+    /// Runs those of the plugins that handle the request, in order.
     async fn ask(&self, plugins: &Index, mut new: Option<&mut Object>) -> Result<()> {
         let Self { objects, attributes, old, .. } = self;
         for (name, plugin) in plugins.concerned(attributes) {
@@ -197,7 +197,7 @@ impl<'a> Mutation<'a> {
     }
 }
 
-/// Who is asked again in the second round.
+/// Reinvocation state of policies and of webhooks.
 #[derive(Default)]
 struct Reinvocations {
     policies: Reinvocation,

@@ -1,4 +1,4 @@
-//! NamespaceExists: nothing is written in a namespace that is not there, whatever is done.
+//! NamespaceExists: refuses every operation in a namespace that does not exist.
 //!
 //! Upstream rules: plugin/pkg/admission/namespace/exists.
 
@@ -7,7 +7,7 @@ use portico_registry::{Attributes, Objects, Operation, Result};
 
 use crate::plugin::{ANY, DeleteRequest, Plugin, Target, Validating, ValidationRequest};
 
-/// The plugin.
+/// NamespaceExists plugin.
 pub(crate) struct NamespaceExists;
 
 impl Plugin for NamespaceExists {

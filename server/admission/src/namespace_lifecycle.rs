@@ -1,5 +1,5 @@
-//! NamespaceLifecycle, as far as it is no matter of each write: the namespaces of the system stay. That what is new has a
-//! namespace that is there is kept by the registry, in each write's transaction.
+//! NamespaceLifecycle: protects the system namespaces from deletion. The registry checks in the transaction of each write that
+//! the namespace of a new object exists.
 //!
 //! Upstream rules: apiserver/pkg/admission/plugin/namespace/lifecycle.
 
@@ -8,10 +8,10 @@ use portico_registry::{Objects, Operation};
 
 use crate::plugin::{DeleteRequest, Mutating, Plugin, Target};
 
-/// Namespaces that may not be deleted.
+/// Namespaces that cannot be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// The plugin.
+/// NamespaceLifecycle plugin.
 pub(crate) struct NamespaceLifecycle;
 
 impl Plugin for NamespaceLifecycle {

@@ -1,6 +1,6 @@
-//! NodeRestriction: a kubelet writes what belongs to its own node, and nothing that would give it more.
+//! NodeRestriction: a kubelet may write only objects of its node, and only fields that do not extend its permissions.
 //!
-//! What a kubelet may read, and which of the objects of others it may write at all, the Node authorizer decides.
+//! The Node authorizer decides which objects a kubelet may read, and which other objects it may write at all.
 
 mod audiences;
 mod claims;
@@ -18,16 +18,16 @@ use self::node_request::NodeRequest;
 use crate::plugin::{ANY, DeleteRequest, Mutating, MutationRequest, Plugin, Target};
 use crate::settings::AdmissionSettings;
 
-/// See the module.
+/// NodeRestriction plugin.
 pub(super) struct NodeRestriction {
-    /// The gate `AllowInsecureKubeletCertificateSigningRequests`.
+    /// True if the gate `AllowInsecureKubeletCertificateSigningRequests` is enabled.
     insecure_requests: bool,
-    /// The gate `ServiceAccountNodeAudienceRestriction`.
+    /// True if the gate `ServiceAccountNodeAudienceRestriction` is enabled.
     restricts_audiences: bool,
 }
 
 impl NodeRestriction {
-    /// As feature gates say.
+    /// Creates the plugin as the feature gates require.
     pub(super) fn new(settings: &AdmissionSettings) -> Self {
         let gate = |name| settings.features.enabled(name);
         Self {

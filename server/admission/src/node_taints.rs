@@ -1,4 +1,4 @@
-//! TaintNodesByCondition: a new node takes no pods before it is ready.
+//! TaintNodesByCondition: a new node has a taint that keeps pods away until the node is ready.
 
 use portico_machinery::Object;
 

@@ -1,9 +1,9 @@
-//! The options of a request as an object of their kind, for webhooks and policies.
+//! Options of a request as an object of their kind, for webhooks and policies.
 
 use portico_registry::{CreateOptions, DeleteOptions, FieldValidation, Options, Propagation};
 use serde::Serialize;
 
-/// `CreateOptions`, `UpdateOptions` or `DeleteOptions` of `meta.k8s.io/v1`. What is not set is left out.
+/// `CreateOptions`, `UpdateOptions` or `DeleteOptions` of `meta.k8s.io/v1`. Unset fields are omitted.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RequestOptions<'a> {
@@ -25,7 +25,7 @@ pub(crate) struct RequestOptions<'a> {
     field_validation: Option<&'static str>,
 }
 
-/// What must be true of an object that is deleted.
+/// Preconditions of a delete.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct RequestPreconditions<'a> {
@@ -36,7 +36,8 @@ struct RequestPreconditions<'a> {
 }
 
 impl<'a> RequestOptions<'a> {
-    /// Nothing for a connection. A patch is an update to those who are asked about it (upstream's `patchToUpdateOptions`).
+    /// Returns the options object; `None` for a connection. Webhooks and policies see a patch as an update (upstream's
+    /// `patchToUpdateOptions`).
     pub(crate) fn of(options: Options<'a>) -> Option<Self> {
         Some(match options {
             Options::Create(options) => Self::writing("CreateOptions", options),
@@ -56,7 +57,7 @@ impl<'a> RequestOptions<'a> {
         Self {
             field_manager: &options.field_manager,
             field_validation: match options.field_validation {
-                // The default, which is left out.
+                // The default is omitted.
                 FieldValidation::Warn => None,
                 FieldValidation::Ignore => Some("Ignore"),
                 FieldValidation::Strict => Some("Strict"),

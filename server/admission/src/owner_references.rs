@@ -1,7 +1,7 @@
-//! OwnerReferencesPermissionEnforcement: who sets owners of an object could delete it, and who lets it hold up the deletion of an
-//! owner may set finalizers of that owner.
+//! OwnerReferencesPermissionEnforcement: setting owners of an object requires the permission to delete the object. Blocking the
+//! deletion of an owner requires the permission to set finalizers of that owner.
 //!
-//! Upstream rules: plugin/pkg/admission/gc. An owner's kind is looked for among what is served here.
+//! Upstream rules: plugin/pkg/admission/gc. The kind of an owner is looked up among the served resources.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ const NO_DELETION: &str = "cannot set an ownerRef on a resource you can't delete
 const NO_FINALIZERS: &str =
     "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on";
 
-/// The plugin.
+/// OwnerReferencesPermissionEnforcement plugin.
 pub(crate) struct OwnerReferences;
 
 impl Plugin for OwnerReferences {
@@ -31,7 +31,7 @@ impl Plugin for OwnerReferences {
 async fn check(objects: &Objects, request: &ValidationRequest<'_>) -> Result<(), Box<Status>> {
     let attributes = &request.attributes;
     let resource = &attributes.served.resource;
-    // What old kubelets write there is kept apart by the kind itself.
+    // Old kubelets write invalid owner references with the status of pods; the status strategy of pods restores them.
     let is_pod_status = (resource.group.as_str(), resource.resource.as_str()) == ("", "pods")
         && attributes.subresource() == "status";
     let old = request.old.map(Object::owner_references).unwrap_or_default();
@@ -60,7 +60,7 @@ async fn check(objects: &Objects, request: &ValidationRequest<'_>) -> Result<(),
     Ok(())
 }
 
-/// Whether the finalizers of an owner may be set.
+/// Returns the attributes for the permission to set the finalizers of an owner; an error if its kind is unknown.
 fn finalizers(
     objects: &Objects,
     attributes: &Attributes<'_>,
@@ -90,17 +90,17 @@ fn deletion(user: &Arc<UserInfo>, attributes: &Attributes<'_>) -> Question {
         .with_version(&served.info.gvk.version)
 }
 
-/// Whether the finalizers of everything may be set (upstream's `finalizeAnythingRecord`).
+/// Returns the attributes for the permission to set finalizers of all objects (upstream's `finalizeAnythingRecord`).
 fn any_finalizer(user: &Arc<UserInfo>) -> Question {
     Question::resource(Arc::clone(user), "update", &GroupResource::new("*", "*"), "", "*")
         .with_subresource("finalizers")
         .with_version("*")
 }
 
-/// The owners whose deletion is held up now and was not before (upstream's `newBlockingOwnerDeletionRefs`).
+/// Returns the owners whose deletion is newly blocked (upstream's `newBlockingOwnerDeletionRefs`).
 fn newly_blocking<'a>(new: &'a [OwnerReference], old: &[OwnerReference]) -> Vec<&'a OwnerReference> {
     let blocks = |owner: &OwnerReference| owner.block_owner_deletion == Some(true);
-    // Of several references to one owner the last counts, as upstream indexes them.
+    // Among several references to one owner the last one counts, as in upstream's index.
     let before = |uid: &str| old.iter().rev().find(|owner| owner.uid == uid);
     let is_new = |owner: &&OwnerReference| !before(&owner.uid).is_some_and(blocks);
     new.iter().filter(|owner| blocks(owner)).filter(is_new).collect()

@@ -1,4 +1,4 @@
-//! What a plugin is, and what it is given.
+//! The trait of admission plugins, and the requests that plugins receive.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,53 +6,53 @@ use std::pin::Pin;
 use portico_machinery::{Object, Status};
 use portico_registry::{Attributes, Objects, Operation, Result};
 
-/// A write that a plugin may change: complete, not prepared, not validated.
+/// Write that a plugin may change. The object is complete, but not yet prepared or validated.
 pub(crate) struct MutationRequest<'a> {
-    /// What the write is.
+    /// Attributes of the request.
     pub(crate) attributes: Attributes<'a>,
-    /// What is written.
+    /// The written object.
     pub(crate) new: &'a mut Object,
-    /// What is there; nothing for a create.
+    /// The stored object; `None` for a create.
     pub(crate) old: Option<&'a Object>,
 }
 
 impl MutationRequest<'_> {
-    /// 403 in the words of a plugin.
+    /// Returns 403 with the message of a plugin.
     pub(crate) fn forbidden(&self, why: &str) -> Box<Status> {
         let name = [self.new.name(), self.new.generate_name()].into_iter().find(|name| !name.is_empty());
         Box::new(Status::forbidden(&self.attributes.served.resource, name.unwrap_or("Unknown"), why))
     }
 }
 
-/// A valid write.
+/// Write whose object is valid.
 #[derive(Clone, Copy)]
 pub(crate) struct ValidationRequest<'a> {
-    /// What the write is.
+    /// Attributes of the request.
     pub(crate) attributes: Attributes<'a>,
-    /// What is written.
+    /// The written object.
     pub(crate) new: &'a Object,
-    /// What is there; nothing for a create.
+    /// The stored object; `None` for a create.
     pub(crate) old: Option<&'a Object>,
 }
 
 impl ValidationRequest<'_> {
-    /// 403 in the words of a plugin.
+    /// Returns 403 with the message of a plugin.
     pub(crate) fn forbidden(&self, why: &str) -> Box<Status> {
         Box::new(Status::forbidden(&self.attributes.served.resource, self.new.name(), why))
     }
 }
 
-/// A delete, of an object or of a collection.
+/// Delete of an object or of a collection.
 #[derive(Clone, Copy)]
 pub(crate) struct DeleteRequest<'a> {
-    /// What the delete is.
+    /// Attributes of the request.
     pub(crate) attributes: Attributes<'a>,
-    /// What goes; nothing for a collection.
+    /// The deleted object; `None` for a collection.
     pub(crate) old: Option<&'a Object>,
 }
 
 impl DeleteRequest<'_> {
-    /// 403 in the words of a plugin.
+    /// Returns 403 with the message of a plugin.
     pub(crate) fn forbidden(&self, why: &str) -> Box<Status> {
         let mut names = [Some(self.attributes.name), self.old.map(Object::name)].into_iter().flatten();
         let name = names.find(|name| !name.is_empty());
@@ -60,47 +60,47 @@ impl DeleteRequest<'_> {
     }
 }
 
-/// A plugin that changes, at work.
+/// Future of a mutating plugin.
 pub(crate) type Mutating<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
 
-/// A plugin that validates, at work; its warnings are for the caller.
+/// Future of a validating plugin. Its output is the warnings for the caller.
 pub(crate) type Validating<'a> = Pin<Box<dyn Future<Output = Result<Vec<String>>> + Send + 'a>>;
 
-/// What a plugin looks at: group, resource, and the subresource or nothing; each may be [`ANY`].
+/// Group, resource, and subresource (or the empty string) that a plugin handles; each may be [`ANY`].
 pub(crate) type Target = (&'static str, &'static str, &'static str);
 
-/// Every group, resource or subresource, and none.
+/// Pattern that matches every group, resource or subresource, including no subresource.
 pub(crate) const ANY: &str = "*";
 
-/// Pods themselves.
+/// Pattern for pods without subresources.
 pub(crate) const PODS: &[Target] = &[("", "pods", "")];
 
-/// Changes or refuses requests for some resources. It may have configuration and state of its own.
+/// Admission plugin: changes or refuses requests for some resources. A plugin may have configuration and state.
 pub(crate) trait Plugin: Send + Sync {
-    /// What it looks at.
+    /// Returns the resources that the plugin handles.
     fn targets(&self) -> &'static [Target];
 
-    /// The operations that it looks at (upstream's `Handles`).
+    /// Returns the operations that the plugin handles (upstream's `Handles`).
     fn operations(&self) -> &'static [Operation] {
         &[Operation::Create, Operation::Update]
     }
 
-    /// Changes a write before it is prepared and validated, or refuses it. What a connection writes is its options.
+    /// Changes a write before it is prepared and validated, or refuses it. The object of a connect request is its options.
     fn mutate<'a>(&'a self, _objects: &'a Objects, _request: MutationRequest<'a>) -> Mutating<'a> {
         Box::pin(async { Ok(()) })
     }
 
-    /// Refuses a write that is valid otherwise, or warns of it.
+    /// Refuses a valid write, or returns warnings.
     fn validate<'a>(&'a self, _objects: &'a Objects, _request: ValidationRequest<'a>) -> Validating<'a> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    /// Refuses a delete in the first half of admission.
+    /// Refuses a delete during mutating admission.
     fn admit_delete<'a>(&'a self, _objects: &'a Objects, _request: DeleteRequest<'a>) -> Mutating<'a> {
         Box::pin(async { Ok(()) })
     }
 
-    /// Refuses a delete in the second half of admission, or warns of it.
+    /// Refuses a delete during validating admission, or returns warnings.
     fn validate_delete<'a>(&'a self, _objects: &'a Objects, _request: DeleteRequest<'a>) -> Validating<'a> {
         Box::pin(async { Ok(Vec::new()) })
     }

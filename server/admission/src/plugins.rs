@@ -1,7 +1,7 @@
-//! All admission plugins of upstream's list, in its order: the one table of their names, of what is on by default, and of how
-//! each is made (upstream's `AllOrderedPlugins` and `DefaultOffAdmissionPlugins`).
+//! Table of all admission plugins in upstream's order, with their names, defaults and constructors (upstream's
+//! `AllOrderedPlugins` and `DefaultOffAdmissionPlugins`).
 //!
-//! It must not know what a plugin does, nor what a command line looks like.
+//! The table does not depend on the logic of the plugins or on the command line.
 
 use std::sync::Arc;
 
@@ -18,35 +18,35 @@ use crate::{
     service_account, tolerations, topology_labels,
 };
 
-/// One plugin of upstream's list.
+/// Plugin of upstream's list.
 pub(crate) struct Row {
-    /// Upstream's name, as the flags know it.
+    /// Upstream's name, as used in flags.
     pub(crate) name: &'static str,
     pub(crate) on_by_default: bool,
-    /// In which halves of admission upstream asks it.
+    /// Phases of admission in which upstream runs the plugin.
     pub(crate) phases: Phases,
     pub(crate) made: Made,
 }
 
-/// The halves of admission in which a plugin is asked.
+/// Phases of admission in which a plugin runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Phases {
     pub(crate) mutates: bool,
     pub(crate) validates: bool,
 }
 
-/// Where a plugin comes from.
+/// Implementation of a plugin.
 #[derive(Clone, Copy)]
 pub(crate) enum Made {
-    /// A module of this crate.
+    /// Module of this crate.
     By(fn(&AdmissionSettings) -> Arc<dyn Plugin>),
-    /// The same, with metrics of its own.
+    /// Module of this crate that has metrics.
     Counting(fn(&AdmissionSettings, &Registry) -> Arc<dyn Plugin>),
-    /// A part of the chain: policies, webhooks, quotas.
+    /// Part of the chain: policies, webhooks, quotas.
     InChain,
-    /// The registry, for every write.
+    /// Part of the registry, for every write.
     InRegistry,
-    /// Not at all: what it looks at is an API of a gate that is off, and not served here.
+    /// No logic: the plugin handles an API of a disabled gate, which is not served.
     Inert,
 }
 
@@ -54,11 +54,11 @@ const MUTATES: Phases = Phases { mutates: true, validates: false };
 const VALIDATES: Phases = Phases { mutates: false, validates: true };
 const BOTH: Phases = Phases { mutates: true, validates: true };
 
-/// What the registry asks of the namespace of each write.
+/// Plugins whose namespace checks the registry performs for each write.
 pub(crate) const NAMESPACE_LIFECYCLE: &str = "NamespaceLifecycle";
 pub(crate) const NAMESPACE_AUTO_PROVISION: &str = "NamespaceAutoProvision";
 
-/// What upstream calls webhooks, policies and quotas as plugins.
+/// Upstream's names of webhooks, policies and quotas as plugins.
 pub(crate) const MUTATING_POLICY: &str = "MutatingAdmissionPolicy";
 pub(crate) const VALIDATING_POLICY: &str = "ValidatingAdmissionPolicy";
 pub(crate) const MUTATING_WEBHOOK: &str = "MutatingAdmissionWebhook";
@@ -73,12 +73,12 @@ const fn off(name: &'static str, phases: Phases, made: Made) -> Row {
     Row { name, on_by_default: false, phases, made }
 }
 
-/// A plugin behind a gate: one that looks at nothing where the gate is off.
+/// Returns a plugin that requires a feature gate; a plugin without effect if the gate is disabled.
 fn behind(gate: &str, settings: &AdmissionSettings, plugin: impl Plugin + 'static) -> Arc<dyn Plugin> {
     if settings.features.enabled(gate) { Arc::new(plugin) } else { Arc::new(always::AlwaysAdmit) }
 }
 
-/// The table. Within each half plugins are asked in this order.
+/// All plugins. Within each phase, plugins run in this order.
 pub(crate) const PLUGINS: [Row; 41] = [
     off("AlwaysAdmit", BOTH, By(|_| Arc::new(always::AlwaysAdmit))),
     off(NAMESPACE_AUTO_PROVISION, MUTATES, InRegistry),
@@ -190,7 +190,7 @@ pub(crate) const PLUGINS: [Row; 41] = [
     off("AlwaysDeny", BOTH, By(|_| Arc::new(always::AlwaysDeny))),
 ];
 
-/// Whether a plugin is asked behind webhooks and policies, as upstream's last one is.
+/// True if a plugin runs after webhooks and policies, as upstream's last plugin does.
 pub(crate) fn is_last(name: &str) -> bool {
     name == "AlwaysDeny"
 }
@@ -203,7 +203,7 @@ mod tests {
         PLUGINS.iter().filter(|row| of(row)).map(|row| row.name).collect::<Vec<_>>().join(",")
     }
 
-    /// The two lines that kube-apiserver 1.36.3 logs at its start.
+    /// Expects the two lines that kube-apiserver 1.36.3 logs at startup.
     #[test]
     fn what_is_on_by_default_is_what_upstream_loads() {
         assert_eq!(

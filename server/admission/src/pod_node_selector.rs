@@ -1,4 +1,4 @@
-//! PodNodeSelector: pods of a namespace run on the nodes that its annotation, or the configuration, selects.
+//! PodNodeSelector: pods of a namespace run on the nodes that its annotation or the configuration selects.
 //!
 //! Upstream rules: plugin/pkg/admission/podnodeselector.
 
@@ -13,16 +13,16 @@ use portico_registry::{Attributes, Objects, Operation, Result};
 use crate::plugin::{Mutating, MutationRequest, PODS, Plugin, Target, Validating, ValidationRequest};
 pub(crate) use configuration::PodNodeSelectorConfiguration;
 
-/// What a namespace selects.
+/// Annotation with the node selector of a namespace.
 const ANNOTATION: &str = "scheduler.alpha.kubernetes.io/node-selector";
-/// What the configuration calls the selector of namespaces without one.
+/// Key in the configuration of the selector of namespaces that have none.
 const DEFAULT: &str = "clusterDefaultNodeSelector";
 const CONFLICT: &str = "pod node label selector conflicts with its namespace node label selector";
 const NOT_ALLOWED: &str = "pod node label selector labels conflict with its namespace whitelist";
 
 type Labels = BTreeMap<String, String>;
 
-/// The plugin.
+/// PodNodeSelector plugin.
 pub(crate) struct PodNodeSelector {
     configuration: PodNodeSelectorConfiguration,
 }
@@ -32,7 +32,7 @@ impl PodNodeSelector {
         Self { configuration: configuration.clone() }
     }
 
-    /// What the namespace of a request selects.
+    /// Returns the node selector of the namespace of a request.
     async fn of_namespace(&self, objects: &Objects, namespace: &str) -> Result<Labels> {
         let Some(found) = objects.object_of("", "namespaces", "", namespace).await? else {
             return Err(Box::new(Status::internal(format!("namespace {namespace} does not exist"))));
@@ -97,17 +97,17 @@ fn pod_labels(pod: &Object) -> Labels {
     selector.entries().map(|(key, value)| (key.to_owned(), value.str().to_owned())).collect()
 }
 
-/// Whether a label has another value here than there.
+/// True if a label has different values in the two maps.
 fn conflict(these: &Labels, those: &Labels) -> bool {
     these.iter().any(|(key, value)| those.get(key).is_some_and(|other| other != value))
 }
 
-/// 500 for a selector that cannot be read, as upstream answers.
+/// Returns 500 for an invalid selector, as upstream does.
 fn unreadable(why: String) -> Box<Status> {
     Box::new(Status::failure(Reason::Unknown, why))
 }
 
-/// The labels of a selector such as `a=b,c=d` (upstream's `ConvertSelectorToLabelsMap`).
+/// Parses the labels of a selector such as `a=b,c=d` (upstream's `ConvertSelectorToLabelsMap`).
 fn labels(selector: &str) -> Result<Labels, String> {
     let mut labels = Labels::new();
     if selector.is_empty() {

@@ -1,4 +1,4 @@
-//! PodResizeValidator: a running pod is resized on Linux nodes only, and not beyond what its node can give.
+//! PodResizeValidator: a running pod can be resized only on Linux nodes, and only within the allocatable resources of its node.
 //!
 //! Upstream rules: plugin/pkg/admission/podresize.
 
@@ -13,7 +13,7 @@ const OS_LABEL: &str = "kubernetes.io/os";
 const CAPACITY: &str = "NodeCapacity";
 const PLATFORM: &str = "UnsupportedPlatform";
 
-/// The plugin.
+/// PodResizeValidator plugin.
 pub(crate) struct PodResizeValidator;
 
 impl Plugin for PodResizeValidator {
@@ -43,14 +43,14 @@ impl Plugin for PodResizeValidator {
     }
 }
 
-/// The node of a pod whose spec has changed and that runs on one.
+/// Returns the node of a pod, if the spec has changed and the pod is scheduled.
 pub(crate) fn node_of_changed<'a>(request: &ValidationRequest<'a>) -> Option<&'a str> {
     let spec = |pod: &'a Object| pod.at(&["spec"]);
     let changed = request.old.is_some_and(|old| !spec(old).same_as(&spec(request.new)));
     Some(request.new.str_at("spec.nodeName")).filter(|node| changed && !node.is_empty())
 }
 
-/// Why a node cannot take a resized pod, and upstream's reason for it.
+/// Returns the message and upstream's reason if a node cannot run the resized pod.
 fn refusal(pod: &Object, node: &Object) -> Option<(String, &'static str)> {
     if let Some(os) = node.label(OS_LABEL).filter(|os| *os != "linux") {
         let name = node.name();
@@ -65,7 +65,7 @@ fn refusal(pod: &Object, node: &Object) -> Option<(String, &'static str)> {
     (!beyond.is_empty()).then(|| (why(), CAPACITY))
 }
 
-/// What is requested and the node cannot give.
+/// Returns descriptions of the requested resources that exceed the node.
 fn beyond(requests: &Amounts, node: &Object) -> Vec<String> {
     let mut beyond = Vec::new();
     for name in ["cpu", "memory"] {

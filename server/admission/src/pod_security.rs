@@ -1,7 +1,8 @@
-//! PodSecurity: which pods a namespace's labels allow, enforced on pods, and a warning to whoever writes their templates.
+//! PodSecurity: enforces the pod security standards that the labels of a namespace require on pods, and warns
+//! about pod templates.
 //!
-//! Upstream rules: k8s.io/pod-security-admission. Unless it is configured otherwise, everything is privileged where labels say
-//! nothing, and nothing is exempt.
+//! Upstream rules: k8s.io/pod-security-admission. Without configuration, namespaces without labels are privileged and
+//! nothing is exempt.
 
 mod checks;
 mod configuration;
@@ -32,10 +33,10 @@ use violation::Pod;
 /// Limit (Admission and quota): the warning says that not all pods were evaluated.
 const MAX_PODS: usize = 3_000;
 
-/// The prefix of what the audit log notes.
+/// Prefix of the keys of audit annotations.
 const NOTE: &str = "pod-security.kubernetes.io/";
 
-/// The plugin.
+/// PodSecurity plugin.
 pub(super) struct PodSecurity {
     configuration: PodSecurityConfiguration,
     metrics: PodSecurityMetrics,
@@ -75,12 +76,12 @@ impl PodSecurity {
         Self { configuration: configuration.clone(), metrics: PodSecurityMetrics::new(metrics) }
     }
 
-    /// The policy that a namespace's labels make of the default, and what cannot be read of them.
+    /// Returns the policy that a namespace's labels define on top of the default, and the errors of invalid labels.
     fn policy(&self, namespace: &Object) -> (Policy, Vec<field::Error>) {
         Policy::read(namespace, self.configuration.default)
     }
 
-    /// Labels must be readable; a stricter namespace warns of the pods that are there.
+    /// Checks that the labels of a namespace are valid, and warns about existing pods that violate a stricter policy.
     async fn namespace(&self, objects: &Objects, request: ValidationRequest<'_>) -> Result<Vec<String>> {
         let (new, old) = (request.new, request.old);
         let (policy, errors) = self.policy(new);
@@ -108,7 +109,7 @@ impl PodSecurity {
         Ok(existing(new.name(), now, &looked_at))
     }
 
-    /// The warning for labels of a namespace that is exempt.
+    /// Returns the warning for labels of a namespace that is exempt.
     fn ignored(&self, namespace: &Object, policy: &Policy) -> Vec<String> {
         if policy.is_privileged() || policy.is_equivalent(&self.configuration.default) {
             return Vec::new();
@@ -159,7 +160,7 @@ impl PodSecurity {
         if self.is_exempt(&request) {
             return Ok(Vec::new());
         }
-        // Who writes a template is not refused for it.
+        // Templates are never refused.
         let (policy, errors) = match self.policy_of(objects, &request).await {
             Ok(read) => read,
             Err(status) => {
@@ -181,7 +182,7 @@ impl PodSecurity {
         Ok(self.warned(&request, policy.warn, &pod))
     }
 
-    /// Whether the namespace or the user of a request is exempt.
+    /// True if the namespace or the user of a request is exempt.
     fn is_exempt(&self, request: &ValidationRequest<'_>) -> bool {
         let attributes = &request.attributes;
         let by = if self.configuration.exempts_namespace(attributes.namespace) {
@@ -195,7 +196,7 @@ impl PodSecurity {
         true
     }
 
-    /// Whether the runtime class of a pod is exempt.
+    /// True if the runtime class of a pod is exempt; records the exemption.
     fn has_exempt_class(&self, request: &ValidationRequest<'_>, spec: &Cursor<'_>) -> bool {
         let exempts = self.exempts_class(spec);
         if exempts {
@@ -213,7 +214,7 @@ impl PodSecurity {
         self.configuration.exempts_runtime_class(spec.field("runtimeClassName").str())
     }
 
-    /// The policy of the namespace of a request.
+    /// Returns the policy of the namespace of a request.
     async fn policy_of(
         &self,
         objects: &Objects,
@@ -251,7 +252,7 @@ impl PodSecurity {
     }
 }
 
-/// Where a kind has the template of its pods.
+/// Returns the path of the pod template in a kind.
 fn template_path(resource: &str) -> &'static [&'static str] {
     match resource {
         "podtemplates" => &["template"],
@@ -260,7 +261,7 @@ fn template_path(resource: &str) -> &'static [&'static str] {
     }
 }
 
-/// Notes something for the audit log.
+/// Adds an audit annotation.
 fn note(request: &ValidationRequest<'_>, what: &str, value: String) {
     request.attributes.context.annotations.note(format!("{NOTE}{what}"), value);
 }
@@ -271,7 +272,7 @@ fn warning(standard: Standard, pod: &Pod<'_>) -> Option<String> {
     (!found.is_empty()).then(message)
 }
 
-/// Whether a change of a pod's spec has to be looked at: containers came, went, or run another image.
+/// True if a change of a pod's spec requires an evaluation: containers were added or removed, or an image has changed.
 fn is_significant(new: &Cursor<'_>, old: &Cursor<'_>) -> bool {
     let before: BTreeMap<_, _> = images(old, "ephemeralContainers").into_iter().collect();
     let mut ephemeral = images(new, "ephemeralContainers").into_iter();
@@ -279,13 +280,13 @@ fn is_significant(new: &Cursor<'_>, old: &Cursor<'_>) -> bool {
         || ephemeral.any(|(name, image)| before.get(&name) != Some(&image))
 }
 
-/// Names and images of a list of containers.
+/// Returns names and images of the containers in a list.
 fn images(spec: &Cursor<'_>, list: &str) -> Vec<(String, String)> {
     let text = |container: &Cursor<'_>, field: &str| container.field(field).str().to_owned();
     spec.field(list).items().map(|c| (text(&c, "name"), text(&c, "image"))).collect()
 }
 
-/// The warnings about the pods of a namespace that becomes stricter: one line for each kind of violation.
+/// Returns the warnings about existing pods of a namespace that becomes stricter: one line for each kind of violation.
 fn existing(namespace: &str, standard: Standard, pods: &[&Object]) -> Vec<String> {
     let first = by_controller(pods);
     let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
@@ -323,7 +324,7 @@ fn existing(namespace: &str, standard: Standard, pods: &[&Object]) -> Vec<String
     warnings
 }
 
-/// One pod of each controller first, the rest of theirs last.
+/// Sorts pods so that one pod of each controller comes first.
 fn by_controller<'a>(pods: &[&'a Object]) -> Vec<&'a Object> {
     let mut seen = HashSet::new();
     let (mut first, mut rest) = (Vec::new(), Vec::new());

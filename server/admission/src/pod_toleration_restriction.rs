@@ -1,4 +1,4 @@
-//! PodTolerationRestriction: pods get the tolerations of their namespace and tolerate nothing that it does not allow.
+//! PodTolerationRestriction: pods get the tolerations of their namespace, and may have only tolerations that it allows.
 //!
 //! Upstream rules: plugin/pkg/admission/podtolerationrestriction.
 
@@ -14,13 +14,13 @@ use crate::plugin::{Mutating, MutationRequest, PODS, Plugin, Target, Validating,
 pub(crate) use configuration::PodTolerationRestrictionConfiguration;
 use toleration::{Toleration, are_allowed, merge};
 
-/// What pods of a namespace tolerate.
+/// Annotation with the default tolerations of a namespace.
 const DEFAULT: &str = "scheduler.alpha.kubernetes.io/defaultTolerations";
-/// What they may tolerate.
+/// Annotation with the allowed tolerations of a namespace.
 const WHITELIST: &str = "scheduler.alpha.kubernetes.io/tolerationsWhitelist";
 const LIST: [&str; 2] = ["spec", "tolerations"];
 
-/// The plugin.
+/// PodTolerationRestriction plugin.
 pub(crate) struct PodTolerationRestriction {
     configuration: PodTolerationRestrictionConfiguration,
 }
@@ -30,7 +30,7 @@ impl PodTolerationRestriction {
         Self { configuration: configuration.clone() }
     }
 
-    /// Refuses tolerations that neither the namespace nor, where it says nothing, the configuration allows.
+    /// Refuses tolerations that the namespace does not allow, or, without an annotation, the configuration.
     fn check(&self, namespace: &Object, pod: &Object) -> Result<()> {
         let tolerations = of_pod(pod);
         if tolerations.is_empty() {
@@ -92,7 +92,7 @@ fn of_pod(pod: &Object) -> Vec<Toleration> {
     pod.at(&LIST).items().map(|item| Toleration::read(&item)).collect()
 }
 
-/// What an annotation of a namespace says, if it is there; an empty one says nothing is tolerated.
+/// Reads the tolerations in an annotation of a namespace; `None` without the annotation, an empty list if it is empty.
 fn of_namespace(namespace: &Object, annotation: &str) -> Result<Option<Vec<Toleration>>> {
     let Some(text) = namespace.annotation(annotation) else { return Ok(None) };
     if text.is_empty() {
@@ -101,7 +101,7 @@ fn of_namespace(namespace: &Object, annotation: &str) -> Result<Option<Vec<Toler
     configuration::list(text.as_bytes()).map(Some).map_err(unknown)
 }
 
-/// What upstream gives every pod that has asked for something: it may stay when memory is short.
+/// Returns the toleration for memory pressure that upstream adds to every pod that is not BestEffort.
 fn memory_pressure() -> Toleration {
     Toleration {
         key: "node.kubernetes.io/memory-pressure".to_owned(),
@@ -111,14 +111,14 @@ fn memory_pressure() -> Toleration {
     }
 }
 
-/// Upstream's `GetPodQOS`: what the status says, or what the spec comes to.
+/// True unless the quality of service of the status, or of the spec without a status, is BestEffort (upstream's `GetPodQOS`).
 fn is_more_than_best_effort(pod: &Object) -> bool {
     let reported = pod.str_at("status.qosClass");
     let class = if reported.is_empty() { quality::class(&pod.at(&["spec"])) } else { reported };
     class != "BestEffort"
 }
 
-/// 500 in words that upstream gives without a reason.
+/// Returns 500 with upstream's message and without a reason.
 fn unknown(why: String) -> Box<Status> {
     Box::new(Status::failure(Reason::Unknown, why))
 }

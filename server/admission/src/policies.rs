@@ -1,8 +1,8 @@
-//! Admission policies (upstream's `ValidatingAdmissionPolicy` and `MutatingAdmissionPolicy` plugins): expressions that are
-//! evaluated here about each request that a policy and one of its bindings match.
+//! Admission policies (upstream's `ValidatingAdmissionPolicy` and `MutatingAdmissionPolicy` plugins): expressions that the server
+//! evaluates for each request that a policy and one of its bindings match.
 //!
-//! A policy is compiled once for each of its states. Policies, bindings and parameters are read out of the store's snapshots: the
-//! next request is decided by what was written before it.
+//! A policy is compiled once for each of its states. Policies, bindings and parameters are read from snapshots of the store, so a
+//! change is in effect for the next request.
 
 mod binding;
 mod exclusion;

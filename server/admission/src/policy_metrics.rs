@@ -9,12 +9,12 @@ use prometheus_client::metrics::family::Family;
 
 type Labels<const N: usize> = [(&'static str, String); N];
 
-/// Upper bounds in seconds of checks (upstream's).
+/// Upper bounds of the histograms of checks, in seconds (upstream's).
 const CHECKS: [f64; 5] = [0.000_000_5, 0.001, 0.01, 0.1, 1.0];
-/// Upper bounds in seconds of compilations and evaluations (Prometheus' defaults, which upstream uses).
+/// Upper bounds of the histograms of compilations and evaluations, in seconds (defaults of Prometheus, which upstream uses).
 const EXPRESSIONS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
-/// See the module.
+/// Metrics of admission policies.
 pub(crate) struct PolicyMetrics {
     validations: Family<Labels<4>, Counter>,
     validation_durations: HistogramVec<Labels<4>>,
@@ -24,28 +24,28 @@ pub(crate) struct PolicyMetrics {
     evaluations: Histogram,
 }
 
-/// A policy and its binding.
+/// Labels for a policy and its binding.
 #[derive(Clone, Copy)]
 pub(crate) struct Checked<'n> {
     pub(crate) policy: &'n str,
     pub(crate) binding: &'n str,
 }
 
-/// Why a check failed.
+/// Reason why a check failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ErrorType {
-    /// It did not.
+    /// The check did not fail.
     None,
     /// The expression does not compile.
     Compile,
-    /// It costs too much.
+    /// The expression exceeds its cost budget.
     OutOfBudget,
-    /// Anything else; also what a validation refuses, as upstream counts it.
+    /// Any other error, and, as upstream counts them, failed validations.
     Invalid,
 }
 
 impl ErrorType {
-    /// By its message (upstream's `ErrorType`).
+    /// Classifies an error by its message (upstream's `ErrorType`).
     pub(crate) fn of(message: &str) -> Self {
         if message.starts_with("compilation") {
             Self::Compile
@@ -56,7 +56,7 @@ impl ErrorType {
         }
     }
 
-    /// The error type of a mutation that compiled and could not be computed.
+    /// Returns the error type of a mutation that compiled and could not be evaluated.
     pub(crate) fn of_problem(problem: &Problem) -> Self {
         match problem {
             Problem::OutOfBudget => Self::OutOfBudget,
@@ -127,7 +127,7 @@ impl PolicyMetrics {
         }
     }
 
-    /// Compiles a policy, and counts how long that takes.
+    /// Compiles a policy and measures the duration.
     pub(crate) fn compiling<T>(&self, compile: impl FnOnce() -> T) -> T {
         let begun = Instant::now();
         let compiled = compile();
@@ -140,7 +140,7 @@ impl PolicyMetrics {
         self.evaluations.observe(took.as_secs_f64());
     }
 
-    /// A validation that does not hold or fails, and what follows: `deny`, `warn`, `audit`, or `allow` where a failure is ignored.
+    /// Counts a failed validation and its consequence: `deny`, `warn`, `audit`, or `allow` if the failure is ignored.
     pub(crate) fn validated(
         &self,
         checked: Checked<'_>,
@@ -154,7 +154,7 @@ impl PolicyMetrics {
         self.validation_durations.get_or_create(&of).observe(took.as_secs_f64());
     }
 
-    /// A mutation that was carried out or failed.
+    /// Counts a mutation that was applied or failed.
     pub(crate) fn mutated(&self, checked: Checked<'_>, error: ErrorType, took: Duration) {
         let of = labels(checked, error);
         self.mutations.get_or_create(&of).inc();

@@ -1,4 +1,4 @@
-//! Priority: a pod's number comes from its class; there is one default class at most.
+//! Priority: the priority of a pod is the value of its class, and at most one class is the default.
 
 use portico_machinery::{GroupResource, Object};
 
@@ -73,7 +73,7 @@ async fn create(objects: &Objects, change: MutationRequest<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What the client sets must be what is computed.
+/// Checks that the values sent by the client equal the computed ones.
 fn agrees(change: &MutationRequest<'_>, priority: i64, policy: &str) -> Result<()> {
     if let Some(sent) = change.new.at(&["spec", "priority"]).i64().filter(|sent| *sent != priority) {
         return Err(change.forbidden(&format!(

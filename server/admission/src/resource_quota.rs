@@ -1,8 +1,8 @@
-//! ResourceQuota: what a write needs must be left, and is counted in the same transaction.
+//! ResourceQuota: the resources that a write needs must be available, and are counted in the same transaction.
 //!
-//! Upstream rules: apiserver/pkg/admission/plugin/resourcequota. What is used up is counted back by whoever keeps quotas'
-//! statuses (`resourcequota-controller`); a quota without a status limits nothing. Where upstream updates the status before
-//! the write, and leaves it counted when that fails, here both happen or neither.
+//! Upstream rules: apiserver/pkg/admission/plugin/resourcequota. The controller that maintains the status of quotas
+//! (`resourcequota-controller`) recalculates the usage; a quota without a status limits nothing. Upstream updates the status
+//! before the write, and leaves the usage counted if the write fails. Here the write and the count succeed or fail together.
 
 mod configuration;
 mod demand;
@@ -36,7 +36,7 @@ fn quotas() -> GroupResource {
     GroupResource::new("", "resourcequotas")
 }
 
-/// The quotas that count one write.
+/// Quota admission of one write.
 pub(crate) struct Quotas<'a> {
     pub(crate) objects: &'a Objects,
     pub(crate) attributes: Attributes<'a>,
@@ -46,11 +46,12 @@ pub(crate) struct Quotas<'a> {
 }
 
 impl Quotas<'_> {
-    /// Commits a valid write, and the checks of what it relies on, together with what counts it. Writes of one namespace
-    /// that arrive together share an update of its quotas. Nothing, and nothing was done, for a write that no quota counts.
+    /// Commits a valid write, and the checks of objects that it depends on, together with the updates of the quotas that count
+    /// it. Concurrent writes to one namespace share an update of its quotas. Returns `None` without committing if no quota
+    /// counts the write.
     ///
     /// # Errors
-    /// 403 in upstream's words when it does not fit; what else goes wrong is the inner result's.
+    /// 403 with upstream's message if the write exceeds a quota. Errors of the commit are in the inner result.
     pub(crate) async fn commit(&self, txn: &Txn, checks: &[Operation]) -> Result<Charged> {
         let operations = &txn.operations;
         let surroundings = match self.surroundings().await? {
@@ -61,7 +62,7 @@ impl Quotas<'_> {
         let mut turn = None;
         for _ in 0..MAX_WRITE_ATTEMPTS {
             if self.stored().await?.complete(&self.attributes)?.is_empty() {
-                // Nothing counts it, but something may have to cover it.
+                // No quota counts the write, but a limited resource may require one.
                 return asked.taken(&[]).map(|_| None);
             }
             let turn = turn.get_or_insert_with(|| self.shared.of(self.write.new.namespace()));
@@ -83,10 +84,10 @@ impl Quotas<'_> {
         Err(too_busy(&self.attributes.served.resource, self.write.new.name()))
     }
 
-    /// Whether a valid write that is not to be stored would fit.
+    /// Checks whether a valid write that is not stored (dry run) fits in the quotas.
     ///
     /// # Errors
-    /// 403 in upstream's words when it does not.
+    /// 403 with upstream's message if it does not.
     pub(crate) async fn check(&self) -> Result<()> {
         let Some(surroundings) = self.surroundings().await? else { return Ok(()) };
         let quotas = self.stored().await?.decoded().complete(&self.attributes)?;
@@ -98,7 +99,8 @@ impl Quotas<'_> {
         QuotaDemand::new(resource, surroundings, self.limited, &self.write, now)
     }
 
-    /// What surrounds the object, when writes like this one are counted at all and something may count or limit them.
+    /// Returns the objects that are counted with the written object; `None` if writes like this one are never counted, or if no
+    /// quota and no limited resource exists.
     async fn surroundings(&self) -> Result<Option<Surroundings>> {
         let stored = self.stored().await?;
         if self.limited.is_empty() && stored.is_empty() {
@@ -118,9 +120,9 @@ impl Quotas<'_> {
         Ok(Encoder { kind, catalogue, clock: Arc::clone(&objects.clock) })
     }
 
-    /// The quotas of the write's namespace.
+    /// Returns the quotas of the namespace of the write.
     async fn stored(&self) -> Result<Listing<Arc<Record>>> {
-        // A registry without quotas has none in any namespace.
+        // If the registry does not serve quotas, no namespace has any.
         let Ok(kind) = self.objects.served(&quotas()) else { return Ok(Listing::default()) };
         self.shared.keeps_quotas.get_or_init(|| self.objects.store.keep(&kind.storage));
         let snapshot = self.objects.snapshot(&kind).await?;
@@ -128,7 +130,7 @@ impl Quotas<'_> {
     }
 }
 
-/// Whether the store is going to refuse an object of the write, whatever else is in its transaction.
+/// True if the store will refuse an object of the write regardless of the rest of the transaction.
 fn is_too_large(txn: &Txn) -> bool {
     txn.operations.iter().any(|operation| match &operation.change {
         Change::Put(value) => value.json().len() > Txn::MAX_VALUE_BYTES,

@@ -1,70 +1,70 @@
-//! Rounds of mutation: all who change objects are asked once, and once more when one of the last ones has changed something
-//! (upstream's `admission.ReinvocationContext`).
+//! Rounds of mutation: all mutating steps run once, and a second time if a policy or webhook changed the object (upstream's
+//! `admission.ReinvocationContext`).
 
 use std::collections::HashSet;
 
 use portico_machinery::Object;
 
-/// What a request's rounds share.
+/// State of the rounds of one request.
 #[derive(Default)]
 pub(crate) struct Rounds {
-    /// Whether this is the second round.
+    /// True during the second round.
     pub(crate) again: bool,
-    /// Whether a second round is wanted.
+    /// True if a second round is required.
     pub(crate) wanted: bool,
 }
 
-/// Which webhooks, or which policies, are asked in the second round.
+/// Selection of the webhooks, or policies, that run in the second round.
 #[derive(Default)]
 pub(crate) struct Reinvocation {
-    /// Those that were asked, and would be again if something changed behind them.
+    /// IDs of those that ran and are reinvoked if the object changes afterwards.
     asked: HashSet<String>,
-    /// Those behind which something has changed.
+    /// IDs of those after which the object was changed.
     wanted: HashSet<String>,
-    /// What the last round made of the object.
+    /// The object at the end of the first round.
     output: Option<Object>,
 }
 
 impl Rounds {
-    /// Goes on to the second round where one is wanted. Whether there is one more.
+    /// Advances to the second round if one is required. Returns true if there is another round.
     pub(crate) fn go_on(&mut self) -> bool {
         let next = self.wanted && !self.again;
         self.again |= next;
         next
     }
 
-    /// The number that annotations know the round by.
+    /// Returns the number of the round for audit annotations.
     pub(crate) fn number(&self) -> usize {
         usize::from(self.again)
     }
 }
 
 impl Reinvocation {
-    /// Begins a round: what others have changed since the last one concerns all.
+    /// Begins a round. If other steps changed the object since the first round, all previously invoked ones are reinvoked.
     pub(crate) fn begin(&mut self, rounds: &Rounds, object: Option<&Object>) {
         if rounds.again && self.output.as_ref() != object {
             self.changed();
         }
     }
 
-    /// Ends a round. What it made of the object only matters to those who would be asked again.
+    /// Ends a round. The object is stored only if there are webhooks or policies that may be reinvoked.
     pub(crate) fn end(&mut self, rounds: &Rounds, object: Option<&Object>) {
         if !rounds.again && !self.asked.is_empty() {
             self.output = object.cloned();
         }
     }
 
-    /// Whether one is asked in this round: in the second those alone behind which something has changed.
+    /// True if a webhook or policy runs in this round: in the second round only if the object was changed after it ran.
     pub(crate) fn is_due(&self, rounds: &Rounds, id: &str) -> bool {
         !rounds.again || self.wanted.contains(id)
     }
 
-    /// Something has changed: those that were asked before want to be asked again.
+    /// Schedules all previously invoked webhooks or policies for the second round, because the object was changed.
     pub(crate) fn changed(&mut self) {
         self.wanted.extend(self.asked.drain());
     }
 
-    /// Notes that one was asked that wants to be asked again when something changes.
+    /// Records that a webhook or policy ran that is reinvoked if the object changes.
     pub(crate) fn asked(&mut self, id: &str) {
         self.asked.insert(id.to_owned());
     }

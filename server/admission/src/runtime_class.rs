@@ -1,4 +1,4 @@
-//! RuntimeClass: a pod gets its class's overhead and scheduling, and keeps the overhead whatever webhooks make of it.
+//! RuntimeClass: a pod gets the overhead and scheduling of its class, and webhooks cannot change the overhead.
 
 use portico_machinery::{Cursor, Object};
 
@@ -42,7 +42,7 @@ impl Plugin for RuntimeClass {
     }
 }
 
-/// The class of a pod, an empty one when it names none; or why there is none.
+/// Returns the class of a pod, an empty one if the pod names none; the inner error is the reason for a refusal.
 async fn class_of(objects: &Objects, pod: &Object) -> Result<Result<Object, String>> {
     let name = pod.str_at("spec.runtimeClassName");
     if name.is_empty() {
@@ -52,7 +52,7 @@ async fn class_of(objects: &Objects, pod: &Object) -> Result<Result<Object, Stri
     Ok(class.ok_or_else(|| format!("pod rejected: RuntimeClass {name:?} not found")))
 }
 
-/// Why an overhead is not that of the class.
+/// Returns an error message if an overhead is not that of the class.
 fn misfit(own: &Cursor<'_>, class: &Object) -> Option<&'static str> {
     if !class.at(&["overhead"]).is_present() {
         let why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";

@@ -1,4 +1,4 @@
-//! ServiceAccount: a pod acts as an account that exists, and finds that account's token in its files.
+//! ServiceAccount: a pod runs with an existing service account, whose token is mounted into its containers.
 
 mod secrets;
 mod token_volume;
@@ -18,7 +18,7 @@ const DEFAULT: &str = "default";
 const NAME: &str = "spec.serviceAccountName";
 const EPHEMERAL: &str = "ephemeralcontainers";
 const ENFORCE: &str = "kubernetes.io/enforce-mountable-secrets";
-/// The default account of a new namespace is made by a controller, which may take a moment.
+/// Attempts to find the default account. A controller creates the default account of a new namespace after a short time.
 const ATTEMPTS: usize = 10;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 
@@ -76,7 +76,7 @@ impl Plugin for ServiceAccount {
                 return Ok(Vec::new());
             }
             if ephemeral {
-                // Upstream gives no reason of its own here.
+                // Upstream's error has no specific reason here.
                 let unlisted = secrets::unlisted_of_ephemeral(pod, &account);
                 let refuse = |why| Err(Box::new(Status::failure(Reason::Unknown, why)));
                 return unlisted.map_or(Ok(Vec::new()), refuse);
@@ -86,12 +86,12 @@ impl Plugin for ServiceAccount {
     }
 }
 
-/// Whether pods may use the secrets of their account only (upstream's `enforceMountableSecrets`).
+/// True if pods may use only the secrets of their account (upstream's `enforceMountableSecrets`).
 fn enforces(account: &Object) -> bool {
     account.annotation(ENFORCE).and_then(parse_bool).unwrap_or(false)
 }
 
-/// What a mirror pod may not have.
+/// Returns an error message if a mirror pod has fields that it may not have.
 fn mirror_error(pod: &Object) -> Option<&'static str> {
     if !pod.str_at(NAME).is_empty() {
         return Some("a mirror pod may not reference service accounts");
@@ -107,7 +107,7 @@ fn mirror_error(pod: &Object) -> Option<&'static str> {
     projects_token.then_some("a mirror pod may not use ServiceAccountToken volume projections")
 }
 
-/// The account of a pod, or why there is none.
+/// Returns the account of a pod; the inner error is the reason for a refusal.
 async fn account(objects: &Objects, pod: &Object) -> Result<Result<Object, String>> {
     let (namespace, name) = (pod.namespace(), pod.str_at(NAME));
     let attempts = if name == DEFAULT { ATTEMPTS } else { 1 };

@@ -1,4 +1,4 @@
-//! What admission is configured with: plain values, checked before anything is served.
+//! Settings of admission: plain values, checked before the server serves requests.
 
 use portico_machinery::features::FeatureGates;
 use portico_policy::DEFAULT_COST_LIMIT;
@@ -6,19 +6,19 @@ use portico_policy::DEFAULT_COST_LIMIT;
 use crate::configuration::Configuration;
 use crate::enabled_plugins::EnabledPlugins;
 
-/// Settings of the chain. The default is upstream's.
+/// Settings of the chain. The defaults are upstream's.
 #[derive(Clone, Debug)]
 pub struct AdmissionSettings {
-    /// Which plugins are on.
+    /// Enabled plugins.
     pub plugins: EnabledPlugins,
-    /// What they are configured with.
+    /// Configuration of the plugins.
     pub configuration: Configuration,
     /// Feature gates, on which a few plugins depend.
     pub features: FeatureGates,
-    /// How long pods stay on a node that is lost.
+    /// Default tolerations of pods.
     pub tolerations: DefaultTolerations,
-    /// What the expressions of all policies and webhooks may cost together while a request is changed, and once more while it is
-    /// validated, in the units of upstream's budgets.
+    /// Cost budget of the expressions of all policies and webhooks during the mutation of a request, and again during its
+    /// validation, in the units of upstream's budgets.
     pub expression_cost_limit: u64,
 }
 
@@ -34,12 +34,12 @@ impl Default for AdmissionSettings {
     }
 }
 
-/// How long pods that do not set it stay on a node that is lost, in seconds.
+/// Time in seconds that pods without such tolerations stay on an unreachable or not ready node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DefaultTolerations {
-    /// `--default-not-ready-toleration-seconds`
+    /// Value of `--default-not-ready-toleration-seconds`.
     pub not_ready_seconds: i64,
-    /// `--default-unreachable-toleration-seconds`
+    /// Value of `--default-unreachable-toleration-seconds`.
     pub unreachable_seconds: i64,
 }
 

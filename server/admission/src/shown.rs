@@ -1,4 +1,5 @@
-//! What a webhook or policy sees of a request: its resource and kind in the version that a rule names, and the objects in that version.
+//! View of a request for a webhook or policy: resource and kind in the version that a rule names, and the objects
+//! in that version.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -11,25 +12,25 @@ use portico_registry::{Objects, Result, ServedResource};
 use crate::matching::{MatchTarget, MatchedAs, Pair};
 use crate::options::RequestOptions;
 
-/// See the module.
+/// Request as a webhook or policy receives it.
 pub(crate) struct Shown<'a> {
-    /// The version; nothing when it is the request's own.
+    /// Version of the view; `None` inside for the version of the request.
     pub(crate) version: MatchedAs,
     pub(crate) new: Option<Cow<'a, Object>>,
     pub(crate) old: Option<Cow<'a, Object>>,
-    /// The request without its uid and objects, as JSON.
+    /// Request without its UID and objects, as JSON.
     request_json: Bytes,
-    /// The same, once an expression reads it.
+    /// Decoded form of `request_json`, created when an expression reads it.
     request: LazyObject,
-    /// See [`Shown::members`].
+    /// Cache of [`RequestView::members`].
     members: OnceLock<Vec<u8>>,
 }
 
 impl<'a> Shown<'a> {
-    /// A request in this version.
+    /// Converts a request to a version.
     ///
     /// # Errors
-    /// 500 when an object cannot be converted.
+    /// 500 if an object cannot be converted.
     pub(crate) async fn of(
         objects: &Objects,
         target: &MatchTarget<'_>,
@@ -50,10 +51,10 @@ impl<'a> Shown<'a> {
         Ok(Self { version, new, old, request_json, request, members: OnceLock::new() })
     }
 
-    /// Where a request stands in this version, among those that were made already or made now.
+    /// Returns the index in `made` of the view in a version; adds the view if it does not exist.
     ///
     /// # Errors
-    /// 500 when an object cannot be converted.
+    /// 500 if an object cannot be converted.
     pub(crate) async fn find_or_make(
         made: &mut Vec<Self>,
         objects: &Objects,
@@ -68,17 +69,18 @@ impl<'a> Shown<'a> {
         Ok(made.len() - 1)
     }
 
-    /// Whether it shows the version that this one of a resource is; nothing stands for the request's own.
+    /// True if the view has this version.
     fn is_of(&self, version: &MatchedAs) -> bool {
         let id = |version: &Option<Arc<ServedResource>>| version.as_ref().map(Arc::as_ptr);
         id(&self.version.0) == id(&version.0)
     }
 
-    /// The members of the request with its objects but without its uid, as JSON: encoded once for all who see them.
+    /// Returns the members of the request as JSON, with its objects but without its UID. They are encoded once
+    /// for all recipients.
     pub(crate) fn members(&self) -> &[u8] {
         self.members.get_or_init(|| {
             let mut members = self.request_json.to_vec();
-            // The braces around them.
+            // Remove the braces.
             members.pop();
             members.drain(..1);
             for (field, object) in [("object", &self.new), ("oldObject", &self.old)] {
@@ -92,7 +94,7 @@ impl<'a> Shown<'a> {
         })
     }
 
-    /// What expressions are evaluated over, without parameters and namespace.
+    /// Returns the variables of expressions, except for parameters and namespace.
     pub(crate) fn subject<'s>(&'s self, objects: &Objects, target: &'s MatchTarget<'_>) -> Subject<'s> {
         Subject {
             object: self.new.as_deref(),
@@ -107,7 +109,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// The request without its uid and objects, as one to this resource.
+/// Returns the request without its UID and objects, as a request for this resource.
 fn request<'r>(
     target: &'r MatchTarget<'_>,
     resource: &'r GroupVersionResource,

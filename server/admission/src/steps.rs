@@ -1,37 +1,37 @@
-//! Upstream's metrics of the two steps of admission, and of the plugins in them (`WithStepMetrics`, `WithControllerMetrics`).
+//! Upstream's metrics of the two phases of admission and of the plugins (`WithStepMetrics`, `WithControllerMetrics`).
 //!
-//! Every write is counted, so that nothing here takes a lock that is not shared or allocates once a plugin was counted.
+//! Every write is counted, so no exclusive lock is taken and nothing is allocated once a plugin has been counted.
 
 use std::time::Duration;
 
 use portico_kit::metrics::{Desc, Histogram, HistogramVec, Registry, SummaryVec};
 use portico_registry::Operation;
 
-/// Upper bounds in seconds.
+/// Upper bounds of the histograms, in seconds.
 const BOUNDS: [f64; 6] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
 
-/// Upstream's `latencySummaryMaxAge`.
+/// Age limit of summaries (upstream's `latencySummaryMaxAge`).
 const SUMMARY_MAX_AGE: Duration = Duration::from_secs(5 * 60 * 60);
 
-/// What is done in a step.
+/// Phase of admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Objects may be changed.
+    /// Mutating admission.
     Admit,
-    /// Requests may be refused.
+    /// Validating admission.
     Validate,
 }
 
 type Labels<const N: usize> = [(&'static str, &'static str); N];
 
-/// See the module.
+/// Metrics of phases and plugins.
 pub(crate) struct Steps {
     steps: Vec<Histogram>,
     summaries: SummaryVec<Labels<3>>,
     plugins: HistogramVec<Labels<4>>,
 }
 
-/// The operations, in the order of the metrics of each.
+/// Operations in the order of their metrics.
 pub(crate) const OPERATIONS: [Operation; 4] =
     [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
 
@@ -90,7 +90,7 @@ impl Steps {
         Self { steps: known, summaries, plugins }
     }
 
-    /// A step that took this long.
+    /// Counts a phase that took this long.
     pub(crate) fn step(&self, step: Step, operation: Operation, rejected: bool, took: Duration) {
         let labels = [("type", step.label()), ("operation", operation.name()), ("rejected", text(rejected))];
         self.summaries.get_or_create(&labels).observe(took.as_secs_f64());
@@ -101,7 +101,7 @@ impl Steps {
         }
     }
 
-    /// What a plugin did in a step.
+    /// Counts a run of a plugin.
     pub(crate) fn plugin(
         &self,
         name: &'static str,

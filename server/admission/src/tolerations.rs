@@ -1,4 +1,5 @@
-//! DefaultTolerationSeconds: pods stay five minutes on a node that is lost, unless they set something else.
+//! DefaultTolerationSeconds: pods tolerate a node that is not ready or unreachable for five minutes, unless they
+//! set another time.
 
 use portico_machinery::Object;
 
@@ -8,7 +9,7 @@ use portico_registry::Objects;
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 
-/// The plugin: how many seconds pods stay.
+/// DefaultTolerationSeconds plugin, with the times in seconds.
 pub(super) struct DefaultTolerationSeconds {
     not_ready: i64,
     unreachable: i64,

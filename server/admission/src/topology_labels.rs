@@ -1,9 +1,9 @@
-//! PodTopologyLabels: a pod carries the zone and region of the node that it is given.
+//! PodTopologyLabels: copies the zone and region of the assigned node to a pod.
 
 use crate::plugin::{Mutating, MutationRequest, Plugin, Target};
 use portico_registry::{Objects, Part};
 
-/// What is copied from the node, over whatever the pod has.
+/// Labels that are copied from the node and overwrite those of the pod.
 const LABELS: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
 
 pub(super) struct PodTopologyLabels;
@@ -17,7 +17,7 @@ impl Plugin for PodTopologyLabels {
         Box::pin(async move {
             let node = match change.attributes.part {
                 Part::Main => change.new.str_at("spec.nodeName"),
-                // A binding's labels become its pod's.
+                // The labels of a binding are copied to its pod.
                 Part::Subresource(_) if change.new.str_at("target.kind") == "Node" => {
                     change.new.str_at("target.name")
                 }

@@ -1,4 +1,4 @@
-//! The second half of admission: plugins, policies and webhooks that accept or refuse what is valid.
+//! Validating admission: plugins, policies and webhooks that accept or refuse valid objects.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,14 +17,14 @@ use crate::policies::{Hooks, is_excluded, validate};
 use crate::steps::Step;
 use crate::webhooks::ConfiguredWebhooks;
 
-/// What may refuse a request, in order.
+/// Steps that may refuse a request, in order.
 pub(crate) struct ValidatingSteps {
     plugins: Index,
     pub(crate) policies: Option<Hooks<ValidatingPolicy>>,
-    /// Those that may refuse a request.
+    /// Validating webhooks.
     pub(crate) webhooks: Option<ConfiguredWebhooks>,
     metrics: Arc<Metrics>,
-    /// What expressions may cost together.
+    /// Cost budget of all expressions of a request.
     expression_cost_limit: u64,
 }
 
@@ -39,7 +39,7 @@ impl ValidatingSteps {
         }
     }
 
-    /// The steps that are concerned by a request; nothing where none is.
+    /// Prepares the steps that match a request; `None` if there are none.
     pub(crate) fn concerned<'a>(
         &'a self,
         objects: &'a Objects,
@@ -58,7 +58,7 @@ impl ValidatingSteps {
     }
 }
 
-/// A request on its way through all steps that may refuse it.
+/// Request in validating admission.
 pub(crate) struct Validation<'a> {
     steps: &'a ValidatingSteps,
     objects: &'a Objects,
@@ -70,7 +70,7 @@ pub(crate) struct Validation<'a> {
 }
 
 impl Validation<'_> {
-    /// All steps; what the caller is warned of.
+    /// Runs all steps; returns the warnings for the caller.
     ///
     /// # Errors
     /// The first refusal.
@@ -102,7 +102,7 @@ impl Validation<'_> {
         configured.validate(&matches, self.objects, target, &self.steps.metrics, self.pair).await
     }
 
-    /// Measures what a plugin does.
+    /// Measures the duration of a plugin.
     async fn counted<T>(&self, plugin: &'static str, work: impl Future<Output = Result<T>>) -> Result<T> {
         let begun = Instant::now();
         let outcome = work.await;
@@ -120,7 +120,7 @@ impl Validation<'_> {
     }
 }
 
-/// Adds warnings, or adds those there are to a refusal.
+/// Adds the warnings of a step, or adds the earlier warnings to its refusal.
 fn extend(warnings: &mut Vec<String>, validated: Result<Vec<String>>) -> Result<()> {
     match validated {
         Ok(further) => warnings.extend(further),

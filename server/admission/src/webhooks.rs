@@ -1,8 +1,8 @@
-//! Admission webhooks (upstream's `MutatingAdmissionWebhook` and `ValidatingAdmissionWebhook`): those whose configuration matches
-//! a request are asked about it, one after another where they may change the object, all at once where they may not.
+//! Admission webhooks (upstream's `MutatingAdmissionWebhook` and `ValidatingAdmissionWebhook`): calls the webhooks whose
+//! configuration matches a request, mutating ones one after another, validating ones concurrently.
 //!
-//! A webhook that cannot be asked costs its failure policy and nothing else: calls are bounded for each webhook, in number, time
-//! and bytes, and requests that it does not match never wait for it.
+//! A webhook that cannot be called affects only the requests that it matches, according to its failure policy. Calls to each
+//! webhook are limited in number, time and bytes.
 
 mod answer;
 mod call;
@@ -21,6 +21,6 @@ pub use explain::{Explained, Trouble};
 pub(crate) use mutating::Round;
 pub(crate) use plugin_configuration::WebhookPluginConfiguration;
 
-/// What is to be read of answers is foreign: fuzz targets call this.
+/// Exposed for fuzz targets, because responses of webhooks are untrusted.
 #[doc(hidden)]
 pub use answer::read_any;

@@ -1,4 +1,4 @@
-//! A write that is explained and not carried out: the requests that there are on its path, as rules are compared with them.
+//! Write that is explained but not executed: the possible requests for its path, for the comparison with rules.
 
 use portico_registry::{
     Attributes, Context, CreateOptions, DeleteOptions, Operation, Options, Part, ServedResource,
@@ -7,7 +7,7 @@ use portico_registry::{
 
 use crate::matching::MatchTarget;
 
-/// Where a write goes.
+/// Path of a write.
 #[derive(Clone, Copy)]
 pub(crate) struct WriteTarget<'a> {
     pub(crate) served: &'a ServedResource,
@@ -16,7 +16,7 @@ pub(crate) struct WriteTarget<'a> {
     pub(crate) name: &'a str,
 }
 
-/// The options and context of requests that nobody makes.
+/// Options and context of the explained requests, which are never executed.
 pub(crate) struct ExplainedRequests {
     context: Context,
     create: CreateOptions,
@@ -30,7 +30,7 @@ impl ExplainedRequests {
         Self { context: Context::system("explain"), create, update, delete }
     }
 
-    /// The request of each operation that there is. Rules alone are compared with them: no expression is evaluated.
+    /// Returns a request for each possible operation. Requests are compared only with rules; no expression is evaluated.
     pub(crate) fn targets<'a>(&'a self, written: WriteTarget<'a>) -> Vec<MatchTarget<'a>> {
         let WriteTarget { served, subresource, namespace, name } = written;
         let attributes = |operation: Operation| Attributes {
@@ -53,7 +53,7 @@ impl ExplainedRequests {
 }
 
 impl WriteTarget<'_> {
-    /// The operations that there are on it.
+    /// Returns the operations that are possible on the path.
     fn operations(&self) -> Vec<Operation> {
         let info = &self.served.info;
         let known = info.subresource(self.subresource);

@@ -1,11 +1,11 @@
-//! CertificateApproval: who approves a request may do so for its signer.
+//! CertificateApproval: approving a request requires permission for its signer.
 
 use portico_registry::{Objects, Operation};
 
 use super::signer;
 use crate::plugin::{Plugin, Target, Validating, ValidationRequest};
 
-/// See the module.
+/// CertificateApproval plugin.
 pub(crate) struct CertificateApproval;
 
 impl Plugin for CertificateApproval {
@@ -19,7 +19,7 @@ impl Plugin for CertificateApproval {
 
     fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
         Box::pin(async move {
-            // The stored signer counts, whatever is written over it.
+            // The stored signer counts, even if the update changes the signer.
             let signer = request.old.unwrap_or(request.new).str_at("spec.signerName");
             match signer::may(objects, &request.attributes.context.user, "approve", signer).await {
                 true => Ok(Vec::new()),

@@ -1,4 +1,4 @@
-//! ClusterTrustBundleAttest: who writes the trust bundle of a signer may attest for it.
+//! ClusterTrustBundleAttest: writing the trust bundle of a signer requires the permission to attest for the signer.
 
 use portico_machinery::Object;
 use portico_registry::Objects;
@@ -6,7 +6,7 @@ use portico_registry::Objects;
 use super::signer;
 use crate::plugin::{Plugin, Target, Validating, ValidationRequest};
 
-/// See the module.
+/// ClusterTrustBundleAttest plugin.
 pub(crate) struct ClusterTrustBundleAttest;
 
 impl Plugin for ClusterTrustBundleAttest {
@@ -29,7 +29,8 @@ impl Plugin for ClusterTrustBundleAttest {
     }
 }
 
-/// Whether two states differ only in what garbage collection and migration change (upstream's `IsOnlyMutatingGCFields`).
+/// True if two states differ only in fields that garbage collection and storage migration change (upstream's
+/// `IsOnlyMutatingGCFields`).
 fn attests_the_same(new: &Object, old: &Object) -> bool {
     let bare = |object: &Object| {
         let mut object = object.clone();

@@ -1,9 +1,9 @@
-//! Permission by a signer's name (upstream's `IsAuthorizedForSignerName`).
+//! Permission for a signer name (upstream's `IsAuthorizedForSignerName`).
 
 use portico_machinery::{Attributes, GroupResource, UserInfo};
 use portico_registry::Objects;
 
-/// Whether a user may do this for a signer: by its own name, or for all signers of its domain.
+/// True if a user may use a verb on a signer, by the name of the signer or as one of all signers of its domain.
 pub(super) async fn may(objects: &Objects, user: &UserInfo, verb: &str, signer: &str) -> bool {
     let signers = GroupResource::new("certificates.k8s.io", "signers");
     let domain = format!("{}/*", signer.split('/').next().unwrap_or_default());

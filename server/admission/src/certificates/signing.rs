@@ -1,11 +1,11 @@
-//! CertificateSigning: who writes a certificate or conditions into a status may sign for the signer.
+//! CertificateSigning: writing a certificate or conditions to a status requires the permission to sign for the signer.
 
 use portico_registry::{Objects, Operation};
 
 use super::signer;
 use crate::plugin::{Plugin, Target, Validating, ValidationRequest};
 
-/// See the module.
+/// CertificateSigning plugin.
 pub(crate) struct CertificateSigning;
 
 impl Plugin for CertificateSigning {

@@ -1,4 +1,4 @@
-//! CertificateSubjectRestriction: nobody asks for a client certificate of administrators.
+//! CertificateSubjectRestriction: refuses requests for client certificates of the group of administrators.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,10 +8,10 @@ use portico_validation::pem;
 
 use crate::plugin::{Plugin, Target, Validating, ValidationRequest};
 
-/// The signer that is restricted.
+/// Name of the signer to which the restriction applies.
 const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 
-/// See the module.
+/// CertificateSubjectRestriction plugin.
 pub(crate) struct CertificateSubjectRestriction;
 
 impl Plugin for CertificateSubjectRestriction {

@@ -1,8 +1,8 @@
-//! Why the configuration of admission cannot be used, in upstream's words.
+//! Errors of the admission configuration, with upstream's messages.
 
 use crate::configuration_kinds::PluginConfigurationError;
 
-/// Why the configuration of admission cannot be used.
+/// Error of the admission configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigurationError {
     /// The file cannot be read.
@@ -11,28 +11,28 @@ pub enum ConfigurationError {
         portico_gostd::strconv::quote(path)
     )]
     File {
-        /// Which.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Error of the operating system.
         reason: String,
     },
-    /// The file is no `AdmissionConfiguration`.
+    /// The file is not an `AdmissionConfiguration`.
     #[error("failed to read plugin config: {0}")]
     Decode(PluginConfigurationError),
-    /// A file that the file names cannot be read.
+    /// A file to which the configuration refers cannot be read.
     #[error("couldn't open admission plugin configuration {path}: {reason}")]
     Path {
-        /// Which.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Error of the operating system.
         reason: String,
     },
-    /// What a plugin is configured with cannot be used.
+    /// The configuration of a plugin is invalid.
     #[error("couldn't init admission plugin {}: {error}", portico_gostd::strconv::quote(plugin))]
     Plugin {
-        /// The plugin.
+        /// Name of the plugin.
         plugin: &'static str,
-        /// Why.
+        /// Error in the configuration.
         error: PluginConfigurationError,
     },
 }

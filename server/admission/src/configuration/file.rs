@@ -1,5 +1,4 @@
-//! The file itself: `AdmissionConfiguration`, which holds or names the configuration of each plugin, and the two formats that
-//! were there before it.
+//! The file: `AdmissionConfiguration`, which contains or refers to the configuration of each plugin, and the two older formats.
 
 use std::path::{Path, PathBuf};
 
@@ -30,21 +29,22 @@ const SCHEME: Scheme = Scheme {
     strict: true,
 };
 
-/// Files of these plugins were of a format of their own once; such a file may still stand in for the whole.
+/// Plugins whose configuration once had its own file format, and the field that identifies the format. Such a file can
+/// replace the whole file.
 const LEGACY: [(&str, &str); 2] =
     [("ImagePolicyWebhook", "imagePolicy"), ("PodNodeSelector", "podNodeSelectorPluginConfig")];
 const LEGACY_TYPES: &str = r#"{"Legacy": {"fields": {
     "imagePolicy": {"type": "any"}, "podNodeSelectorPluginConfig": {"type": "any"}
 }}}"#;
 
-/// What the file says, section by section.
+/// Sections of the file, by plugin.
 pub(super) struct Sections<'a> {
     plugins: &'a EnabledPlugins,
-    /// In order; of two for the same plugin the first counts.
+    /// Sections in order; the first one counts if a plugin has several.
     sections: Vec<(String, Source)>,
 }
 
-/// Where the configuration of a plugin stands.
+/// Location of the configuration of a plugin.
 enum Source {
     Inline(Vec<u8>),
     File(PathBuf),
@@ -52,7 +52,7 @@ enum Source {
 }
 
 impl<'a> Sections<'a> {
-    /// Reads the file, if there is one.
+    /// Reads the file, if one is given.
     pub(super) fn read(path: Option<&Path>, plugins: &'a EnabledPlugins) -> Result<Self, ConfigurationError> {
         let Some(path) = path else { return Ok(Self { plugins, sections: Vec::new() }) };
         let bytes = config_file::read(path).map_err(|error| ConfigurationError::File {
@@ -70,7 +70,7 @@ impl<'a> Sections<'a> {
         Ok(Self { plugins, sections })
     }
 
-    /// Reads the section of a plugin, if it is on.
+    /// Reads the section of a plugin, if the plugin is enabled.
     pub(super) fn section<T>(
         &self,
         plugin: &'static str,
@@ -94,7 +94,7 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// The sections of a file in this folder.
+/// Returns the sections of a configuration file; relative paths refer to `folder`.
 fn sections(object: &Object, folder: &Path) -> Vec<(String, Source)> {
     let section = |plugin: portico_machinery::Cursor<'_>| {
         let (inline, path) = (plugin.field("configuration"), plugin.field("path").str());
@@ -108,7 +108,7 @@ fn sections(object: &Object, folder: &Path) -> Vec<(String, Source)> {
     object.at(&["plugins"]).items().map(section).collect()
 }
 
-/// Whether a file that is of no known kind is of one of the formats before.
+/// True if a file of an unknown kind has one of the older formats.
 fn is_legacy(error: &PluginConfigurationError, bytes: &[u8]) -> bool {
     let of_no_kind = matches!(
         error,

@@ -1,4 +1,4 @@
-//! Files as operators write them; refusals as kube-apiserver 1.36.3 prints them.
+//! Files as operators write them, and errors as kube-apiserver 1.36.3 prints them.
 
 use portico_machinery::features::FeatureGates;
 
@@ -7,7 +7,7 @@ use crate::enabled_plugins::EnabledPlugins;
 
 const HEAD: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\n";
 
-/// Reads a file with this text; further plugins are on.
+/// Reads a file with this text; the plugins in `on` are enabled in addition to the default.
 fn read(text: &str, on: &[&str]) -> Result<Configuration, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("admission.yaml");
@@ -77,7 +77,7 @@ fn a_section_may_stand_in_a_file_beside_the_file() {
         refusal(&text("nosuch.yaml"), &["EventRateLimit"]),
         "couldn't open admission plugin configuration FOLDER/nosuch.yaml: no such file or directory"
     );
-    // ExplainedRequests looks at what belongs to a plugin that is off, or to none.
+    // Sections of disabled and unknown plugins are ignored.
     assert!(read(&text("nosuch.yaml"), &[]).is_ok());
     assert!(read(&section("NoSuchPlugin", "{a: b}"), &[]).is_ok());
 }

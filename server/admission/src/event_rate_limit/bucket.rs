@@ -1,10 +1,10 @@
-//! A token bucket (`rate.Limiter` of golang.org/x/time): full at first, filled again so much in a second.
+//! Token bucket (`rate.Limiter` of golang.org/x/time): initially full, refilled at a constant rate.
 
 use std::time::Duration;
 
 use super::configuration::Limit;
 
-/// See the module. Times are since the process has started to count.
+/// Token bucket. Times are durations since the plugin was created.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket {
     tokens: f64,
@@ -16,7 +16,7 @@ impl Bucket {
         Self { tokens: f64::from(limit.burst), filled: now }
     }
 
-    /// Takes a token, if one is left.
+    /// Takes a token, if one is available.
     pub(super) fn take(&mut self, limit: &Limit, now: Duration) -> bool {
         let gained = now.saturating_sub(self.filled).as_secs_f64() * f64::from(limit.qps);
         let tokens = (self.tokens + gained).min(f64::from(limit.burst));
@@ -45,7 +45,7 @@ mod tests {
             (499, false),
             (500, true),
             (500, false),
-            // A clock that goes back gives nothing.
+            // A clock that goes backwards adds no tokens.
             (100, false),
             (60_000, true),
             (60_000, true),

@@ -1,4 +1,4 @@
-//! What EventRateLimit is configured with (upstream's `eventratelimit.admission.k8s.io/v1alpha1`).
+//! Configuration of EventRateLimit (upstream's `eventratelimit.admission.k8s.io/v1alpha1`).
 
 use portico_machinery::field::{Error, Path};
 use portico_machinery::{Cursor, Object};
@@ -28,25 +28,25 @@ const SCHEME: Scheme = Scheme {
 /// Limit (Admission and quota): the least recently used bucket is removed and is full when it is used again.
 const DEFAULT_BUCKETS: usize = 4_096;
 
-/// See the module.
+/// Configuration of EventRateLimit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EventRateLimitConfiguration {
     pub(super) limits: Vec<Limit>,
 }
 
-/// One limit.
+/// Limit of one type.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limit {
     pub(super) ty: LimitType,
-    /// How many a second.
+    /// Maximum rate, in events per second.
     pub(super) qps: i32,
-    /// How many at once.
+    /// Maximum number of events in a burst.
     pub(super) burst: i32,
-    /// How many buckets are kept.
+    /// Maximum number of buckets as configured; zero selects the default.
     pub(super) cache_size: i32,
 }
 
-/// What a limit counts together.
+/// Scope within which a limit counts events together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LimitType {
     Server,
@@ -69,7 +69,7 @@ impl LimitType {
 }
 
 impl Limit {
-    /// How many buckets are kept at most.
+    /// Returns the maximum number of buckets.
     pub(super) fn buckets(&self) -> usize {
         match (self.ty, usize::try_from(self.cache_size)) {
             (LimitType::Server, _) => 1,
@@ -80,7 +80,7 @@ impl Limit {
 }
 
 impl EventRateLimitConfiguration {
-    /// Reads a configuration; without one there is no limit, which is refused.
+    /// Reads a configuration. A missing configuration has no limits and is refused.
     pub(crate) fn read(bytes: Option<&[u8]>) -> Result<Self, PluginConfigurationError> {
         let object = bytes.map_or_else(|| Ok(Object::default()), |bytes| SCHEME.decode(bytes))?;
         let mut errors = Vec::new();

@@ -1,4 +1,4 @@
-//! The backend that decides about images, and how often it is asked when that fails (upstream's `GenericWebhook`).
+//! Backend of ImagePolicyWebhook, with retries (upstream's `GenericWebhook`).
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use portico_registry::{CallError, ClientConfig, WebhookCall, WebhookEndpoint, We
 ///
 /// Limit (Webhooks): the call fails.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Where the backend is, and as whom it is asked.
+/// Endpoint of the backend, and the users as which it is called.
 #[derive(Clone, Debug)]
 pub struct ImageBackend {
     endpoint: WebhookEndpoint,
@@ -17,23 +17,23 @@ pub struct ImageBackend {
 }
 
 impl Default for ImageBackend {
-    /// Nowhere.
+    /// Backend without an endpoint.
     fn default() -> Self {
         Self::new(&ClientConfig::default(), WebhookUsers::default())
     }
 }
 
 impl ImageBackend {
-    /// A backend that is asked as its user.
+    /// Creates a backend that is called with the credentials in `users`.
     #[must_use]
     pub fn new(config: &ClientConfig, users: WebhookUsers) -> Self {
         Self { endpoint: WebhookEndpoint::new(config, TIMEOUT), users }
     }
 
-    /// Asks, again after a while where another call may go better.
+    /// Calls the backend, with retries after errors that may be temporary.
     ///
     /// # Errors
-    /// The last call's.
+    /// The error of the last call.
     pub(super) async fn ask(
         &self,
         webhooks: &Webhooks,

@@ -1,4 +1,4 @@
-//! What ImagePolicyWebhook is configured with (upstream's `AdmissionConfig`, a file of no kind).
+//! Configuration of ImagePolicyWebhook (upstream's `AdmissionConfig`, a file without a kind).
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,15 +18,15 @@ const TYPES: &str = r#"{
     }}
 }"#;
 
-/// The value that turns a time off.
+/// Value that disables a duration.
 const OFF: i64 = -1;
 const MILLISECOND: i64 = 1_000_000;
 const SECOND: i64 = 1_000 * MILLISECOND;
 const MINUTE: i64 = 60 * SECOND;
 
-/// A time of the configuration, in nanoseconds as Go counts.
+/// Valid range and default of a configured duration, in nanoseconds as in Go.
 struct Time {
-    /// What one of its value is.
+    /// Nanoseconds in one unit of the configured value.
     unit: i64,
     min: i64,
     max: i64,
@@ -37,25 +37,25 @@ const RETRY_BACKOFF: Time = Time { unit: MILLISECOND, min: 1, max: 5 * MINUTE, d
 const ALLOW_TTL: Time = Time { unit: SECOND, min: SECOND, max: 30 * MINUTE, default: 5 * MINUTE };
 const DENY_TTL: Time = Time { default: 30 * SECOND, ..ALLOW_TTL };
 
-/// See the module.
+/// Configuration of ImagePolicyWebhook.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ImagePolicyConfiguration {
-    /// The kubeconfig whose current context is the backend.
+    /// Kubeconfig whose current context names the backend.
     pub(crate) kube_config_file: Option<PathBuf>,
-    /// The backend of that context.
+    /// Backend of that context.
     pub(crate) backend: ImageBackend,
-    /// How long it is known that images are allowed.
+    /// Time for which the verdict that images are allowed is cached.
     pub(super) allow_ttl: Duration,
-    /// How long it is known that they are not.
+    /// Time for which the verdict that images are denied is cached.
     pub(super) deny_ttl: Duration,
-    /// How long the first wait is before the backend is asked again.
+    /// Delay before the first retry.
     pub(super) retry_backoff: Duration,
-    /// Whether images are allowed when the backend cannot be asked.
+    /// True if images are allowed when the backend cannot be called.
     pub(super) default_allow: bool,
 }
 
 impl ImagePolicyConfiguration {
-    /// Reads a configuration, without which the plugin cannot be on.
+    /// Reads a configuration; the plugin cannot be enabled without one.
     pub(crate) fn read(bytes: Option<&[u8]>) -> Result<Self, PluginConfigurationError> {
         let words = |words: &str| PluginConfigurationError::Words(words.to_owned());
         let bytes = bytes.ok_or_else(|| words("no config specified"))?;
@@ -81,7 +81,7 @@ impl ImagePolicyConfiguration {
 }
 
 impl Time {
-    /// The time that stands there (upstream's `normalizeConfigDuration`).
+    /// Reads a duration (upstream's `normalizeConfigDuration`).
     fn read(&self, at: &Cursor<'_>) -> Result<Duration, PluginConfigurationError> {
         let nanos = match at.i64().unwrap_or_default() {
             OFF => return Ok(Duration::ZERO),

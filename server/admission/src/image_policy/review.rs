@@ -1,4 +1,5 @@
-//! `imagepolicy.k8s.io/v1alpha1` ImageReviews: what the backend is asked, and what it answers. Pure: the answer is foreign bytes.
+//! ImageReviews of `imagepolicy.k8s.io/v1alpha1`: requests to the backend and its responses. The functions are pure, and
+//! responses are untrusted.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +12,13 @@ use serde_json::error::Category;
 const KIND: &str = "ImageReview";
 const API_VERSION: &str = "imagepolicy.k8s.io/v1alpha1";
 
-/// The one subresource whose containers are asked about.
+/// Name of the only subresource whose containers are reviewed.
 pub(super) const EPHEMERAL_CONTAINERS: &str = "ephemeralcontainers";
 
-/// What annotations have in their keys that the backend sees.
+/// Part of the key of annotations that the backend receives.
 const SHOWN: &str = ".image-policy.k8s.io/";
 
-/// What the backend is asked about.
+/// Spec of an ImageReview.
 #[derive(Serialize)]
 struct Spec<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -34,8 +35,8 @@ struct Container<'a> {
     image: &'a str,
 }
 
-/// What is asked about a pod: its containers, or those that a write of the subresource is about. JSON, which is also what an
-/// answer is remembered for.
+/// Returns the spec of the review of a pod: its containers, or the ephemeral containers if the subresource is written. The result
+/// is JSON, which is also the key of the cached verdict.
 pub(super) fn spec(pod: &Object, subresource: &str, namespace: &str) -> serde_json::Result<String> {
     let lists: &[&str] = match subresource {
         EPHEMERAL_CONTAINERS => &["ephemeralContainers"],
@@ -52,13 +53,13 @@ pub(super) fn spec(pod: &Object, subresource: &str, namespace: &str) -> serde_js
     })
 }
 
-/// The body of a question.
+/// Returns the body of a request to the backend.
 pub(super) fn question(spec: &str) -> Bytes {
     let of = format!(r#""kind":"{KIND}","apiVersion":"{API_VERSION}","metadata":{{}}"#);
     format!(r#"{{{of},"spec":{spec},"status":{{"allowed":false}}}}"#).into()
 }
 
-/// The backend's verdict.
+/// Verdict of the backend.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Verdict {
@@ -68,7 +69,7 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
-    /// Why the images may not run, if they may not.
+    /// Returns the reason why the images may not run; `None` if they may.
     pub(super) fn refusal(&self) -> Option<String> {
         match (self.allowed, self.reason.as_str()) {
             (true, _) => None,
@@ -88,10 +89,10 @@ struct Review {
     status: Verdict,
 }
 
-/// Reads an answer; one that says neither kind nor version is taken for what was sent.
+/// Reads the verdict from a response. A response without kind and version counts as an ImageReview.
 ///
 /// # Errors
-/// What is wrong with it, in upstream's words.
+/// The response is invalid; the error is upstream's message.
 pub(super) fn verdict(answer: &[u8]) -> Result<Verdict, String> {
     let review: Review = json::from_slice(answer).map_err(|error| match error.classify() {
         Category::Data => json::error_text(&error),
@@ -105,7 +106,7 @@ pub(super) fn verdict(answer: &[u8]) -> Result<Verdict, String> {
     Ok(review.status)
 }
 
-/// Reads any bytes as an answer; nothing of it may panic.
+/// Reads arbitrary bytes as a response, which must not panic.
 #[doc(hidden)]
 pub fn read_any(answer: &[u8]) {
     drop(verdict(answer).map(|verdict| verdict.refusal()));

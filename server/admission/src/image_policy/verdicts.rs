@@ -1,4 +1,4 @@
-//! What the backend has answered lately, by what it was asked (upstream's `LRUExpireCache`).
+//! Cache of recent verdicts of the backend, by the spec of the review (upstream's `LRUExpireCache`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ const KEPT: usize = 1024;
 /// Limit (Admission and quota, bytes): it is not cached.
 const KEPT_BYTES: usize = 32 << 10;
 
-/// See the module.
+/// Cache of verdicts.
 pub(super) struct Verdicts(ExpiringCache<Arc<Verdict>>);
 
 impl Default for Verdicts {
@@ -27,12 +27,12 @@ impl Default for Verdicts {
 }
 
 impl Verdicts {
-    /// The verdict that is good at this time.
+    /// Returns the verdict for a spec, if it has not expired at `now`.
     pub(super) fn get(&self, spec: &str, now: Instant) -> Option<Arc<Verdict>> {
         self.0.get(spec, now)
     }
 
-    /// Keeps a verdict, read off an answer of so many bytes, for this long from now on.
+    /// Caches a verdict for `ttl`. `answer_bytes` is the size of the response that contained it.
     pub(super) fn remember(
         &self,
         spec: &str,

@@ -1,16 +1,16 @@
-//! Minimum, maximum and ratio: what one limit says of what something requests and is limited to.
+//! Minimum, maximum and ratio: checks of requests and limits against one item of a LimitRange.
 
 use portico_machinery::{Cursor, Quantity};
 
 use portico_validation::pod_spec::totals::{Amounts, amounts};
 
-/// What is looked at. Claims have no limits.
+/// Requests and limits that are checked. Claims have no limits.
 pub(super) struct Constrained {
     pub(super) requests: Amounts,
     pub(super) limits: Option<Amounts>,
 }
 
-/// Adds what one limit finds wrong, in the order of resources' names.
+/// Adds the violations of one item, sorted by resource name.
 pub(super) fn check(limit: &Cursor<'_>, of: &Constrained, errors: &mut Vec<String>) {
     let kind = limit.field("type").str();
     let each = |list: &str| amounts(&limit.field(list));
@@ -29,7 +29,7 @@ pub(super) fn check(limit: &Cursor<'_>, of: &Constrained, errors: &mut Vec<Strin
     }
 }
 
-/// The three in the finest unit that holds all of them.
+/// Returns the three amounts in the smallest unit that can represent all of them.
 fn comparable(request: &Quantity, limit: &Quantity, bound: &Quantity) -> [i64; 3] {
     let all = [request, limit, bound];
     if all.iter().all(|quantity| quantity.value() <= Quantity::MAX_MILLI) {

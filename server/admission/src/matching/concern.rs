@@ -1,6 +1,6 @@
-//! Which of what is configured concern a request by their rules, as far as that is known without waiting.
+//! Webhooks and policies whose rules match a request, as far as they are known without waiting.
 //!
-//! Most requests concern nothing: they cost one look at each rule, and nothing where nothing is configured.
+//! Most requests match no rule. They cost one comparison per rule, and no work if no webhook or policy is configured.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,90 +10,90 @@ use super::constraints::{Constraints, MatchedAs};
 use super::target::MatchTarget;
 use crate::listing::not_ready;
 
-/// What is configured with constraints: a webhook, a policy.
+/// Item that has match constraints: a webhook or a policy.
 pub(crate) trait Constrained {
-    /// Which requests it is about.
+    /// Returns the constraints on the requests that the item matches.
     fn constraints(&self) -> &Constraints;
 }
 
-/// All webhooks of a kind, or all policies.
+/// Source of all webhooks of one kind, or of all policies of one kind.
 pub(crate) trait Configured {
-    /// One of them.
+    /// Type of the items.
     type Item: Constrained + 'static;
-    /// All of them at one moment.
+    /// Type of the set of all items at one revision.
     type All;
 
-    /// All that there are now, if that is known without waiting.
+    /// Returns the current set, or `None` if reading it requires waiting.
     fn known(&self, objects: &Objects) -> Option<Self::All>;
 
-    /// All that there are now.
+    /// Reads the current set.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// The set cannot be read.
     fn read(&self, objects: &Objects) -> impl Future<Output = Result<Self::All>> + Send;
 
-    /// One after another, in the order in which they are asked.
+    /// Returns the items of a set in the order of evaluation.
     fn items(all: &Self::All) -> impl Iterator<Item = &Arc<Self::Item>>;
 
-    /// Names those that cannot be read and are not among the items, if there are any.
+    /// Names the items that cannot be read and have no earlier state in force; `None` if there are none.
     fn problem(all: &Self::All) -> Option<&str>;
 }
 
-/// One whose rules match a request.
+/// Item whose rules match a request.
 pub(crate) struct Match<T> {
-    /// Its place among all.
+    /// Position among all items.
     pub(crate) index: usize,
     pub(crate) item: Arc<T>,
-    /// The version in which it sees the request.
+    /// Version in which the item receives the request.
     pub(crate) version: MatchedAs,
 }
 
-/// A request as rules are compared with it, described once something is configured: that copies names.
+/// Description of a request for the comparison with rules. It is created only when a rule is compared, because it copies names.
 pub(crate) struct LazyTarget<'a> {
     attributes: Attributes<'a>,
     cost_limit: u64,
     described: OnceLock<Option<MatchTarget<'a>>>,
 }
 
-/// Those of a kind that concern a request.
+/// Items of one source whose rules match a request.
 pub(crate) struct Concern<'a, C: Configured> {
     pub(crate) configured: &'a C,
-    /// `None` if it takes a wait to know them, or some cannot be read.
+    /// `None` if reading the items requires waiting, or some of them cannot be read.
     known: Option<Vec<Match<C::Item>>>,
 }
 
 impl<'a> LazyTarget<'a> {
-    /// A request; expressions about it may cost so much together.
+    /// Describes a request on demand. `cost_limit` is the budget of all expressions about the request.
     pub(crate) fn new(attributes: Attributes<'a>, cost_limit: u64) -> Self {
         Self { attributes, cost_limit, described: OnceLock::new() }
     }
 
-    /// Nothing for a request that no webhook and no policy is asked about.
+    /// Returns the description; `None` for a request that no webhook and no policy may receive.
     pub(crate) fn get(&self) -> Option<&MatchTarget<'a>> {
         self.described.get_or_init(|| MatchTarget::new(self.attributes, self.cost_limit)).as_ref()
     }
 
-    /// The request, where something configured was compared with it.
+    /// Returns the description if a rule was already compared with the request.
     pub(crate) fn described(&self) -> Option<&MatchTarget<'a>> {
         self.described.get()?.as_ref()
     }
 }
 
 impl<'a, C: Configured> Concern<'a, C> {
-    /// Nothing where it is known that none is concerned.
+    /// Compares the rules of a source with a request; `None` if it is known that no rule matches.
     pub(crate) fn of(configured: &'a C, objects: &Objects, target: &LazyTarget<'_>) -> Option<Self> {
         let known = configured.known(objects).filter(|all| C::problem(all).is_none());
         let Some(all) = known else { return Some(Self { configured, known: None }) };
-        // Nothing is configured: the request need not be described.
+        // Nothing is configured, so the request need not be described.
         C::items(&all).next()?;
         let found = matching::<C>(&all, objects, target.get()?);
         (!found.is_empty()).then_some(Self { configured, known: Some(found) })
     }
 
-    /// Those whose rules match, in order.
+    /// Returns the items whose rules match, in order.
     ///
     /// # Errors
-    /// They cannot be read; 403 if some of them cannot.
+    /// The items cannot be read; 403 if only some of them cannot.
     pub(crate) async fn matches(
         self,
         objects: &Objects,

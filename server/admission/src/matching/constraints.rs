@@ -1,4 +1,4 @@
-//! Rules and selectors together: which requests a webhook, a policy or a binding is about.
+//! Match constraints of a webhook, a policy or a binding: rules and selectors.
 
 use std::sync::Arc;
 
@@ -9,30 +9,30 @@ use super::rules::Rule;
 use super::selectors::Selectors;
 use super::target::{MatchTarget, Pair};
 
-/// See the module.
+/// Match constraints.
 #[derive(Debug)]
 pub(crate) struct Constraints {
-    /// Nothing where all requests match that are not excluded.
+    /// `None` if all requests match that are not excluded.
     rules: Option<Box<[Rule]>>,
     excluded: Box<[Rule]>,
-    /// Whether a rule also matches requests for other versions of its resource.
+    /// True if a rule also matches requests for other versions of its resource.
     equivalent: bool,
     selectors: Selectors,
 }
 
-/// In which version a request matches; its own where none is named.
+/// Version in which a request matches. `None` means the version of the request.
 #[derive(Clone)]
 pub(crate) struct MatchedAs(pub(crate) Option<Arc<ServedResource>>);
 
 impl MatchedAs {
-    /// The version of the resource, which is the request's own or another.
+    /// Returns the resource in the matched version.
     pub(crate) fn served<'s>(&'s self, target: &MatchTarget<'s>) -> &'s ServedResource {
         self.0.as_deref().unwrap_or(target.attributes.served)
     }
 }
 
 impl Constraints {
-    /// Those of a webhook: a webhook without rules is about nothing.
+    /// Reads the constraints of a webhook. A webhook without rules matches nothing.
     pub(crate) fn of_webhook(webhook: &Cursor<'_>) -> Self {
         Self {
             rules: Some(rules(&webhook.field("rules"))),
@@ -42,7 +42,7 @@ impl Constraints {
         }
     }
 
-    /// Those of a policy or a binding, which have `MatchResources`.
+    /// Reads the constraints of a policy or a binding, which have `MatchResources`.
     pub(crate) fn of_policy(resources: &Cursor<'_>) -> Self {
         let included = resources.field("resourceRules");
         Self {
@@ -53,7 +53,7 @@ impl Constraints {
         }
     }
 
-    /// Whether the rules match a request, and in which version: without a look at its objects.
+    /// Compares the rules with a request, without its objects. Returns the matched version, or `None` if the rules do not match.
     pub(crate) fn match_rules(&self, objects: &Objects, target: &MatchTarget<'_>) -> Option<MatchedAs> {
         if self.find(&self.excluded, objects, target).is_some() {
             return None;
@@ -64,15 +64,15 @@ impl Constraints {
         }
     }
 
-    /// Whether there is a selector that may leave out a request that the rules match.
+    /// True if a selector may exclude a request that the rules match.
     pub(crate) fn selects(&self) -> bool {
         self.selectors.are_selective()
     }
 
-    /// Whether the selectors select a request that the rules match.
+    /// True if the selectors match a request that the rules match.
     ///
     /// # Errors
-    /// 404 when its namespace is not there, 500 for a selector that cannot be used.
+    /// 404 if the namespace does not exist, 500 if a selector is invalid.
     pub(crate) async fn select(
         &self,
         objects: &Objects,
@@ -82,7 +82,7 @@ impl Constraints {
         self.selectors.select(objects, target, pair).await
     }
 
-    /// The request's own version comes first, then the rules in their order.
+    /// Finds a matching rule: the version of the request is compared first, then the other versions in the order of the rules.
     fn find(&self, rules: &[Rule], objects: &Objects, target: &MatchTarget<'_>) -> Option<MatchedAs> {
         if rules.iter().any(|rule| rule.matches(target, target.attributes.served)) {
             return Some(MatchedAs(None));

@@ -7,7 +7,7 @@ use super::target::MatchTarget;
 
 const ANY: &str = "*";
 
-/// Which objects a rule is about by where they are.
+/// Scope of the resources that a rule matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scope {
     All,
@@ -15,7 +15,7 @@ enum Scope {
     Namespaced,
 }
 
-/// One rule.
+/// Operations on resources that match.
 #[derive(Debug)]
 pub(super) struct Rule {
     operations: Box<[Box<str>]>,
@@ -24,7 +24,7 @@ pub(super) struct Rule {
     /// Resource and subresource.
     resources: Box<[(Box<str>, Box<str>)]>,
     scope: Scope,
-    /// Names of objects; all when there are none.
+    /// Names of objects; empty for all names.
     names: Box<[Box<str>]>,
 }
 
@@ -48,14 +48,14 @@ impl Rule {
         }
     }
 
-    /// Whether a request matches, taken for one to this version of its resource.
+    /// True if a request matches, regarded as a request for this version of its resource.
     pub(super) fn matches(&self, target: &MatchTarget<'_>, served: &ServedResource) -> bool {
         let (attributes, info) = (&target.attributes, &served.info);
         let subresource = attributes.subresource();
         let named = |known: &(Box<str>, Box<str>)| {
             is_any_or(&known.0, &info.resource) && is_any_or(&known.1, subresource)
         };
-        // The resource comes first: most requests are for another one.
+        // The resource is compared first, because most requests are for another resource.
         self.resources.iter().any(named)
             && has(&self.operations, attributes.operation_name())
             && has(&self.groups, &info.gvk.group)
@@ -64,7 +64,7 @@ impl Rule {
             && (self.names.is_empty() || self.names.iter().any(|name| **name == *attributes.name))
     }
 
-    /// Namespaces are at cluster scope, though requests for them name one.
+    /// True if the scope matches. Namespaces are cluster-scoped, although requests for them have a namespace.
     fn is_in_scope(&self, target: &MatchTarget<'_>) -> bool {
         let namespaced = !target.is_of_namespaces() && !target.namespace.is_empty();
         match self.scope {

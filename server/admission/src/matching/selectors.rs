@@ -1,4 +1,4 @@
-//! Selectors of namespaces and objects by their labels (upstream's `namespace.Matcher` and `object.Matcher`).
+//! Selectors of namespaces and objects by labels (upstream's `namespace.Matcher` and `object.Matcher`).
 
 use portico_machinery::selector::LabelSelector;
 use portico_machinery::{Cursor, GroupResource, Object, Status};
@@ -6,16 +6,16 @@ use portico_registry::{Objects, Operation, Result};
 
 use super::target::{MatchTarget, Pair};
 
-/// A label selector as it was read.
+/// Parsed label selector.
 #[derive(Debug)]
 enum Selector {
     Everything,
     Some(LabelSelector),
-    /// Why it cannot be used.
+    /// Error of a selector that cannot be used.
     Unusable(Box<str>),
 }
 
-/// Both selectors.
+/// Namespace selector and object selector.
 #[derive(Debug)]
 pub(super) struct Selectors {
     namespaces: Selector,
@@ -32,7 +32,7 @@ impl Selector {
         }
     }
 
-    /// The selector, unless it selects everything.
+    /// Returns the selector; `None` if it selects everything.
     fn usable(&self) -> Result<Option<&LabelSelector>> {
         match self {
             Self::Everything => Ok(None),
@@ -43,7 +43,7 @@ impl Selector {
 }
 
 impl Selectors {
-    /// Out of what has `namespaceSelector` and `objectSelector`.
+    /// Reads `namespaceSelector` and `objectSelector`.
     pub(super) fn read(of: &Cursor<'_>) -> Self {
         Self {
             namespaces: Selector::read(&of.field("namespaceSelector")),
@@ -51,17 +51,17 @@ impl Selectors {
         }
     }
 
-    /// Whether one of them does not select everything.
+    /// True if at least one of the selectors does not select everything.
     pub(super) fn are_selective(&self) -> bool {
         [&self.namespaces, &self.objects]
             .into_iter()
             .any(|selector| !matches!(selector, Selector::Everything))
     }
 
-    /// Whether both select a request.
+    /// True if both selectors match a request.
     ///
     /// # Errors
-    /// 404 when its namespace is not there, 500 for one that cannot be read and for a selector that cannot be used.
+    /// 404 if the namespace does not exist, 500 if it cannot be read or if a selector is invalid.
     pub(super) async fn select(
         &self,
         objects: &Objects,
@@ -71,7 +71,7 @@ impl Selectors {
         Ok(self.selects_object(target, pair)? && self.selects_namespace(objects, target, pair).await?)
     }
 
-    /// What is at cluster scope is selected, unless it is a namespace.
+    /// True if the namespace selector matches. Cluster-scoped objects other than namespaces always match.
     async fn selects_namespace(
         &self,
         objects: &Objects,
@@ -93,7 +93,7 @@ impl Selectors {
         }
     }
 
-    /// The options of a connection have no labels, and are selected by none.
+    /// True if the object selector matches. Connect options have no labels, so no selector matches them.
     fn selects_object(&self, target: &MatchTarget<'_>, pair: Pair<'_>) -> Result<bool> {
         let Some(selector) = self.objects.usable()? else { return Ok(true) };
         let labelled = target.attributes.operation != Operation::Connect;

@@ -1,4 +1,4 @@
-//! A request, as rules and selectors are compared with it.
+//! Description of a request for the comparison with rules and selectors.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -9,7 +9,8 @@ use portico_policy::{ExpressionBudget, Subject, UserAuthorizer};
 use portico_registry::{Attributes, Objects, Operation, Result, ServedResource};
 
 const GROUP: &str = "admissionregistration.k8s.io";
-/// What decides about requests is not decided about by its own kind: it could never be mended.
+/// Kinds whose objects are exempt from webhooks and policies, because a configuration that refuses every request could otherwise
+/// not be corrected.
 const EXEMPT: [&str; 6] = [
     "ValidatingWebhookConfiguration",
     "MutatingWebhookConfiguration",
@@ -19,23 +20,24 @@ const EXEMPT: [&str; 6] = [
     "MutatingAdmissionPolicyBinding",
 ];
 
-/// See the module.
+/// Request that rules and selectors are compared with.
 pub(crate) struct MatchTarget<'a> {
     pub(crate) attributes: Attributes<'a>,
     /// The resource of the request.
     pub(crate) resource: GroupVersionResource,
     /// The kind of the request.
     pub(crate) kind: GroupVersionKind,
-    /// The namespace of the request; of a namespace its own name.
+    /// Namespace of the request; for a namespace, its own name.
     pub(crate) namespace: &'a str,
     equivalents: OnceLock<Vec<Arc<ServedResource>>>,
     authorizer: OnceLock<Arc<UserAuthorizer>>,
-    /// What expressions about the request may cost together.
+    /// Cost budget of all expressions about the request.
     pub(crate) request_budget: ExpressionBudget,
 }
 
 impl<'a> MatchTarget<'a> {
-    /// Nothing for a request that no webhook and no policy is asked about. Expressions about it may cost so much together.
+    /// Describes a request; `None` for a request that no webhook and no policy may receive. `cost_limit` is the budget of all
+    /// expressions about the request.
     pub(crate) fn new(attributes: Attributes<'a>, cost_limit: u64) -> Option<Self> {
         let kind = attributes.kind();
         if kind.group == GROUP && EXEMPT.contains(&kind.kind.as_str()) {
@@ -49,24 +51,24 @@ impl<'a> MatchTarget<'a> {
         Some(Self { attributes, resource, kind, namespace, equivalents, authorizer, request_budget })
     }
 
-    /// Whether it is about namespaces themselves.
+    /// True if the resource is `namespaces`.
     pub(crate) fn is_of_namespaces(&self) -> bool {
         is_namespaces(&self.resource)
     }
 
-    /// Whether what is written says which labels its namespace has: the namespace itself.
+    /// True if the written object carries the labels of its namespace, that is, if the object is the namespace itself.
     pub(crate) fn carries_namespace_labels(&self) -> bool {
         self.is_of_namespaces()
             && self.attributes.subresource().is_empty()
             && matches!(self.attributes.operation, Operation::Create | Operation::Update)
     }
 
-    /// The other versions that serve the same objects.
+    /// Returns the other versions that serve the same objects.
     pub(crate) fn equivalents(&self, objects: &Objects) -> &[Arc<ServedResource>] {
         self.equivalents.get_or_init(|| self.attributes.equivalents(objects))
     }
 
-    /// What expressions ask about the rights of the user of the request.
+    /// Returns the authorizer for expressions that check permissions of the user.
     pub(crate) fn authorizer(&self, objects: &Objects) -> &Arc<UserAuthorizer> {
         self.authorizer.get_or_init(|| {
             let user = Arc::new(self.attributes.context.user.clone());
@@ -74,11 +76,11 @@ impl<'a> MatchTarget<'a> {
         })
     }
 
-    /// Evaluates expressions, and again until the authorizer has answered all that they ask. Returns how long the last evaluation
-    /// took, too. One that takes long is begun anew on the threads for long work.
+    /// Evaluates expressions, and repeats this until the authorizer has answered all questions of the expressions. Returns the
+    /// result and the duration of the last evaluation. An evaluation that takes long is restarted on the threads for long work.
     ///
     /// # Errors
-    /// 500 if the process ends.
+    /// 500 if the process is shutting down.
     pub(crate) async fn evaluate<E: Send + Sync + 'static, T: Send + 'static>(
         &self,
         objects: &Objects,
@@ -123,11 +125,11 @@ fn is_namespaces(resource: &GroupVersionResource) -> bool {
     resource.group.is_empty() && resource.resource == "namespaces"
 }
 
-/// The objects of a request, in its own version.
+/// Objects of a request, in the version of the request.
 #[derive(Clone, Copy)]
 pub(crate) struct Pair<'a> {
-    /// What is written; the options of a connection; nothing for a delete.
+    /// The written object, or the options of a connection; `None` for a delete.
     pub(crate) new: Option<&'a Object>,
-    /// What is there; nothing for a create.
+    /// The stored object; `None` for a create.
     pub(crate) old: Option<&'a Object>,
 }

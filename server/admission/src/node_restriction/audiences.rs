@@ -1,11 +1,11 @@
-//! Audiences of tokens: those that the pod's volumes need, or that the kubelet's user is permitted to ask for.
+//! Token audiences: those that the volumes of the pod need, or that the user of the kubelet is permitted to request.
 
 use portico_machinery::{Attributes, Cursor, GroupResource, Object};
 use portico_registry::Objects;
 
 use super::node_request::NodeRequest;
 
-/// Volumes of the tree that CSI drivers serve today (upstream's `csi-translation-lib`).
+/// Volume types in Kubernetes itself that CSI drivers serve today (upstream's `csi-translation-lib`).
 const MIGRATED: [(&str, &str); 7] = [
     ("awsElasticBlockStore", "ebs.csi.aws.com"),
     ("azureDisk", "disk.csi.azure.com"),
@@ -16,10 +16,10 @@ const MIGRATED: [(&str, &str); 7] = [
     ("vsphereVolume", "csi.vsphere.vmware.com"),
 ];
 
-/// Checks the audience that a token is asked for (upstream's `validateNodeServiceAccountAudience`).
+/// Checks the audience of a token request (upstream's `validateNodeServiceAccountAudience`).
 ///
 /// # Errors
-/// Why it is refused.
+/// The reason for the refusal.
 pub(super) async fn check(
     node_request: &NodeRequest<'_>,
     pod: &Object,
@@ -50,7 +50,7 @@ pub(super) async fn check(
     ))
 }
 
-/// Whether a volume of the pod needs a token for this audience; errors of volumes count when none does.
+/// True if a volume of the pod needs a token for this audience. Errors of volumes are returned only if no volume needs one.
 async fn needs(objects: &Objects, pod: &Object, audience: &str) -> Result<bool, String> {
     let mut errors: Vec<String> = Vec::new();
     for volume in pod.at(&["spec", "volumes"]).items() {
@@ -79,7 +79,7 @@ async fn needs(objects: &Objects, pod: &Object, audience: &str) -> Result<bool, 
     }
 }
 
-/// The CSI driver that serves a volume.
+/// Returns the CSI driver that serves a volume.
 async fn driver(objects: &Objects, pod: &Object, volume: &Cursor<'_>) -> Result<Option<String>, String> {
     let claim = volume.field("persistentVolumeClaim");
     if volume.field("ephemeral").field("volumeClaimTemplate").is_present() {
@@ -92,7 +92,7 @@ async fn driver(objects: &Objects, pod: &Object, volume: &Cursor<'_>) -> Result<
     Ok(source_driver(volume))
 }
 
-/// The driver of a volume that says itself where it is.
+/// Returns the driver of a volume source that is not a claim.
 fn source_driver(source: &Cursor<'_>) -> Option<String> {
     let migrated = || MIGRATED.iter().find(|(kind, _)| source.field(kind).is_present());
     match source.field("csi").field("driver").str() {
@@ -101,7 +101,7 @@ fn source_driver(source: &Cursor<'_>) -> Option<String> {
     }
 }
 
-/// The driver of the volume that a claim is bound to.
+/// Returns the driver of the volume to which a claim is bound.
 async fn claimed_driver(objects: &Objects, namespace: &str, name: &str) -> Result<Option<String>, String> {
     let claim = find(objects, "", "persistentvolumeclaim", namespace, name).await?;
     let volume = find(objects, "", "persistentvolume", "", claim.str_at("spec.volumeName")).await?;

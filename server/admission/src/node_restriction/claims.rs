@@ -1,11 +1,11 @@
-//! Claims: a kubelet writes the capacity and the conditions of a volume that it resizes, and nothing else.
+//! Claims: a kubelet may write only the capacity and the conditions of a volume that it resizes.
 
 use portico_machinery::Object;
 use portico_registry::{Operation, Result};
 
 use super::node_request::NodeRequest;
 
-/// What may differ.
+/// Fields that a kubelet may change.
 const FREE: [&[&str]; 6] = [
     &["metadata", "resourceVersion"],
     &["metadata", "managedFields"],
@@ -15,8 +15,8 @@ const FREE: [&[&str]; 6] = [
     &["status", "allocatedResources"],
 ];
 
-/// Checks a write of a claim's status (upstream's `admitPVCStatus`). Upstream ends its message with a diff of its internal
-/// structures; this names the fields.
+/// Checks a write of a claim's status (upstream's `admitPVCStatus`). Upstream's message ends with a diff of its internal
+/// structures; this message names the fields instead.
 pub(super) fn check_status(node_request: &NodeRequest<'_>, node: &str) -> Result<()> {
     let (Operation::Update, Some(new), Some(old)) =
         (node_request.attributes.operation, node_request.new, node_request.old)
@@ -33,7 +33,7 @@ pub(super) fn check_status(node_request: &NodeRequest<'_>, node: &str) -> Result
     )))
 }
 
-/// The fields that differ although they may not.
+/// Returns the fields that differ and must not.
 fn changed(new: &Object, old: &Object) -> Vec<String> {
     let (new, old) = (without_free(new), without_free(old));
     let mut fields = Vec::new();

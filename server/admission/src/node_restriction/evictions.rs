@@ -1,4 +1,4 @@
-//! Evictions: a kubelet evicts what runs on its node.
+//! Evictions: a kubelet may evict pods that run on its node.
 
 use portico_registry::{Operation, Result};
 

@@ -1,20 +1,20 @@
-//! A request of a kubelet, as all of this plugin's rules see it.
+//! Request of a kubelet, as the rules of NodeRestriction receive it.
 
 use portico_machinery::{GroupResource, Object, Status};
 use portico_registry::{Attributes, Objects, Operation, Result};
 
-/// See the module.
+/// Request of a kubelet.
 pub(super) struct NodeRequest<'a> {
     pub(super) objects: &'a Objects,
     pub(super) attributes: Attributes<'a>,
-    /// What is written; nothing for a delete.
+    /// The written object; `None` for a delete.
     pub(super) new: Option<&'a Object>,
-    /// What is there; nothing for a create.
+    /// The stored object; `None` for a create.
     pub(super) old: Option<&'a Object>,
 }
 
 impl NodeRequest<'_> {
-    /// The name of the request, or that of what is created.
+    /// Returns the name in the request, or the name of the created object.
     pub(super) fn name(&self) -> &str {
         match (self.attributes.name, self.new) {
             ("", Some(new)) => new.name(),
@@ -22,27 +22,27 @@ impl NodeRequest<'_> {
         }
     }
 
-    /// 403 in the words of this plugin.
+    /// Returns 403 with the message of this plugin.
     pub(super) fn forbidden(&self, why: &str) -> Box<Status> {
         let generated = self.new.map_or("", Object::generate_name);
         let name = [self.name(), generated].into_iter().find(|name| !name.is_empty());
         Box::new(Status::forbidden(&self.attributes.served.resource, name.unwrap_or("Unknown"), why))
     }
 
-    /// 403 for an operation that is none of a kubelet's.
+    /// Returns 403 for an operation that kubelets do not use.
     pub(super) fn unexpected(&self) -> Box<Status> {
         self.forbidden(&format!("unexpected operation {:?}", self.attributes.operation_name()))
     }
 
-    /// Whether it is this operation.
+    /// True if the request has this operation.
     pub(super) fn is(&self, operation: Operation) -> bool {
         self.attributes.operation == operation
     }
 
-    /// Another object of the core group.
+    /// Reads another object of the core group.
     ///
     /// # Errors
-    /// 404 in the words of upstream's listers, which name a kind where others name a resource.
+    /// 404 with the message of upstream's listers, which name the kind in place of the resource.
     pub(super) async fn core_object(&self, kind: &str, namespace: &str, name: &str) -> Result<Object> {
         let found = self.objects.object_of("", &format!("{kind}s"), namespace, name).await?;
         found.ok_or_else(|| Box::new(Status::not_found(&GroupResource::new("", kind), name)))

@@ -1,4 +1,4 @@
-//! Nodes: a kubelet registers its own and keeps its status, without taints, owners and labels that steer workloads.
+//! Nodes: a kubelet may register its own node and update its status, without taints, owners and labels that steer workloads.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use portico_registry::{Operation, Result};
 
 use super::node_request::NodeRequest;
 
-/// Labels of Kubernetes that a kubelet may set (upstream's `kubeletLabels`).
+/// Kubernetes labels that a kubelet may set (upstream's `kubeletLabels`).
 const KUBELET_LABELS: [&str; 11] = [
     "kubernetes.io/hostname",
     "topology.kubernetes.io/zone",
@@ -21,9 +21,9 @@ const KUBELET_LABELS: [&str; 11] = [
     "beta.kubernetes.io/os",
     "beta.kubernetes.io/arch",
 ];
-/// Domains of labels that a kubelet may set.
+/// Label domains in which a kubelet may set labels.
 const KUBELET_DOMAINS: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.io"];
-/// The domain of labels that no kubelet may set.
+/// Label domain in which no kubelet may set labels.
 const RESTRICTED: &str = "node-restriction.kubernetes.io";
 
 /// Checks a write of a node or of its subresources (upstream's `admitNode`).
@@ -74,12 +74,12 @@ fn source(node: &Object) -> Cursor<'_> {
     node.at(&["spec", "configSource"])
 }
 
-/// No list and an empty one are the same.
+/// True if two lists are equal; a missing list equals an empty one.
 fn is_same_list(new: &Cursor<'_>, old: &Cursor<'_>) -> bool {
     new.is_empty() && old.is_empty() || new.same_as(old)
 }
 
-/// The labels that differ and that a kubelet may not change, in order.
+/// Returns the differing labels that a kubelet may not change, sorted.
 fn forbidden_labels(new: &BTreeMap<String, String>, old: &BTreeMap<String, String>) -> String {
     let differs = |label: &&String| new.get(*label) != old.get(*label);
     let mut labels: Vec<&str> = new
@@ -102,7 +102,7 @@ fn is_forbidden(label: &str) -> bool {
     is_in(domain, RESTRICTED) || of_kubernetes && !of_kubelets
 }
 
-/// Whether a domain is this one or lies below it.
+/// True if a domain equals `parent` or is below it.
 fn is_in(domain: &str, parent: &str) -> bool {
     domain.strip_suffix(parent).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }

@@ -1,4 +1,4 @@
-//! Objects that are named after a node, or name it: leases, CSINodes, ResourceSlices.
+//! Objects that are named after a node or name a node: Leases, CSINodes, ResourceSlices.
 
 use portico_machinery::Object;
 use portico_registry::{Operation, Result};
@@ -22,7 +22,7 @@ pub(super) fn check_csi_node(node_request: &NodeRequest<'_>, node: &str) -> Resu
 }
 
 fn check_name(node_request: &NodeRequest<'_>, node: &str, why: &str) -> Result<()> {
-    // What is created goes by its own name.
+    // A created object has the name in its metadata.
     let name = match node_request.new.filter(|_| node_request.is(Operation::Create)) {
         Some(new) => new.name(),
         None => node_request.attributes.name,
@@ -30,7 +30,7 @@ fn check_name(node_request: &NodeRequest<'_>, node: &str, why: &str) -> Result<(
     if name == node { Ok(()) } else { Err(node_request.forbidden(why)) }
 }
 
-/// Checks a write of a ResourceSlice (upstream's `admitResourceSlice`); an update is the Node authorizer's.
+/// Checks a write of a ResourceSlice (upstream's `admitResourceSlice`). The Node authorizer decides on updates.
 pub(super) fn check_slice(node_request: &NodeRequest<'_>, node: &str) -> Result<()> {
     let is_own = |slice: &Object| slice.str_at("spec.nodeName") == node;
     let (own, verb) = match node_request.attributes.operation {

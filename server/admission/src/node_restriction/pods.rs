@@ -1,4 +1,4 @@
-//! Pods: a kubelet creates mirrors of its static pods, deletes what runs on its node, and writes the status of that.
+//! Pods: a kubelet may create mirror pods of its static pods, delete pods on its node, and write their status.
 
 use portico_machinery::{GroupResource, Object, Status};
 use portico_registry::{Operation, Result};
@@ -6,7 +6,7 @@ use portico_validation::pod_spec::{MIRROR, config_maps_of, secrets_of};
 
 use super::node_request::NodeRequest;
 
-/// Volumes that need no other object.
+/// Volume types that need no other object.
 const PLAIN_VOLUMES: [&str; 22] = [
     "awsElasticBlockStore",
     "azureDisk",
@@ -32,7 +32,7 @@ const PLAIN_VOLUMES: [&str; 22] = [
     "vsphereVolume",
 ];
 
-/// Volumes that need another object, and what upstream calls it. Secrets and ConfigMaps were found before.
+/// Volume types that need another object, with upstream's name for that object. Secrets and ConfigMaps are checked earlier.
 const VOLUMES: [(&str, &str); 5] = [
     ("csi", "csidrivers (via CSI volumes)"),
     ("glusterfs", "endpoints (via glusterFS volumes)"),
@@ -41,18 +41,18 @@ const VOLUMES: [(&str, &str); 5] = [
     ("azureFile", "secrets (via azureFile volumes)"),
 ];
 
-/// The same of projected volumes.
+/// Sources of projected volumes that need another object, with upstream's name for that object.
 const SOURCES: [(&str, &str); 3] = [
     ("serviceAccountToken", "serviceaccounts (via projected volumes)"),
     ("clusterTrustBundle", "clustertrustbundles"),
     ("podCertificate", "podcertificates"),
 ];
 
-/// Checks a write of a pod itself (upstream's `admitPod`).
+/// Checks a write of a pod (upstream's `admitPod`).
 pub(super) async fn check(node_request: &NodeRequest<'_>, node: &str) -> Result<()> {
     match (node_request.attributes.operation, node_request.new, node_request.old) {
         (Operation::Create, Some(pod), _) => check_create(node_request, node, pod).await,
-        // Upstream looks for a pod without a name, and deletes of collections pass over what is not found.
+        // Upstream looks up a pod with an empty name, and the deletion of a collection ignores the resulting 404.
         (Operation::Delete, ..) if node_request.attributes.name.is_empty() => {
             Err(Box::new(Status::not_found(&GroupResource::new("", "pod"), "")))
         }
@@ -86,7 +86,7 @@ async fn check_create(node_request: &NodeRequest<'_>, node: &str, pod: &Object) 
     }
 }
 
-/// The one owner of a mirror pod is its node.
+/// Checks that the only owner of a mirror pod is its node.
 async fn check_owner(node_request: &NodeRequest<'_>, node: &str, pod: &Object) -> Result<()> {
     let refused = |why: String| Err(node_request.forbidden(&why));
     let owners: Vec<_> = pod.at(&["metadata", "ownerReferences"]).items().collect();
@@ -122,7 +122,8 @@ async fn check_owner(node_request: &NodeRequest<'_>, node: &str, pod: &Object) -
     Ok(())
 }
 
-/// What other objects a pod refers to, first of all (upstream's `HasAPIObjectReference`); an error for what is not known.
+/// Returns upstream's name for the first object that a pod refers to (upstream's `HasAPIObjectReference`), or an error for an
+/// unknown volume type.
 fn reference(pod: &Object) -> std::result::Result<Option<&'static str>, String> {
     let spec = pod.at(&["spec"]);
     if !spec.field("serviceAccountName").str().is_empty() {

@@ -1,4 +1,4 @@
-//! Certificate signing requests: a kubelet asks for certificates of its own node.
+//! Certificate signing requests: a kubelet may request certificates of its node.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +7,7 @@ use portico_validation::pem;
 
 use super::node_request::NodeRequest;
 
-/// The signers of kubelets' certificates.
+/// Signers of kubelet certificates.
 const SIGNERS: [&str; 2] = ["kubernetes.io/kubelet-serving", "kubernetes.io/kube-apiserver-client-kubelet"];
 
 /// Checks a new request (upstream's `admitCSR`).

@@ -1,11 +1,11 @@
-//! Tokens: a kubelet gets those of service accounts for pods that run on its node.
+//! Tokens: a kubelet may request tokens of service accounts for pods that run on its node.
 
 use portico_registry::{Operation, Result};
 
 use super::audiences;
 use super::node_request::NodeRequest;
 
-/// Checks a request for a token (upstream's `admitServiceAccount`).
+/// Checks a token request (upstream's `admitServiceAccount`).
 pub(super) async fn check(
     node_request: &NodeRequest<'_>,
     node: &str,

@@ -1,4 +1,4 @@
-//! What PodNodeSelector is configured with: selectors by the names of namespaces, in a file of no kind.
+//! Configuration of PodNodeSelector: node selectors by namespace, in a file without a kind.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use crate::configuration_kinds::{PluginConfigurationError, untagged};
 
 const TYPES: &str = r#"{"Configuration": {"fields": {"podNodeSelectorPluginConfig": {"type": "{}string"}}}}"#;
 
-/// See the module.
+/// Configuration of PodNodeSelector.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PodNodeSelectorConfiguration {
-    /// Selectors by namespace, and that of all others.
+    /// Selectors by namespace, and the default selector.
     pub(super) selectors: BTreeMap<String, String>,
 }
 
 impl PodNodeSelectorConfiguration {
-    /// Reads a configuration; whether its selectors can be read is found out when they are used, as upstream does.
+    /// Reads a configuration. As in upstream, selectors are parsed only when they are used.
     pub(crate) fn read(bytes: Option<&[u8]>) -> Result<Self, PluginConfigurationError> {
         let Some(bytes) = bytes else { return Ok(Self::default()) };
         let object = untagged(TYPES, "Configuration", bytes, Format::Yaml)?;

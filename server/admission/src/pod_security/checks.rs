@@ -1,17 +1,17 @@
-//! The checks of the levels, as upstream's versions have them.
+//! Checks of the levels, in the versions of upstream.
 
 use super::policy::{Level, Standard};
 use super::violation::{Pod, Violation};
 use super::{containers, pods, volumes};
 
-/// Looks at a pod.
+/// Check of a pod; `None` if the pod passes.
 type Test = fn(&Pod<'_>) -> Option<Violation>;
 
 struct Check {
     level: Level,
-    /// The minor versions from which on a test applies.
+    /// Minor versions from which a test applies.
     since: &'static [(u32, Test)],
-    /// The test of the baseline that this one stands for in restricted pods.
+    /// Index of the baseline check that this check replaces in the restricted level.
     instead_of: Option<usize>,
 }
 
@@ -23,13 +23,13 @@ const fn restricted(since: &'static [(u32, Test)], instead_of: Option<usize>) ->
     Check { level: Level::Restricted, since, instead_of }
 }
 
-/// Places of tests that others stand for.
+/// Indexes of the checks that others replace.
 const CAPABILITIES: usize = 1;
 const HOST_PATHS: usize = 3;
 const PROC_MOUNT: usize = 7;
 const SECCOMP: usize = 9;
 
-/// In the order of upstream's names for them, the baseline first.
+/// Checks in the order of upstream's names, the baseline first.
 const CHECKS: [Check; 19] = [
     baseline(&[(0, pods::app_armor)]),
     baseline(&[(0, containers::added_capabilities)]),
@@ -61,14 +61,14 @@ const CHECKS: [Check; 19] = [
 ];
 
 impl Check {
-    /// The test that a version of upstream made.
+    /// Returns the test as of a version of upstream.
     fn test(&self, version: Option<u32>) -> Option<Test> {
         let known = |(since, _): &&(u32, Test)| version.is_none_or(|version| *since <= version);
         self.since.iter().rev().find(known).map(|(_, test)| *test)
     }
 }
 
-/// What a pod violates of a standard.
+/// Returns the violations of a standard by a pod.
 pub(super) fn violations(standard: Standard, pod: &Pod<'_>) -> Vec<Violation> {
     let Standard { level, version } = standard;
     let in_force: Vec<&Check> = CHECKS.iter().filter(|check| check.level <= level).collect();
@@ -79,7 +79,7 @@ pub(super) fn violations(standard: Standard, pod: &Pod<'_>) -> Vec<Violation> {
     tests.filter_map(|(_, check)| check.test(version)?(pod)).collect()
 }
 
-/// The reasons, each with its detail.
+/// Joins the reasons with their details.
 pub(super) fn detailed(found: &[Violation]) -> String {
     let each = found.iter().map(|violation| match violation.detail.as_str() {
         "" => violation.reason.clone(),
@@ -88,7 +88,7 @@ pub(super) fn detailed(found: &[Violation]) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
-/// The reasons alone.
+/// Joins the reasons without details.
 pub(super) fn brief(found: &[Violation]) -> String {
     found.iter().map(|violation| violation.reason.as_str()).collect::<Vec<_>>().join(", ")
 }

@@ -1,5 +1,4 @@
-//! What PodSecurity is configured with: the policy of namespaces whose labels say nothing, and what is exempt (upstream's
-//! `PodSecurityConfiguration`).
+//! Configuration of PodSecurity: the policy of namespaces without labels, and exemptions (upstream's `PodSecurityConfiguration`).
 
 use std::collections::BTreeSet;
 
@@ -34,10 +33,10 @@ const SCHEME: Scheme = Scheme {
     strict: true,
 };
 
-/// See the module.
+/// Configuration of PodSecurity.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PodSecurityConfiguration {
-    /// The policy where labels say nothing.
+    /// Policy of namespaces without labels.
     pub(super) default: Policy,
     users: BTreeSet<String>,
     namespaces: BTreeSet<String>,
@@ -45,7 +44,7 @@ pub(crate) struct PodSecurityConfiguration {
 }
 
 impl PodSecurityConfiguration {
-    /// Reads a configuration; without one everything is privileged, and nothing is exempt.
+    /// Reads a configuration. Without one, the default policy is privileged and nothing is exempt.
     pub(crate) fn read(bytes: Option<&[u8]>) -> Result<Self, PluginConfigurationError> {
         let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) else { return Ok(Self::default()) };
         let object = SCHEME.decode(bytes)?;
@@ -74,7 +73,7 @@ impl PodSecurityConfiguration {
     }
 }
 
-/// The default policy; what is not configured is privileged, in its latest version (upstream's `ToPolicy`).
+/// Reads the default policy. Missing parts are privileged, in the latest version (upstream's `ToPolicy`).
 fn policy(object: &Object) -> Result<Policy, PluginConfigurationError> {
     let (mut policy, mut errors) = (Policy::default(), Vec::new());
     let modes: [(&str, &mut Standard); 3] =
@@ -102,7 +101,7 @@ fn policy(object: &Object) -> Result<Policy, PluginConfigurationError> {
     Err(PluginConfigurationError::Words(why))
 }
 
-/// The names of a list, each once and valid.
+/// Reads a list of exempt names, which must be unique and valid.
 fn exemptions(
     object: &Object,
     list: &str,

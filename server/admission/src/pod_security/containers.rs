@@ -1,4 +1,4 @@
-//! Checks of what each container asks for.
+//! Checks of containers.
 
 use std::collections::BTreeSet;
 
@@ -26,12 +26,12 @@ fn context<'a>(container: &Cursor<'a>) -> Cursor<'a> {
     container.field("securityContext")
 }
 
-/// The names of the containers that a test likes.
+/// Returns the names of the containers for which a test is true.
 fn names<'a>(pod: &Pod<'a>, test: impl Fn(&Cursor<'a>) -> bool) -> Vec<&'a str> {
     pod.containers().filter(|container| test(container)).map(|c| c.field("name").str()).collect()
 }
 
-/// The containers that have something of a kind, and all that they have.
+/// Returns the names of the containers for which a function returns values, and all distinct values.
 fn having<'a>(pod: &Pod<'a>, of: impl Fn(&Cursor<'a>) -> Vec<String>) -> (Vec<&'a str>, Vec<String>) {
     let (mut names, mut all) = (Vec::new(), BTreeSet::new());
     for container in pod.containers() {
@@ -44,7 +44,7 @@ fn having<'a>(pod: &Pod<'a>, of: impl Fn(&Cursor<'a>) -> Vec<String>) -> (Vec<&'
     (names, all.into_iter().collect())
 }
 
-/// Capabilities that a container adds and that are not among these.
+/// Returns the capabilities that a container adds and that are not allowed.
 fn added(container: &Cursor<'_>, allowed: &[&str]) -> Vec<String> {
     let added = context(container).field("capabilities").field("add");
     added.items().map(|c| c.str().to_owned()).filter(|c| !allowed.contains(&c.as_str())).collect()

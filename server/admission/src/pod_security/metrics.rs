@@ -1,4 +1,4 @@
-//! What PodSecurity counts (k8s.io/pod-security-admission/metrics).
+//! Metrics of PodSecurity (k8s.io/pod-security-admission/metrics).
 
 use std::borrow::Cow;
 
@@ -9,12 +9,12 @@ use prometheus_client::metrics::family::Family;
 
 use super::policy::{Level, Standard};
 
-/// The minor version of upstream whose checks these are: what asks for a later one counts as `future`.
+/// Minor version of the implemented checks. Policies with a later version count as `future`.
 const MINOR: u32 = 36;
 
 type Label = (&'static str, Cow<'static, str>);
 
-/// Why a policy is evaluated.
+/// Purpose of an evaluation.
 #[derive(Clone, Copy)]
 pub(super) enum Mode {
     Enforce,
@@ -22,7 +22,7 @@ pub(super) enum Mode {
     Warn,
 }
 
-/// See the module.
+/// Metrics of PodSecurity.
 pub(super) struct PodSecurityMetrics {
     evaluations: Family<[Label; 7], Counter>,
     exemptions: Family<[Label; 3], Counter>,
@@ -30,7 +30,7 @@ pub(super) struct PodSecurityMetrics {
 }
 
 impl PodSecurityMetrics {
-    /// As upstream, what happens most is there before it happens.
+    /// Registers the metrics. As in upstream, the most frequent label combinations exist from the start.
     pub(super) fn new(registry: &Registry) -> Self {
         let metrics = Self {
             evaluations: registry.counter_vec(Desc::counter(
@@ -75,17 +75,17 @@ impl PodSecurityMetrics {
         metrics
     }
 
-    /// A policy that a pod or a template was compared with.
+    /// Counts an evaluation of a policy for a pod or a template.
     pub(super) fn evaluated(&self, allowed: bool, of: Standard, mode: Mode, attributes: &Attributes<'_>) {
         self.evaluations.get_or_create(&evaluation(allowed, of, mode, request_of(attributes))).inc();
     }
 
-    /// A request that is exempt.
+    /// Counts a request that is exempt.
     pub(super) fn exempted(&self, attributes: &Attributes<'_>) {
         self.exemptions.get_or_create(&request_of(attributes)).inc();
     }
 
-    /// What kept a request from being evaluated, or from being evaluated as labels want it.
+    /// Counts an error that prevented an evaluation (`fatal`), or made it use another policy than the labels require.
     pub(super) fn failed(&self, fatal: bool, attributes: &Attributes<'_>) {
         let fatal = ("fatal", Cow::from(if fatal { "true" } else { "false" }));
         let [operation, resource, subresource] = request_of(attributes);
@@ -122,7 +122,7 @@ fn request_of(attributes: &Attributes<'_>) -> [Label; 3] {
         "pods" => "pod",
         _ => "controller",
     };
-    // Those that the plugin looks at.
+    // Only the subresources that the plugin handles.
     let subresource = match attributes.subresource() {
         "ephemeralcontainers" => "ephemeralcontainers",
         "resize" => "resize",

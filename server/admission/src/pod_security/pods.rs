@@ -1,4 +1,4 @@
-//! Checks of the fields of a pod as a whole, and of those that may be set for it or for its containers.
+//! Checks of pod fields, and of fields that can be set for the pod or for its containers.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 
-/// What may be set, in the order in which versions allowed it.
+/// Allowed sysctls, in the order in which versions added them.
 const SYSCTLS: [&str; 12] = [
     "kernel.shm_rmid_forced",
     "net.ipv4.ip_local_port_range",
@@ -26,11 +26,11 @@ const SYSCTLS: [&str; 12] = [
     "net.ipv4.tcp_wmem",
 ];
 
-/// Types of SELinux, in the order in which versions allowed them.
+/// Allowed SELinux types, in the order in which versions added them.
 const SELINUX_TYPES: [&str; 5] =
     ["", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"];
 
-/// Who sets something that nobody should: the pod, and containers by name.
+/// Pod and containers that set a forbidden value.
 #[derive(Default)]
 struct Setters<'a> {
     pod: bool,
@@ -38,7 +38,7 @@ struct Setters<'a> {
 }
 
 impl<'a> Setters<'a> {
-    /// Those whose security context a test dislikes.
+    /// Finds the security contexts for which `bad` is true.
     fn of(pod: &Pod<'a>, mut bad: impl FnMut(&Cursor<'a>) -> bool) -> Self {
         let mut setters = Self { pod: bad(&pod.spec.field("securityContext")), containers: Vec::new() };
         for container in pod.containers().filter(|container| bad(&container.field("securityContext"))) {
@@ -47,7 +47,7 @@ impl<'a> Setters<'a> {
         setters
     }
 
-    /// `pod`, `container "a"`; nothing when nobody does.
+    /// Returns `pod` and `container "a"`; empty if the value is not set.
     fn words(&self) -> Vec<String> {
         let mut words: Vec<String> = self.pod.then(|| "pod".to_owned()).into_iter().collect();
         if !self.containers.is_empty() {
@@ -56,7 +56,7 @@ impl<'a> Setters<'a> {
         words
     }
 
-    /// The same in one text.
+    /// Joins the descriptions; `None` if the value is not set.
     fn joined(&self) -> Option<String> {
         let words = self.words();
         (!words.is_empty()).then(|| words.join(" and "))
@@ -164,7 +164,7 @@ pub(super) fn seccomp_annotations(pod: &Pod<'_>) -> Option<Violation> {
     })
 }
 
-/// Whether a context sets a seccomp profile, and whether that is one that is allowed.
+/// Returns true if a context sets an allowed seccomp profile, and `None` if it sets no profile.
 fn seccomp_profile(context: &Cursor<'_>) -> Option<bool> {
     let profile = context.field("seccompProfile");
     profile.is_present().then(|| matches!(profile.field("type").str(), "RuntimeDefault" | "Localhost"))
@@ -202,7 +202,7 @@ pub(super) fn seccomp_required_unless_windows(pod: &Pod<'_>) -> Option<Violation
     if pod.is_windows() { None } else { seccomp_required(pod) }
 }
 
-/// The containers that set nothing where the pod does not set it for them.
+/// Describes the containers that do not set a value, if the pod does not set it either. `None` if there are none.
 fn silent<'a>(pod: &Pod<'a>, pod_sets: bool, is_silent: impl Fn(&Cursor<'a>) -> bool) -> Option<String> {
     let silent = pod.containers().filter(|c| !pod_sets && is_silent(&c.field("securityContext")));
     let names: Vec<&str> = silent.map(|container| container.field("name").str()).collect();
@@ -234,7 +234,7 @@ pub(super) fn root_user_unless_own_users(pod: &Pod<'_>) -> Option<Violation> {
     if pod.has_own_users() { None } else { root_user(pod) }
 }
 
-/// The first `N` of the table are allowed.
+/// Checks sysctls against the first `N` entries of the table.
 pub(super) fn sysctls<const N: usize>(pod: &Pod<'_>) -> Option<Violation> {
     let set = pod.spec.field("securityContext").field("sysctls");
     let names = set.items().map(|sysctl| sysctl.field("name").str());

@@ -1,4 +1,4 @@
-//! What a namespace's labels say: a level and a version for each of what is enforced and what is warned of.
+//! Policy of a namespace: a level and a version for each of the modes enforce, audit and warn.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use portico_machinery::field::{Error, Path};
 
 const PREFIX: &str = "pod-security.kubernetes.io/";
 
-/// How strict, from nothing on.
+/// Level of a pod security standard, from the least to the most restrictive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
     Privileged,
@@ -29,7 +29,7 @@ impl Level {
     }
 }
 
-/// A level as a version of upstream knew it: the minor number, or nothing for the latest.
+/// Level in a version of upstream; the version is a minor number, or `None` for the latest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Standard {
     pub(super) level: Level,
@@ -45,7 +45,7 @@ impl fmt::Display for Standard {
     }
 }
 
-/// What is enforced, what the audit log notes, and what is warned of.
+/// Standards that are enforced, noted in the audit log, and warned about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Policy {
     pub(super) enforce: Standard,
@@ -61,8 +61,8 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// What the labels say, where they say nothing the default, and what cannot be read of them: that counts as the strictest
-    /// for enforcement and as nothing for the others (upstream's `PolicyToEvaluate`).
+    /// Reads the policy from labels; the default applies to missing labels. Also returns the errors of invalid labels. An invalid
+    /// level counts as restricted for enforcement and as privileged otherwise (upstream's `PolicyToEvaluate`).
     pub(super) fn read(namespace: &Object, default: Self) -> (Self, Vec<Error>) {
         let mut labels = Labels { namespace, errors: Vec::new() };
         let mut policy = default;
@@ -76,7 +76,7 @@ impl Policy {
         let warn = labels.level("warn");
         policy.warn.level = warn.map_or(default.warn.level, or_nothing);
         let has_warn_version = labels.version("warn", &mut policy.warn.version);
-        // Whoever is held to something stricter is warned of it in templates, too.
+        // A stricter level that is enforced on pods also produces warnings about templates.
         if warn.is_none() && enforce.flatten().is_some_and(|level| level > policy.warn.level) {
             policy.warn.level = policy.enforce.level;
             if !has_warn_version {
@@ -86,12 +86,12 @@ impl Policy {
         (policy, labels.errors)
     }
 
-    /// Whether nothing is enforced, noted or warned of.
+    /// True if all modes are privileged, so that the policy has no effect.
     pub(super) fn is_privileged(&self) -> bool {
         self.standards().iter().all(|standard| standard.level == Level::Privileged)
     }
 
-    /// Whether both come to the same (upstream's `Equivalent`).
+    /// True if both policies have the same effect (upstream's `Equivalent`).
     pub(super) fn is_equivalent(&self, other: &Self) -> bool {
         let same = |(one, other): (&Standard, &Standard)| {
             one == other || one.level == Level::Privileged && other.level == Level::Privileged
@@ -99,7 +99,7 @@ impl Policy {
         self.standards().iter().zip(&other.standards()).all(same)
     }
 
-    /// The levels that a namespace's labels set above privileged, as upstream lists them.
+    /// Lists the levels above privileged that a namespace's labels set, in upstream's format.
     pub(super) fn summary(&self, namespace: &Object) -> String {
         let is_labelled = |mode: &str| {
             let label = |suffix: &str| namespace.label(&format!("{PREFIX}{mode}{suffix}"));
@@ -115,12 +115,12 @@ impl Policy {
     }
 }
 
-/// The level of this name.
+/// Parses the name of a level.
 pub(super) fn level(text: &str) -> Result<Level, &'static str> {
     Level::read(text).ok_or("must be one of privileged, baseline, restricted")
 }
 
-/// The version that is written like this; nothing for the latest.
+/// Parses a version; `None` for the latest.
 pub(super) fn version(text: &str) -> Result<Option<u32>, &'static str> {
     if text == "latest" {
         return Ok(None);
@@ -137,14 +137,14 @@ struct Labels<'a> {
 }
 
 impl Labels<'_> {
-    /// The level under a label, nothing inside when it cannot be read.
+    /// Reads the level in a label: `None` without a label, `Some(None)` if the label is invalid.
     fn level(&mut self, mode: &str) -> Option<Option<Level>> {
         let (label, text) = self.label(mode.to_owned())?;
         let read = level(&text);
         Some(read.map_err(|why| self.refuse(&label, &text, why)).ok())
     }
 
-    /// Reads the version under a label, if there is one; what cannot be read is the latest.
+    /// Reads the version in a label, if it exists; an invalid version counts as the latest. Returns true if the label exists.
     fn version(&mut self, mode: &str, into: &mut Option<u32>) -> bool {
         let Some((label, text)) = self.label(format!("{mode}-version")) else { return false };
         *into = version(&text).map_err(|why| self.refuse(&label, &text, why)).unwrap_or(None);

@@ -1,8 +1,8 @@
-//! A pod as checks see it, and how they describe what they find.
+//! Pod as checks receive it, and descriptions of violations.
 
 use portico_machinery::Cursor;
 
-/// A pod or a template of pods.
+/// Pod or pod template.
 pub(super) struct Pod<'a> {
     /// `metadata`
     pub(super) metadata: Cursor<'a>,
@@ -11,30 +11,30 @@ pub(super) struct Pod<'a> {
 }
 
 impl<'a> Pod<'a> {
-    /// What has a pod's metadata and spec.
+    /// Creates a view of an object that has the metadata and spec of a pod.
     pub(super) fn of(at: Cursor<'a>) -> Self {
         Self { metadata: at.field("metadata"), spec: at.field("spec") }
     }
 
-    /// All containers, in upstream's order.
+    /// Returns all containers, in upstream's order.
     pub(super) fn containers(&self) -> impl Iterator<Item = Cursor<'a>> + use<'a> {
         let lists = ["initContainers", "containers", "ephemeralContainers"];
         let lists: Vec<_> = lists.iter().flat_map(|list| self.spec.field(list).items()).collect();
         lists.into_iter()
     }
 
-    /// Whether it is for Windows, where much does not apply.
+    /// True if the pod is for Windows, where many checks do not apply.
     pub(super) fn is_windows(&self) -> bool {
         self.spec.field("os").field("name").str() == "windows"
     }
 
-    /// Whether root inside is nobody outside.
+    /// True if the pod has its own user namespace, so that root in the pod has no privileges on the host.
     pub(super) fn has_own_users(&self) -> bool {
         self.spec.field("hostUsers").opt_bool() == Some(false)
     }
 }
 
-/// What a check finds wrong.
+/// Violation of a check.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Violation {
     pub(super) reason: String,
@@ -47,18 +47,18 @@ impl Violation {
     }
 }
 
-/// `"a", "b"`, with one word for one and another for several.
+/// Formats names as `"a", "b"`, after a noun in the singular or plural.
 pub(super) fn named(one: &str, several: &str, names: &[impl AsRef<str>]) -> String {
     let word = if names.len() == 1 { one } else { several };
     format!("{word} {}", quoted(names))
 }
 
-/// `"a", "b"`
+/// Formats names as `"a", "b"`.
 pub(super) fn quoted(names: &[impl AsRef<str>]) -> String {
     names.iter().map(|name| format!("\"{}\"", name.as_ref())).collect::<Vec<_>>().join(", ")
 }
 
-/// `container "a"`, `containers "a", "b"`
+/// Formats names as `container "a"` or `containers "a", "b"`.
 pub(super) fn containers_named(names: &[impl AsRef<str>]) -> String {
     named("container", "containers", names)
 }

@@ -6,7 +6,7 @@ use portico_machinery::Cursor;
 
 use super::violation::{Pod, Violation, named};
 
-/// Sources that every pod may have.
+/// Volume sources that every pod may have.
 const FREE: [&str; 9] = [
     "configMap",
     "csi",
@@ -19,7 +19,7 @@ const FREE: [&str; 9] = [
     "secret",
 ];
 
-/// The other sources.
+/// All other volume sources.
 const RESTRICTED: [&str; 21] = [
     "hostPath",
     "gcePersistentDisk",

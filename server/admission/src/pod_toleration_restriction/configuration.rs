@@ -1,4 +1,4 @@
-//! What PodTolerationRestriction is configured with (upstream's `podtolerationrestriction.admission.k8s.io/v1alpha1`).
+//! Configuration of PodTolerationRestriction (upstream's `podtolerationrestriction.admission.k8s.io/v1alpha1`).
 
 use portico_machinery::Object;
 use portico_schema::Format;
@@ -7,7 +7,7 @@ use portico_validation::tolerations::tolerations;
 use super::toleration::Toleration;
 use crate::configuration_kinds::{ConfigKind, PluginConfigurationError, Scheme, untagged};
 
-/// Besides the configuration: a list in an annotation, as the member of an object that it is read as.
+/// Types of the configuration, and of an annotation: its list is decoded as a field of an object.
 const TYPES: &str = r#"{
     "Configuration": {"fields": {
         "kind": {"type": "string"}, "apiVersion": {"type": "string"},
@@ -30,13 +30,13 @@ const SCHEME: Scheme = Scheme {
     strict: false,
 };
 
-/// Reads a JSON list of tolerations, as namespaces have it in annotations.
+/// Reads a JSON list of tolerations from an annotation of a namespace.
 ///
 /// # Errors
-/// Why it is none, in Go's words.
+/// Go's message about the invalid JSON.
 pub(super) fn list(json: &[u8]) -> Result<Vec<Toleration>, String> {
     let object = untagged(TYPES, "Annotation", &[br#"{"list":"#, json, b"}"].concat(), Format::Json);
-    // Upstream reads the list alone.
+    // Upstream decodes the list without an object around it.
     let alone = |text: String| {
         let text = text.replace("struct field Annotation.list", "value").replace(".list.", ".");
         text.trim_start_matches("json parse error: ").to_owned()
@@ -45,21 +45,21 @@ pub(super) fn list(json: &[u8]) -> Result<Vec<Toleration>, String> {
     Ok(object.at(&["list"]).items().map(|item| Toleration::read(&item)).collect())
 }
 
-/// See the module.
+/// Configuration of PodTolerationRestriction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PodTolerationRestrictionConfiguration {
-    /// What pods tolerate whose namespace does not say it.
+    /// Tolerations of pods in namespaces without the annotation.
     pub(super) default: Vec<Toleration>,
-    /// What pods may tolerate whose namespace does not say it; anything where it is empty.
+    /// Tolerations that pods in namespaces without the annotation may have; empty to allow all.
     pub(super) whitelist: Vec<Toleration>,
 }
 
 impl PodTolerationRestrictionConfiguration {
-    /// Reads a configuration; without one nothing is added and everything is allowed.
+    /// Reads a configuration. Without one, nothing is added and everything is allowed.
     pub(crate) fn read(bytes: Option<&[u8]>) -> Result<Self, PluginConfigurationError> {
         let Some(bytes) = bytes else { return Ok(Self::default()) };
         let read = SCHEME.decode(bytes)?;
-        // The paths of upstream's errors begin with the plugin.
+        // Paths in upstream's errors start with the name of the plugin.
         let (mut object, lists) = (Object::default(), ["default", "whitelist"]);
         for list in lists {
             if let Some(node) = read.get(&[list]) {

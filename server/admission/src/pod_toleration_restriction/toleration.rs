@@ -1,8 +1,8 @@
-//! Tolerations as values: which of them say all that another says (upstream's pkg/util/tolerations).
+//! Tolerations as values, with comparison and merging (upstream's pkg/util/tolerations).
 
 use portico_machinery::{Cursor, Object};
 
-/// A toleration.
+/// Toleration of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Toleration {
     pub(super) key: String,
@@ -19,7 +19,7 @@ impl Toleration {
         Self { key, operator, value, effect, seconds: at.field("tolerationSeconds").i64() }
     }
 
-    /// As a pod has it.
+    /// Converts the toleration to its form in a pod.
     pub(super) fn to_object(&self) -> Object {
         let mut object = Object::default();
         let Self { key, operator, value, effect, seconds } = self;
@@ -34,7 +34,7 @@ impl Toleration {
         object
     }
 
-    /// Whether this tolerates all that the other one does (upstream's `isSuperset`).
+    /// True if this toleration tolerates everything that the other one tolerates (upstream's `isSuperset`).
     fn covers(&self, other: &Self) -> bool {
         if self == other {
             return true;
@@ -56,14 +56,14 @@ impl Toleration {
     }
 }
 
-/// Both lists as one, without what another one covers (upstream's `MergeTolerations`).
+/// Merges two lists, without tolerations that another one covers (upstream's `MergeTolerations`).
 pub(super) fn merge(first: Vec<Toleration>, second: &[Toleration]) -> Vec<Toleration> {
     let mut all = first;
     all.extend_from_slice(second);
     let mut merged: Vec<Toleration> = Vec::with_capacity(all.len());
     for (at, toleration) in all.iter().enumerate() {
         let covered = |by: &Toleration| by.covers(toleration);
-        // Of equal ones the first stays.
+        // The first of equal tolerations remains.
         let later = |by: &Toleration| by != toleration && covered(by);
         if !merged.iter().any(covered) && !all[at + 1..].iter().any(later) {
             merged.push(toleration.clone());
@@ -72,7 +72,7 @@ pub(super) fn merge(first: Vec<Toleration>, second: &[Toleration]) -> Vec<Tolera
     merged
 }
 
-/// Whether each toleration is covered by one of a list, which allows everything when it is empty (upstream's
+/// True if an item of the whitelist covers each toleration. An empty whitelist allows everything (upstream's
 /// `VerifyAgainstWhitelist`).
 pub(super) fn are_allowed(tolerations: &[Toleration], whitelist: &[Toleration]) -> bool {
     let allowed = |toleration: &Toleration| whitelist.iter().any(|by| by.covers(toleration));
@@ -83,7 +83,7 @@ pub(super) fn are_allowed(tolerations: &[Toleration], whitelist: &[Toleration]) 
 mod tests {
     use super::*;
 
-    /// `key operator value effect seconds`, each `-` where it is empty.
+    /// Parses `key operator value effect seconds`, with `-` for an empty field.
     fn toleration(text: &str) -> Toleration {
         let field = |text: &str| if text == "-" { String::new() } else { text.to_owned() };
         let parts: Vec<&str> = text.split(' ').collect();
@@ -92,7 +92,7 @@ mod tests {
         Toleration { key, operator, value, effect, seconds: seconds.parse().ok() }
     }
 
-    /// Rows of upstream's `TestIsSuperset`.
+    /// Cases of upstream's `TestIsSuperset`.
     #[test]
     fn one_toleration_covers_another() {
         for (covering, covered, is) in [

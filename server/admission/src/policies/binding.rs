@@ -1,11 +1,11 @@
-//! Bindings: where a policy holds, with which parameters, and what follows.
+//! Bindings: scope, parameters and actions of a policy.
 
 use portico_machinery::Object;
 
 use super::params::ParamRef;
 use crate::matching::Constraints;
 
-/// What follows from a validation that does not hold.
+/// Consequence of a failed validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Deny,
@@ -13,12 +13,12 @@ pub(super) enum Action {
     Audit,
 }
 
-/// A binding of either kind.
+/// Binding of a validating or mutating policy.
 pub(super) struct Binding {
     pub(super) name: String,
-    /// The policy that it binds.
+    /// Name of the bound policy.
     pub(super) policy: String,
-    /// Nothing where it holds wherever the policy does.
+    /// `None` if the binding applies wherever the policy does.
     pub(super) constraints: Option<Constraints>,
     pub(super) params: Option<ParamRef>,
     pub(super) actions: Vec<Action>,
@@ -34,7 +34,7 @@ impl Action {
         })
     }
 
-    /// What metrics call it.
+    /// Returns the value of the metric label.
     pub(super) fn label(self) -> &'static str {
         match self {
             Self::Deny => "deny",

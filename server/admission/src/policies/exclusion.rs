@@ -2,7 +2,7 @@
 
 use portico_registry::ServedResource;
 
-/// Reviews of callers, in all versions: a policy about them could refuse every request.
+/// Reviews of callers, in all versions: policies on them could refuse every request.
 const EXCLUDED: [(&str, &str); 6] = [
     ("authentication.k8s.io", "selfsubjectreviews"),
     ("authentication.k8s.io", "tokenreviews"),

@@ -1,4 +1,4 @@
-//! Which policies a write would meet, and how they are: their rules are compared with it, nothing is evaluated.
+//! Policies that a write would be subject to, and their state. Only rules are compared; no expression is evaluated.
 
 use std::sync::Arc;
 
@@ -12,54 +12,52 @@ use super::params::ParamKind;
 use crate::matching::{Configured, Constraints, MatchTarget};
 use crate::write_target::{ExplainedRequests, WriteTarget};
 
-/// A policy that a write would meet.
+/// Policy whose rules match a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedPolicy {
-    /// Whether it may change the object.
+    /// True if the policy may change the object.
     pub mutates: bool,
-    /// Its name.
     pub name: String,
-    /// For which operations its rules match.
+    /// Operations for which the rules of the policy match.
     pub operations: Vec<&'static str>,
-    /// Whether selectors or match conditions may leave a request out that its rules match.
+    /// True if selectors or match conditions may exclude a request that the rules match.
     pub selective: bool,
-    /// Whether a request fails when it cannot be evaluated.
+    /// True if a request fails when the policy cannot be evaluated.
     pub fails: bool,
-    /// Why it cannot be evaluated as it is written.
+    /// Errors that prevent the evaluation of the policy.
     pub problems: Vec<String>,
-    /// Its bindings whose rules match, by name.
+    /// Bindings whose rules match, sorted by name.
     pub bindings: Vec<ExplainedBinding>,
 }
 
-/// A binding of such a policy.
+/// Binding whose rules match a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedBinding {
-    /// Its name.
     pub name: String,
-    /// For which operations its rules and those of the policy match.
+    /// Operations for which the rules of the binding and of the policy match.
     pub operations: Vec<&'static str>,
-    /// Whether selectors may leave a request out that its rules match.
+    /// True if selectors may exclude a request that the rules match.
     pub selective: bool,
-    /// What follows from a validation that does not hold; nothing for policies that change.
+    /// Consequences of a failed validation; empty for mutating policies.
     pub actions: Vec<&'static str>,
-    /// Why it cannot be used now.
+    /// Error that prevents the use of the binding.
     pub problem: Option<String>,
 }
 
-/// What is compiled of a policy.
+/// Compiled expressions of a policy.
 pub(crate) trait Compiles {
-    /// Whether it may change the object; then it is not asked about deletes.
+    /// True if the policy may change the object. Such policies do not apply to deletes.
     const MUTATES: bool;
 
-    /// Its expressions.
+    /// Returns all expressions of the policy.
     fn expressions(&self) -> impl Iterator<Item = &Expression>;
 
-    /// Whether conditions may leave out a request.
+    /// True if match conditions may exclude a request.
     fn has_conditions(&self) -> bool;
 }
 
 impl<E: Compiles + Send + Sync + 'static> Hooks<E> {
-    /// Those that a write would meet, in order: their rules and those of a binding match.
+    /// Returns the policies that have a binding such that the rules of both match a write, in order.
     ///
     /// # Errors
     /// Policies or bindings cannot be read.
@@ -118,7 +116,7 @@ async fn explain<'h, E: Compiles + 'h>(
     met
 }
 
-/// The operations for which all these rules match.
+/// Returns the operations for which all given rules match.
 fn operations(
     objects: &Objects,
     targets: &[MatchTarget<'_>],
@@ -129,7 +127,7 @@ fn operations(
     targets.iter().filter(matches).map(|target| target.attributes.operation_name()).collect()
 }
 
-/// Why a binding has no parameters for a write. What is written in all namespaces is not known to have none.
+/// Returns the reason why a binding has no parameters for a write. For a write in all namespaces this is not known.
 async fn problem(
     objects: &Objects,
     kind: Option<&ParamKind>,

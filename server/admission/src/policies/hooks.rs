@@ -1,4 +1,4 @@
-//! Policies with their bindings, joined when one of them has changed.
+//! Policies joined with their bindings. The join is repeated when one of them changes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use crate::matching::{Configured, Constrained, Constraints};
 
 const GROUP: &str = "admissionregistration.k8s.io";
 
-/// A policy, and its bindings in order of their names.
+/// Policy with its bindings, sorted by name.
 pub(crate) struct Hook<E> {
     pub(super) policy: Arc<Policy<E>>,
     pub(super) bindings: Vec<Arc<Binding>>,
 }
 
-/// All policies of a kind that are bound.
+/// All policies of one kind that have bindings.
 pub(crate) struct Hooks<E> {
     policies: Derived<Policy<E>>,
     bindings: Derived<Binding>,
     joined: ArcSwap<Joined<E>>,
 }
 
-/// Policies and bindings, and the hooks that they make.
+/// Policies and bindings, and the hooks that result from joining them.
 pub(crate) struct Joined<E> {
     policies: Arc<DerivedSet<Policy<E>>>,
     bindings: Arc<DerivedSet<Binding>>,
@@ -35,7 +35,7 @@ pub(crate) struct Joined<E> {
 }
 
 impl<E> Hooks<E> {
-    /// Those of these resources; `compile` makes a policy of an object.
+    /// Reads policies and bindings from these resources; `compile` compiles the object of a policy.
     pub(super) fn new(
         policies: &str,
         bindings: &str,

@@ -1,4 +1,4 @@
-//! Which policies are evaluated about a request, with which parameters (upstream's `policyDispatcher`).
+//! Selection of the policies and parameters that are evaluated for a request (upstream's `policyDispatcher`).
 
 use std::sync::Arc;
 
@@ -12,30 +12,30 @@ use super::hooks::Hook;
 use super::policy::Policy;
 use crate::matching::{Match, MatchTarget, MatchedAs, Pair};
 
-/// A policy that is evaluated, once for each of its parameters.
+/// Evaluation of a policy with one parameter object, or without parameters.
 pub(super) struct Invocation<'h, E> {
     pub(super) policy: &'h Arc<Policy<E>>,
     pub(super) binding: &'h Binding,
-    /// The version in which it sees the request.
+    /// Version in which the policy receives the request.
     pub(super) version: MatchedAs,
     pub(super) param: Option<Arc<Object>>,
 }
 
-/// A policy or binding that cannot be used.
+/// Policy or binding that cannot be used.
 pub(super) struct Misconfigured<'h, E> {
     pub(super) policy: &'h Policy<E>,
-    /// Nothing where it is the policy itself.
+    /// `None` if the error is in the policy.
     pub(super) binding: Option<&'h Binding>,
     why: String,
 }
 
-/// What comes of a policy and a binding.
+/// Result of matching a policy and a binding with a request.
 pub(super) enum Found<'h, E> {
     Invocation(Invocation<'h, E>),
     Misconfigured(Misconfigured<'h, E>),
 }
 
-/// Whose refusal it is.
+/// Names of the policy and binding that caused a refusal.
 pub(super) struct Names<'n> {
     pub(super) policy: &'n str,
     pub(super) binding: Option<&'n str>,
@@ -46,7 +46,7 @@ impl<E> Invocation<'_, E> {
         Names { policy: &self.policy.name, binding: Some(&self.binding.name) }
     }
 
-    /// Identifies it among others of the same request.
+    /// Returns an ID that is unique among the invocations of one request.
     pub(super) fn id(&self) -> String {
         let param = self.param.as_ref().map(|param| (param.namespace(), param.name())).unwrap_or_default();
         format!("{}/{}/{}/{}", self.policy.name, self.binding.name, param.0, param.1)
@@ -64,7 +64,7 @@ impl<E> Misconfigured<'_, E> {
     }
 }
 
-/// All that is to be evaluated of policies whose rules match, in order of the policies and bindings.
+/// Returns all evaluations of policies whose rules match, in the order of policies and bindings.
 pub(super) async fn find<'h, E>(
     objects: &Objects,
     target: &MatchTarget<'_>,
@@ -93,10 +93,10 @@ pub(super) async fn find<'h, E>(
     Ok(found)
 }
 
-/// The namespace of a request as expressions see it; nothing for what is in none, and for namespaces themselves.
+/// Returns the namespace of a request for expressions; `None` for cluster-scoped objects and for namespaces themselves.
 ///
 /// # Errors
-/// 404 when it is not there.
+/// 404 if the namespace does not exist.
 pub(super) async fn namespace(objects: &Objects, target: &MatchTarget<'_>) -> Result<Option<LazyObject>> {
     if target.namespace.is_empty() || target.is_of_namespaces() {
         return Ok(None);
@@ -127,7 +127,7 @@ async fn is_bound(
         && constraints.select(objects, target, pair).await?)
 }
 
-/// A binding that matches: one evaluation for each parameter, or one without.
+/// Resolves a binding that matches: one evaluation for each parameter object, or one without parameters.
 async fn of_binding<'h, E>(
     objects: &Objects,
     target: &MatchTarget<'_>,

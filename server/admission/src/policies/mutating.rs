@@ -1,4 +1,4 @@
-//! MutatingAdmissionPolicies: expressions that change what is written, one after another (upstream's `mutating.dispatcher`).
+//! MutatingAdmissionPolicies: expressions that change the written object, one after another (upstream's `mutating.dispatcher`).
 
 use std::sync::Arc;
 
@@ -21,16 +21,16 @@ use crate::policy_metrics::{Checked, ErrorType};
 use crate::rounds::{Reinvocation, Rounds};
 use crate::shown::Shown;
 
-/// What metrics call policies.
+/// Value of the metric label for policies.
 const KIND: &str = "policy";
 
-/// A policy with whether it wants to be evaluated again.
+/// Compiled mutating policy with its reinvocation policy.
 pub(crate) struct MutatingHook {
     policy: MutatingPolicy,
     reinvoked: bool,
 }
 
-/// A request on its way through the policies of one round.
+/// Request in one round of the mutating policies.
 pub(crate) struct Round<'a> {
     pub(crate) objects: &'a Objects,
     pub(crate) target: &'a MatchTarget<'a>,
@@ -39,14 +39,14 @@ pub(crate) struct Round<'a> {
     pub(crate) reinvocation: &'a mut Reinvocation,
 }
 
-/// What a policy could not do that must not fail.
+/// Failure of a policy whose failure policy is `Fail`.
 struct Denial {
     message: String,
     reason: &'static str,
 }
 
 impl Hooks<MutatingHook> {
-    /// All MutatingAdmissionPolicies that are bound.
+    /// Creates the source of all MutatingAdmissionPolicies that have bindings.
     pub(crate) fn mutating(metrics: Arc<Metrics>) -> Self {
         let compile =
             move |object: &Object| Policy::read(object, metrics.policies.compiling(|| compile(object)));
@@ -54,10 +54,10 @@ impl Hooks<MutatingHook> {
     }
 }
 
-/// Evaluates those of these that are due and whose selectors match.
+/// Evaluates the matches that are due in this round and whose selectors match.
 ///
 /// # Errors
-/// 403 with what policies could not do that must not fail, 404 when the namespace is not there.
+/// 403 with the failures of policies whose failure policy is `Fail`, 404 if the namespace does not exist.
 pub(crate) async fn mutate(
     mut round: Round<'_>,
     matches: &[Match<Hook<MutatingHook>>],
@@ -90,7 +90,7 @@ pub(crate) async fn mutate(
 }
 
 impl Round<'_> {
-    /// Carries out the changes of a policy; what it could not do.
+    /// Applies the changes of a policy; returns the messages of its failures.
     async fn invoke(
         &mut self,
         invocation: &Invocation<'_, MutatingHook>,
@@ -148,7 +148,7 @@ impl Round<'_> {
         Ok(failed)
     }
 
-    /// Whether its conditions hold, and it is due in this round.
+    /// True if the match conditions hold and the policy is due in this round. Errors of conditions are added to `failed`.
     fn is_meant(
         &self,
         invocation: &Invocation<'_, MutatingHook>,
@@ -204,7 +204,7 @@ fn mutation<'s>(at: &Cursor<'s>) -> MutationSource<'s> {
     }
 }
 
-/// The object of the request with a change; the inner error is what the policy could not do.
+/// Applies a change to the object of the request. The inner error is a failure of the policy.
 async fn carry_out(
     objects: &Objects,
     target: &MatchTarget<'_>,
@@ -263,7 +263,7 @@ fn apply(schema: &Schema, object: &Object, mut config: Object) -> Result<Object,
     merged.map_err(|error| format!("error applying patch: failed to merge patch: {error}"))
 }
 
-/// A test that fails leaves the object as it is.
+/// Applies a JSON patch. If a test operation fails, the object is not changed.
 fn patched(object: &Object, patch: &[u8]) -> Result<Object, String> {
     match merge::json_patch(object, patch) {
         Ok(patched) => Ok(patched),
@@ -281,7 +281,7 @@ fn denied(names: &Names<'_>, message: &str) -> String {
     }
 }
 
-/// 403 with all denials as causes; message and reason are those of the first.
+/// Returns 403 with all denials as causes, and with the message and reason of the first one.
 fn refused(target: &MatchTarget<'_>, pair: Pair<'_>, denials: &[Denial]) -> Result<()> {
     let Some(first) = denials.first() else { return Ok(()) };
     let mut status = refusal::forbidden(target, pair, "admission request denied by policy");

@@ -16,22 +16,22 @@ use portico_store::Record;
 /// Limit (Admission and quota, bytes): they are decoded for each request.
 const MAX_DECODED_BYTES: usize = 64 * 1024;
 
-/// The kind of a policy's parameters.
+/// Kind of a policy's parameters.
 pub(super) struct ParamKind(Result<GroupVersionKind, String>);
 
-/// Which parameters a binding means.
+/// Reference of a binding to its parameters.
 pub(super) struct ParamRef {
     name: String,
     namespace: String,
-    /// Nothing where there is none; else the selector, or why it cannot be used.
+    /// `None` if the reference has no selector; an error if the selector is invalid.
     selector: Option<Result<LabelSelector, String>>,
-    /// Parameters that the selector found for the last request.
+    /// Parameters that the selector matched for the last request.
     selected: Mutex<Arc<Selected>>,
-    /// Whether a request is refused when there are none.
+    /// True if a request is denied when no parameters are found.
     denies_without: bool,
 }
 
-/// Parameters that a selector found, decoded. The next request decodes only those that have changed.
+/// Decoded parameters that a selector matched. The next request decodes only those that have changed.
 #[derive(Default)]
 struct Selected {
     api_version: String,
@@ -40,7 +40,7 @@ struct Selected {
 }
 
 impl Selected {
-    /// The object of a record that is the same as then, in the same version.
+    /// Returns the decoded object of a record, if the record and the version are unchanged.
     fn find(&self, api_version: &str, record: &Arc<Record>) -> Option<Arc<Object>> {
         let path = record.key.path();
         let at = self.params.binary_search_by(|(known, _)| known.key.path().cmp(path)).ok()?;
@@ -59,10 +59,10 @@ impl ParamKind {
         Self(version.map(|version| version.kind(kind.field("kind").str())).map_err(|error| error.to_string()))
     }
 
-    /// The resource that the kind is served as.
+    /// Returns the served resource of the kind.
     ///
     /// # Errors
-    /// There is none, in upstream's words.
+    /// The kind is not served; the error is upstream's message.
     pub(super) fn served(&self, objects: &Objects) -> Result<Arc<ServedResource>, String> {
         let kind =
             self.0.as_ref().map_err(|error| format!("failed to parse paramKind APIVersion: {error}"))?;
@@ -85,10 +85,10 @@ impl ParamRef {
         }
     }
 
-    /// The parameters for a request in this namespace.
+    /// Returns the parameters for a request in a namespace.
     ///
     /// # Errors
-    /// Why there are none, in upstream's words.
+    /// The parameters cannot be found or read; the error is upstream's message.
     pub(super) async fn collect(
         &self,
         objects: &Objects,
@@ -136,7 +136,7 @@ impl ParamRef {
     ) -> Result<Vec<Arc<Object>>, String> {
         let options = ListOptions { labels, ..ListOptions::default() };
         let page = objects.list(served, namespace, &options).await.map_err(|status| status.message)?;
-        // One that cannot be read is not one that is not there.
+        // An unreadable parameter object does not count as missing.
         let records = objects.complete(served, namespace, page).await.map_err(|status| status.message)?;
         let known = Arc::clone(&self.selected.lock());
         let decoded = |record: Arc<Record>| {

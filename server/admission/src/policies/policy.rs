@@ -1,21 +1,21 @@
-//! What policies of both kinds have, besides what they evaluate.
+//! Parts that policies of both kinds share.
 
 use portico_machinery::{Cursor, Object};
 
 use super::params::ParamKind;
 use crate::matching::Constraints;
 
-/// A policy with what is compiled of it.
+/// Policy with its compiled expressions.
 pub(super) struct Policy<E> {
     pub(super) name: String,
-    /// Whether a request fails when the policy cannot be evaluated.
+    /// True if a request fails when the policy cannot be evaluated.
     pub(super) fails: bool,
     pub(super) constraints: Constraints,
     pub(super) params: Option<ParamKind>,
     pub(super) evaluator: E,
 }
 
-/// What both kinds have in common about their expressions.
+/// Expressions that both kinds have.
 pub(super) struct Common<'s> {
     pub(super) conditions: Vec<&'s str>,
     pub(super) variables: Vec<(&'s str, &'s str)>,
@@ -46,7 +46,7 @@ impl<'s> Common<'s> {
     }
 }
 
-/// Whether the failure policy is to fail.
+/// True if the failure policy is `Fail`.
 pub(super) fn fails(spec: &Cursor<'_>) -> bool {
     spec.field("failurePolicy").str() != "Ignore"
 }

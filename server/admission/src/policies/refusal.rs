@@ -1,11 +1,11 @@
-//! Refusals in the words of upstream's policies.
+//! Errors of refused requests, with the messages of upstream's policies.
 
 use portico_machinery::Status;
 use portico_machinery::status::{Cause, Reason};
 
 use crate::matching::{MatchTarget, Pair};
 
-/// 403 for what a request is about (upstream's `admission.NewForbidden`).
+/// Returns 403 for the object of a request (upstream's `admission.NewForbidden`).
 pub(super) fn forbidden(target: &MatchTarget<'_>, pair: Pair<'_>, why: &str) -> Status {
     let named = target.attributes.name;
     let of_object = pair.new.map(|object| [object.name(), object.generate_name()]).unwrap_or_default();
@@ -13,7 +13,7 @@ pub(super) fn forbidden(target: &MatchTarget<'_>, pair: Pair<'_>, why: &str) -> 
     Status::forbidden(&target.resource.group_resource(), name, why)
 }
 
-/// A refusal by a validating policy, for this reason; 422 for any that has no code of its own.
+/// Returns the refusal of a validating policy with a reason; 422 if the reason has no specific code.
 pub(super) fn of_validation(
     target: &MatchTarget<'_>,
     pair: Pair<'_>,
@@ -30,7 +30,7 @@ pub(super) fn of_validation(
     Box::new(status.with_cause(cause(message)))
 }
 
-/// A cause that only says this.
+/// Creates a cause that has only a message.
 pub(super) fn cause(message: &str) -> Cause {
     Cause { message: message.to_owned(), ..Cause::default() }
 }

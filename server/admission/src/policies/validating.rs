@@ -1,4 +1,4 @@
-//! ValidatingAdmissionPolicies: what does not hold of a request refuses it, is warned of or noted (upstream's
+//! ValidatingAdmissionPolicies: failed validations deny the request, produce a warning or an audit annotation (upstream's
 //! `validating.dispatcher`).
 
 use std::sync::Arc;
@@ -27,12 +27,12 @@ use crate::shown::Shown;
 /// Limit (Admission and quota, bytes): the rest is omitted.
 const MAX_ANNOTATION_BYTES: usize = 10 << 10;
 
-/// What metrics call policies, and what they do.
+/// Values of the metric labels for policies and their step.
 const KIND: &str = "policy";
 const STEP: &str = "validate";
 
 impl Hooks<ValidatingPolicy> {
-    /// All ValidatingAdmissionPolicies that are bound.
+    /// Creates the source of all ValidatingAdmissionPolicies that have bindings.
     pub(crate) fn validating(metrics: Arc<Metrics>) -> Self {
         let compile =
             move |object: &Object| Policy::read(object, metrics.policies.compiling(|| compile(object)));
@@ -40,10 +40,10 @@ impl Hooks<ValidatingPolicy> {
     }
 }
 
-/// Evaluates those of these whose selectors match. Gives what the caller is warned of.
+/// Evaluates the matches whose selectors match; returns the warnings for the caller.
 ///
 /// # Errors
-/// The message of the first validation that does not hold, or 404 when the namespace is not there.
+/// Message of the first failed validation, or 404 if the namespace does not exist.
 pub(crate) async fn validate(
     matches: &[Match<Hook<ValidatingPolicy>>],
     objects: &Objects,
@@ -101,7 +101,7 @@ fn validation<'s>(at: &Cursor<'s>) -> ValidationSource<'s> {
     }
 }
 
-/// One request on its way through all policies.
+/// Request in validation by all policies.
 struct Validation<'a> {
     objects: &'a Objects,
     target: &'a MatchTarget<'a>,
@@ -110,7 +110,7 @@ struct Validation<'a> {
     warnings: Vec<String>,
     /// The first refusal.
     refusal: Option<Box<Status>>,
-    /// Annotations of the policies that there are, with all values that their bindings give them.
+    /// Audit annotations by key, with all values from the bindings of the policy.
     annotations: Vec<(String, Vec<String>)>,
 }
 
@@ -195,7 +195,7 @@ impl<'a> Validation<'a> {
         }
     }
 
-    /// The same value of several bindings is noted once.
+    /// Adds an audit annotation; equal values of several bindings are added once.
     fn annotate(&mut self, key: &str, value: String) {
         match self.annotations.iter_mut().find(|(known, _)| known == key) {
             Some((_, values)) if values.contains(&value) => {}
@@ -218,14 +218,14 @@ impl<'a> Validation<'a> {
         self.target.attributes.context.annotations.note(key, value);
     }
 
-    /// A policy or binding that cannot be used comes to the failure policy.
+    /// Applies the failure policy to a policy or binding that cannot be used.
     fn misconfigured(&mut self, why: &Misconfigured<'_, ValidatingPolicy>) {
         if why.policy.fails {
             self.refuse(&why.names(), &why.message(), "");
         }
     }
 
-    /// The first refusal is the caller's.
+    /// Records a refusal; the caller gets the first one.
     fn refuse(&mut self, names: &Names<'_>, message: &str, reason: &str) {
         let policy = names.policy;
         let message = match names.binding {

@@ -1,4 +1,4 @@
-//! What ResourceQuota is configured with (upstream's `ResourceQuotaConfiguration`).
+//! Configuration of ResourceQuota (upstream's `ResourceQuotaConfiguration`).
 
 use portico_machinery::{Cursor, Object};
 
@@ -29,15 +29,15 @@ const SCHEME: Scheme = Scheme {
     strict: true,
 };
 
-/// See the module.
+/// Configuration of ResourceQuota.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct QuotaConfiguration {
-    /// What may be used only where a quota covers it.
+    /// Resources that require a covering quota.
     pub(crate) limited_resources: Vec<LimitedResource>,
 }
 
 impl QuotaConfiguration {
-    /// Reads a configuration; without one nothing is limited.
+    /// Reads a configuration. Without one, no resource requires a quota.
     pub(crate) fn read(bytes: Option<&[u8]>) -> Result<Self, PluginConfigurationError> {
         let object = bytes.map_or_else(|| Ok(Object::default()), |bytes| SCHEME.decode(bytes))?;
         let limited = object.at(&["limitedResources"]);

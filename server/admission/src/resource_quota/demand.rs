@@ -1,4 +1,4 @@
-//! What a write takes of the quotas of its namespace, or why it may not (upstream's `CheckRequest`).
+//! Amounts that a write takes from the quotas of its namespace, or the reason for a refusal (upstream's `CheckRequest`).
 
 use portico_machinery::{GroupResource, Object, Quantity, Reason, Status};
 use portico_quota::{Amounts, Evaluator, Surroundings, add, amounts, evaluator, matches, requirements};
@@ -6,15 +6,15 @@ use portico_registry::{Part, Result, Write};
 
 use super::limited::{LimitedResource, Uncovered};
 
-/// A write, asked of all quotas of its namespace.
+/// Demand of one write, checked against all quotas of its namespace.
 pub(super) struct QuotaDemand<'a> {
     resource: &'a GroupResource,
     evaluator: Box<dyn Evaluator + 'a>,
     limited: &'a [LimitedResource],
     write: &'a Write<'a>,
-    /// What the object needs.
+    /// Usage of the object.
     usage: Amounts,
-    /// What it needed before.
+    /// Usage of the object before the write; `None` for a create.
     before: Option<Amounts>,
 }
 
@@ -32,10 +32,10 @@ impl<'a> QuotaDemand<'a> {
         Self { resource, evaluator, limited, write, usage, before }
     }
 
-    /// What the write takes of each of these quotas; nothing of one that is not about it.
+    /// Returns the amounts that the write takes from each quota; empty for a quota that does not match the write.
     ///
     /// # Errors
-    /// 403 in upstream's words; 500, as upstream has it, where no quota covers a scope.
+    /// 403 with upstream's message; 500, as in upstream, if no quota covers a scope.
     pub(super) fn taken(&self, quotas: &[&Object]) -> Result<Vec<Amounts>> {
         let object = self.write.new;
         let mut uncovered = Uncovered::of(self.limited, self.resource, &*self.evaluator, object, &self.usage);
@@ -71,7 +71,8 @@ impl<'a> QuotaDemand<'a> {
         Box::new(Status::forbidden(self.resource, self.write.new.name(), why))
     }
 
-    /// Whether a quota is about the write. Then the write has to set what is limited, and the quota's status its use.
+    /// True if a quota matches the write. The write must then set the limited resources, and the quota's status must
+    /// have their usage.
     fn concerns(&self, quota: &Object, uncovered: &mut Uncovered<'_>) -> Result<bool, String> {
         let (name, hard) = (quota.name(), quota.at(&["status", "hard"]));
         let scopes = requirements(quota);
@@ -102,7 +103,8 @@ impl<'a> QuotaDemand<'a> {
         Err(format!("quota usage is negative for resource(s): {}", negative.join(",")))
     }
 
-    /// What the write needs of a quota that is about it: all of it, where the quota was not about what was there.
+    /// Returns the amounts that the write needs from a matching quota: the increase, or all amounts if the quota did not match
+    /// the previous state.
     fn needed(&self, quota: &Object) -> Amounts {
         let was_counted =
             self.write.old.is_some_and(|old| matches(&requirements(quota), old, &*self.evaluator));
@@ -114,7 +116,7 @@ impl<'a> QuotaDemand<'a> {
         all
     }
 
-    /// What the write needs more than what is there needs.
+    /// Returns the positive differences between the usage and the previous usage.
     fn more(&self) -> Amounts {
         let mut more = self.usage.clone();
         if let Some(before) = &self.before {
@@ -127,11 +129,11 @@ impl<'a> QuotaDemand<'a> {
         more
     }
 
-    /// What is taken of a quota for what is needed.
+    /// Returns the needed amounts that a quota limits, if the quota has room for them.
     fn takes(&self, quota: &Object, mut needed: Amounts) -> Result<Amounts, String> {
         let [hard, used] = ["hard", "used"].map(|list| amounts(&quota.at(&["status", list])));
         needed.retain(|resource, _| hard.contains_key(resource));
-        // A status says what is so already.
+        // A status reports usage that exists already, so it is not limited.
         if self.write.part != Part::Subresource("status") {
             fits(quota.name(), &needed, &used, &hard)?;
         }

@@ -1,10 +1,10 @@
-//! Which writes of a kind may change what is used (upstream's `Evaluator.Handles`).
+//! Selection of writes that may change the usage (upstream's `Evaluator.Handles`).
 
 use portico_machinery::{GroupResource, Object};
 use portico_quota::{Evaluator, Requirement};
 use portico_registry::{Part, Write};
 
-/// Whether a write may change what is used.
+/// True if a write may change the usage.
 pub(super) fn handles(resource: &GroupResource, evaluator: &dyn Evaluator, write: &Write<'_>) -> bool {
     let part = match write.part {
         Part::Main => "",
@@ -17,7 +17,7 @@ pub(super) fn handles(resource: &GroupResource, evaluator: &dyn Evaluator, write
             terminating(old) != terminating(write.new)
         }),
         ("", "pods", "resize") => write.old.is_some(),
-        // Volumes that were allocated larger than wanted are counted as they are.
+        // Volumes can be larger than requested, and are counted with their actual size.
         ("", "persistentvolumeclaims", "" | "status") => true,
         ("", "services", "") | ("resource.k8s.io", "resourceclaims", "") => true,
         (_, _, "") => evaluator.is_plain_count() && write.old.is_none(),

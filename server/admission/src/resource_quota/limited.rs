@@ -1,4 +1,4 @@
-//! What may be used only where a quota covers it (`limitedResources` of a `ResourceQuotaConfiguration`).
+//! Resources that require a covering quota (`limitedResources` of a `ResourceQuotaConfiguration`).
 
 use std::collections::BTreeSet;
 
@@ -8,24 +8,25 @@ use portico_quota::{Amounts, Evaluator, Requirement};
 /// A resource of quotas, or scopes of objects, that a quota has to cover (upstream's `LimitedResource`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LimitedResource {
-    /// The group of the kind.
+    /// API group of the kind.
     pub api_group: String,
-    /// The resource of the kind.
+    /// Resource of the kind.
     pub resource: String,
-    /// What an object of the kind uses has to be covered when its name contains any of these.
+    /// Substrings of the names of quota resources: each matching resource that an object of the kind uses requires
+    /// a covering quota.
     pub match_contains: Vec<String>,
-    /// An object that is in any of these scopes has to be covered by a quota that names the scope, whatever its kind.
+    /// Scopes: an object in one of these scopes, of any kind, requires a quota that names the scope.
     pub match_scopes: Vec<MatchScope>,
 }
 
-/// A scope (upstream's `ScopedResourceSelectorRequirement`).
+/// Scope of objects (upstream's `ScopedResourceSelectorRequirement`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MatchScope {
-    /// The scope's name.
+    /// Name of the scope.
     pub scope_name: String,
     /// `Exists`, `DoesNotExist`, `In` or `NotIn`.
     pub operator: String,
-    /// What `In` and `NotIn` compare with.
+    /// Values that `In` and `NotIn` compare with.
     pub values: Vec<String>,
 }
 
@@ -36,14 +37,14 @@ impl MatchScope {
     }
 }
 
-/// What an object needs a covering quota for.
+/// Resources and scopes of an object that require a covering quota and do not have one.
 pub(super) struct Uncovered<'a> {
     names: BTreeSet<String>,
     scopes: Vec<Requirement<'a>>,
 }
 
 impl<'a> Uncovered<'a> {
-    /// What is limited of a new object that uses this much.
+    /// Returns the resources and scopes that require a quota for a new object with this usage.
     pub(super) fn of(
         limited: &'a [LimitedResource],
         resource: &GroupResource,
@@ -63,12 +64,12 @@ impl<'a> Uncovered<'a> {
         Self { names: names.cloned().collect(), scopes }
     }
 
-    /// Takes away what a quota that is about the object limits.
+    /// Removes the resources that a matching quota limits.
     pub(super) fn cover(&mut self, names: &[&str]) {
         self.names.retain(|name| !names.contains(&name.as_str()));
     }
 
-    /// Takes away the scopes that the object is in and a quota names.
+    /// Removes the scopes of the object that a quota names.
     pub(super) fn cover_scopes(
         &mut self,
         quota: &[Requirement<'_>],
@@ -81,13 +82,13 @@ impl<'a> Uncovered<'a> {
         self.scopes.retain(|limited| !covers(limited));
     }
 
-    /// The names of what is not covered, for a refusal.
+    /// Returns the names of uncovered resources, for an error message; `None` if all are covered.
     pub(super) fn names(&self) -> Option<String> {
         let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
         (!names.is_empty()).then(|| names.join(","))
     }
 
-    /// The scopes that are not covered, for a refusal, as Go prints them.
+    /// Returns the uncovered scopes as Go formats them, for an error message; `None` if all are covered.
     pub(super) fn scopes(&self) -> Option<String> {
         let scopes: Vec<String> = self.scopes.iter().map(ToString::to_string).collect();
         (!scopes.is_empty()).then(|| format!("[{}]", scopes.join(" ")))

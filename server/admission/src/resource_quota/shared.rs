@@ -1,9 +1,9 @@
-//! Writes that are counted by the quotas of one namespace share transactions: while one is being committed, the writes
-//! that arrive meanwhile gather in the next, which updates each quota once for all of them.
+//! Shared transactions: writes that the quotas of one namespace count. While one transaction is being committed, new writes
+//! gather in the next one, which updates each quota once for all of them.
 //!
-//! Each write is admitted against the usage that those before it leave, committed or not. A transaction that fails over
-//! one of its writes fails as a whole: that write gets the error, the others are tried again. Nothing is spawned: whoever
-//! waits for a transaction drives it, so that no writer depends on another one staying.
+//! Each write is admitted against the usage after all earlier writes, committed or not. If one write makes a transaction fail,
+//! that write gets the error and the others are retried. No task is spawned: each writer that waits for a transaction polls it,
+//! so no writer depends on another one.
 
 mod content;
 mod counting;
@@ -27,60 +27,60 @@ pub(super) use outcome::Outcome;
 use portico_quota::Amounts;
 use portico_registry::preconditions::is_about;
 
-/// The transactions of all namespaces in which a counted write is under way.
+/// Transactions of all namespaces with counted writes in progress.
 #[derive(Default)]
 pub(crate) struct SharedTransactions {
     namespaces: Mutex<HashMap<Box<str>, Arc<Mutex<Queue>>>>,
-    /// Quotas are looked into without waiting.
+    /// Set once the quotas are kept in memory, so that they can be read without waiting.
     pub(super) keeps_quotas: OnceLock<()>,
 }
 
-/// The transactions of one namespace, as long as a write of it is under way.
+/// Guard for the transactions of one namespace, held while a write to the namespace is in progress.
 pub(super) struct Turn<'a> {
     transactions: &'a SharedTransactions,
     namespace: &'a str,
-    /// Nothing only while it is dropped.
+    /// `None` only during drop.
     queue: Option<Arc<Mutex<Queue>>>,
 }
 
-/// Of one namespace.
+/// Transactions of one namespace.
 #[derive(Default)]
 struct Queue {
     /// The newest transaction.
     newest: Option<Arc<Transaction>>,
 }
 
-/// One transaction.
+/// Transaction shared by several writes.
 struct Transaction {
     content: Arc<Mutex<Content>>,
     outcome: Waiting,
 }
 
-/// The end of a transaction; polling it drives the transaction.
+/// Future of the outcome of a transaction. Polling the future executes the transaction.
 pub(super) type Waiting = Shared<BoxFuture<'static, Arc<Outcome>>>;
 
-/// What becomes of a write that asks to be counted.
+/// Result of joining a transaction.
 pub(super) enum Joined {
-    /// It takes nothing of any quota.
+    /// The write takes nothing from any quota.
     Uncounted,
-    /// It would fail: an object is not as expected.
+    /// The write would fail, because an object is not in the expected state.
     Lost(TxnError),
-    /// It has to wait for this end, and to ask again.
+    /// The write must wait for this outcome and join again.
     Later(Waiting),
-    /// It is part of a transaction.
+    /// The write is part of a transaction.
     Member(Member),
 }
 
-/// A write in a transaction; dropped before the transaction is closed, it makes the others ask again.
+/// Write in a transaction. If it is dropped before the transaction is closed, the other writes join again.
 pub(super) struct Member {
     content: Arc<Mutex<Content>>,
     outcome: Waiting,
-    /// Where the operations of the write begin.
+    /// Index of the first operation of the write.
     first: usize,
 }
 
 impl SharedTransactions {
-    /// The transactions of a namespace, for one write.
+    /// Returns the guard of a namespace, for one write.
     pub(super) fn of<'a>(&'a self, namespace: &'a str) -> Turn<'a> {
         let queue = Arc::clone(self.namespaces.lock().entry(namespace.into()).or_default());
         Turn { transactions: self, namespace, queue: Some(queue) }
@@ -88,8 +88,8 @@ impl SharedTransactions {
 }
 
 impl Drop for Turn<'_> {
-    /// The last write that is under way in a namespace leaves nothing of it behind: whoever drove its transactions has seen
-    /// their end, or has gone away, and then nobody waits for it.
+    /// Removes the queue of the namespace with its last write. The writers that polled its transactions have seen the outcome or
+    /// were cancelled, so no writer waits for it.
     fn drop(&mut self) {
         let mut namespaces = self.transactions.namespaces.lock();
         drop(self.queue.take());
@@ -100,10 +100,11 @@ impl Drop for Turn<'_> {
 }
 
 impl Turn<'_> {
-    /// Joins the open transaction of the namespace or begins the next. `taken` is what the write takes of each quota.
+    /// Joins the open transaction of the namespace or begins the next one. `taken` returns the amounts that the write takes
+    /// from each quota.
     ///
     /// # Errors
-    /// The error of `taken` when the write does not fit in what is stored.
+    /// The error of `taken` if the write does not fit in the stored quotas.
     pub(super) fn join<E>(
         &self,
         write: &Counting<'_>,
@@ -112,7 +113,7 @@ impl Turn<'_> {
         let Some(queue) = &self.queue else { return Ok(Joined::Lost(TxnError::Closed)) };
         let mut queue = queue.lock();
         if let Some(error) = write.unexpected() {
-            // Upstream asks quotas before it looks for what is there.
+            // Upstream checks quotas before it checks whether the object exists.
             if matches!(error, TxnError::Exists { .. }) {
                 write.fits_what_is_stored(self.namespace, &taken)?;
             }
@@ -139,7 +140,7 @@ impl Turn<'_> {
                 Ok(Taken::Nothing) => Ok(Joined::Uncounted),
                 Ok(Taken::Counted) => Ok(Joined::Member(newest.add(&mut content, write))),
                 Ok(Taken::TooMany) => later(),
-                // What is not committed yet refuses requests.
+                // Usage that is not committed yet must not cause a refusal.
                 Err(_) => write.fits_what_is_stored(self.namespace, &taken).and_then(|()| later()),
             },
             State::Closed
@@ -192,7 +193,8 @@ impl Transaction {
     }
 }
 
-/// How a transaction ends when it may panic: whoever polls a shared future after a panic panics, too.
+/// Returns the outcome of a transaction. A panic becomes an error, because every caller that polls a shared future after a panic
+/// would panic as well.
 async fn ended(transaction: impl Future<Output = Arc<Outcome>>) -> Arc<Outcome> {
     let ended = AssertUnwindSafe(transaction).catch_unwind().await;
     ended.unwrap_or_else(|_| {
@@ -201,7 +203,7 @@ async fn ended(transaction: impl Future<Output = Arc<Outcome>>) -> Arc<Outcome> 
     })
 }
 
-/// Waits for the transaction before, closes this one and commits it.
+/// Waits for the previous transaction, closes this one and commits it.
 async fn commit(
     store: Arc<dyn Store>,
     encoder: Encoder,
@@ -225,7 +227,8 @@ async fn commit(
 }
 
 impl Member {
-    /// What became of the write; nothing when it has to be tried again. `keys` are what it is about, and what it relies on.
+    /// Returns the result of the write; `None` if the write must be retried. `keys` are the keys of its objects and of the
+    /// objects that it depends on.
     pub(super) async fn outcome(
         self,
         keys: &[Key],

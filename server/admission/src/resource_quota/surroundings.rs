@@ -1,4 +1,4 @@
-//! What evaluators have to know besides an object, read from what is stored.
+//! Objects that evaluators need in addition to the written object, read from the store.
 
 use portico_machinery::{GroupResource, Object};
 use portico_quota::{Surroundings, extended_claim_owner};
@@ -6,10 +6,10 @@ use portico_registry::{Attributes, Objects, Result};
 
 use crate::listing::all;
 
-/// Objects of the namespace that quotas count with the written object; they exist for ResourceClaims only.
+/// Reads the objects of the namespace that quotas count together with the written object. Only ResourceClaims need any.
 ///
 /// # Errors
-/// 403 if some of it cannot be read.
+/// 403 if some of the objects cannot be read.
 pub(super) async fn of(
     objects: &Objects,
     attributes: &Attributes<'_>,

@@ -1,12 +1,12 @@
-//! How a quota counts what is used.
+//! Updates of the usage in a quota's status.
 
 use portico_machinery::Object;
 use portico_quota::Amounts;
 
-/// Who counts, among the managers of a quota's fields.
+/// Field manager of the usage in a quota's status.
 pub(super) const MANAGER: &str = "kube-apiserver";
 
-/// Counts so much more as used.
+/// Adds amounts to the usage.
 pub(super) fn count(quota: &mut Object, taken: &Amounts) {
     for (name, amount) in taken {
         let used = quota.at(&["status", "used"]).key(name).quantity().unwrap_or_default();

@@ -1,23 +1,23 @@
-//! Who is asked in which round, compared with a plain reading of upstream's rules.
+//! Compares the reinvocation of webhooks and policies with a direct implementation of upstream's rules.
 //!
-//! The object is a number. Built-in plugins, policies and webhooks change it; what each of them does depends on what it finds, so
-//! that some change it in one round alone.
+//! The object is a number. Plugins, policies and webhooks change the number, and their effect depends on its value, so that some
+//! of them change it in one round only.
 
 use portico_machinery::Object;
 use proptest::prelude::*;
 
 use super::{Reinvocation, Rounds};
 
-/// What an actor makes of the number that it finds.
+/// Effect of a step on the number.
 #[derive(Clone, Copy, Debug)]
 enum Effect {
     Nothing,
     Add(u8),
-    /// Sets it.
+    /// Sets the number.
     Set(u8),
     /// Adds where the number is odd.
     AddIfOdd(u8),
-    /// Halves it.
+    /// Halves the number.
     Halve,
 }
 
@@ -38,11 +38,11 @@ impl Effect {
 #[derive(Clone, Copy, Debug)]
 struct Actor {
     effect: Effect,
-    /// `reinvocationPolicy: IfNeeded`.
+    /// True for `reinvocationPolicy: IfNeeded`.
     again: bool,
 }
 
-/// All who change the object, in their order.
+/// All steps that change the object, in order.
 #[derive(Clone, Debug)]
 struct World {
     plugins: Vec<Effect>,
@@ -50,14 +50,14 @@ struct World {
     webhooks: Vec<Actor>,
 }
 
-/// Who was asked, in order (round, kind, position), and what became of the number.
+/// Steps that ran, in order (round, kind, position), and the resulting number.
 type History = (Vec<(usize, &'static str, usize)>, u8);
 
 fn object(number: u8) -> Object {
     Object::from_json(format!(r#"{{"n":{number}}}"#).as_bytes()).unwrap()
 }
 
-/// By [`Rounds`] and [`Reinvocation`], as the chain uses them.
+/// Runs the steps with [`Rounds`] and [`Reinvocation`], as the chain does.
 fn by_code(world: &World, mut number: u8) -> History {
     let (mut rounds, mut history) = (Rounds::default(), Vec::new());
     let mut reinvocations = [Reinvocation::default(), Reinvocation::default()];
@@ -90,13 +90,13 @@ fn by_code(world: &World, mut number: u8) -> History {
     }
 }
 
-/// By the rules: there is a second round when a policy or webhook has changed the object. In it those are asked again that want
-/// it, and either the object has come back to their kind other than that kind has left it, or one of their kind has changed it
-/// after they were asked and before it is their turn.
+/// Runs the steps by the rules. There is a second round if a policy or webhook changed the object. In the second round, a policy
+/// or webhook with `IfNeeded` runs again if the object differs from the object after the first run of its kind, or if another one
+/// of its kind changes the object after it ran in the first round and before its turn in the second.
 fn by_rules(world: &World, mut number: u8) -> History {
     let kinds = [("policy", &world.policies), ("webhook", &world.webhooks)];
     let mut history = Vec::new();
-    // For each kind: the positions at which it changed the object, and the number that it left.
+    // Per kind: the positions at which the object was changed, and the resulting number.
     let mut first = Vec::new();
     world.plugins.iter().for_each(|effect| number = effect.on(number));
     for (kind, actors) in kinds {

@@ -1,8 +1,8 @@
-//! Which secrets of a pod its account does not list (upstream's `limitSecretReferences`).
+//! Checks that the account of a pod lists the secrets of the pod (upstream's `limitSecretReferences`).
 
 use portico_machinery::{Cursor, Object};
 
-/// The first secret of a pod that its account does not list, as upstream words it.
+/// Returns upstream's message for the first secret of a pod that its account does not list.
 pub(super) fn unlisted(pod: &Object, account: &Object) -> Option<String> {
     let spec = pod.at(&["spec"]);
     for volume in spec.field("volumes").items() {
@@ -29,7 +29,7 @@ pub(super) fn unlisted(pod: &Object, account: &Object) -> Option<String> {
     None
 }
 
-/// The same of ephemeral containers alone (upstream's `limitEphemeralContainerSecretReferences`).
+/// Like [`unlisted_secret`], but for ephemeral containers only (upstream's `limitEphemeralContainerSecretReferences`).
 pub(super) fn unlisted_of_ephemeral(pod: &Object, account: &Object) -> Option<String> {
     let containers = pod.at(&["spec", "ephemeralContainers"]);
     let mut containers = containers.items();

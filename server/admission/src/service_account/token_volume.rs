@@ -1,13 +1,13 @@
-//! The volume that holds an account's token, and its mounts.
+//! Volume with the token of a service account, and its mounts.
 
 use portico_machinery::{Cursor, Node, Object, names};
 
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const VOLUME_PREFIX: &str = "kube-api-access-";
-/// Seconds that a token in a pod lives; upstream's mark of these tokens.
+/// Lifetime of a token in a pod, in seconds; upstream recognizes these tokens by this value.
 const EXPIRATION: i64 = 3607;
 
-/// Mounts the token where no container has something of its own, and adds its volume to the spec if anybody needs it.
+/// Mounts the token in containers that have no mount at the path, and adds the volume to the spec if a container needs it.
 pub(super) fn mount(spec: &mut Object) {
     let existing = spec
         .at(&["volumes"])

@@ -1,4 +1,5 @@
-//! AdmissionReviews as they come back (upstream's `VerifyAdmissionResponse`). Pure: bytes in, an answer or what is wrong out.
+//! AdmissionReview responses (upstream's `VerifyAdmissionResponse`). Pure functions: the input is bytes, the output an answer
+//! or an error.
 
 use std::collections::BTreeMap;
 
@@ -13,37 +14,37 @@ use serde_json::error::Category;
 
 use super::configuration::ReviewVersion;
 
-/// What a webhook answers.
+/// Verified answer of a webhook.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) allowed: bool,
-    /// Nothing where it changes nothing.
+    /// `None` if the webhook does not change the object.
     pub(super) patch: Option<Patch>,
-    /// Why it does not allow the request.
+    /// Status with which the webhook denied the request.
     pub(super) denial: Option<Denial>,
     pub(super) warnings: Vec<String>,
     pub(super) annotations: BTreeMap<String, String>,
 }
 
-/// What a webhook wants to change.
+/// Patch of a webhook.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Patch {
     pub(super) json: Vec<u8>,
-    /// [`JSON_PATCH`], or what nobody knows.
+    /// [`JSON_PATCH`], or an unknown type.
     pub(super) patch_type: String,
 }
 
-/// The one type of patches.
+/// The only valid type of patches.
 pub(super) const JSON_PATCH: &str = "JSONPatch";
 
 const KIND: &str = "AdmissionReview";
 
-/// What a webhook is asked, as far as its answer must fit.
+/// Properties of a review request that its answer must match.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Expected<'a> {
     pub(super) version: ReviewVersion,
     pub(super) uid: &'a str,
-    /// Whether it may change the object.
+    /// True if the webhook may change the object.
     pub(super) mutates: bool,
 }
 
@@ -67,14 +68,14 @@ struct Response {
     warnings: Option<Vec<String>>,
 }
 
-/// Bytes, encoded as a text.
+/// Bytes encoded as base64.
 #[derive(Default)]
 struct Base64(Vec<u8>);
 
 impl<'de> Deserialize<'de> for Base64 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        // Go passes over the ends of lines.
+        // Go ignores line ends.
         let text: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
         let length = text.len();
         STANDARD.decode(text).map(Self).map_err(|error| {
@@ -89,7 +90,7 @@ impl<'de> Deserialize<'de> for Base64 {
 
 const BASE64: &str = "illegal base64 data";
 
-/// What is wrong with a body that is no review.
+/// Returns the error message for a body that is not a review.
 fn not_json(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let why = if text.starts_with(BASE64) { text } else { json::error_text(error) };
@@ -99,7 +100,7 @@ fn not_json(error: &serde_json::Error) -> String {
     }
 }
 
-/// The Status in an answer, of which any part may be missing.
+/// Status in a response, of which every field is optional.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct Denial {
@@ -111,18 +112,18 @@ pub(super) struct Denial {
 }
 
 impl Expected<'_> {
-    /// Reads an answer.
+    /// Decodes and verifies a response.
     ///
     /// # Errors
-    /// What is wrong with it, in upstream's words.
+    /// The response is invalid; the error is upstream's message.
     pub(super) fn read(self, body: &[u8]) -> Result<Answer, String> {
         let review: Review = json::from_slice(body).map_err(|error| not_json(&error))?;
         self.check_known(&review).map_err(|why| format!("failed to call webhook: {why}"))?;
         self.verify(review).map_err(|why| format!("received invalid webhook response: {why}"))
     }
 
-    /// Checks that upstream's scheme for reviews knows the kind, and takes it for the one that was sent. What says neither kind
-    /// nor version is taken for it, too.
+    /// Checks that upstream's scheme for reviews knows the kind, and that the kind is the one that was sent. Missing kinds and
+    /// versions default to those that were sent.
     fn check_known(self, review: &Review) -> Result<(), String> {
         let expected = self.version.api_version();
         let named = |name: &Option<String>, default: &'static str| {
@@ -150,7 +151,7 @@ impl Expected<'_> {
         }
         let patch_type = match self.version {
             ReviewVersion::V1 => response.patch_type.unwrap_or_default(),
-            // It need not say a type, and there is one alone.
+            // A patch in v1beta1 need not have a type, and only one type exists.
             ReviewVersion::V1Beta1 => JSON_PATCH.to_owned(),
         };
         Ok(Answer {
@@ -190,7 +191,7 @@ impl Expected<'_> {
     }
 }
 
-/// A denial as the caller gets it: the webhook's Status, marked as its (upstream's `ToStatusErr`).
+/// Returns the error for the caller: the status of the webhook, with a message that names the webhook (upstream's `ToStatusErr`).
 pub(super) fn denied(webhook: &str, denial: Option<Denial>) -> Box<Status> {
     let Denial { metadata, message, reason, details, code } = denial.unwrap_or_default();
     let by = format!("admission webhook {webhook:?} denied the request");
@@ -203,7 +204,7 @@ pub(super) fn denied(webhook: &str, denial: Option<Denial>) -> Box<Status> {
     status.metadata = metadata.unwrap_or_default();
     status.reason = reason.unwrap_or_default();
     status.details = details;
-    // What is no failure is one here.
+    // Codes that are not errors are replaced by 400.
     status.code = code
         .and_then(|code| u16::try_from(code).ok())
         .filter(|code| (400..1000).contains(code))
@@ -211,7 +212,7 @@ pub(super) fn denied(webhook: &str, denial: Option<Denial>) -> Box<Status> {
     Box::new(status)
 }
 
-/// Reads any bytes as answers of each kind; nothing of it may panic.
+/// Reads arbitrary bytes as responses of each kind, which must not panic.
 #[doc(hidden)]
 pub fn read_any(body: &[u8]) {
     for version in [ReviewVersion::V1, ReviewVersion::V1Beta1] {

@@ -1,4 +1,4 @@
-//! One call of a webhook, and what becomes of the request when it fails.
+//! A webhook call, and the handling of failures.
 
 use std::time::Instant;
 
@@ -15,35 +15,35 @@ use crate::matching::{MatchTarget, MatchedAs, Pair};
 use crate::metrics::{Counted, ErrorType, Metrics};
 use crate::shown::Shown;
 
-/// What metrics and conditions call webhooks.
+/// Value of the metric label for webhooks.
 const KIND: &str = "webhook";
 
-/// A request that webhooks are asked about.
+/// Request that webhooks receive.
 pub(super) struct ReviewContext<'a> {
     pub(super) objects: &'a Objects,
     pub(super) target: &'a MatchTarget<'a>,
     pub(super) metrics: &'a Metrics,
-    /// As whom webhooks are called.
+    /// Users as which webhooks are called.
     pub(super) users: &'a WebhookUsers,
-    /// Whether answers may change the object.
+    /// True if answers may change the object.
     pub(super) mutates: bool,
 }
 
-/// Why a webhook gives no answer that lets the request pass.
+/// Failure of a webhook call; the request is not admitted unless the failure policy allows it.
 pub(super) enum Failure {
-    /// It could not be asked: its failure policy decides. With upstream's reason and the code for metrics.
+    /// The webhook could not be called, so its failure policy decides. Contains upstream's reason and the code for metrics.
     Calling(String, u16),
-    /// It refused the request.
+    /// The webhook denied the request.
     Denied(Box<Status>),
-    /// Its response cannot be carried out, or it must not be asked.
+    /// The response cannot be applied, or the webhook must not be called.
     Refused(Box<Status>),
 }
 
 impl<'a> ReviewContext<'a> {
-    /// What a webhook sees of the request, if it is asked about it.
+    /// Returns the view of the request for a webhook; `None` if the webhook does not match the request.
     ///
     /// # Errors
-    /// 403 when its match conditions fail, 404 without the namespace, 500.
+    /// 403 if its match conditions fail, 404 if the namespace does not exist, 500 for other errors.
     pub(super) async fn shown<'p>(
         &self,
         webhook: &Webhook,
@@ -57,7 +57,7 @@ impl<'a> ReviewContext<'a> {
         Ok(self.is_meant(webhook, &shown).await?.then_some(shown))
     }
 
-    /// Whether its match conditions hold; where they fail, its failure policy decides.
+    /// True if the match conditions hold; if they fail, the failure policy decides.
     pub(super) async fn is_meant(&self, webhook: &Webhook, shown: &Shown<'_>) -> Result<bool> {
         let counted = self.counted(webhook);
         if webhook.conditions.is_empty() {
@@ -86,10 +86,10 @@ impl<'a> ReviewContext<'a> {
         }
     }
 
-    /// Asks a webhook; `used` is done with its answer in the time and under the count of the call.
+    /// Calls a webhook; `used` processes the answer within the measured time and the concurrency limit of the call.
     ///
     /// # Errors
-    /// Nothing came that lets the request pass. A webhook that is ignored when it fails gives nothing instead.
+    /// The request is not admitted. Returns `None` if the call failed and the failure policy is `Ignore`.
     pub(super) async fn call<T>(
         &self,
         webhook: &Webhook,
@@ -162,7 +162,7 @@ impl<'a> ReviewContext<'a> {
         Err(Failure::Denied(status))
     }
 
-    /// Keeps the annotations that a webhook adds to the audit event.
+    /// Adds the audit annotations of a webhook.
     pub(super) fn note(&self, webhook: &Webhook, answer: &Answer) {
         let annotations = &self.target.attributes.context.annotations;
         for (key, value) in &answer.annotations {
@@ -179,7 +179,7 @@ impl<'a> ReviewContext<'a> {
     }
 }
 
-/// Logs the first of the failures in a row; with many requests there are many.
+/// Logs the first of consecutive failures as a warning and the following ones at debug level.
 fn report(webhook: &Webhook, error: &str) {
     let name = &webhook.name;
     let failure_policy = if webhook.fails { "Fail" } else { "Ignore" };

@@ -1,4 +1,4 @@
-//! Webhooks as their configurations define them.
+//! Webhooks as defined in their configuration objects.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,47 +13,47 @@ use super::health::Health;
 use crate::matching::Constraints;
 use crate::metrics::PassedCalls;
 
-/// How long upstream waits when a webhook sets no timeout.
+/// Upstream's default timeout, in seconds.
 const DEFAULT_TIMEOUT: i64 = 10;
 
-/// The version of the review that a webhook is sent.
+/// Version of the review that a webhook receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReviewVersion {
     /// `admission.k8s.io/v1`.
     V1,
-    /// `admission.k8s.io/v1beta1`, whose answers are looked at less closely.
+    /// `admission.k8s.io/v1beta1`, whose responses are verified less strictly.
     V1Beta1,
 }
 
-/// One webhook.
+/// Webhook of a configuration object.
 pub(crate) struct Webhook {
     pub(crate) name: String,
-    /// The object that configures it.
+    /// Name of the configuration object.
     pub(crate) configuration: String,
-    /// Identifies it among all others.
+    /// Identifier that is unique among all webhooks.
     pub(crate) id: String,
     pub(crate) endpoint: WebhookEndpoint,
     pub(crate) constraints: Constraints,
     pub(crate) conditions: Arc<Conditions>,
-    /// Whether a request fails when the webhook cannot be asked.
+    /// True if a request fails when the webhook cannot be called.
     pub(crate) fails: bool,
-    /// Whether it may be asked about a dry run.
+    /// True if the webhook may be called for a dry run.
     pub(crate) takes_dry_runs: bool,
-    /// Nothing when it takes none that we speak.
+    /// `None` if the webhook accepts no supported version.
     pub(crate) version: Option<ReviewVersion>,
-    /// Whether it is asked again when something has changed behind it.
+    /// True if the webhook is called again when the object changes afterwards.
     pub(crate) reinvoked: bool,
-    /// How its calls have ended since it was configured so.
+    /// Results of its calls since the configuration changed.
     pub(crate) health: Health,
-    /// The metrics of its calls that let requests pass.
+    /// Metrics of its calls that admitted requests.
     pub(crate) passed: PassedCalls,
 }
 
 impl ReviewVersion {
-    /// All that we speak.
+    /// All supported versions.
     pub(crate) const ALL: [Self; 2] = [Self::V1, Self::V1Beta1];
 
-    /// The first of these that we speak.
+    /// Returns the first supported version in a list.
     fn first_of(names: &Cursor<'_>) -> Option<Self> {
         names.items().find_map(|name| match name.str() {
             "v1" => Some(Self::V1),
@@ -70,10 +70,10 @@ impl ReviewVersion {
     }
 }
 
-/// The webhooks of a configuration, in their order.
+/// Returns the webhooks of a configuration object, in order.
 pub(crate) fn read(configuration: &Object) -> Vec<Arc<Webhook>> {
     let backends = backends(configuration);
-    // Names need not differ in what was stored long ago.
+    // Objects stored by older versions may contain several webhooks with the same name.
     let mut of_name = HashMap::new();
     let mut webhooks = Vec::new();
     for at in configuration.at(&["webhooks"]).items() {
@@ -85,7 +85,7 @@ pub(crate) fn read(configuration: &Object) -> Vec<Arc<Webhook>> {
 }
 
 impl Webhook {
-    /// Reads one; `count` others of its name come before it.
+    /// Reads a webhook; `count` is the number of earlier webhooks with the same name.
     fn read(configuration: &str, count: usize, at: &Cursor<'_>, backends: Option<&Backends>) -> Self {
         let name = at.field("name").str().to_owned();
         let conditions = at.field("matchConditions");
@@ -109,10 +109,10 @@ impl Webhook {
     }
 }
 
-/// Where annotations say that the Services of all webhooks of a configuration are.
+/// Returns the URLs that annotations define for the Services of all webhooks of a configuration object.
 fn backends(configuration: &Object) -> Option<Backends> {
     let annotations = configuration.metadata().field("annotations");
-    // What is no list of URLs was refused when it was written.
+    // Writes with an invalid list of URLs are refused.
     let targets = backend_urls(annotations.field(BACKEND_URLS).opt_str()?).ok()?;
     let server_name = annotations.field(BACKEND_SERVER_NAME).opt_str().map(str::to_owned);
     Some(Backends { targets, server_name })

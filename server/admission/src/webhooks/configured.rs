@@ -1,4 +1,4 @@
-//! All webhooks of one kind of configurations, and as whom they are called.
+//! All webhooks of one kind of configuration object, and the users as which they are called.
 
 use std::sync::Arc;
 
@@ -10,21 +10,21 @@ use crate::derived::{Derived, DerivedSet};
 use crate::matching::{Configured, Constrained, Constraints};
 use crate::write_target::WriteTarget;
 
-/// See the module.
+/// All webhooks of one kind of configuration object.
 pub(crate) struct ConfiguredWebhooks {
     derived: Derived<Vec<Arc<Webhook>>>,
     pub(super) users: WebhookUsers,
-    /// Whether their answers may change the object.
+    /// True if answers may change the object.
     mutate: bool,
 }
 
 impl ConfiguredWebhooks {
-    /// Those of MutatingWebhookConfigurations, called anonymously.
+    /// Creates the source of webhooks in MutatingWebhookConfigurations, which are called anonymously.
     pub(crate) fn mutating() -> Self {
         Self::of("mutatingwebhookconfigurations", true)
     }
 
-    /// Those of ValidatingWebhookConfigurations, called anonymously.
+    /// Creates the source of webhooks in ValidatingWebhookConfigurations, which are called anonymously.
     pub(crate) fn validating() -> Self {
         Self::of("validatingwebhookconfigurations", false)
     }
@@ -34,12 +34,12 @@ impl ConfiguredWebhooks {
         Self { derived, users: WebhookUsers::default(), mutate }
     }
 
-    /// Has them called as these users.
+    /// Sets the users as which the webhooks are called.
     pub(crate) fn call_as(&mut self, users: WebhookUsers) {
         self.users = users;
     }
 
-    /// Those that a write would meet, in order.
+    /// Returns the webhooks whose rules match a write, in order.
     ///
     /// # Errors
     /// The configurations cannot be read.

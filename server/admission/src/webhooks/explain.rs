@@ -1,4 +1,4 @@
-//! Which webhooks a write would meet, and how they are: their rules are compared with it, they are not called.
+//! Webhooks that a write would be subject to, and their state. Only rules are compared; no webhook is called.
 
 use std::sync::Arc;
 
@@ -8,41 +8,40 @@ use super::configuration::Webhook;
 use super::health::Failing;
 use crate::write_target::{ExplainedRequests, WriteTarget};
 
-/// One webhook that a write would meet.
+/// Webhook whose rules match a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explained {
-    /// Whether it may change the object.
+    /// True if the webhook may change the object.
     pub mutates: bool,
-    /// The object that configures it.
+    /// Name of the configuration object.
     pub configuration: String,
-    /// Its name.
     pub name: String,
-    /// For which operations its rules match.
+    /// Operations for which the rules match.
     pub operations: Vec<&'static str>,
-    /// Whether selectors or match conditions may leave a request out that its rules match.
+    /// True if selectors or match conditions may exclude a request that the rules match.
     pub selective: bool,
-    /// Whether a request fails when it cannot be asked.
+    /// True if a request fails when the webhook cannot be called.
     pub fails: bool,
-    /// When it answered last since it was configured so, in milliseconds since 1970.
+    /// Time of the last answer since the configuration changed, in milliseconds since 1970; `None` if there was none.
     pub answered_ms: Option<u64>,
-    /// Its last failure since then.
+    /// Last failure since the configuration changed; `None` if there was none.
     pub trouble: Option<Trouble>,
-    /// Calls under way to where it is.
+    /// Number of calls in progress to the endpoint of the webhook.
     pub under_way: usize,
-    /// Its addresses that are not dialed but by probes.
+    /// Addresses with an open circuit, which only probes dial.
     pub open: Vec<OpenCircuit>,
-    /// When the first certificate of its CA bundle ends, in Unix seconds; nothing without one.
+    /// Earliest expiry of a certificate in the CA bundle, in Unix seconds; `None` without a bundle.
     pub first_ca_end: Option<i64>,
 }
 
-/// A failure of a webhook.
+/// Failure of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
-    /// Why the last call that failed has failed.
+    /// Error of the last failed call.
     pub reason: String,
-    /// When, in milliseconds since 1970.
+    /// Time of the last failed call, in milliseconds since 1970.
     pub at_ms: u64,
-    /// When the first one after its last answer failed.
+    /// Time of the first failure after the last answer, in milliseconds since 1970.
     pub since_ms: u64,
 }
 
@@ -52,7 +51,7 @@ impl From<Failing> for Trouble {
     }
 }
 
-/// The webhooks of these whose rules match a write, in the order in which they are asked.
+/// Returns the webhooks whose rules match a write, in the order of calls.
 pub(super) fn explain<'w>(
     objects: &Objects,
     configured: impl Iterator<Item = &'w Arc<Webhook>>,

@@ -1,36 +1,36 @@
-//! How the calls of a webhook have ended: for Explain, and so that a log names a failing webhook once.
+//! Results of the calls of a webhook, for Explain and for logging consecutive failures once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 
-/// See the module.
+/// Results of the calls of a webhook.
 #[derive(Default)]
 pub(crate) struct Health {
-    /// When it answered last, in milliseconds since 1970; zero when it never did.
+    /// Time of the last answer, in milliseconds since 1970; zero if there was none.
     answered_ms: AtomicU64,
     failure: Mutex<Option<Failing>>,
 }
 
-/// The last failure in a row of calls.
+/// Last failure in a series of consecutive failures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failing {
-    /// Why the call has failed.
+    /// Error of the call.
     pub(crate) reason: String,
-    /// When it failed, in milliseconds since 1970.
+    /// Time of the failure, in milliseconds since 1970.
     pub(crate) at_ms: u64,
-    /// When the first call after the last answer failed.
+    /// Time of the first failure after the last answer, in milliseconds since 1970.
     pub(crate) since_ms: u64,
 }
 
 impl Health {
-    /// It has answered, whatever the answer was.
+    /// Records an answer, regardless of its content.
     pub(super) fn answered(&self) {
         self.answered_ms.store(now_ms(), Ordering::Relaxed);
     }
 
-    /// A call has failed. Whether it is the first one since the last answer.
+    /// Records a failed call. Returns true for the first failure since the last answer.
     pub(super) fn failed(&self, reason: &str) -> bool {
         let (mut failure, at_ms) = (self.failure.lock(), now_ms());
         let answered = self.answered_ms.load(Ordering::Relaxed);
@@ -41,12 +41,12 @@ impl Health {
         first
     }
 
-    /// When it answered last.
+    /// Returns the time of the last answer; `None` if there was none.
     pub(crate) fn answered_ms(&self) -> Option<u64> {
         Some(self.answered_ms.load(Ordering::Relaxed)).filter(|at| *at > 0)
     }
 
-    /// The last failure, answered since or not.
+    /// Returns the last failure, even if there was an answer since.
     pub(crate) fn last_failure(&self) -> Option<Failing> {
         self.failure.lock().clone()
     }

@@ -1,4 +1,4 @@
-//! Webhooks that may change what is written: one after another, each sees what the ones before have made of it (upstream's
+//! Mutating webhooks: called one after another, each with the object as changed by the previous ones (upstream's
 //! `mutatingDispatcher`).
 
 use portico_machinery::{Object, Status};
@@ -14,28 +14,28 @@ use crate::metrics::Metrics;
 use crate::rounds::{Reinvocation, Rounds};
 use crate::shown::Shown;
 
-/// A request on its way through the webhooks of one round.
+/// Request in one round of the mutating webhooks.
 pub(crate) struct Round<'a> {
     pub(crate) objects: &'a Objects,
     pub(crate) target: &'a MatchTarget<'a>,
     pub(crate) metrics: &'a Metrics,
     pub(crate) rounds: &'a mut Rounds,
     pub(crate) reinvocation: &'a mut Reinvocation,
-    /// What the caller is warned of.
+    /// Warnings for the caller.
     pub(crate) warnings: &'a mut Vec<String>,
 }
 
-/// An answer whose patch was applied.
+/// Result of applying the patch of an answer.
 struct Mutated {
     changed: Option<Object>,
     warnings: Vec<String>,
 }
 
 impl ConfiguredWebhooks {
-    /// Asks those of these that are due and that selectors and conditions do not leave out.
+    /// Calls the matching webhooks that are due in this round and that selectors and conditions do not exclude.
     ///
     /// # Errors
-    /// What a webhook has answered, or why it could not.
+    /// The denial of a webhook, or the failure of a call.
     pub(crate) async fn mutate(
         &self,
         mut round: Round<'_>,
@@ -68,7 +68,7 @@ impl<'a> Round<'a> {
         ReviewContext { objects, target, metrics, users, mutates: true }
     }
 
-    /// Asks one; what it makes of the object, if it changes it.
+    /// Calls one webhook; returns the object if the webhook changed it.
     async fn ask(
         &mut self,
         cx: &ReviewContext<'_>,
@@ -109,7 +109,7 @@ impl<'a> Round<'a> {
     }
 }
 
-/// Applies the patch of an answer, in the version that the webhook sees.
+/// Applies the patch of an answer, in the version that the webhook received.
 async fn carry_out(
     cx: &ReviewContext<'_>,
     webhook: &Webhook,

@@ -1,4 +1,4 @@
-//! What the webhook plugins are configured with (upstream's `WebhookAdmissionConfiguration`): the credentials for calls.
+//! Configuration of the webhook plugins (upstream's `WebhookAdmissionConfiguration`): the credentials for calls.
 
 use std::path::{Path, PathBuf};
 
@@ -20,18 +20,18 @@ const SCHEME: Scheme = Scheme {
     strict: true,
 };
 
-/// The gate of manifests in a folder, which are not read here.
+/// Name of the gate for manifests in a folder, which Portico does not read.
 const MANIFESTS: &str = "ManifestBasedAdmissionControlConfig";
 
-/// See the module.
+/// Configuration of a webhook plugin.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WebhookPluginConfiguration {
-    /// The kubeconfig with the users that webhooks are called as, by their hosts.
+    /// Kubeconfig with the users as which webhooks are called, by host.
     pub(crate) kube_config_file: Option<PathBuf>,
 }
 
 impl WebhookPluginConfiguration {
-    /// Reads a configuration; without one webhooks are called without credentials.
+    /// Reads a configuration. Without one, webhooks are called without credentials.
     pub(crate) fn read(
         bytes: Option<&[u8]>,
         features: &FeatureGates,

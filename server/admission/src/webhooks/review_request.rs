@@ -1,18 +1,18 @@
-//! AdmissionReviews as they are sent (upstream's `CreateV1AdmissionReview`).
+//! AdmissionReview requests (upstream's `CreateV1AdmissionReview`).
 
 use bytes::Bytes;
 
 use super::configuration::ReviewVersion;
 use crate::shown::Shown;
 
-/// What is sent, and the uid that its answer must repeat.
+/// Body of a request, and the UID that its answer must repeat.
 pub(super) struct ReviewRequest {
     pub(super) uid: String,
     pub(super) body: Bytes,
 }
 
 impl ReviewRequest {
-    /// A review of what is shown, with a uid of its own.
+    /// Encodes a review of a request view, with a new UID.
     pub(super) fn new(version: ReviewVersion, shown: &Shown<'_>) -> Self {
         let uid = uuid::Uuid::new_v4().to_string();
         let (api_version, members) = (version.api_version(), shown.members());

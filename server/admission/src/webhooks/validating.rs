@@ -1,4 +1,4 @@
-//! Webhooks that may only refuse: all that are concerned are asked at once (upstream's `validatingDispatcher`).
+//! Validating webhooks: all webhooks that match a request are called concurrently (upstream's `validatingDispatcher`).
 
 use futures::stream::{FuturesOrdered, StreamExt};
 use portico_registry::{Objects, Result};
@@ -12,10 +12,10 @@ use crate::metrics::Metrics;
 use crate::shown::Shown;
 
 impl ConfiguredWebhooks {
-    /// Asks those of these that selectors and conditions do not leave out. Gives what the caller is warned of.
+    /// Calls the matching webhooks that selectors and conditions do not exclude; returns the warnings for the caller.
     ///
     /// # Errors
-    /// What the first webhook has answered that refuses, or why it could not answer.
+    /// The first denial of a webhook, or the failure of its call.
     pub(crate) async fn validate(
         &self,
         matches: &[Match<Webhook>],
@@ -38,7 +38,7 @@ impl ConfiguredWebhooks {
         }
         let calls =
             asked.iter().enumerate().map(|(index, (webhook, at))| ask(&cx, index, webhook, &versions[*at]));
-        // An answer wakes the call that it is for, and none of the others.
+        // With an ordered queue, an answer wakes only the call that it belongs to.
         gathered(calls.collect::<FuturesOrdered<_>>().collect().await)
     }
 }
@@ -61,7 +61,7 @@ async fn ask(
     Ok(warnings.unwrap_or_default())
 }
 
-/// All warnings, or the first refusal with them.
+/// Returns all warnings, or the first refusal with all warnings.
 fn gathered(answers: Vec<Result<Vec<String>>>) -> Result<Vec<String>> {
     let (mut warnings, mut refusal) = (Vec::new(), None);
     for answer in answers {

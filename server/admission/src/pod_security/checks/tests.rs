@@ -1,10 +1,10 @@
-//! Each check refuses what it is for in upstream's words, from the version on that brought it.
+//! Tests of each check: upstream's messages, from the version that introduced the check.
 
 use portico_machinery::Object;
 
 use super::*;
 
-/// What a pod of this spec violates; `C` in it stands for a container's opening.
+/// Returns the violations of a pod with this spec; `C` in the spec is replaced by the name of a container.
 fn found(level: Level, version: Option<u32>, spec: &str) -> String {
     let spec = spec.replace("C:", r#""name":"c","#);
     let pod = Object::from_json(format!(r#"{{"metadata":{{}},"spec":{spec}}}"#).as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! What a shared transaction writes: the operations of its writes, and each quota as they leave it.
+//! Content of a shared transaction: the operations of its writes, and the updated quotas.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use portico_registry::stored;
 ///
 /// Limit (Admission and quota): further writes go into the next transaction.
 const MAX_WRITES: usize = 64;
-/// How many operations they have together before the next transaction takes further ones: there is room for their quotas.
+/// Maximum number of operations of the writes of a transaction; further writes go into the next one. This leaves room for the
+/// updates of their quotas.
 const MAX_OPERATIONS: usize = Txn::SHARED_OPERATIONS * 3 / 4;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,18 +28,18 @@ pub(super) enum State {
     Abandoned,
 }
 
-/// What a transaction writes.
+/// Content of a transaction.
 pub(super) struct Content {
     pub(super) state: State,
     pub(super) writes: usize,
     pub(super) bytes: usize,
     pub(super) operations: Vec<Operation>,
-    /// What its writes are about.
+    /// Keys of the objects that are written.
     pub(super) keys: HashSet<Key>,
     quotas: Vec<Counted>,
 }
 
-/// A quota as a transaction leaves it.
+/// Quota with the usage after all writes of the transaction.
 struct Counted {
     key: Key,
     base: Base,
@@ -47,22 +48,22 @@ struct Counted {
     is_changed: bool,
 }
 
-/// What becomes of a write in a transaction.
+/// Result of adding a write to a transaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// It takes nothing of any quota.
+    /// The write takes nothing from any quota.
     Nothing,
-    /// It is counted.
+    /// The quotas count the write.
     Counted,
-    /// Its operations, those of the other writes and the quotas that they change are more than the store takes at once.
+    /// The operations of all writes, together with the changed quotas, exceed the limit of the store for a shared transaction.
     TooMany,
 }
 
-/// Which revision of a quota a transaction begins with.
+/// Revision of a quota from which a transaction starts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Base {
     At(i64),
-    /// That of an operation of the transaction before.
+    /// Revision written by the operation with this index in the previous transaction.
     After(usize),
 }
 
@@ -81,7 +82,7 @@ impl Content {
         Self::new(counted.collect())
     }
 
-    /// What begins with the end of this one, which is closed.
+    /// Creates the content of the next transaction, which starts from the quotas after this closed one.
     pub(super) fn next(&self) -> Self {
         let mut position = self.operations.len();
         let counted = self.quotas.iter().map(|quota| {
@@ -100,7 +101,7 @@ impl Content {
             || self.bytes + write.bytes() > Txn::SHARED_BYTES
     }
 
-    /// Whether just these are the quotas that this closed transaction has begun with.
+    /// True if this closed transaction started from exactly these quotas.
     pub(super) fn begins_with(&self, quotas: &[Arc<Record>]) -> bool {
         let same = |(counted, record): (&Counted, &Arc<Record>)| {
             counted.key == record.key && counted.base == Base::At(record.revision)
@@ -108,7 +109,8 @@ impl Content {
         self.quotas.len() == quotas.len() && self.quotas.iter().zip(quotas).all(same)
     }
 
-    /// Counts a write in all quotas or in none. The first write is never too many: it has no smaller transaction.
+    /// Counts a write in all matching quotas, or in none. The first write of a transaction is accepted even if it is too large,
+    /// because it cannot be moved to a smaller one.
     pub(super) fn take<E>(
         &mut self,
         write: &Counting<'_>,
@@ -133,7 +135,7 @@ impl Content {
         Ok(Taken::Counted)
     }
 
-    /// No more writes: the transaction, or nothing when there is none.
+    /// Closes the transaction for further writes and returns it; `None` if it was abandoned.
     pub(super) fn close(
         &mut self,
         previous: Option<&Outcome>,
@@ -166,7 +168,7 @@ impl Content {
     }
 }
 
-/// What an operation of a transaction has written.
+/// Returns the revision that an operation of a transaction has written.
 fn revision_of(outcome: Option<&Outcome>, position: usize) -> Option<i64> {
     let Some(Outcome::Committed(committed)) = outcome else { return None };
     committed.records.get(position)?.as_ref().map(|record| record.revision)

@@ -1,4 +1,4 @@
-//! A write that asks to be counted.
+//! Writes that quotas count.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use portico_store::{Change, Expect, Operation, Record, Snapshot, Store, TxnError
 use super::encoder::Encoder;
 use crate::listing::unreadable_in;
 
-/// A write that asks to be counted.
+/// Write that quotas have to count, with all that is needed to commit it.
 pub(crate) struct Counting<'a> {
     pub(crate) store: &'a Arc<dyn Store>,
     pub(crate) operations: &'a [Operation],
@@ -19,7 +19,7 @@ pub(crate) struct Counting<'a> {
 }
 
 impl Counting<'_> {
-    /// The quotas of the namespace, as they are stored now. `None` if they are not in memory or one of them cannot be read.
+    /// Returns the stored quotas of the namespace. `None` if they are not in memory or one of them cannot be read.
     pub(crate) fn quotas(&self, namespace: &str) -> Option<Vec<Arc<Record>>> {
         let quotas = self.store.cached(&self.encoder.kind.storage)?;
         let is_complete = self.store.why_incomplete(quotas.resource()).is_none()
@@ -35,7 +35,8 @@ impl Counting<'_> {
         self.operations.iter().map(weight).sum()
     }
 
-    /// How the write would fail by itself, as far as that can be known: it must not fail others with it.
+    /// Returns the error with which the write alone would fail, as far as the cache shows it, so that other writes do not
+    /// fail with it.
     pub(crate) fn unexpected(&self) -> Option<TxnError> {
         self.operations.iter().chain(self.checks).find_map(|operation| {
             let snapshot: Snapshot = self.store.cached(operation.key.resource())?;

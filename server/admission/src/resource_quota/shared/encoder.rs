@@ -10,7 +10,7 @@ use portico_store::Value;
 
 use crate::resource_quota::usage::MANAGER;
 
-/// What encodes quotas.
+/// Encoder of quotas for the store.
 #[derive(Clone)]
 pub(crate) struct Encoder {
     pub(crate) kind: Arc<ServedResource>,
@@ -19,7 +19,7 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    /// A quota with what it has counted, as it is stored.
+    /// Encodes a quota with updated usage in its stored form.
     pub(super) fn encode(&self, before: &Object, counted: &mut Object) -> Result<Value, Box<Status>> {
         let versions = KindVersions::of_builtin(&self.kind, "status", &self.catalogue);
         let now: Timestamp = (self.clock)();

@@ -1,14 +1,14 @@
-//! How a shared transaction has ended.
+//! Outcome of a shared transaction.
 
 use portico_machinery::Status;
 use portico_store::{Committed, TxnError};
 
-/// How a transaction has ended.
+/// Outcome of a transaction.
 pub(crate) enum Outcome {
     Committed(Committed),
     Failed(TxnError),
     /// A quota could not be encoded.
     Refused(Box<Status>),
-    /// It was never tried: the one before has failed, or one of its writers has gone away.
+    /// The transaction was not executed, because the previous one failed or one of its writers was cancelled.
     Abandoned,
 }
