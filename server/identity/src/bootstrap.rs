@@ -1,4 +1,4 @@
-//! Bootstrap tokens: Secrets of kube-system with which a new node gets its first certificate.
+//! Bootstrap tokens: Secrets in `kube-system` with which a new node requests its first certificate.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ const TYPE: &str = "bootstrap.kubernetes.io/token";
 const GROUP: &str = "system:bootstrappers";
 const GROUP_REST_MAX: usize = 256;
 
-/// The user of a bootstrap token, if it is one that counts.
+/// User of a bootstrap token, if it is valid.
 pub(super) async fn user(objects: &Objects, token: &str, now: i64) -> Option<UserInfo> {
     let (id, secret) = bootstrap_token(token)?;
     let kept = find(objects, "secrets", NAMESPACE, &format!("bootstrap-token-{id}")).await.ok()?;
@@ -29,7 +29,7 @@ fn check(kept: &Object, id: &str, secret: &str, now: i64) -> Option<UserInfo> {
         return None;
     }
     let stored = data("token-secret")?;
-    // In constant time: the caller chooses what is compared.
+    // In constant time, because the caller controls the compared value.
     aws_lc_rs::constant_time::verify_slices_are_equal(stored.as_bytes(), secret.as_bytes()).ok()?;
     if data("token-id")? != id || data("usage-bootstrap-authentication")? != "true" {
         return None;
@@ -48,7 +48,7 @@ fn check(kept: &Object, id: &str, secret: &str, now: i64) -> Option<UserInfo> {
     Some(UserInfo::new(format!("system:bootstrap:{id}"), groups))
 }
 
-/// `system:bootstrappers:` and lower-case letters, digits, colons and dashes, the last one a letter or digit.
+/// True for `system:bootstrappers:` followed by lower-case letters, digits, colons and dashes that end in a letter or digit.
 fn is_extra_group(group: &str) -> bool {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     group.strip_prefix(GROUP).and_then(|rest| rest.strip_prefix(':')).is_some_and(|rest| {

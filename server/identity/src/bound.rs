@@ -1,4 +1,4 @@
-//! Bound tokens: the service account and whatever else the token is bound to must be there, the same, and alive.
+//! Bound tokens: the service account and all objects to which the token is bound must exist with the same UIDs.
 
 use portico_auth::jwt::{Claims, Kubernetes, Ref};
 use portico_machinery::UserInfo;
@@ -9,7 +9,7 @@ use portico_registry::Objects;
 const VOID: &str = "service account token has been invalidated";
 const EXTRA: &str = "authentication.kubernetes.io/";
 
-/// The user of a bound token, or upstream's words why it does not count.
+/// User of a bound token; else upstream's message about why it is invalid.
 pub(super) async fn user(objects: &Objects, claims: &Claims, now: i64) -> Result<UserInfo, String> {
     let Some(bound) = &claims.kubernetes else { return Err(VOID.to_owned()) };
     account(objects, bound, now).await?;

@@ -1,4 +1,4 @@
-//! What issues and checks tokens, and the names that tokens stand for.
+//! Issuer and verifier of tokens, and the users of service accounts.
 
 use std::sync::Arc;
 
@@ -9,29 +9,29 @@ use portico_registry::{Objects, Result, Stored};
 
 use crate::signer::{CurrentKeys, Signer};
 
-/// Objects deleted longer ago than this are gone, whatever still holds them, in seconds.
+/// Seconds after its deletion timestamp at which an object counts as deleted, even if finalizers keep it.
 const GONE_AFTER: i64 = portico_auth::jwt::LEEWAY;
 
-/// What issues and checks tokens.
+/// Issuer and verifier of tokens.
 pub struct Identity {
     /// Issuers, audiences and public keys.
     pub keys: Arc<CurrentKeys>,
-    /// Who signs.
+    /// Signer of issued tokens.
     pub signer: Signer,
-    /// The longest life of a token in seconds, when there is a limit (`--service-account-max-token-expiration`).
+    /// Maximum lifetime of a token in seconds, if there is one (`--service-account-max-token-expiration`).
     pub max_expiration: Option<i64>,
-    /// Whether tokens of pods live on for a year past the time that they ask for
-    /// (`--service-account-extend-token-expiration`).
+    /// True if tokens of pods are valid for [`Self::extended_lifetime`] instead of
+    /// the requested time (`--service-account-extend-token-expiration`).
     pub extend_expiration: bool,
-    /// How long they live then, in seconds: [`EXTENDED_LIFE`](crate::EXTENDED_LIFE), or less where the signer allows no more.
+    /// Extended lifetime in seconds: [`EXTENDED_LIFETIME`](crate::EXTENDED_LIFETIME), or less if the signer limits it.
     pub extended_life: i64,
-    /// Whether legacy tokens must stand in their Secret (`--service-account-lookup`).
+    /// True if legacy tokens must be present in their Secret (`--service-account-lookup`).
     pub lookup: bool,
-    /// Whether bootstrap tokens are trusted (`--enable-bootstrap-token-auth`).
+    /// True if bootstrap tokens are accepted (`--enable-bootstrap-token-auth`).
     pub bootstrap_tokens: bool,
-    /// Tokens that are known without any object.
+    /// Authenticators of tokens that do not depend on objects.
     pub fixed: Vec<Arc<dyn TokenAuthenticator>>,
-    /// Who else knows tokens, in the order in which they are asked.
+    /// Remote authenticators, in the order in which they are called.
     pub remote: Vec<Arc<dyn RemoteTokens>>,
 }
 
@@ -41,7 +41,7 @@ impl std::fmt::Debug for Identity {
     }
 }
 
-/// The name and the groups of a service account.
+/// User of a service account, with its groups.
 pub(crate) fn service_account(namespace: &str, name: &str, uid: &str) -> UserInfo {
     let groups = ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
     let mut user = UserInfo::new(user_name(namespace, name), groups);
@@ -49,23 +49,23 @@ pub(crate) fn service_account(namespace: &str, name: &str, uid: &str) -> UserInf
     user
 }
 
-/// `system:serviceaccount:NAMESPACE:NAME`
+/// User name of a service account: `system:serviceaccount:NAMESPACE:NAME`.
 pub fn user_name(namespace: &str, name: &str) -> String {
     format!("system:serviceaccount:{namespace}:{name}")
 }
 
-/// How audit and extra name a token by its id.
+/// Credential ID of a token in audit events and extra fields.
 pub fn credential_id(jti: &str) -> String {
     format!("JTI={jti}")
 }
 
-/// An object of a core kind, or its 404.
+/// Reads an object of a core kind; status 404 if it is absent.
 pub(crate) async fn find(objects: &Objects, resource: &str, namespace: &str, name: &str) -> Result<Stored> {
     let served = objects.served(&GroupResource::new("", resource))?;
     Ok(objects.recent.stored(objects.get(&served, namespace, name).await?))
 }
 
-/// Whether an object was deleted so long ago that what is bound to it is void.
+/// True if an object was deleted so long ago that tokens bound to it are invalid.
 pub(crate) fn is_gone(stored: &Stored, now: i64) -> bool {
     let deleted = stored.object().deletion_timestamp().and_then(portico_machinery::time::parse);
     deleted.is_some_and(|at| at.as_second() < now - GONE_AFTER)

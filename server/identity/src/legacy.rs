@@ -1,4 +1,4 @@
-//! Legacy tokens: kept in a Secret of their own, without an end; each use leaves a date on the Secret.
+//! Legacy tokens: stored in a Secret, without expiration. The Secret is labeled with the date of the last use.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,7 +15,7 @@ const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
 const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
 const VOID: &str = "Token has been invalidated";
 
-/// The user of a legacy token, or upstream's words why it does not count.
+/// User of a legacy token; else upstream's message about why it is invalid.
 pub(super) async fn user(
     verbs: &Verbs,
     identity: &Identity,
@@ -32,10 +32,10 @@ pub(super) async fn user(
 }
 
 impl Identity {
-    /// The token of an account that a Secret is to hold; nothing where somebody else signs, who signs no tokens without end.
+    /// Token of an account for a Secret; `None` with an external signer, which does not sign tokens without expiration.
     ///
     /// # Errors
-    /// 500 when it cannot be signed.
+    /// Status 500 if the token cannot be signed.
     pub fn legacy_token(&self, account: &Stored, secret: &str) -> Result<Option<String>, Box<Status>> {
         let Signer::Own(key) = &self.signer else { return Ok(None) };
         let claims = claims(account.namespace(), account.name(), account.uid(), secret);
@@ -43,7 +43,7 @@ impl Identity {
     }
 }
 
-/// The claims of a legacy token: it names its Secret and has no end.
+/// Claims of a legacy token, which contain the name of its Secret and no expiration.
 fn claims(namespace: &str, account: &str, uid: &str, secret: &str) -> Claims {
     Claims {
         iss: LEGACY_ISSUER.to_owned(),
@@ -56,7 +56,7 @@ fn claims(namespace: &str, account: &str, uid: &str, secret: &str) -> Claims {
     }
 }
 
-/// Whether the claims are all there and agree.
+/// Checks that all claims are present and consistent.
 fn check(claims: &Claims) -> Result<(), String> {
     for (claim, value) in [
         ("sub", &claims.sub),
@@ -97,7 +97,7 @@ async fn look_up(objects: &Objects, token: &str, claims: &Claims) -> Result<Stor
     Ok(secret)
 }
 
-/// A token that the cleaner has marked is refused until the mark is taken off.
+/// Refuses a token that the cleaner has labeled invalid, until the label is removed.
 fn check_mark(secret: &Stored, claims: &Claims) -> Result<(), String> {
     if secret.object().label(INVALID_SINCE).unwrap_or_default().is_empty() {
         return Ok(());
@@ -110,13 +110,13 @@ fn check_mark(secret: &Stored, claims: &Claims) -> Result<(), String> {
     ))
 }
 
-/// Leaves today's date on the Secret, once a day. That it cannot be left makes the token no worse.
+/// Labels the Secret with the current date, once a day. A failure does not invalidate the token.
 async fn used(verbs: &Verbs, secret: &Stored) {
     let now = verbs.objects.moment().now.to_zoned(TimeZone::UTC);
     let today = now.date().to_string();
     let tomorrow = now.date().saturating_add(1.day()).to_string();
     let last = secret.object().label(LAST_USED).unwrap_or_default();
-    // Another server's clock may be ahead of ours.
+    // The clock of another server may be ahead.
     if last == today || last == tomorrow {
         return;
     }

@@ -1,6 +1,7 @@
-//! Service accounts' tokens: what issues them, and whether they count today.
+//! Tokens of service accounts: issuing, and verification against the current objects.
 //!
-//! Keys and the clock are asked first (`portico_auth`); here are the objects that tokens stand for. Knows no files.
+//! Signature and expiration are verified by `portico_auth`; this crate checks the objects to which tokens are bound. Does not
+//! read files.
 
 mod bootstrap;
 mod bound;
@@ -24,7 +25,7 @@ pub use token_request::EXTENDED_LIFE;
 use token_request::TokenRequest;
 use token_review::TokenReview;
 
-/// Adds the actions that issue and check tokens to the table of resources.
+/// Adds the actions that issue and review tokens to the table of resources.
 pub fn add_actions(table: &mut ResourceTable, identity: &Arc<Identity>) {
     const GROUP: &str = "authentication.k8s.io";
     table.add_action(("", "serviceaccounts", "token"), TokenRequest::new(Arc::clone(identity)));

@@ -1,4 +1,4 @@
-//! Whose token is this: all authenticators that may know it, in upstream's order.
+//! Authentication of tokens by all authenticators, in upstream's order.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use portico_registry::{Registry, Verbs};
 
 const UNKNOWN: &str = "invalid bearer token";
 
-/// A token that counts.
+/// Valid token.
 pub struct Reviewed {
-    /// Its user, `system:authenticated` included.
+    /// User of the token, including the group `system:authenticated`.
     pub user: UserInfo,
-    /// Those of its audiences that were asked for.
+    /// Requested audiences for which the token is valid.
     pub audiences: Vec<String>,
 }
 
-/// Whose token this is, for these audiences (those of this API when there are none), or upstream's words why it does not
-/// count.
+/// Authenticates a token for these audiences, or for those of this API if there are none. Returns upstream's message if the token
+/// is invalid.
 pub(crate) async fn review(
     verbs: &Verbs,
     identity: &Identity,
@@ -76,14 +76,14 @@ fn reviewed(user: UserInfo, audiences: Vec<String>) -> Reviewed {
     Reviewed { user: user.authenticated(), audiences }
 }
 
-/// Reviews the tokens of callers of the same process.
+/// Reviewer of tokens for callers in the same process.
 pub struct TokenReviewer {
     registry: Registry,
     identity: Arc<Identity>,
 }
 
 impl TokenReviewer {
-    /// Reviews tokens of this issuer, whose objects are in this registry.
+    /// Reviewer with this token authority; the registry contains the objects of tokens.
     #[must_use]
     pub fn new(registry: Registry, identity: Arc<Identity>) -> Self {
         Self { registry, identity }

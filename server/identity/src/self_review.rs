@@ -1,10 +1,10 @@
-//! SelfSubjectReview: who the caller is, after impersonation.
+//! SelfSubjectReview: returns the user of the caller, after impersonation.
 
 use portico_machinery::{Object, UserInfo, time};
 
 use portico_registry::{Acting, Action, ActionRequest, Outcome};
 
-/// See the module.
+/// Action of `POST selfsubjectreviews`.
 pub(crate) struct SelfReview;
 
 impl Action for SelfReview {
@@ -18,7 +18,7 @@ impl Action for SelfReview {
     }
 }
 
-/// Writes a user as authentication.k8s.io shows one; what is empty is left to be left out.
+/// Writes a user in the form of authentication.k8s.io; encoding omits empty fields.
 pub(super) fn write_user(object: &mut Object, [outer, inner]: [&str; 2], user: &UserInfo) {
     let UserInfo { name, uid, groups, extra } = user;
     object.set(&[outer, inner, "username"], name);

@@ -1,4 +1,4 @@
-//! Who signs tokens, ourselves or somebody else, and the keys that tokens are checked with, which may change.
+//! Signers of tokens (local key or external signer), and the current keys for verification.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,34 +8,34 @@ use arc_swap::ArcSwap;
 use portico_auth::authn::TokenKeys;
 use portico_auth::jwt::{Claims, PublicKey, SigningKey};
 
-/// A token on its way, or why there is none.
+/// Future of a signed token, or an error message.
 pub type Signing<'a> = Pin<Box<dyn Future<Output = Result<String, String>> + Send + 'a>>;
 
-/// A look for newer keys on its way: whether keys were fetched since.
+/// Future of a refresh of keys: true if keys were fetched.
 pub type Looking<'a> = Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
 
-/// Somebody else who signs tokens and has the keys.
+/// External signer of tokens, which also provides the public keys.
 pub trait ExternalSigner: Send + Sync {
-    /// A compact token with these claims.
+    /// Signs a compact token with these claims.
     fn sign<'a>(&'a self, claims: &'a Claims) -> Signing<'a>;
 
-    /// Fetches keys now, for a token of a key that is not known, unless that was done just before.
+    /// Fetches the current keys, for a token with an unknown key, unless they were fetched shortly before.
     fn newer_keys(&self) -> Looking<'_>;
 }
 
-/// Who signs.
+/// Signer of tokens.
 pub enum Signer {
-    /// A key of our own.
+    /// Local key.
     Own(SigningKey),
-    /// Somebody else (`--service-account-signing-endpoint`).
+    /// External signer (`--service-account-signing-endpoint`).
     External(Arc<dyn ExternalSigner>),
 }
 
 impl Signer {
-    /// A compact token with these claims.
+    /// Signs a compact token with these claims.
     ///
     /// # Errors
-    /// Why it is not signed.
+    /// Reason for which the token was not signed.
     pub async fn sign(&self, claims: &Claims) -> Result<String, String> {
         match self {
             Self::Own(key) => key.sign(claims).map_err(|error| error.to_string()),
@@ -43,7 +43,7 @@ impl Signer {
         }
     }
 
-    /// Whether there may be newer keys than a moment ago.
+    /// Fetches newer keys of an external signer. Returns true if keys were fetched.
     pub(crate) async fn newer_keys(&self) -> bool {
         match self {
             Self::Own(_) => false,
@@ -52,24 +52,24 @@ impl Signer {
     }
 }
 
-/// Whose tokens are trusted now.
+/// Current issuers, audiences and public keys of trusted tokens.
 #[derive(Debug)]
 pub struct CurrentKeys(ArcSwap<TokenKeys>);
 
 impl CurrentKeys {
-    /// These.
+    /// Creates the initial keys.
     #[must_use]
     pub fn new(keys: TokenKeys) -> Self {
         Self(ArcSwap::from_pointee(keys))
     }
 
-    /// Issuers, audiences and keys as they are now.
+    /// Returns the current issuers, audiences and keys.
     #[must_use]
     pub fn load(&self) -> Arc<TokenKeys> {
         self.0.load_full()
     }
 
-    /// Trusts these keys in the place of those before; issuers and audiences stay.
+    /// Replaces the keys; issuers and audiences stay.
     pub fn replace(&self, keys: Vec<PublicKey>) {
         let before = self.0.load();
         let (issuers, audiences) = (before.issuers.clone(), before.audiences.clone());

@@ -1,4 +1,4 @@
-//! TokenRequest: a signed token of a service account, bound to whatever the caller names (order of checks: upstream's).
+//! TokenRequest: issues a token of a service account, bound to an object if requested. Checks are in upstream's order.
 
 use std::sync::Arc;
 
@@ -16,19 +16,19 @@ use portico_registry::{Acting, Action, ActionRequest, Outcome, Pending};
 const DEFAULT_LIFE: i64 = 3600;
 const SHORTEST_LIFE: i64 = 600;
 const MAX_LIFETIME: i64 = 1 << 32;
-/// What kubelet asks for in the name of pods: their tokens live on for a year, and later use is noted.
+/// Lifetime that kubelet requests for tokens of pods. Such tokens are extended to a year, and use after this time is logged.
 const WARN_ONLY_LIFE: i64 = 3607;
-/// How long tokens of pods live that live longer than they ask for, in seconds (`ExpirationExtensionSeconds`).
+/// Extended lifetime of tokens of pods in seconds (`ExpirationExtensionSeconds`).
 pub const EXTENDED_LIFE: i64 = 365 * 86_400;
 const ISSUED: &str = "authentication.kubernetes.io/issued-credential-id";
 
-/// `POST serviceaccounts/a/token`.
+/// Action of `POST serviceaccounts/NAME/token`.
 pub(crate) struct TokenRequest {
     identity: Arc<Identity>,
 }
 
 impl TokenRequest {
-    /// Issues tokens of these settings.
+    /// Action that issues tokens of this authority.
     pub(crate) fn new(identity: Arc<Identity>) -> Self {
         Self { identity }
     }
@@ -44,7 +44,7 @@ impl Action for TokenRequest {
     }
 }
 
-/// Fills in from the account what was left out, and checks what needs nothing else.
+/// Fills in absent fields from the account, and runs the checks that need no other objects.
 async fn complete(identity: &Identity, asked: &mut ActionRequest<'_>) -> Result<()> {
     let (namespace, name) = (asked.place.namespace, asked.place.name);
     let request = &mut asked.body;
@@ -86,12 +86,12 @@ fn invalid(name: &str, error: &field::Error) -> Box<Status> {
     Box::new(Status::invalid(&kind(), name, std::slice::from_ref(error)))
 }
 
-/// 409 in the manner of upstream, which names a kind where a resource belongs.
+/// Status 409 with a kind in place of a resource, as in upstream.
 fn conflict(group: &str, kind: &str, name: &str, why: &str) -> Box<Status> {
     Box::new(Status::conflict(&GroupResource::new(group, kind), name, why))
 }
 
-/// Fills what was left out; a uid that is not the account's is refused.
+/// Fills in absent fields; status 409 if the UID differs from that of the account.
 fn fill(request: &mut Object, account: &Stored, identity: &Identity) -> Result<()> {
     let (asked, is) = (request.uid(), account.uid());
     if !asked.is_empty() && asked != is {
@@ -123,7 +123,7 @@ fn check_life(request: &Object) -> Result<()> {
     Err(invalid("", &life.invalid(why)))
 }
 
-/// What the token is bound to besides its account.
+/// Objects to which the token is bound, in addition to its account.
 async fn bind(objects: &Objects, request: &Object, namespace: &str, account: &str) -> Result<Kubernetes> {
     let mut bound = Kubernetes::default();
     let reference = request.at(&["spec", "boundObjectRef"]);
@@ -174,7 +174,7 @@ fn named(object: &Stored) -> Ref {
     Ref { name: object.name().to_owned(), uid: object.uid().to_owned() }
 }
 
-/// The node that a pod runs on; by name alone when the node is gone.
+/// Node of a pod; without a UID if the node does not exist.
 async fn node_of(objects: &Objects, pod: &Stored) -> Option<Ref> {
     let name = pod.object().str_at("spec.nodeName");
     if name.is_empty() {
@@ -184,7 +184,7 @@ async fn node_of(objects: &Objects, pod: &Stored) -> Option<Ref> {
     Some(node.as_ref().map_or_else(|| Ref { name: name.to_owned(), uid: String::new() }, named))
 }
 
-/// Brings a life that is too long down to the server's limit, and warns of it.
+/// Reduces the requested lifetime to the server's maximum; returns a warning if it did.
 fn shorten(request: &mut Object, identity: &Identity) -> Vec<String> {
     let asked = life(request);
     match identity.max_expiration {

@@ -1,4 +1,4 @@
-//! TokenReview: whose token is this, asked by those who may know.
+//! TokenReview: returns the user of a token to callers with permission for reviews.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::self_review::write_user;
 use portico_registry::Result;
 use portico_registry::{Acting, Action, ActionRequest, Outcome, Pending};
 
-/// `POST tokenreviews`.
+/// Action of `POST tokenreviews`.
 pub(crate) struct TokenReview {
     identity: Arc<Identity>,
 }
 
 impl TokenReview {
-    /// Reviews tokens of this issuer.
+    /// Action that reviews tokens by this authority.
     pub(crate) fn new(identity: Arc<Identity>) -> Self {
         Self { identity }
     }
