@@ -1,8 +1,8 @@
-//! One APIService, compiled: pure, and the same whether it is compiled alone or with all others.
+//! Compiler of one APIService into a route. Pure, so that the result does not depend on which other APIServices are compiled.
 //!
-//! Names are `<version>.<group>`, so no two APIServices claim the same path. What can be shadowed is the local chain
-//! (by an APIService with a backend, upstream's aggregator comes first) and an APIService that claims the registration
-//! API's own group (its REST container comes before the mux).
+//! Names are `<version>.<group>`, so two APIServices never claim the same path. An APIService with a backend hides the local
+//! chain (upstream's aggregator comes first), and an APIService in the group of the registration API is hidden itself (the REST
+//! container of that group precedes the mux).
 
 use std::sync::Arc;
 
@@ -13,22 +13,22 @@ use portico_machinery::route::{
 
 use crate::{Index, Installed, Settings};
 
-/// The registration API's own group: never proxied.
+/// Group of the registration API, which is never proxied.
 const OWN_GROUP: &str = "apiregistration.k8s.io";
 
-/// What is hidden, and behind what.
+/// Reason for which an APIService or the local chain is hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shadow {
-    /// The APIService claims the registration API's own group and is not routed.
+    /// The APIService is in the group of the registration API and is not routed.
     ReservedGroup,
-    /// The local chain serves this group version too, but requests go to the APIService's backend.
+    /// The local chain also serves this group version, but requests go to the APIService's backend.
     LocalHidden,
-    /// A local APIService for a group version that nothing here serves: requests end in 404.
+    /// A local APIService for a group version that this server does not serve: requests get 404.
     NothingServes,
 }
 
 impl Shadow {
-    /// For people.
+    /// Human-readable message.
     #[must_use]
     pub fn message(self) -> &'static str {
         match self {
@@ -41,25 +41,25 @@ impl Shadow {
     }
 }
 
-/// A route, and what only Explain and the publisher ask about it.
+/// Compiled route with data for Explain and the publisher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compiled {
-    /// The route; not published when the shadow is [`Shadow::ReservedGroup`].
+    /// Route; not published if the shadow is [`Shadow::ReservedGroup`].
     pub route: Arc<Route>,
-    /// The bundle that the route's trust names.
+    /// CA bundle that the route's trust refers to.
     pub bundle: Option<CaBundle>,
-    /// What is hidden.
+    /// Shadowing, if any.
     pub shadow: Option<Shadow>,
 }
 
 impl Compiled {
-    /// Whether facades get it.
+    /// True if facades receive the route.
     #[must_use]
     pub fn is_published(&self) -> bool {
         self.shadow != Some(Shadow::ReservedGroup)
     }
 
-    /// Whether it is the same but for the revision.
+    /// True if all fields except the revision are equal.
     #[must_use]
     pub fn same_as(&self, other: &Self) -> bool {
         let (a, b) = (&self.route, &other.route);
@@ -73,7 +73,7 @@ impl Compiled {
     }
 }
 
-/// Compiles the route of this name as of this revision; nothing when neither an APIService nor the local chain has it.
+/// Compiles the route with this name at this revision; `None` if neither an APIService nor the local chain has it.
 #[must_use]
 pub fn compile(index: &Index, settings: &Settings, name: &str, revision: i64) -> Option<Compiled> {
     let installed = index.installed(name);
@@ -91,7 +91,7 @@ pub fn compile(index: &Index, settings: &Settings, name: &str, revision: i64) ->
     }
 }
 
-/// What the local chain serves though no APIService has it (deleted by hand, or not written yet).
+/// Route of a group version that the local chain serves without an APIService (deleted by a user, or not created yet).
 fn local(name: &str, installed: &Installed, revision: i64) -> Compiled {
     let route = Route {
         name: name.to_owned(),
@@ -146,7 +146,7 @@ fn backend(index: &Index, settings: &Settings, facts: &BackendFacts) -> Backend 
     }
 }
 
-/// As it is configured, with the addresses of a mirror that is a Service. One that leads nowhere gets nothing.
+/// Policy of a backend, with the resolved addresses of a mirror that is a Service; empty if they cannot be resolved.
 fn policy(index: &Index, settings: &Settings, facts: &BackendFacts) -> BackendPolicy {
     let mut policy = facts.policy.clone();
     if let Some(mirror) = &mut policy.mirror
@@ -165,7 +165,7 @@ fn targets(index: &Index, settings: &Settings, facts: &BackendFacts) -> Result<V
     }
 }
 
-/// `default/kubernetes:443` is this API itself, whatever the Service object says.
+/// True for `default/kubernetes:443`, which is always this API, regardless of the Service object.
 pub(crate) fn is_own_service(service: &ServiceReference) -> bool {
     (service.namespace.as_str(), service.name.as_str(), service.port) == ("default", "kubernetes", 443)
 }

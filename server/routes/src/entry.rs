@@ -1,24 +1,24 @@
-//! Entries of the published table, and their keys.
+//! Entries of the published route table, and their keys.
 
 use std::sync::Arc;
 
 use portico_machinery::resolve::CaBundle;
 use portico_machinery::route::Route;
 
-/// What an entry is about. Bundles sort before the routes that name them.
+/// Key of an entry. Bundles sort before the routes that refer to them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EntryKey {
-    /// A CA bundle by its hash.
+    /// Hash of a CA bundle.
     Bundle(Arc<str>),
-    /// A route by its APIService's name.
+    /// Name of a route's APIService.
     Route(Arc<str>),
 }
 
-/// An entry of the published table.
+/// Entry of the published route table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// A CA bundle, sent once for all routes that name its hash.
+    /// CA bundle, sent once for all routes that refer to its hash.
     Bundle(CaBundle),
-    /// A route.
+    /// Compiled route.
     Route(Arc<Route>),
 }

@@ -1,6 +1,6 @@
-//! Why a group version is reachable or not: one stage after another, each with who saw it.
+//! Explain: stages of the reachability of a group version, with their observers.
 //!
-//! What other modules know (probes, facades' experience, acknowledged versions) comes in through [`Evidence`].
+//! Data of other modules (probes, reports of facades, acknowledged versions) is provided by [`ExplainSource`].
 
 use portico_machinery::GroupVersion;
 use portico_machinery::route::{Availability, Backend, ResolveError};
@@ -10,32 +10,32 @@ use crate::Index;
 use crate::compiler::{Compiled, Shadow};
 use crate::table::Table;
 
-/// One stage on the way to a backend.
+/// Stage between a request and its backend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stage {
-    /// `manifest`, `registered`, `defined`, `resolved`, `policy`, `mirror`, `dial`, `tls`, `http`, `available`, `published`, `acknowledged`,
-    /// `conversion`.
+    /// Name: `manifest`, `registered`, `defined`, `resolved`, `policy`, `mirror`, `dial`, `tls`, `http`, `available`,
+    /// `published`, `acknowledged` or `conversion`.
     pub stage: &'static str,
-    /// Whether it holds.
+    /// True if the stage passed.
     pub ok: bool,
-    /// A condition's reason or another single word; empty when there is none.
+    /// Reason in one word, such as that of a condition; empty if there is none.
     pub reason: String,
-    /// For people.
+    /// Human-readable message.
     pub message: String,
-    /// RFC 3339 time since when, when that is known.
+    /// Time since which the result is the same in RFC 3339, if known.
     pub since: String,
-    /// Who reports it: `control`, or facades by name.
+    /// Observers: `control`, or names of facades.
     pub seen_by: Vec<String>,
 }
 
-/// How far somebody got with a backend.
+/// Stage of a connection to a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReachStage {
-    /// No connection, the name's resolution included.
+    /// Dial, including name resolution.
     Dial,
-    /// No TLS.
+    /// TLS handshake.
     Tls,
-    /// TLS, but no acceptable answer.
+    /// HTTP response.
     Http,
 }
 
@@ -51,81 +51,81 @@ impl ReachStage {
     }
 }
 
-/// One observer's last experience of a backend.
+/// Last observation of a backend by one observer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reached {
-    /// `control`, or the facade's name.
+    /// Observer: `control`, or the name of a facade.
     pub seen_by: String,
-    /// Where it failed; nothing when it answered.
+    /// Stage of the failure; `None` if the backend responded.
     pub failed_at: Option<ReachStage>,
-    /// For people.
+    /// Human-readable message.
     pub message: String,
-    /// RFC 3339 time of the observation.
+    /// Time of the observation in RFC 3339.
     pub since: String,
 }
 
-/// What a facade has sent to the mirror of a backend.
+/// Report of a facade about requests to the mirror of a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mirrored {
-    /// The facade's name.
+    /// Name of the facade.
     pub facade: String,
-    /// Copies that were answered.
+    /// Copies with a response.
     pub sent: u64,
     /// Copies that were not sent.
     pub dropped: u64,
-    /// Copies that got no answer.
+    /// Copies without a response.
     pub failed: u64,
-    /// Why the last one got none.
+    /// Reason of the last failure.
     pub failure: String,
 }
 
-/// How far a facade is.
+/// Acknowledgement of a facade.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ack {
-    /// The facade's name.
+    /// Name of the facade.
     pub facade: String,
-    /// The version that it has acknowledged.
+    /// Acknowledged version.
     pub revision: i64,
-    /// Why it refused this route, if it did.
+    /// Reason for which the facade refused this route, if it did.
     pub refused: Option<String>,
 }
 
-/// The manifest of a folder that an APIService comes from, and what the folder has for the server behind it.
+/// Source of an APIService in a manifests folder, and state of the folder's objects for the server behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
-    /// File and document; empty where it comes from nowhere in the folder.
+    /// File and document; empty if the APIService is not from the folder.
     pub from: String,
-    /// Why it is not applied as it is now.
+    /// Reason for which the current manifest is not applied, if it is not.
     pub error: Option<String>,
-    /// What is not applied of the objects that its server keeps.
+    /// Description of the folder's objects that are not applied to the server, if any.
     pub objects: Option<String>,
 }
 
-/// What other modules know.
+/// Source of observations by other modules.
 pub trait Evidence {
-    /// Who reached the backend of this APIService last, and how.
+    /// Last observations of the backend of this APIService.
     fn reached(&self, name: &str) -> Vec<Reached>;
-    /// How far each connected facade is, as to this APIService.
+    /// Acknowledgements of the connected facades for this APIService.
     fn acks(&self, name: &str) -> Vec<Ack>;
-    /// What facades have sent to the mirror of its backend.
+    /// Reports of facades about the mirror of its backend.
     fn mirrored(&self, _: &str) -> Vec<Mirrored> {
         Vec::new()
     }
-    /// The statuses of this version in the definitions that have it; nothing where there are none.
+    /// Statuses of this version in the definitions that have it; empty if there are none.
     fn definitions(&self, _: &GroupVersion) -> Vec<VersionStatus> {
         Vec::new()
     }
-    /// What is wrong with the conversion webhooks of its custom resources; nothing where there are none.
+    /// Failures of the conversion webhooks of its custom resources; empty if there are none.
     fn conversions(&self, _: &GroupVersion) -> Vec<FailingWebhook> {
         Vec::new()
     }
-    /// Which manifest of a folder the APIService comes from, and what of the folder waits for it; nothing for others.
+    /// Manifest of the APIService and objects that wait for it; `None` if it is not from a folder.
     fn manifest(&self, _: &str) -> Option<Manifest> {
         None
     }
 }
 
-/// Nobody knows anything.
+/// Source without observations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoEvidence;
 
@@ -139,7 +139,7 @@ impl Evidence for NoEvidence {
     }
 }
 
-/// The group version that a path, `group/version`, or an APIService's name is about.
+/// Parses a path, `group/version`, or the name of an APIService.
 #[must_use]
 pub fn group_version_of(asked: &str) -> Option<GroupVersion> {
     let asked = asked.split(['?', '#']).next().unwrap_or_default();
@@ -178,7 +178,7 @@ pub(crate) fn explain(
     let name = group_version.api_service_name();
     let compiled = table.get(&name);
     let definitions = evidence.definitions(&group_version);
-    // A backend that is registered stands before them.
+    // A backend takes precedence over definitions.
     if !definitions.is_empty() && compiled.is_none_or(|compiled| compiled.route.backend.is_none()) {
         return by_definition(compiled, &name, definitions, evidence.conversions(&group_version));
     }
@@ -207,7 +207,8 @@ pub(crate) fn explain(
     stages
 }
 
-/// What definitions serve: facades ask for it when it is wanted, so that it is in no table.
+/// Stages of a group version that definitions serve. Facades query definitions on demand, so the route table
+/// does not contain them.
 fn by_definition(
     compiled: Option<&Compiled>,
     name: &str,
@@ -241,7 +242,7 @@ fn defined(version: VersionStatus) -> Stage {
     Stage { ok: serves, since, ..stage }
 }
 
-/// What is there is reachable, whatever becomes of a later change of its manifest.
+/// Stage of a manifest. Passes even if the current manifest is not applied, as the existing objects remain reachable.
 fn from_folder(Manifest { from, error, objects }: Manifest) -> Stage {
     match (error, objects) {
         (Some(error), _) => passed("manifest", "ChangeNotApplied", format!("{from}: {error}")),
@@ -281,8 +282,8 @@ fn connected(backend: &Backend, observations: &[Reached]) -> Vec<Stage> {
     if backend.resolve_error.is_some() { Vec::new() } else { reached(observations) }
 }
 
-/// For each stage that somebody reached: who got past it, or, when nobody did, why. A backend that one observer
-/// reaches is reached.
+/// Stages that any observer reached: the observers that passed a stage, or the failures if none passed. A backend that one
+/// observer reaches counts as reached.
 fn reached(observations: &[Reached]) -> Vec<Stage> {
     let mut stages = Vec::new();
     for stage in ReachStage::ALL {
@@ -308,7 +309,7 @@ fn reached(observations: &[Reached]) -> Vec<Stage> {
     stages
 }
 
-/// Requests reach the API whatever becomes of their copies.
+/// Stage of a mirror. Always passes, because failures of a mirror do not affect requests.
 fn mirrored(seen: Vec<Mirrored>) -> Option<Stage> {
     let fails = seen.iter().any(|one| one.failed > 0 || one.dropped > 0);
     let words = |Mirrored { facade, sent, dropped, failed, failure }: &Mirrored| {
@@ -352,7 +353,7 @@ fn acknowledged(compiled: &Compiled, acks: &[Ack]) -> Stage {
     Stage { ok: others.is_empty(), seen_by, ..passed("acknowledged", reason, message) }
 }
 
-/// One stage for each resource that a broken webhook keeps from being converted; the others of its version are served.
+/// One failed stage for each resource with a failing conversion webhook. Other resources of the version are served.
 fn conversions(failing_webhooks: Vec<FailingWebhook>) -> impl Iterator<Item = Stage> {
     failing_webhooks.into_iter().map(|failing| {
         let message = format!("{}: {}", failing.definition, failing.message);

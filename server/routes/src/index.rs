@@ -1,4 +1,4 @@
-//! The facts that routes are made of: those of objects, and what the local chain serves.
+//! Index of the compiler's inputs: facts of objects, and the group versions of the local chain.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -8,7 +8,7 @@ use portico_machinery::resolve::{Facts, Touched};
 
 use crate::Installed;
 
-/// Everything that the compiler reads. Changes to objects go through [`Facts`], to which it derefs.
+/// All inputs of the compiler. Dereferences to [`Facts`], through which objects are changed.
 #[derive(Debug, Default)]
 pub struct Index {
     facts: Facts,
@@ -16,7 +16,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// The local chain begins or ceases to serve a group version, under the name that its APIService has.
+    /// Sets or removes a group version of the local chain, under the name of its APIService.
     pub fn set_installed(&mut self, name: Arc<str>, installed: Option<Installed>, touched: &mut Touched) {
         match installed {
             Some(installed) => self.installed.insert(name.clone(), installed),
@@ -25,13 +25,13 @@ impl Index {
         touched.insert(name);
     }
 
-    /// What the local chain serves under this APIService's name.
+    /// Group version of the local chain with this APIService name, if served.
     #[must_use]
     pub fn installed(&self, name: &str) -> Option<&Installed> {
         self.installed.get(name)
     }
 
-    /// Every name that may have a route, sorted.
+    /// Names of all possible routes, sorted.
     #[must_use]
     pub fn names(&self) -> Touched {
         self.facts.api_services().map(|f| &f.name).chain(self.installed.keys()).cloned().collect()

@@ -1,8 +1,8 @@
-//! The one follower of APIServices, Services and EndpointSlices, and the one index of them: for routes and for controllers
+//! Informers of APIServices, Services and EndpointSlices with a common index, shared by routes and controllers
 //! (hook `start-kube-aggregator-informers`).
 //!
-//! Objects are decoded once, read into facts, and dropped; handlers get the names of the APIServices that an event
-//! touches. It must not know what they do about it, and a handler must not wait for anything.
+//! Objects are decoded once, read into facts, and dropped. Handlers receive the names of the APIServices that an event affects.
+//! Handlers must not block.
 
 use std::sync::Arc;
 
@@ -16,28 +16,28 @@ use portico_registry::{Change, Registry};
 
 use crate::Index;
 
-/// Events applied under one lock, at most.
+/// Maximum number of events applied under one lock.
 const BATCH: usize = 512;
 
-/// Why events no longer arrive.
+/// Reason for which the informers stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum InformerError {
     /// A resource cannot be followed.
     #[error("cannot watch the resource of an informer: {0}")]
     Follow(Box<Status>),
-    /// The store closed.
+    /// The store is closed.
     #[error("the store is closed")]
     Closed,
 }
 
-/// What happened to which resource, several at once when they come faster than they are read.
+/// Changes with their resources; several changes at once if they arrive faster than they are read.
 type Batches = BoxStream<'static, Vec<(Watched, Change)>>;
 
-/// Gets the index after some events, the names that they touch, and the revision that it is at (0 when the change was not
-/// about objects). Called in order, under the index' read lock.
+/// Handler of events. Receives the index, the affected names, and the revision of the index (0 if the change does not concern
+/// objects). Called in order, under the read lock of the index.
 pub type Handler = Arc<dyn Fn(&Index, &Touched, i64) + Send + Sync>;
 
-/// The index and its handlers. Cheap to clone.
+/// Index with its handlers. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Informers {
     inner: Arc<Inner>,
@@ -57,17 +57,17 @@ impl Default for Inner {
 }
 
 impl Informers {
-    /// Adds a handler. One that is added before [`Informers::run`] gets everything that is there at the start.
+    /// Adds a handler. A handler added before [`Informers::run`] also receives the initial objects.
     pub fn on_change(&self, handler: Handler) {
         self.inner.handlers.write().push(handler);
     }
 
-    /// The index. Hold the guard briefly: events wait for it.
+    /// Read access to the index. Events wait while the guard is held.
     pub fn index(&self) -> RwLockReadGuard<'_, Index> {
         self.inner.index.read()
     }
 
-    /// Given once everything that was there at the start is known.
+    /// Signaled once all initial objects are in the index.
     #[must_use]
     pub fn synced(&self) -> Signal {
         self.inner.synced.clone()
@@ -76,7 +76,7 @@ impl Informers {
     /// Follows the registry until `tasks` is cancelled.
     ///
     /// # Errors
-    /// [`InformerError`]: a resource cannot be followed, or the store closed.
+    /// [`InformerError`]: a resource cannot be followed, or the store is closed.
     pub async fn run(self, registry: Registry, tasks: TaskSet) -> Result<(), InformerError> {
         let mut batches = self.fill(&registry).await?;
         self.inner.synced.signal();
@@ -103,13 +103,13 @@ impl Informers {
         });
     }
 
-    /// Changes the index and calls the handlers. `change` answers the revision that the index is at then, 0 when the change
-    /// is not about objects.
+    /// Changes the index and calls the handlers. `change` returns the resulting revision of the index, 0 if the change does not
+    /// concern objects.
     pub fn change(&self, change: impl FnOnce(&mut Index, &mut Touched) -> i64) {
         let mut touched = Touched::new();
         let mut index = self.inner.index.write();
         let revision = change(&mut index, &mut touched);
-        // Readers may come in, another event may not: handlers are called in the order of events.
+        // Allows readers but no other event, so that handlers are called in the order of events.
         let index = parking_lot::RwLockWriteGuard::downgrade(index);
         for handler in self.inner.handlers.read().iter() {
             handler(&index, &touched, revision);
@@ -117,7 +117,7 @@ impl Informers {
     }
 }
 
-/// Applies one change and answers its revision.
+/// Applies one change and returns its revision.
 fn apply(index: &mut Index, watched: Watched, change: Change, touched: &mut Touched) -> i64 {
     match change {
         Change::Put(stored) => {
@@ -129,7 +129,7 @@ fn apply(index: &mut Index, watched: Watched, change: Change, touched: &mut Touc
             stored.revision()
         }
         Change::Relisted(all, revision) => {
-            // One after another: all of them decoded at once would be large.
+            // Decoded one at a time: all objects together could need much memory.
             index.replace(watched, all.into_iter().map(|stored| stored.object().clone()), touched);
             revision
         }

@@ -1,8 +1,8 @@
-//! What may be reached: from APIServices and endpoints to a versioned table of routes.
+//! Route table: compiles APIServices, Services and EndpointSlices into a versioned table of routes.
 //!
-//! [`informers`] put events of three resources into the [`Index`]; the [`compiler`](compile) turns what they touch into routes; the
-//! [`Publisher`] offers snapshots and deltas to whoever streams them to facades. No network, no clock, no write: this
-//! crate never asks whether a backend answers, it reads that off the Available condition.
+//! [`informers`] put events of the three resources into the [`RouteIndex`]; the [`compiler`](compile) compiles the affected
+//! routes; the [`Publisher`] provides snapshots and deltas for the streams to facades. No network, no clock, no writes: the
+//! availability of a backend is read from the condition `Available`.
 
 mod compiler;
 mod entry;

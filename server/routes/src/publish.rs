@@ -1,8 +1,8 @@
-//! The versioned table as readers get it: a snapshot, then deltas, never a gap.
+//! Publication of the versioned table: a snapshot, then deltas without gaps.
 //!
-//! A version is a revision of the store. Events of several resources may arrive a little out of order, so a change is
-//! labelled with the newest revision seen when it was published, and resuming after R repeats what was labelled R.
-//! Readers share one bounded history: one that is farther behind than that gets a new snapshot.
+//! A version is a revision of the store. Events of different resources may arrive slightly out of order, so a change is labeled
+//! with the newest revision known at its publication, and a reader that resumes after revision R receives all changes labeled R
+//! again. Readers share a bounded history; a reader that is further behind gets a new snapshot.
 
 mod history;
 mod subscription;
@@ -19,35 +19,35 @@ use crate::entry::{Entry, EntryKey};
 use crate::table::Changes;
 use history::History;
 
-/// Everything that there is at a revision, bundles first.
+/// Complete table at a revision, bundles first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The version.
+    /// Version of the table.
     pub revision: i64,
-    /// Sorted by key.
+    /// Entries, sorted by key.
     pub entries: Vec<(EntryKey, Entry)>,
 }
 
-/// What changed since a version. Empty when only the revision moved on.
+/// Changes since a version; empty if only the revision advanced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delta {
-    /// The version that the reader has afterwards.
+    /// Version of the reader after the changes.
     pub revision: i64,
-    /// In order of application, one per key; `None` is a tombstone.
+    /// Changes in order of application, one per key; `None` is a tombstone.
     pub changes: Changes,
 }
 
-/// What a reader gets next.
+/// Next update of a reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// Forget everything; this is all.
+    /// Replaces the complete table.
     Snapshot(Snapshot),
-    /// Apply this.
+    /// Applies changes.
     Delta(Delta),
 }
 
 impl Update {
-    /// How many entries it carries; 0 when only revisions have passed.
+    /// Number of entries; 0 if only the revision advanced.
     #[must_use]
     pub fn entries(&self) -> usize {
         match self {
@@ -57,7 +57,7 @@ impl Update {
     }
 }
 
-/// Hands the table to readers. Cheap to clone.
+/// Publisher of the table. Cheap to clone.
 #[derive(Clone)]
 pub struct Publisher {
     inner: Arc<Inner>,
@@ -65,20 +65,20 @@ pub struct Publisher {
 
 struct Inner {
     state: Mutex<State>,
-    /// The newest sequence number: wakes subscriptions.
+    /// Newest sequence number; changes wake subscriptions.
     newest: watch::Sender<u64>,
 }
 
 struct State {
     revision: i64,
-    /// The version at which the table was whole for the first time in this process.
+    /// Version at which the table was first complete in this process.
     whole_at: Option<i64>,
     entries: BTreeMap<EntryKey, Entry>,
     history: History,
 }
 
 impl Publisher {
-    /// An empty table that remembers so many changes.
+    /// Creates an empty table with a history of this many changes.
     #[must_use]
     pub fn new(history: usize) -> Self {
         let state =
@@ -86,8 +86,8 @@ impl Publisher {
         Self { inner: Arc::new(Inner { state: Mutex::new(state), newest: watch::Sender::new(0) }) }
     }
 
-    /// Publishes changes that hold at this revision (or the newest seen, whichever is larger). Without changes it only
-    /// says that the revision has passed.
+    /// Publishes changes at this revision, or at the newest known one if that is larger. Without changes,
+    /// only the revision advances.
     pub fn publish(&self, revision: i64, changes: Changes) {
         let newest = {
             let mut state = self.inner.state.lock();
@@ -107,26 +107,26 @@ impl Publisher {
         self.inner.newest.send_replace(newest);
     }
 
-    /// From here on the table is whole. A version up to now may come from an earlier process, which knew other
-    /// routes: such a reader gets a snapshot.
+    /// Marks the table as complete. A version up to the current one may be from an earlier process with other routes: a reader
+    /// with such a version gets a snapshot.
     pub fn complete(&self) {
         let mut state = self.inner.state.lock();
         state.whole_at = Some(state.revision);
     }
 
-    /// The version that new readers get.
+    /// Current version.
     #[must_use]
     pub fn revision(&self) -> i64 {
         self.inner.state.lock().revision
     }
 
-    /// Everything that there is.
+    /// Current table.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.inner.state.lock().snapshot()
     }
 
-    /// A reader that has this version of this very store, or nothing.
+    /// Subscribes a reader that has this version of this store, if any.
     #[must_use]
     pub fn subscribe(&self, after: Option<i64>) -> Subscription {
         let state = self.inner.state.lock();
@@ -135,7 +135,7 @@ impl Publisher {
         Subscription::new(self.clone(), position, self.inner.newest.subscribe())
     }
 
-    /// What a reader at this position gets, and the position afterwards; nothing when it has all.
+    /// Update for a reader at this position, and its next position; `None` if the reader is current.
     fn read(&self, position: Option<u64>) -> Option<(Update, u64)> {
         let state = self.inner.state.lock();
         let newest = state.history.newest();

@@ -1,4 +1,4 @@
-//! Backends whose APIService names their addresses (`portico.dev/backend-urls`), as Service proxies find them.
+//! Lookup of backends whose APIService contains their addresses (`portico.dev/backend-urls`), for Service proxies.
 
 use portico_machinery::connect::Security;
 use portico_machinery::resolve::{BackendFacts, ServiceKey};

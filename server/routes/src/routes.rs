@@ -1,7 +1,7 @@
-//! The registration controller: keeps the compiled table in step with the objects.
+//! Registration controller: recompiles routes when objects change.
 //!
-//! It is a handler of [`Informers`]; readers take short read locks (Explain, the resolver) or none at all (they read the
-//! publisher).
+//! Implemented as a handler of [`Informers`]. Readers of compiled routes take short read locks (Explain, the resolver); readers
+//! of the published table take none.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::informers::Informers;
 use crate::table::Table;
 use crate::{Compiled, Index, Installed, Publisher, Settings};
 
-/// The compiled routes. Cheap to clone.
+/// Compiled routes. Cheap to clone.
 #[derive(Clone)]
 pub struct Routes {
     inner: Arc<Inner>,
@@ -30,7 +30,7 @@ struct Inner {
 }
 
 impl Routes {
-    /// Of what `informers` follow; the group versions that the local chain serves are routed from the start.
+    /// Routes of the objects that `informers` follow. The given group versions of the local chain are routed immediately.
     #[must_use]
     pub fn new(
         settings: Settings,
@@ -44,7 +44,7 @@ impl Routes {
             table: RwLock::default(),
             initiated: Signal::new("APIServiceRegistrationControllerInitiated"),
         });
-        // Weak, or the informers' handler and the routes would keep each other.
+        // Weak, because the handler and the routes would otherwise keep each other alive.
         let weak = Arc::downgrade(&inner);
         informers.on_change(Arc::new(move |index, touched, revision| {
             if let Some(inner) = weak.upgrade() {
@@ -58,26 +58,26 @@ impl Routes {
         routes
     }
 
-    /// Given once every object that was there at the start is routed.
+    /// Signaled once all initial objects are routed.
     #[must_use]
     pub fn initiated(&self) -> Signal {
         self.inner.initiated.clone()
     }
 
-    /// Where readers get snapshots and deltas.
+    /// Publisher of snapshots and deltas.
     #[must_use]
     pub fn publisher(&self) -> Publisher {
         self.inner.publisher.clone()
     }
 
-    /// Offers the table to facades once the informers know everything that was there at the start.
+    /// Marks the table as complete, so that facades receive it, once the informers have read all initial objects.
     pub async fn run(self) {
         self.inner.informers.synced().signaled().await;
         self.inner.publisher.complete();
         self.inner.initiated.signal();
     }
 
-    /// The local chain begins or ceases to serve a group version (CRDs come and go), under its APIService's name.
+    /// Sets or removes a group version of the local chain (when definitions change), under the name of its APIService.
     pub fn set_installed(&self, name: Arc<str>, installed: Option<Installed>) {
         self.inner.informers.change(|index, touched| {
             index.set_installed(name, installed, touched);
@@ -85,12 +85,12 @@ impl Routes {
         });
     }
 
-    /// What is known now, under a short lock.
+    /// Reads the index under a short lock.
     pub(crate) fn read<T>(&self, look: impl FnOnce(&Index) -> T) -> T {
         look(&self.inner.informers.index())
     }
 
-    /// One compiled route.
+    /// Compiled route with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Compiled> {
         self.inner.table.read().get(name).cloned()
@@ -102,16 +102,16 @@ impl Routes {
         self.inner.table.read().iter().cloned().collect()
     }
 
-    /// The published routes, sorted by name.
+    /// Published routes, sorted by name.
     #[must_use]
     pub fn published(&self) -> Vec<Arc<Route>> {
         self.inner.table.read().iter().filter(|c| c.is_published()).map(|c| c.route.clone()).collect()
     }
 
-    /// Where a Service is now: for webhooks and whoever else dials one.
+    /// Current addresses of a Service, for webhooks and other clients.
     ///
     /// # Errors
-    /// Why there is nowhere to dial.
+    /// Reason for which the Service has no address.
     pub fn resolve(&self, service: &ServiceReference) -> Result<Vec<Target>, ResolveError> {
         match &self.inner.settings.loopback {
             Some(own) if crate::compiler::is_own_service(service) => Ok(vec![own.clone()]),
@@ -119,11 +119,10 @@ impl Routes {
         }
     }
 
-    /// Why a group version is reachable or not, stage by stage; `asked` is a path, `group/version`, or the name of an
-    /// APIService.
+    /// Stages of the reachability of a group version. `query` is a path, `group/version`, or the name of an APIService.
     #[must_use]
     pub fn explain(&self, asked: &str, evidence: &dyn Evidence) -> Vec<Stage> {
-        // In the order in which a change takes the two locks.
+        // Locks are taken in the same order as by changes.
         let index = self.inner.informers.index();
         let table = self.inner.table.read();
         explain(&index, &table, asked, self.inner.publisher.revision(), evidence)
@@ -131,12 +130,12 @@ impl Routes {
 }
 
 impl Inner {
-    /// Compiles what a change touches and publishes what that changes.
+    /// Compiles the affected routes and publishes the changes.
     fn recompile(&self, index: &Index, touched: &Touched, revision: i64) {
         let mut table = self.table.write();
         let revision = revision.max(self.publisher.revision());
         let changes = table.recompile(index, &self.settings, touched, revision);
-        // Under the lock, so that two changes are published in the order in which they were made.
+        // Under the lock, so that changes are published in the order in which they were made.
         self.publisher.publish(revision, changes);
     }
 }

@@ -1,15 +1,16 @@
-//! The compiler's inputs from outside: the resolver's mode, the own address, and what the local chain serves.
+//! Settings of the compiler: mode of the resolver, own address, and group versions of the local chain.
 
 use portico_machinery::GroupVersion;
 use portico_machinery::resolve::Mode;
 use portico_machinery::route::Target;
 
-/// Settings of resolving and publishing.
+/// Settings of resolution and publication.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// `--enable-aggregator-routing`.
+    /// Resolver mode, from `--enable-aggregator-routing`.
     pub mode: Mode,
-    /// Where the Service `default/kubernetes`, port 443, really is: this API's own facade. Absent: resolved as any other.
+    /// Address of this API's own facade, which is used for the Service `default/kubernetes`, port 443. `None`: that Service is
+    /// resolved like others.
     pub loopback: Option<Target>,
     /// Route changes that are kept for facades that fall behind.
     ///
@@ -23,13 +24,13 @@ impl Default for Settings {
     }
 }
 
-/// A group version that the local chain serves, with the priorities that it has when no APIService says otherwise.
+/// Group version that the local chain serves, with its default priorities if there is no APIService.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Installed {
-    /// What is served.
+    /// Served group and version.
     pub group_version: GroupVersion,
-    /// As `spec.groupPriorityMinimum`.
+    /// Default of `spec.groupPriorityMinimum`.
     pub group_priority_minimum: i32,
-    /// As `spec.versionPriority`.
+    /// Default of `spec.versionPriority`.
     pub version_priority: i32,
 }

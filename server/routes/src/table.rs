@@ -1,4 +1,4 @@
-//! The compiled table: what is routed now, and what changes when names are touched.
+//! Table of compiled routes, updated incrementally.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::entry::{Entry, EntryKey};
 use crate::{Index, Settings};
 use portico_machinery::resolve::Touched;
 
-/// Published changes in the order in which a facade may apply them: bundles come before the routes that name them, and
-/// go after them. `None` is a tombstone.
+/// Published changes in an order in which facades may apply them: added bundles before the routes that refer to them, removed
+/// bundles after them. `None` is a tombstone.
 pub type Changes = Vec<(EntryKey, Option<Entry>)>;
 
-/// Routes by name, and how many of them name each bundle.
+/// Routes by name, and the number of references to each bundle.
 #[derive(Debug, Default)]
 pub struct Table {
     routes: BTreeMap<Arc<str>, Compiled>,
@@ -25,7 +25,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Compiles the touched names again and answers what that changes for facades.
+    /// Recompiles the affected names and returns the changes for facades.
     pub fn recompile(
         &mut self,
         index: &Index,
@@ -62,7 +62,7 @@ impl Table {
                 routes.push((EntryKey::Route(name.clone()), published));
             }
         }
-        // A bundle that the last route dropped and a later one took up again in the same pass stays.
+        // Keeps a bundle that lost its last reference and got a new one in the same pass.
         left.retain(|(key, _)| !matches!(key, EntryKey::Bundle(hash) if self.bundles.contains_key(hash)));
         came.into_iter().chain(routes).chain(left).collect()
     }
@@ -85,13 +85,13 @@ impl Table {
         }
     }
 
-    /// One route.
+    /// Route with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Compiled> {
         self.routes.get(name)
     }
 
-    /// All routes, by name.
+    /// All routes, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &Compiled> {
         self.routes.values()
     }

@@ -1,4 +1,4 @@
-//! The incremental table against a naive one, and upstream's cases of routing and resolution.
+//! Comparison of the incremental table with a naive one, and upstream's cases of routing and resolution.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use crate::table::Table;
 use crate::{Compiled, Entry, EntryKey, Index, Installed, Publisher, Settings, Shadow, Update, compile};
 
-/// One step of a random history over few names, so that they meet.
+/// Step of a random history with few names, so that objects refer to each other.
 #[derive(Clone, Debug)]
 enum Step {
     ApiService { group: u8, service: Option<u8>, ca: u8, ok: bool, urls: bool },
@@ -38,7 +38,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Group 5 is the registration API's own.
+/// Name of a group; group 5 is that of the registration API.
 fn group(n: u8) -> String {
     if n == 5 { "apiregistration.k8s.io".to_owned() } else { format!("g{n}") }
 }
@@ -103,7 +103,7 @@ fn apply(index: &mut Index, step: &Step, touched: &mut Touched) {
     }
 }
 
-/// The table from nothing: no history, no touched names.
+/// Table compiled from scratch, without history and affected names.
 fn naive(index: &Index, settings: &Settings) -> BTreeMap<String, Compiled> {
     index
         .names()
@@ -113,7 +113,7 @@ fn naive(index: &Index, settings: &Settings) -> BTreeMap<String, Compiled> {
         .collect()
 }
 
-/// What a facade must hold: the published routes and exactly the bundles that they name.
+/// Expected entries of a facade: the published routes, and exactly the bundles that they refer to.
 fn entries(all: &BTreeMap<String, Compiled>) -> BTreeMap<EntryKey, Option<Compiled>> {
     let published = || all.values().filter(|c| c.is_published());
     let bundles =
@@ -122,7 +122,7 @@ fn entries(all: &BTreeMap<String, Compiled>) -> BTreeMap<EntryKey, Option<Compil
     bundles.chain(routes).collect()
 }
 
-/// A facade: applies updates and checks that no route ever names a bundle that is not there.
+/// Simulated facade: applies updates and checks that routes never refer to a missing bundle.
 #[derive(Default)]
 struct Reader(BTreeMap<EntryKey, Entry>);
 

@@ -1,4 +1,4 @@
-//! Services of webhooks are found as those of backends are.
+//! Resolution of the Services of webhooks, with the same rules as for backends.
 
 use portico_machinery::route::{ResolveError, ServiceReference, Target};
 use portico_registry::{Registered, Resolver};
@@ -6,7 +6,8 @@ use portico_registry::{Registered, Resolver};
 use crate::Routes;
 
 impl Resolver for Routes {
-    /// Where an APIService says that its Service is, no Service is needed; otherwise as the Service's backends.
+    /// Returns the addresses in the APIService of a Service if there is one (the Service need not exist),
+    /// else the resolved addresses.
     fn resolve(&self, service: &ServiceReference) -> Result<Vec<Target>, ResolveError> {
         match self.backend_of(&service.namespace, &service.name, Some(service.port)) {
             Some((targets, _)) => Ok(targets),

@@ -1,4 +1,4 @@
-//! Stages as people read them.
+//! Tests of explained stages.
 
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ fn a_facade_that_lags_or_refuses_is_named() {
     assert_eq!((unknown.ok, &*unknown.reason), (true, "NotReported"), "there may be no facade");
 }
 
-/// The statuses of versions in definitions.
+/// Source with statuses of versions in definitions.
 struct Defined(Vec<VersionStatus>);
 
 impl Evidence for Defined {

@@ -1,23 +1,23 @@
-//! The last changes, in the order in which they were published.
+//! History of the last changes, in the order of publication.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::entry::EntryKey;
 use crate::table::Changes;
 
-/// One publication: its number, the revision that it was labelled with, what it changed.
+/// One publication: its number, revision label and changes.
 struct Step {
     number: u64,
     revision: i64,
     changes: Changes,
 }
 
-/// Bounded by the number of changes, at least one step is kept. What is dropped can no longer be replayed.
+/// History bounded by the number of changes; keeps at least one entry. Removed entries cannot be replayed.
 pub(super) struct History {
     steps: VecDeque<Step>,
     changes: usize,
     bound: usize,
-    /// The number of the newest step ever pushed.
+    /// Number of the newest entry.
     newest: u64,
 }
 
@@ -30,8 +30,8 @@ impl History {
         self.newest
     }
 
-    /// Appends a step and answers its number. Steps that change nothing count as one change, so that progress marks
-    /// cannot grow the history either.
+    /// Appends an entry and returns its number. An entry without changes counts as one change, so that progress updates also have
+    /// bounded size.
     pub(super) fn push(&mut self, revision: i64, changes: Changes) -> u64 {
         self.newest += 1;
         self.changes += changes.len().max(1);
@@ -44,14 +44,14 @@ impl History {
         self.newest
     }
 
-    /// The position of a reader that has this version: before the first step labelled with it. Nothing when that is no
-    /// longer (or not yet) known.
+    /// Position of a reader that has this version: before the first entry with this label. `None` if the version is no longer or
+    /// not yet known.
     pub(super) fn position_of(&self, revision: i64, current: i64) -> Option<u64> {
         let first = self.steps.front()?;
         if revision > current || revision < first.revision {
             return None;
         }
-        // The front's own revision may have had earlier steps that are gone.
+        // Earlier entries with the revision of the first one may have been removed.
         if revision == first.revision && first.number > 1 {
             return None;
         }
@@ -59,7 +59,7 @@ impl History {
         self.steps.get(index).map(|step| step.number - 1)
     }
 
-    /// The steps after a position, unless some of them are gone.
+    /// Entries after a position; `None` if some of them were removed.
     pub(super) fn after(&self, position: u64) -> Option<Steps<'_>> {
         let first = self.steps.front().map_or(self.newest + 1, |step| step.number);
         let skip = (position + 1).checked_sub(first)?;
@@ -67,14 +67,14 @@ impl History {
     }
 }
 
-/// A run of steps up to the newest.
+/// Consecutive entries up to the newest.
 pub(super) struct Steps<'a> {
     steps: &'a VecDeque<Step>,
     skip: usize,
 }
 
 impl Steps<'_> {
-    /// The last change of each key. Bundles that came stay before all routes, bundles that went behind them.
+    /// Last change of each key. Added bundles come before all routes, removed bundles after them.
     pub(super) fn coalesced(&self) -> Changes {
         let mut last: HashMap<&EntryKey, usize> = HashMap::new();
         let all: Vec<_> = self.steps.iter().skip(self.skip).flat_map(|step| &step.changes).collect();

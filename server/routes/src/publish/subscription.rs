@@ -1,10 +1,10 @@
-//! One reader's place in the published table.
+//! Position of one reader in the published table.
 
 use tokio::sync::watch;
 
 use super::{Publisher, Update};
 
-/// A reader. It holds no queue of its own: being slow costs it a larger delta, or a new snapshot.
+/// Subscription of a reader. Has no queue: a slow reader gets a larger delta, or a new snapshot.
 pub struct Subscription {
     publisher: Publisher,
     position: Option<u64>,
@@ -16,8 +16,7 @@ impl Subscription {
         Self { publisher, position, newest }
     }
 
-    /// What is new, waiting until there is something. The first answer of a reader without a usable version is a
-    /// snapshot. Cancel safe.
+    /// Waits for the next update. The first update of a reader without a usable version is a snapshot. Cancel safe.
     pub async fn next(&mut self) -> Update {
         loop {
             self.newest.borrow_and_update();
@@ -25,13 +24,13 @@ impl Subscription {
                 return update;
             }
             if self.newest.changed().await.is_err() {
-                // The publisher lives as long as we hold it.
+                // Not reached while this subscription holds the publisher.
                 std::future::pending::<()>().await;
             }
         }
     }
 
-    /// What is new now, if anything is.
+    /// Next update, if there is one now.
     pub fn try_next(&mut self) -> Option<Update> {
         let (update, position) = self.publisher.read(self.position)?;
         self.position = Some(position);

@@ -1,4 +1,4 @@
-//! Snapshots, deltas, resuming and falling behind.
+//! Tests of snapshots, deltas, resumption, and readers that fall behind.
 
 use portico_machinery::route::Route;
 
@@ -53,7 +53,7 @@ fn a_reader_resumes_after_its_version_and_misses_nothing_that_came_late() {
     publisher.publish(5, vec![route("a", 5)]);
     publisher.complete();
     publisher.publish(8, vec![route("b", 8)]);
-    // An event of revision 7 that another stream delivered late.
+    // An event of revision 7 that another stream delivers late.
     publisher.publish(7, vec![route("c", 7)]);
     let mut reader = publisher.subscribe(Some(8));
     assert_eq!(keys(&reader.try_next().unwrap()), (false, 8, vec!["b".into(), "c".into()]));
@@ -86,7 +86,7 @@ fn a_version_of_an_earlier_process_gets_a_snapshot() {
     let publisher = Publisher::new(100);
     publisher.publish(0, vec![route("installed", 0)]);
     publisher.publish(40, vec![route("a", 12)]);
-    // What was deleted between 30 and 40 while nobody looked has no tombstone here.
+    // Routes deleted between revisions 30 and 40, before this process started, have no tombstones.
     assert!(keys(&publisher.subscribe(Some(30)).try_next().unwrap()).0);
     publisher.complete();
     for earlier in [30, 40] {
