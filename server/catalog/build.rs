@@ -1,9 +1,9 @@
-//! Takes the descriptions of types and fields out of k8s-openapi's schemas and keeps them, compressed, for the binary.
-//! `data/descriptions.json` adds those that the crate does not have: of lists, of events of watches, and of fields whose values
-//! are enumerated, each with the meanings of the values. They are read off a kube-apiserver's documents.
+//! Extracts the descriptions of types and fields from k8s-openapi's schemas and compresses them for the binary.
+//! `data/descriptions.json` adds descriptions that the crate lacks: of lists, of watch events, and of fields with enumerated
+//! values, each with the meanings of the values. They are copied from a kube-apiserver's documents.
 //!
-//! The text is one record a type, in order of names: the type's name, its description, then a name and a description
-//! for each described field. Records end with `\x1e`, their parts are separated by `\x1f`; neither occurs in words.
+//! The text has one record per type, ordered by name: the type's name, its description, then a name and a description for each
+//! described field. Records end with `\x1e` and their parts are separated by `\x1f`, which do not occur in descriptions.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -19,7 +19,7 @@ use k8s_openapi::{api, apiextensions_apiserver, apimachinery, kube_aggregator};
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
 
-/// Describes types and everything below them.
+/// Adds types, and all types that they reach, to the generator.
 macro_rules! describe {
     ($generator:ident, $($module:path: $($ty:ident)+;)+) => {
         $({
@@ -29,10 +29,10 @@ macro_rules! describe {
     };
 }
 
-/// The code that makes documents.
+/// Folders with the code that generates documents.
 const MADE_BY: [&str; 2] = ["src/local", "src/custom"];
 
-/// Descriptions by type and field; that of the type itself has no name.
+/// File with additional descriptions, by type and field; the key of the type's own description is empty.
 const ADDED: &str = "data/descriptions.json";
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The code that makes documents: when it changes, they may.
+/// Hashes the code that generates documents: documents may change with it.
 fn sources(folder: &Path, hasher: &mut impl Hasher) -> Result<(), Box<dyn Error>> {
     let entries: Result<Vec<_>, _> = fs::read_dir(folder)?.collect();
     let mut paths: Vec<PathBuf> = entries?.into_iter().map(|entry| entry.path()).collect();
@@ -71,7 +71,7 @@ fn sources(folder: &Path, hasher: &mut impl Hasher) -> Result<(), Box<dyn Error>
     Ok(())
 }
 
-/// The schemas of every type that a built-in kind reaches, by upstream's name.
+/// Returns the schemas of all types that built-in kinds reach, by upstream's name.
 fn definitions() -> Map<String, Value> {
     let mut generator = SchemaGenerator::default();
     describe!(generator,
@@ -118,7 +118,7 @@ fn definitions() -> Map<String, Value> {
     generator.take_definitions(false)
 }
 
-/// Adds descriptions to those of the crate. Lists begin with the descriptions of `apiVersion` and `kind` that all objects have.
+/// Adds descriptions to those of the crate. Lists start with the descriptions of `apiVersion` and `kind`, which all objects have.
 fn add(definitions: &mut Map<String, Value>, added: BTreeMap<String, BTreeMap<String, String>>) {
     let status = &definitions["io.k8s.apimachinery.pkg.apis.meta.v1.Status"]["properties"];
     let list = json!({"properties": {"apiVersion": status["apiVersion"], "kind": status["kind"]}});

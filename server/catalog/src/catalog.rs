@@ -1,4 +1,4 @@
-//! The crate's entry point: built-in fragments at once and in time, routes in, entries and documents out.
+//! Entry point of the crate: receives routes and definitions, and publishes entries and documents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use crate::entries::{Entries, ServedReader};
 use crate::local::{Fragment, fragment};
 use crate::remote::{Fetch, Remote};
 
-/// What documents show of this server.
+/// Properties of this server in documents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// The Kubernetes version in OpenAPI's `info`, `1.36`.
+    /// Kubernetes version in OpenAPI's `info`, such as `1.36`.
     pub version: String,
-    /// Bytes that OpenAPI documents may take together once they have been made: compressed, the latest ones.
+    /// Maximum total size of cached OpenAPI documents, compressed, in bytes. The least recently used are evicted.
     pub openapi_cache_bytes: usize,
 }
 
-/// Everything that is served, as entries and documents. Cheap to clone.
+/// Entries and documents of everything that is served. Cheap to clone.
 #[derive(Clone)]
 pub struct Catalog {
     settings: Settings,
@@ -38,7 +38,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// An empty catalogue of these built-in kinds that will reach backends through `fetch`.
+    /// Creates an empty catalog of these built-in kinds, which reaches backends through `fetch`.
     #[must_use]
     pub fn new(settings: Settings, kinds: Arc<Kinds>, fetch: Arc<dyn Fetch>) -> Self {
         let entries = Entries::new(Documents::new(settings.openapi_cache_bytes));
@@ -46,37 +46,37 @@ impl Catalog {
         Self { settings, kinds, remote, entries, custom: Arc::default() }
     }
 
-    /// The documents that entries name.
+    /// Returns the store of the documents that entries name.
     #[must_use]
     pub fn documents(&self) -> Documents {
         self.entries.documents().clone()
     }
 
-    /// A reader of entries.
+    /// Returns a reader of entries.
     #[must_use]
     pub fn subscribe(&self) -> ServedReader {
         self.entries.reader()
     }
 
-    /// Publishes the built-in kinds, and starts the background work in `tasks`: fetching from backends. OpenAPI
-    /// documents are only named here: they are made when somebody asks.
+    /// Publishes the built-in kinds, and starts fetching from backends in `tasks`. OpenAPI documents are only named at this
+    /// point, and generated on request.
     pub fn run(&self, tasks: &TaskSet) {
         self.entries.set(builtin(&self.kinds).into_iter().map(|f| self.offer(&Arc::new(f))));
         self.remote.run(tasks);
     }
 
-    /// Takes routes by APIService name: new, changed or (nothing) gone. Never waits.
+    /// Applies changes of routes by APIService name; `None` for removed ones. Never blocks.
     pub fn routes(&self, changes: impl IntoIterator<Item = (String, Option<Arc<Route>>)>) {
         self.remote.routes(changes);
     }
 
-    /// Takes definitions of custom resources by name: new, changed or (nothing) gone. Never waits, and makes no document.
+    /// Applies changes of definitions by name; `None` for removed ones. Never blocks and generates no document.
     pub fn definitions(&self, changes: impl IntoIterator<Item = (String, Option<Definition>)>) {
         let mut custom = self.custom.lock();
         self.publish(&mut custom, changes);
     }
 
-    /// Takes all definitions that there are; those that are not among them are gone.
+    /// Replaces all definitions; those that are missing are removed.
     pub fn all_definitions(&self, all: impl IntoIterator<Item = Definition>) {
         let mut custom = self.custom.lock();
         let all: Vec<Definition> = all.into_iter().collect();
@@ -99,7 +99,7 @@ impl Catalog {
         }));
     }
 
-    /// A group version of custom resources: all its documents go by what they are made of.
+    /// Offers the documents of a group version of custom resources, named by a digest of their inputs.
     fn offer_group(&self, served: Served, group: Arc<Group>) -> Served {
         let documents = self.entries.documents();
         let offer = |name: String, make: fn(&Group) -> Vec<u8>| {
@@ -126,7 +126,7 @@ impl Catalog {
         (served.key(), Some(served))
     }
 
-    /// A built-in fragment: its documents go by what they are made of.
+    /// Offers the documents of a built-in fragment, named by a digest of their inputs.
     fn offer(&self, fragment: &Arc<Fragment>) -> (String, Option<Served>) {
         let (key, served) = self.discovery(fragment);
         let documents = self.entries.documents();
@@ -153,7 +153,7 @@ fn named(gv: &GroupVersion, source: Source) -> Served {
     Served { group: gv.group.clone(), version: gv.version.clone(), source, ..Served::default() }
 }
 
-/// One fragment per group version that serves kinds.
+/// Returns one fragment per group version that serves kinds.
 fn builtin(kinds: &Kinds) -> Vec<Fragment> {
     let mut groups: BTreeMap<GroupVersion, Vec<Arc<KindInfo>>> = BTreeMap::new();
     for kind in kinds.iter() {

@@ -1,8 +1,8 @@
-//! Documents of custom resources: which definitions make up a group version, and how documents describe it.
+//! Documents of custom resources: the definitions of each group version, and their descriptions in documents.
 //!
-//! A definition costs its facts and its bytes, which others hold anyway; documents are named by what they are made of
-//! and made when somebody asks. A change concerns the group versions of that definition only. It must not know how
-//! definitions come to be established, nor how their objects are served.
+//! A definition costs its facts and its encoded object, which is shared with the store. Documents are named by a digest of their
+//! inputs and generated on request. A change affects only the group versions of its definition. The module does not depend on how
+//! definitions are established or how their objects are served.
 
 mod definition;
 mod definitions;

@@ -1,4 +1,4 @@
-//! Documents by content hash: what entries name can be had here, for as long as they name it and a little longer.
+//! Store of documents by content hash. Documents are available while entries name them, and for some time after.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -13,26 +13,26 @@ use indexmap::IndexMap;
 use parking_lot::Mutex;
 use portico_machinery::digest::sha256_hex;
 
-/// From this size on documents are kept compressed.
+/// Minimum size in bytes of documents that are stored compressed.
 const COMPRESS_FROM: usize = 8 * 1024;
-/// Documents that no entry names any longer and that a facade may be fetching just now. The oldest goes first.
+/// Number of documents kept after the last entry that named them is gone, because a facade may be fetching them.
 const RETIRED: usize = 256;
 /// Discovery and OpenAPI documents of all backends, compressed.
 ///
 /// Limit (Backends, bytes): further ones are omitted, and a line is logged.
 const LIMIT: usize = 256 << 20;
 
-/// Makes a document that is a function of its name.
+/// Function that generates a document. The document depends only on its name.
 pub(crate) type Recipe = Arc<dyn Fn() -> Vec<u8> + Send + Sync>;
 
-/// The store. One per control service; clones share it.
+/// Handle of the store. There is one per control service; clones share it.
 #[derive(Clone, Default)]
 pub struct Documents(Arc<Mutex<Store>>);
 
 #[derive(Default)]
 struct Store {
     kept: HashMap<String, Kept>,
-    /// How many entries name a document.
+    /// Number of entries that name a document.
     named: HashMap<String, usize>,
     retired: VecDeque<String>,
     bytes: usize,
@@ -43,11 +43,11 @@ struct Store {
 enum Kept {
     Plain(Bytes),
     Deflated(Bytes, usize),
-    /// Made when it is asked for; small ones each time, as facades keep them.
+    /// Generated on request. Small documents are generated each time, because facades cache them.
     Recipe(Recipe),
 }
 
-/// Large documents that were made of recipes, compressed, within a bound: the one that was not asked for longest goes.
+/// Cache of large generated documents, compressed. The least recently used are evicted.
 #[derive(Default)]
 struct Made {
     documents: IndexMap<String, Kept>,
@@ -85,7 +85,7 @@ impl Kept {
             return Self::Plain(Bytes::copy_from_slice(bytes));
         }
         let mut encoder = DeflateEncoder::new(Vec::with_capacity(bytes.len() / 8), Compression::default());
-        // Writing to memory does not fail; were it to, the document is kept as it is.
+        // Writing to memory cannot fail; if it did, the document would be stored uncompressed.
         match encoder.write_all(bytes).and_then(|()| encoder.finish()) {
             Ok(packed) => Self::Deflated(Bytes::from(packed.into_boxed_slice()), bytes.len()),
             Err(_) => Self::Plain(Bytes::copy_from_slice(bytes)),
@@ -119,13 +119,13 @@ impl fmt::Debug for Documents {
 }
 
 impl Documents {
-    /// None yet. Of those that are made when they are asked for, `made_bytes` are kept.
+    /// Creates an empty store that caches up to `cache_bytes` of generated documents.
     pub(crate) fn new(made_bytes: usize) -> Self {
         let made = Made { limit: made_bytes, ..Made::default() };
         Self(Arc::new(Mutex::new(Store { made, ..Store::default() })))
     }
 
-    /// Keeps a document and returns its hash; empty when the store is full.
+    /// Stores a document and returns its hash; an empty string if the store is full.
     #[must_use]
     pub(crate) fn put(&self, bytes: &[u8]) -> String {
         let hash = sha256_hex(bytes);
@@ -145,13 +145,13 @@ impl Documents {
         hash
     }
 
-    /// Keeps how to make a document, under the name of what it is made of.
+    /// Stores a recipe under a name that identifies the inputs of the document.
     pub(crate) fn offer(&self, name: String, make: Recipe) -> String {
         self.0.lock().kept.insert(name.clone(), Kept::Recipe(make));
         name
     }
 
-    /// An entry names these from now on.
+    /// Adds references of an entry to documents.
     pub(crate) fn name<'a>(&self, hashes: impl IntoIterator<Item = &'a str>) {
         let mut store = self.0.lock();
         for hash in hashes {
@@ -159,7 +159,7 @@ impl Documents {
         }
     }
 
-    /// An entry that named these is gone or changed: what no other one names goes after a while.
+    /// Removes references of an entry. Documents without references are deleted after some time.
     pub(crate) fn retire<'a>(&self, hashes: impl IntoIterator<Item = &'a str>) {
         let mut store = self.0.lock();
         for hash in hashes {
@@ -183,7 +183,7 @@ impl Documents {
         }
     }
 
-    /// The document, when an entry names it.
+    /// Returns a document, if an entry names it.
     pub async fn get(&self, hash: &str) -> Option<Bytes> {
         match self.find(hash)? {
             Kept::Recipe(make) => {
@@ -198,7 +198,7 @@ impl Documents {
         }
     }
 
-    /// As it is kept; the recipe only when the document must be made.
+    /// Returns the stored form; a recipe only if the document is not cached.
     fn find(&self, hash: &str) -> Option<Kept> {
         let mut store = self.0.lock();
         match store.kept.get(hash)?.clone() {
@@ -207,7 +207,7 @@ impl Documents {
         }
     }
 
-    /// How many documents there are and how many bytes they take.
+    /// Returns the number of documents and their total size in bytes.
     #[must_use]
     pub fn size(&self) -> (usize, usize) {
         let store = self.0.lock();
@@ -249,7 +249,7 @@ mod tests {
             let made = Arc::clone(&made);
             let make = move || {
                 made.lock().push(name);
-                // No smaller when it is compressed: there is room for one.
+                // Incompressible content: the cache has room for one document.
                 let mixed = |i: u64| (i ^ (i >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 56;
                 let seeds = (0..COMPRESS_FROM as u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15));
                 seeds.map(|seed| mixed(seed) as u8).collect()

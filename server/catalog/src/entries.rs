@@ -1,4 +1,4 @@
-//! The entries as readers get them, and which documents they name.
+//! Current entries, and the references from entries to documents.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use portico_machinery::discovery::Served;
 
 use crate::documents::Documents;
 
-/// A reader of entries by key.
+/// Reader of entries by key.
 pub type ServedReader = Reader<String, Served>;
 
-/// The current entries. Cheap to clone.
+/// Current entries. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Entries {
     served: ChangeNotifier<String, Served>,
@@ -26,7 +26,7 @@ impl Entries {
         &self.documents
     }
 
-    /// Sets or (with nothing) removes entries together. What is the same stays the same.
+    /// Sets entries, or removes those with `None`, in one step. Equal entries cause no change.
     pub fn set(&self, changes: impl IntoIterator<Item = (String, Option<Served>)>) {
         let replaced = self.served.set(changes.into_iter().map(|(key, served)| (key, served.map(Arc::new))));
         for (before, after) in replaced {

@@ -1,9 +1,8 @@
-//! What is served here: discovery and OpenAPI fragments, of built-in kinds, of custom resources, and fetched from
-//! backends.
+//! Discovery and OpenAPI of everything that is served: built-in kinds, custom resources, and APIs of backends.
 //!
-//! [`Catalog`] is the crate's entry point: it makes the built-in fragments, is given definitions and routes, fetches what
-//! backends serve in the background, and offers the resulting entries and [`Documents`] to whoever streams them to
-//! facades. It must not know gRPC, SQL, how a backend is reached (a [`Fetch`]), nor any kind by name.
+//! [`Catalog`] is the entry point of the crate: it generates the fragments of built-in kinds, receives definitions and routes,
+//! fetches the documents of backends in the background, and publishes entries and [`Documents`], which are streamed to facades.
+//! The crate does not depend on gRPC, SQL, the way to reach a backend (a [`Fetch`]), or specific kinds.
 
 mod catalog;
 mod custom;

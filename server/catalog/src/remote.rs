@@ -1,8 +1,9 @@
-//! What backends serve: fetched in the background, kept when a backend is away, never waited for by a request.
+//! Fetches discovery and OpenAPI of backends in the background, and keeps them while a backend is unavailable. Requests never
+//! wait for a fetch.
 //!
-//! As upstream's discovery manager and OpenAPI downloaders, with a better end: the last good answer stays and is marked stale.
-//! One fetch serves all group versions of a service. A service that failed moves to a lane of its own, so that one that
-//! hangs never stands in the way of one that answers.
+//! Follows upstream's discovery manager and OpenAPI downloader, except that the last good document is kept and marked as stale.
+//! One fetch serves all group versions of a service. A service that failed is fetched through a separate queue, so that a hanging
+//! service never delays a healthy one.
 
 mod discovery;
 mod fetch;
@@ -29,9 +30,9 @@ use crate::entries::Entries;
 use lanes::{Lanes, Shape};
 use services::{ServiceKey, Services};
 
-/// How long a good answer is good.
+/// Interval between fetches from a healthy service.
 const REFRESH: Duration = Duration::from_secs(60);
-/// Discovery: small and quick.
+/// Settings for discovery, whose documents are small and fetched quickly.
 const DISCOVERY: Shape = Shape {
     width: 16,
     patience: Duration::from_secs(1),
@@ -43,7 +44,7 @@ const DISCOVERY: Shape = Shape {
     },
     refresh: REFRESH,
 };
-/// OpenAPI: large, and nobody waits for it.
+/// Settings for OpenAPI, whose documents are large and not urgent.
 const OPENAPI: Shape = Shape {
     width: 4,
     patience: Duration::from_secs(4),
@@ -51,7 +52,7 @@ const OPENAPI: Shape = Shape {
     refresh: REFRESH,
 };
 
-/// The fetching half of the catalogue. Cheap to clone.
+/// Fetcher of documents from backends. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Remote {
     inner: Arc<Inner>,
@@ -77,7 +78,7 @@ impl Remote {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Starts fetching; ends with the task set.
+    /// Starts fetching, until the task set is cancelled.
     pub fn run(&self, tasks: &TaskSet) {
         let this = self.clone();
         self.inner.discovery.run(tasks, move |key| {
@@ -91,7 +92,7 @@ impl Remote {
         });
     }
 
-    /// Takes routes by APIService name: new, changed or (nothing) gone. Never waits.
+    /// Applies changes of routes by APIService name; `None` for removed ones. Never blocks.
     pub fn routes(&self, changes: impl IntoIterator<Item = (String, Option<Arc<Route>>)>) {
         let mut dirty = Vec::new();
         let mut published = Vec::new();
@@ -109,7 +110,7 @@ impl Remote {
         }
     }
 
-    /// Recomputes the entries of these group versions.
+    /// Publishes the current entries of these group versions.
     fn publish(&self, services: &Services, touched: impl IntoIterator<Item = GroupVersion>) {
         let entry = |gv: GroupVersion| {
             let served = services.served(&gv);
@@ -119,7 +120,7 @@ impl Remote {
         self.inner.entries.set(touched.into_iter().map(entry));
     }
 
-    /// One round of discovery of one service. An error is for the log and means: again, later.
+    /// Fetches discovery of one service. An error is logged and causes a retry.
     async fn discover(&self, key: &ServiceKey) -> Result<(), String> {
         let Some(job) = self.inner.services.lock().job(key) else { return Ok(()) };
         let found = discovery::fetch(&*self.inner.fetch, &job).await;
@@ -146,7 +147,7 @@ impl Remote {
         result
     }
 
-    /// One round of OpenAPI of one service.
+    /// Fetches OpenAPI of one service.
     async fn describe(&self, key: &ServiceKey) -> Result<(), String> {
         let Some(job) = self.inner.services.lock().job(key) else { return Ok(()) };
         let found = openapi::fetch(&*self.inner.fetch, &job, self.inner.entries.documents()).await;

@@ -1,4 +1,4 @@
-//! A definition as documents describe it.
+//! A definition, with the facts that documents describe.
 
 use std::sync::Arc;
 
@@ -8,32 +8,32 @@ use portico_registry::{Facts, Stored, Version};
 
 use crate::local::{Kind, Subresource};
 
-/// Verbs in upstream's order.
+/// Verbs of custom resources, in upstream's order.
 const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
-/// What is left of them once the definition is on its way out: nothing new is made.
+/// Verbs of a definition that is being deleted: new objects are refused.
 const LAST_VERBS: [&str; 5] = ["delete", "deletecollection", "get", "list", "watch"];
-/// Verbs of its subresources, then as well.
+/// Verbs of subresources, also while the definition is being deleted.
 const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
 
-/// See the module.
+/// A definition and its encoded object.
 #[derive(Debug)]
 pub struct Definition {
     facts: Arc<Facts>,
-    /// Its newest bytes; their spec is that of the facts.
+    /// Newest stored object; its spec is that of the facts.
     stored: RwLock<Stored>,
-    /// Changes whenever discovery's description of it changes.
+    /// Digest of the definition's description in discovery.
     mark: String,
 }
 
 impl Definition {
-    /// What was read off an object, and the object.
+    /// Creates a definition from an object and the facts parsed from it.
     #[must_use]
     pub fn new(facts: Arc<Facts>, stored: &Stored) -> Self {
         let mark = mark(&facts);
         Self { facts, stored: RwLock::new(undecoded(stored)), mark }
     }
 
-    /// `<plural>.<group>`.
+    /// Returns the name, `<plural>.<group>`.
     pub(crate) fn name(&self) -> &str {
         self.facts.name()
     }
@@ -46,32 +46,32 @@ impl Definition {
         self.stored.read().clone()
     }
 
-    /// Whether documents describe it.
+    /// Returns true if documents describe the definition.
     pub(super) fn is_published(&self) -> bool {
         self.facts.is_established()
     }
 
-    /// The versions that documents describe.
+    /// Returns the versions that documents describe.
     pub(super) fn versions(&self) -> impl Iterator<Item = &Version> {
         self.facts.versions().iter().filter(|version| version.served)
     }
 
-    /// The group versions of these.
+    /// Returns the group versions that documents describe.
     pub(super) fn group_versions(&self) -> impl Iterator<Item = GroupVersion> {
         self.versions().map(|version| GroupVersion::new(self.facts.group(), &version.name))
     }
 
-    /// The name of discovery's description of it.
+    /// Returns the digest of the description in discovery.
     pub(super) fn discovery_mark(&self) -> &str {
         &self.mark
     }
 
-    /// The name of OpenAPI's description of it: its spec decides.
+    /// Returns the identity of the description in OpenAPI, which depends only on the spec.
     pub(super) fn openapi_mark(&self) -> String {
         format!("{}/{}", self.facts.uid(), self.facts.generation())
     }
 
-    /// Whether documents describe both alike.
+    /// Returns true if documents describe both definitions in the same way.
     pub(super) fn is_published_like(&self, other: &Self) -> bool {
         self.is_published() == other.is_published()
             && self.mark == other.mark
@@ -79,19 +79,19 @@ impl Definition {
             && self.facts.generation() == other.facts.generation()
     }
 
-    /// Takes the bytes of a newer state that documents describe alike, so that the older ones can go.
+    /// Replaces the stored object by a newer one with the same documents, so that the older one can be freed.
     pub(super) fn renew(&self, newer: &Self) {
         *self.stored.write() = newer.stored();
     }
 
-    /// What field selectors may name in a version, without the leading dot.
+    /// Returns the fields that field selectors may use in a version, without the leading dot.
     pub(super) fn selectable(&self, version: &str) -> Vec<&str> {
         let version = self.versions().find(|v| v.name == version);
         let fields = version.into_iter().flat_map(|version| &version.selectable_fields);
         fields.map(|field| field.json_path.strip_prefix('.').unwrap_or(&field.json_path)).collect()
     }
 
-    /// One of its versions as a kind.
+    /// Returns the description of one version.
     pub(super) fn kind<'a>(&'a self, version: &'a Version) -> Kind<'a> {
         let (group, names) = (self.facts.group(), self.facts.names());
         let gvk = GroupVersion::new(group, &version.name).kind(&names.kind);
@@ -115,7 +115,7 @@ impl Definition {
     }
 }
 
-/// The same bytes: what somebody decoded of them is large, and not needed here.
+/// Returns the object without its decoded form, which is large and not needed here.
 fn undecoded(stored: &Stored) -> Stored {
     Stored::new(Arc::clone(stored.record()))
 }
@@ -136,7 +136,7 @@ fn subresources(version: &Version, own: &GroupVersionKind) -> Vec<Subresource<'s
     status.into_iter().chain(scale).collect()
 }
 
-/// `stable.example.com` is `com.example.stable`.
+/// Reverses the parts of a group: `stable.example.com` becomes `com.example.stable`.
 fn reversed(group: &str) -> String {
     let parts: Vec<&str> = group.rsplit('.').collect();
     parts.join(".")

@@ -1,4 +1,4 @@
-//! All definitions that documents describe, by the group versions that they serve.
+//! Index of the definitions that documents describe, by the group versions that they serve.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -8,17 +8,16 @@ use portico_schema::TypeSet;
 
 use super::{Definition, Group};
 
-/// See the module.
 #[derive(Default)]
 pub(crate) struct Definitions {
     by_name: HashMap<String, Arc<Definition>>,
-    /// By resource, as documents list them.
+    /// Definitions by plural resource name, in the order of documents.
     by_group_version: HashMap<GroupVersion, BTreeMap<String, Arc<Definition>>>,
 }
 
 impl Definitions {
-    /// Takes definitions by name: new, changed or (nothing) gone. Returns the group versions whose documents change,
-    /// with their new groups, or nothing where none is left.
+    /// Applies changes of definitions by name; `None` for removed ones. Returns the group versions whose documents change, with
+    /// their new groups; `None` if no definition is left.
     pub fn change(
         &mut self,
         types: &Arc<TypeSet>,
@@ -37,7 +36,7 @@ impl Definitions {
         touched.into_iter().map(group).collect()
     }
 
-    /// The names of all that documents describe.
+    /// Returns the names of all definitions.
     pub fn names(&self) -> impl Iterator<Item = &String> {
         self.by_name.keys()
     }

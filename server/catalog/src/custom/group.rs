@@ -1,4 +1,4 @@
-//! A group version of custom resources: its members, and the documents that describe them.
+//! A group version of custom resources: its definitions, and the documents that describe them.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use super::{Definition, openapi};
 use crate::local::openapi::Words;
 use crate::local::{Described, MADE_BY};
 
-/// See the module. It stays as it is: a change makes another one.
+/// An immutable group version; a change creates a new one.
 pub(crate) struct Group {
     group_version: GroupVersion,
-    /// Sorted by resource.
+    /// Definitions, sorted by resource.
     members: Vec<Arc<Definition>>,
     types: Arc<TypeSet>,
 }
@@ -22,12 +22,12 @@ impl Group {
         Self { group_version, members, types: Arc::clone(types) }
     }
 
-    /// The name of a document of discovery.
+    /// Returns the name of a discovery document.
     pub fn discovery_name(&self, document: &str) -> String {
         self.name(&[document, MADE_BY], |member| member.discovery_mark().to_owned())
     }
 
-    /// The name of an OpenAPI document; besides the members it is made of built-in types.
+    /// Returns the name of an OpenAPI document, which also depends on the built-in types.
     pub fn openapi_name(&self, document: &str, built_in: &str) -> String {
         self.name(&[document, MADE_BY, built_in], Definition::openapi_mark)
     }
@@ -40,22 +40,22 @@ impl Group {
         digest::made_of(&inputs)
     }
 
-    /// JSON of the aggregated discovery of the version.
+    /// Returns the JSON of the aggregated discovery of the version.
     pub fn discovery(&self) -> Vec<u8> {
         self.described().discovery()
     }
 
-    /// JSON of the `APIResourceList`.
+    /// Returns the JSON of the `APIResourceList`.
     pub fn resource_list(&self) -> Vec<u8> {
         self.described().resource_list()
     }
 
-    /// JSON of the OpenAPI v3 document.
+    /// Returns the JSON of the OpenAPI v3 document.
     pub fn openapi_v3(&self) -> Vec<u8> {
         self.openapi_v3_with(Some(&Words::open()))
     }
 
-    /// JSON of the part of the OpenAPI v2 document.
+    /// Returns the JSON of the part of the OpenAPI v2 document.
     pub fn openapi_v2(&self) -> Vec<u8> {
         self.openapi_v2_with(Some(&Words::open()))
     }

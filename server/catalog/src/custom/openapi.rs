@@ -1,7 +1,6 @@
-//! OpenAPI of custom resources: the types that definitions bring along, as OpenAPI wants them (spec 7), beside the paths
-//! that all kinds have.
+//! OpenAPI of custom resources: adapts the schemas of definitions to OpenAPI. Paths are generated as for all kinds.
 //!
-//! A definition whose schema cannot be read has an object of any kind in its place: it breaks only itself.
+//! A definition whose schema cannot be decoded is described as an arbitrary object, without affecting other definitions.
 
 mod additions;
 mod dialects;
@@ -20,17 +19,17 @@ use additions::Resource;
 use phrases::Phrases;
 use props::Props;
 
-/// The whole version 3 document of a group version; operations go without `words`, types never.
+/// Returns the version 3 document of a group version. `words` is `None` to omit descriptions of operations.
 pub(super) fn v3(described: &Described<'_>, members: &[Arc<Definition>], words: Option<&Words>) -> Vec<u8> {
     openapi::v3(described, types(described, members, Dialect::V3), words, "")
 }
 
-/// Its part of version 2.
+/// Returns the part of the version 2 document of a group version.
 pub(super) fn v2(described: &Described<'_>, members: &[Arc<Definition>], words: Option<&Words>) -> Vec<u8> {
     openapi::v2(described, types(described, members, Dialect::V2), words)
 }
 
-/// The types of all members: each the kind and its list.
+/// Returns the types of all definitions: each kind and its list.
 fn types(described: &Described<'_>, members: &[Arc<Definition>], dialect: Dialect) -> Own {
     let (words, mut types) = (Words::open(), Own::new());
     for kind in &described.kinds {
@@ -43,14 +42,14 @@ fn types(described: &Described<'_>, members: &[Arc<Definition>], dialect: Dialec
         let preserves = member.facts().preserves_unknown_fields();
         let one = resource.complete(schema, preserves, &phrases);
         let list = resource.list(&phrases);
-        // Maps with string keys always encode.
+        // Encoding maps with string keys cannot fail.
         types.extend(to_raw_value(&one).map(|schema| (kind.type_name.clone(), schema)));
         types.extend(to_raw_value(&list).map(|schema| (kind.list_type(), schema)));
     }
     types
 }
 
-/// The schema of a version, read off the definition's bytes; nothing when it has none that OpenAPI can express.
+/// Parses the schema of a version from the stored definition; `None` if there is none that OpenAPI can express.
 fn member_schema<'a>(stored: &'a portico_registry::Stored, kind: &Kind<'_>) -> Option<Props<'a>> {
     let schema = schema_of(stored.record().value.json(), &kind.gvk.version);
     let read = schema.and_then(|schema| schema.map(Props::read).transpose());

@@ -1,4 +1,4 @@
-//! Documents of definitions against what a real server published of the same ones, and which change concerns what.
+//! Compares documents of definitions with those of a kube-apiserver, and tests which documents a change affects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use portico_store::{Indexed, Key, Record, Resource, Value};
 use super::*;
 use crate::local::tests::{assert_entries, recorded, undescribed};
 
-/// What a real server was given: two definitions of one group, with all that schemas may contain.
+/// Returns the definitions given to the kube-apiserver: two of one group, which use all features of schemas.
 fn given() -> Vec<Object> {
     let all = format!("{{\"all\":{}}}", include_str!("testdata/definitions.json"));
     let all = Object::from_json(all.as_bytes()).unwrap();
     all.at(&["all"]).items().map(|one| Object::from_node(one.node().unwrap()).unwrap()).collect()
 }
 
-/// The same, as the controllers leave it.
+/// Returns a definition with the status that the controllers set.
 fn established(mut object: Object, revision: i64) -> Stored {
     let names = object.get(&["spec", "names"]).unwrap();
     object.put(&["status", "acceptedNames"], names);
@@ -41,7 +41,7 @@ fn definition(stored: &Stored) -> Definition {
     Definition::new(Arc::new(Facts::read(stored.record().value.json()).unwrap()), stored)
 }
 
-/// Changes definitions; returns the groups whose documents changed.
+/// Applies changes of definitions; returns the groups whose documents changed.
 fn change(all: &mut Definitions, of: impl IntoIterator<Item = Stored>) -> BTreeMap<String, Option<Group>> {
     let changes = of.into_iter().map(|stored| (stored.name().to_owned(), Some(definition(&stored))));
     let kinds = Kinds::all().unwrap();
@@ -55,7 +55,7 @@ fn groups() -> BTreeMap<String, Group> {
     groups.into_iter().map(|(version, group)| (version, group.unwrap())).collect()
 }
 
-/// A document whose long descriptions are their digests: the recordings hold no sentences of others.
+/// Parses a document and replaces long descriptions by their digests: the recordings contain no texts of upstream.
 fn digested(json: &[u8]) -> Object {
     fn digest(value: &mut serde_json::Value) {
         if let Some(serde_json::Value::String(text)) =
@@ -161,7 +161,7 @@ fn a_change_concerns_the_group_versions_of_its_definition_only() {
     let mut all = Definitions::default();
     let [lanterns, apples] = <[Object; 2]>::try_from(given()).unwrap();
     change(&mut all, [established(lanterns.clone(), 1), established(apples.clone(), 2)]);
-    // Another condition, another label: nothing that documents show.
+    // A change of conditions or labels does not affect documents.
     let mut labelled = apples.clone();
     labelled.set(&["metadata", "labels", "a"], "b");
     assert!(change(&mut all, [established(labelled, 3)]).is_empty());
@@ -186,7 +186,7 @@ fn documents_go_by_what_they_are_made_of() {
     let mut all = Definitions::default();
     let mut lanterns = given().remove(0);
     let first = change(&mut all, [established(lanterns.clone(), 1)]);
-    // Another schema: OpenAPI changes, discovery does not.
+    // A change of the schema affects OpenAPI but not discovery.
     lanterns.set(&["metadata", "generation"], 2);
     let second = change(&mut all, [established(lanterns, 2)]);
     let (first, second) = (first["v1"].as_ref().unwrap(), second["v1"].as_ref().unwrap());

@@ -1,5 +1,4 @@
-//! What documents show of a group version, wherever its kinds come from: data of this build, or definitions that arrive
-//! at run time.
+//! Description of a group version in documents, for both built-in kinds and custom resources.
 
 use std::sync::Arc;
 
@@ -7,25 +6,24 @@ use portico_kinds::{KindInfo, QueryParameter};
 use portico_machinery::{GroupVersion, GroupVersionKind};
 use portico_schema::TypeSet;
 
-/// A group version.
+/// Description of a group version.
 #[derive(Debug)]
 pub(crate) struct Described<'a> {
-    /// Which.
     pub group_version: &'a GroupVersion,
-    /// Its kinds, sorted by resource.
+    /// Kinds, sorted by resource.
     pub kinds: Vec<Kind<'a>>,
-    /// Built-in types, which also the documents of custom resources refer to.
+    /// Built-in types, to which documents of custom resources also refer.
     pub types: &'a Arc<TypeSet>,
-    /// Whether its kinds are custom resources.
+    /// True if the kinds are custom resources.
     pub custom: bool,
 }
 
-/// A kind as it is served.
+/// Description of a served kind.
 #[derive(Debug)]
 pub(crate) struct Kind<'a> {
     pub gvk: GroupVersionKind,
     pub list_kind: &'a str,
-    /// The plural resource of paths.
+    /// Plural resource name in paths.
     pub resource: &'a str,
     pub singular: &'a str,
     pub short_names: &'a [String],
@@ -33,28 +31,28 @@ pub(crate) struct Kind<'a> {
     pub namespaced: bool,
     pub verbs: Vec<&'a str>,
     pub subresources: Vec<Subresource<'a>>,
-    /// `group/version/kind` in which objects are stored; empty when nothing is to be published.
+    /// `group/version/kind` in which objects are stored; empty if it is not published.
     pub stored_as: String,
-    /// Its name among types, `io.k8s.api.core.v1.Pod`.
+    /// Name of the type, such as `io.k8s.api.core.v1.Pod`.
     pub type_name: String,
-    /// Description of the parameter `name` of its paths.
+    /// Description of the parameter `name` of the kind's paths.
     pub name_about: String,
-    /// True if documents give the object, not a Status, as the answer to DELETE.
+    /// True if the documented response to DELETE is the object instead of a Status.
     pub delete_answers_object: bool,
 }
 
-/// A subresource as it is served.
+/// Description of a served subresource.
 #[derive(Debug)]
 pub(crate) struct Subresource<'a> {
     pub name: &'a str,
-    /// The kind that it takes and answers with.
+    /// Kind of requests and responses.
     pub kind: GroupVersionKind,
     pub verbs: Vec<&'a str>,
-    /// Description of the parameter `name` of its paths.
+    /// Description of the parameter `name` of the subresource's paths.
     pub name_about: String,
-    /// Whether requests are handed on to something else.
+    /// True if requests are connections that are passed on to another server.
     pub connect: bool,
-    /// Whether paths below it are served.
+    /// True if paths below the subresource are served.
     pub below: bool,
     pub parameters: &'a [QueryParameter],
 }
@@ -64,7 +62,7 @@ impl Kind<'_> {
         self.verbs.contains(&verb)
     }
 
-    /// The name of the list's type: it stands beside the kind's.
+    /// Returns the name of the list's type, in the package of the kind's type.
     pub fn list_type(&self) -> String {
         let package = self.type_name.rsplit_once('.').map_or("", |(package, _)| package);
         format!("{package}.{}", self.list_kind)

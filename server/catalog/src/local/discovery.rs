@@ -1,6 +1,7 @@
-//! Discovery of kinds as data: the aggregated form and the legacy list.
+//! Generates discovery of described kinds: the aggregated form and the legacy list.
 //!
-//! Built-in kinds say group and version of a kind only where they differ from the resource's; custom resources always do.
+//! Built-in kinds contain the group and version of a kind only if they differ from those of the resource; custom resources
+//! always contain them.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
@@ -14,7 +15,7 @@ use serde::Serialize;
 use super::{Described, Kind, Subresource};
 
 impl Described<'_> {
-    /// JSON of the aggregated document of the version.
+    /// Returns the JSON of the aggregated document of the version.
     pub(crate) fn discovery(&self) -> Vec<u8> {
         encode(&VersionDiscovery {
             version: self.group_version.version.clone(),
@@ -55,7 +56,7 @@ impl Described<'_> {
         gvk.group_version() != *self.group_version
     }
 
-    /// JSON of the legacy list; the core group's has no `apiVersion`.
+    /// Returns the JSON of the legacy list. The list of the core group has no `apiVersion`.
     pub(crate) fn resource_list(&self) -> Vec<u8> {
         let gv = self.group_version;
         let api_version = if gv.is_core() { "" } else { "v1" };
@@ -106,7 +107,7 @@ impl Described<'_> {
     }
 }
 
-/// Upstream's hash of `group/version/kind` as stored; nothing of nothing.
+/// Returns upstream's hash of the stored `group/version/kind`; empty if `stored_as` is empty.
 fn storage_version_hash(stored_as: &str) -> String {
     if stored_as.is_empty() {
         return String::new();
@@ -119,6 +120,6 @@ fn owned(words: &[&str]) -> Vec<String> {
 }
 
 fn encode(value: &impl Serialize) -> Vec<u8> {
-    // Structs of strings always encode.
+    // Encoding structs of strings cannot fail.
     serde_json::to_vec(value).unwrap_or_default()
 }

@@ -1,7 +1,8 @@
-//! OpenAPI documents of kinds as data: version 3 whole, version 2 as a part to be merged.
+//! Generates OpenAPI documents of described kinds: complete for version 3, and for version 2 a part to be merged.
 //!
-//! One walk lists the operations ([`operation`]) and the types they reach ([`types`]); the two versions differ only in
-//! how these are written ([`v3`], [`v2`]). Descriptions of types come from [`words`], of operations and parameters from here.
+//! One traversal lists the operations ([`operation`]) and the types that they reach ([`types`]); the two versions differ only in
+//! the writers ([`write_v3`], [`write_v2`]). Descriptions of types come from [`descriptions`], those of operations and parameters
+//! from this module.
 
 mod definition;
 mod meta;
@@ -30,28 +31,28 @@ use schema::{Pen, definition};
 use types::Reached;
 pub(crate) use words::Words;
 
-/// Types that are written elsewhere, by name: those of custom resources. They refer to [`SHARED`] types.
+/// Encoded types of custom resources, by name. They refer to [`SHARED_META_TYPES`].
 pub(crate) type Own = BTreeMap<String, Box<RawValue>>;
 
-/// The types of `meta/v1` that types of custom resources refer to.
+/// Types of `meta/v1` that types of custom resources refer to.
 const SHARED: [&str; 2] = ["ObjectMeta", "ListMeta"];
 
-/// The whole version 3 document; `version` is the Kubernetes version in `info`.
+/// Returns the version 3 document; `version` is the Kubernetes version in `info`.
 pub(crate) fn v3(described: &Described<'_>, own: Own, words: Option<&Words>, version: &str) -> Vec<u8> {
     let paths = paths::all(described);
     let types = types::reached(described, &known(described), &paths, shared(&own));
     write_v3::document(described.custom, &paths, |pen| definitions(pen, &types, own), words, version)
 }
 
-/// The part of version 2.
+/// Returns the part of the version 2 document.
 pub(crate) fn v2(described: &Described<'_>, own: Own, words: Option<&Words>) -> Vec<u8> {
     let paths = paths::all(described);
     let types = types::reached(described, &scheme::of_server(), &paths, shared(&own));
     write_v2::part(&paths, |pen| definitions(pen, &types, own), words)
 }
 
-/// The group versions that a version 3 document knows: the core group's and its own, or, where upstream writes it along
-/// client-go's types, all of those.
+/// Returns the group versions in a version 3 document: the core group's and the document's own. Documents of custom resources
+/// contain those of all client-go types, as upstream.
 fn known(described: &Described<'_>) -> Vec<GroupVersion> {
     let own = described.group_version;
     let core = GroupVersion::new("", "v1");
@@ -72,7 +73,7 @@ fn definitions(pen: Pen<'_>, types: &BTreeMap<String, Reached>, own: Own) -> BTr
         let schema = definition(pen, ty)?;
         Some((name.clone(), Definition::Typed(Box::new(schema))))
     });
-    // Where names clash the built-in type is meant.
+    // Built-in types replace custom types with the same name.
     own.into_iter().map(|(name, schema)| (name, Definition::Own(schema))).chain(typed).collect()
 }
 

@@ -1,4 +1,4 @@
-//! Documents of the built-in kinds against what a real server published, descriptions left out on both sides.
+//! Compares documents of the built-in kinds with those of a kube-apiserver, without descriptions.
 
 use portico_kinds::Kinds;
 use portico_machinery::Object;
@@ -14,7 +14,7 @@ fn of(group: &str, version: &str) -> Fragment {
     fragment(gv, members, kinds.types().clone())
 }
 
-/// Our descriptions are few and always first; upstream's are left out of the recording.
+/// Parses a document without the descriptions of operations, which the recordings do not contain.
 pub(crate) fn undescribed(json: &[u8]) -> Object {
     let mut text = String::from_utf8(json.to_vec()).unwrap();
     for words in ["OK", "Created", "Accepted", "Unauthorized", "Bearer Token authentication"] {
@@ -31,7 +31,7 @@ pub(crate) fn recorded(json: &str) -> Object {
     Object::from_json(json.as_bytes()).unwrap()
 }
 
-/// Compares entry by entry, so that a difference names its place.
+/// Compares entry by entry, so that a difference reports its location.
 pub(crate) fn assert_entries(ours: &Object, theirs: &Object, path: &[&str]) {
     let keys = |o: &Object| {
         let mut keys: Vec<_> = o.at(path).entries().map(|(k, _)| k.to_owned()).collect();
@@ -46,7 +46,7 @@ pub(crate) fn assert_entries(ours: &Object, theirs: &Object, path: &[&str]) {
     }
 }
 
-/// `required` is a set, and upstream's order is that of its source code.
+/// Sorts `required`, which is a set; upstream's order is that of its source code.
 fn sort_required(document: &mut Object) {
     let types: Vec<String> =
         document.at(&["components", "schemas"]).entries().map(|(name, _)| name.to_owned()).collect();
@@ -59,7 +59,7 @@ fn sort_required(document: &mut Object) {
     }
 }
 
-/// The recorded document has no descriptions, and no references that were wrapped only because of one.
+/// The recorded document contains no descriptions, and no references that are wrapped only because of a description.
 #[test]
 fn the_v3_document_of_leases_is_upstreams() {
     let mut ours =
@@ -76,7 +76,7 @@ fn the_v3_document_of_leases_is_upstreams() {
 fn the_v2_part_of_leases_is_upstreams() {
     let ours = undescribed(&openapi::v2(&of("coordination.k8s.io", "v1").described(), Own::new(), None));
     let mut theirs = recorded(include_str!("testdata/coordination_v2.json"));
-    // Belongs to the group, not to the version.
+    // The path belongs to the group, not to the version.
     theirs.remove(&["paths", "/apis/coordination.k8s.io/"]);
     assert_entries(&ours, &theirs, &["paths"]);
     for name in ["Lease", "LeaseList", "LeaseSpec"] {
@@ -137,11 +137,11 @@ fn discovery_is_upstreams() {
     assert_eq!((core.api_version.as_str(), core.group_version.as_str()), ("", "v1"));
     let hash =
         |name: &str| core.resources.iter().find(|r| r.name == name).unwrap().storage_version_hash.clone();
-    // Known from any cluster.
+    // Values of an arbitrary cluster.
     assert_eq!((hash("services").as_str(), hash("namespaces/status").as_str()), ("0/CO1lhkEBI=", ""));
 }
 
-/// The operations of some paths of the core group: method, action, parameters, codes and what they answer.
+/// Compares the operations of some paths of the core group: method, action, parameters, status codes and response types.
 #[test]
 fn paths_that_hand_requests_on_are_described_as_upstream_does() {
     let document = Object::from_json(&of("", "v1").openapi_v3("1.36")).unwrap();

@@ -1,4 +1,4 @@
-//! Fetching a service's discovery: the aggregated document, or the legacy lists of its group versions.
+//! Fetches the discovery of a service: the aggregated document, or the legacy lists of its group versions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -27,10 +27,10 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 ///
 /// Limit (Backends, bytes): the fetch fails.
 const MAX_BODY: usize = 4 << 20;
-/// Maximum number of lists that are fetched from one service at a time.
+/// Maximum number of lists fetched from one service at the same time.
 const LISTS_AT_A_TIME: usize = 4;
 
-/// One round. Errors say what went wrong, for the log.
+/// Fetches once. Errors describe the failure for the log.
 pub(super) async fn fetch(fetch: &dyn Fetch, job: &Job) -> Result<Arc<Found>, String> {
     let etag = job.known.as_ref().map_or("", |known| known.etag.as_str());
     let get = Get {
@@ -43,7 +43,7 @@ pub(super) async fn fetch(fetch: &dyn Fetch, job: &Job) -> Result<Arc<Found>, St
         timeout: TIMEOUT,
         max_body: MAX_BODY,
     };
-    // No answer counts as 503: no legacy attempt.
+    // A failed fetch counts as 503: no legacy lists are fetched.
     let answer = fetch.get(get).await.map_err(|e| e.to_string())?;
     match (answer.status, &job.known) {
         (304, Some(known)) if !etag.is_empty() => Ok(known.clone()),
@@ -53,7 +53,7 @@ pub(super) async fn fetch(fetch: &dyn Fetch, job: &Job) -> Result<Arc<Found>, St
     }
 }
 
-/// The media type of version 2, parameters in any order.
+/// Returns true for the media type of aggregated discovery v2, with parameters in any order.
 fn is_aggregated(content_type: &str) -> bool {
     parse_media_type(content_type).is_ok_and(|media| {
         let params: Vec<_> = media.params.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
@@ -81,7 +81,7 @@ struct Metadata {
     name: String,
 }
 
-/// As [`VersionDiscovery`], with what old servers leave out.
+/// Like [`VersionDiscovery`], with fields that old servers omit.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Version {
@@ -147,7 +147,7 @@ impl From<Version> for VersionDiscovery {
     }
 }
 
-/// The lists of the available members, each on its own: one that fails does not affect the others.
+/// Fetches the lists of the available members independently: a failed list does not affect the others.
 async fn legacy_lists(fetch: &dyn Fetch, job: &Job) -> Found {
     let lists = job.available.iter().cloned().map(|gv| async move {
         let list = legacy_list(fetch, job, &gv).await;

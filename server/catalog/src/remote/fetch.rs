@@ -1,4 +1,4 @@
-//! The way to a backend, as this module needs it: one bounded GET.
+//! Interface for requests to backends: a GET with limits.
 
 use std::time::Duration;
 
@@ -6,50 +6,49 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use portico_machinery::route::Backend;
 
-/// One GET of a backend.
+/// A GET request to a backend.
 #[derive(Clone, Copy, Debug)]
 pub struct Get<'a> {
-    /// Where to dial and whom to trust.
+    /// Address and trust settings of the backend.
     pub backend: &'a Backend,
     /// Path and query.
     pub path: &'a str,
-    /// `Accept`; empty for none.
+    /// Value of `Accept`; empty to omit the header.
     pub accept: &'a str,
-    /// `If-None-Match`; empty for none.
+    /// Value of `If-None-Match`; empty to omit the header.
     pub if_none_match: &'a str,
-    /// The user in `X-Remote-User`.
+    /// User name in `X-Remote-User`.
     pub user: &'static str,
-    /// The groups in `X-Remote-Group`. A backend dialed by address of an annotation never gets `system:masters`.
+    /// Groups in `X-Remote-Group`. Backends with addresses from an annotation never get `system:masters`.
     pub groups: &'static [&'static str],
-    /// From the first step of the dial to the last byte.
+    /// Time from the start of the dial to the last byte of the response.
     pub timeout: Duration,
-    /// A longer body is a failure, in bytes.
+    /// Maximum size of the response body in bytes; longer ones are failures.
     pub max_body: usize,
 }
 
-/// Any answer.
+/// Response with any status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// Status code.
     pub status: u16,
-    /// `Content-Type`, empty when absent.
+    /// Value of `Content-Type`; empty if absent.
     pub content_type: String,
-    /// `ETag`, empty when absent.
+    /// Value of `ETag`; empty if absent.
     pub etag: String,
-    /// The whole body.
+    /// Complete body.
     pub body: Bytes,
 }
 
-/// No answer: nowhere to dial, not reached, too slow, too long, cut off.
+/// No complete response: no address, no connection, a timeout, or a body that is too long or incomplete.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FetchFailure(pub String);
 
-/// An answer on its way.
+/// Future of a response.
 pub type FetchFuture<'a> = BoxFuture<'a, Result<Answer, FetchFailure>>;
 
-/// Reaches backends. Assembly implements it over the kit's dialing; tests over a script.
+/// Sends requests to backends. The assembly implements it with the kit's dialer; tests use a script.
 pub trait Fetch: Send + Sync {
-    /// GETs once; redirects are not followed.
+    /// Sends a GET request; redirects are not followed.
     fn get<'a>(&'a self, get: Get<'a>) -> FetchFuture<'a>;
 }

@@ -1,4 +1,5 @@
-//! Two lanes of work: services that answer, and services that lately did not. The second never delays the first.
+//! Two work queues: for healthy services, and for suspect ones, whose last fetch failed. Suspect services never delay the
+//! healthy ones.
 
 use std::future::Future;
 use std::time::Duration;
@@ -9,19 +10,19 @@ use portico_kit::workqueue::{Reconciled, WorkQueue, run_workers};
 
 use super::services::ServiceKey;
 
-/// A little time for further changes of the same service to arrive.
+/// Delay that combines further changes of the same service.
 const SOON: Duration = Duration::from_millis(50);
 
-/// How wide the lanes are and what the first one puts up with.
+/// Settings of both queues.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
-    /// Fetches at a time, in each lane.
+    /// Number of concurrent fetches of each queue.
     pub width: usize,
-    /// Who takes longer goes on in the second lane.
+    /// Time after which a fetch from a healthy service continues in the queue of suspect services.
     pub patience: Duration,
-    /// After failures.
+    /// Backoff after failures.
     pub retry: Policy,
-    /// After successes.
+    /// Interval between successful fetches.
     pub refresh: Duration,
 }
 
@@ -42,19 +43,19 @@ impl Lanes {
         }
     }
 
-    /// Fetches at once from a service that is new, moved or available again: it does not wait behind services that failed.
+    /// Enqueues a service that is new, moved or available again at once, without waiting for suspect services.
     pub fn now(&self, key: ServiceKey) {
         self.suspect.forget(&key);
         self.healthy.add(key);
     }
 
-    /// Fetches shortly, so that what belongs together is done once.
+    /// Enqueues a service after a short delay, which combines related changes.
     pub fn soon(&self, key: ServiceKey) {
         let lane = if self.suspect.retries(&key) > 0 { &self.suspect } else { &self.healthy };
         lane.add_after(key, SOON);
     }
 
-    /// Starts the workers of both lanes.
+    /// Starts the workers of both queues.
     pub fn run<F, Fut>(&self, tasks: &TaskSet, fetch: F)
     where
         F: Fn(ServiceKey) -> Fut + Clone + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! From an `APIResourceList` to the aggregated form. As upstream's `discoveryManager.fetchFreshDiscoveryForService` does.
+//! Converts an `APIResourceList` to the aggregated form, like upstream's `discoveryManager.fetchFreshDiscoveryForService`.
 
 use indexmap::IndexMap;
 use portico_gostd::json::{self, Readable};
@@ -10,25 +10,25 @@ use serde::Deserialize;
 
 use super::readable::passed_over;
 
-/// `APIResourceList`, as far as it matters here.
+/// Fields of an `APIResourceList`.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct List {
     resources: Readable<ApiResource>,
 }
 
-/// A list that cannot be converted.
+/// Error for a list that cannot be converted.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LegacyError {
-    /// Not a list.
+    /// The document is not a list.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
-    /// A subresource lives elsewhere than its resource.
+    /// A subresource has another scope than its resource.
     #[error("resource {0} and its subresource {1} have different scopes")]
     Scope(String, String),
 }
 
-/// Converts a list; parents come first, missing ones are made.
+/// Converts a list; missing parents of subresources are added.
 pub(super) fn convert(gv: &GroupVersion, json: &[u8]) -> Result<VersionDiscovery, LegacyError> {
     let list: List = json::from_slice(json)?;
     let resources = passed_over(&gv.to_string(), list.resources);
@@ -74,7 +74,7 @@ fn parent(resource: &ApiResource) -> ResourceDiscovery {
     }
 }
 
-/// As given; empty when no kind is.
+/// Returns the kind of a resource; empty if the list has none.
 fn kind(resource: &ApiResource) -> ResponseKind {
     if resource.kind.is_empty() {
         return ResponseKind::default();

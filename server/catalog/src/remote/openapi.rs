@@ -1,6 +1,7 @@
-//! Fetching a service's OpenAPI: version 3 document by document, version 2 whole and cut into group versions.
+//! Fetches the OpenAPI documents of a service: version 3 document by document, and version 2 as a whole, from which the parts of
+//! group versions are extracted.
 //!
-//! A backend without version 3 has its version 2 converted, as upstream does.
+//! If a backend has no version 3, its version 2 is converted, as upstream.
 
 mod convert;
 
@@ -28,7 +29,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// Limit (Backends, bytes): the fetch fails.
 const MAX_BODY: usize = 32 << 20;
 
-/// One round: what is known now, and what went wrong if anything did. What could not be had stays as it was.
+/// Fetches once. Returns the current documents and any error; documents that could not be fetched remain as they were.
 pub(super) async fn fetch(
     fetch: &dyn Fetch,
     job: &Job,
@@ -85,7 +86,7 @@ struct IndexEntry {
     url: String,
 }
 
-/// The documents of the members that the index names. Others are nobody's business here: no APIService leads to them.
+/// Fetches the members' documents that the index lists. Other documents are ignored, because no APIService refers to them.
 async fn v3(
     fetch: &dyn Fetch,
     job: &Job,
@@ -99,7 +100,7 @@ async fn v3(
     for gv in &job.members {
         let key = gv.root().trim_start_matches('/').to_owned();
         let Some(entry) = index.paths.get(&key) else { continue };
-        // An address with a hash says whether the document is the same; any other is asked for each time.
+        // An unchanged address with a hash means an unchanged document; documents without a hash are fetched each time.
         let old = described.v3.get(gv);
         if let Some(old) = old.filter(|old| old.address == entry.url && entry.url.contains("hash=")) {
             kept.insert(gv.clone(), old.clone());
@@ -144,7 +145,7 @@ async fn one(
     }
 }
 
-/// Version 2: cut into the members' parts when it or they have changed.
+/// Fetches version 2, and extracts the parts of the members if the document or the members have changed.
 async fn v2(
     fetch: &dyn Fetch,
     job: &Job,
@@ -180,14 +181,14 @@ async fn v2(
             v2.converted.insert(gv.clone(), documents.put(&convert::v3(&part)));
         }
         v2.parts.insert(gv.clone(), documents.put(&part.to_json()));
-        // Cutting is work without waiting: others get their turn between parts.
+        // Extraction is CPU-bound: lets other tasks run between parts.
         tokio::task::yield_now().await;
     }
     described.v2 = Arc::new(v2);
     Ok(())
 }
 
-/// A member's own paths and what they refer to.
+/// Returns the paths of a member and the types that they refer to.
 fn part(whole: &SpecV2, gv: &GroupVersion) -> SpecV2 {
     let (root, below) = (gv.root(), gv.root() + "/");
     let mut part = whole.clone();

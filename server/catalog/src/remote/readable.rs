@@ -1,8 +1,8 @@
-//! Lists of which some entries cannot be read.
+//! Handles lists with entries that cannot be decoded.
 
 use portico_gostd::json::Readable;
 
-/// The entries of a list that could be read; the others are named in the log.
+/// Returns the decoded entries of a list, and logs the others.
 pub(super) fn passed_over<T>(within: &str, list: Readable<T>) -> Vec<T> {
     if !list.unreadable.is_empty() {
         tracing::warn!(

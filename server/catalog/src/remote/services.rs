@@ -1,4 +1,4 @@
-//! The services behind APIServices, their members, and the last good answers. Pure: no network, no clock.
+//! The services behind APIServices, their group versions, and their last good documents. Pure: uses no network and no clock.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -11,7 +11,7 @@ use portico_machinery::route::{Backend, Route, ServiceReference, Trust};
 use super::known::{Described, Found, Job};
 use crate::documents::Documents;
 
-/// What one fetch serves: a service as it is dialed and trusted. Shared by all group versions that it serves.
+/// Unit of fetching: a service with its trust settings. Shared by all its group versions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ServiceKey(Arc<Reach>);
 
@@ -42,7 +42,7 @@ impl fmt::Display for ServiceKey {
 #[derive(Debug, Default)]
 struct Service {
     backend: Arc<Backend>,
-    /// Group version to whether its route is available.
+    /// Group versions; true if the route is available.
     members: BTreeMap<GroupVersion, bool>,
     known: Option<Arc<Found>>,
     /// Hashes of the members' discovery documents.
@@ -53,26 +53,26 @@ struct Service {
     generation: u64,
 }
 
-/// All services and which APIService belongs to which.
+/// All services, and the service of each APIService.
 #[derive(Debug, Default)]
 pub(super) struct Services {
     services: HashMap<ServiceKey, Service>,
-    /// APIService name to its group version and service.
+    /// Group version and service by APIService name.
     owners: HashMap<String, (GroupVersion, ServiceKey)>,
     by_group_version: HashMap<GroupVersion, ServiceKey>,
 }
 
-/// What a change of a route leads to.
+/// Effect of a change of a route.
 #[derive(Debug, Default)]
 pub(super) struct Effect {
-    /// Services to fetch.
+    /// Service to fetch from.
     pub fetch: Option<ServiceKey>,
-    /// Group versions whose entry may differ now.
+    /// Group versions whose entry may have changed.
     pub touched: Vec<GroupVersion>,
 }
 
 impl Services {
-    /// Whether there is none.
+    /// Returns true if there are no services.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.services.is_empty()
@@ -102,7 +102,7 @@ impl Services {
         if moved || was != Some(route.available.ok) {
             effect.touched.push(gv);
         }
-        // A backend that moved is asked at once if any of its routes is available: the others moved with this one.
+        // A backend that has moved is fetched at once if any of its routes is available, because all of them have moved.
         let came = route.available.ok && (!known || was != Some(true));
         if came || moved {
             service.generation += 1;
@@ -111,7 +111,7 @@ impl Services {
         effect
     }
 
-    /// The key that the other group versions of this service hold already, if there are any.
+    /// Returns the key shared by the other group versions of this service, if there are any.
     fn key(&self, backend: &Backend) -> ServiceKey {
         let key = ServiceKey::of(backend);
         self.services.get_key_value(&key).map_or(key, |(known, _)| known.clone())
@@ -132,7 +132,7 @@ impl Services {
         }
     }
 
-    /// What to ask; nothing for a service that is gone or that no available route leads to.
+    /// Returns the input of a fetch; `None` if the service is gone or has no available route.
     pub fn job(&self, key: &ServiceKey) -> Option<Job> {
         let service = self.services.get(key)?;
         service.members.values().any(|available| *available).then(|| Job {
@@ -145,13 +145,13 @@ impl Services {
         })
     }
 
-    /// The group versions of a service.
+    /// Returns the group versions of a service.
     pub fn members(&self, key: &ServiceKey) -> Vec<GroupVersion> {
         self.services.get(key).map(|s| s.members.keys().cloned().collect()).unwrap_or_default()
     }
 
-    /// Takes an answer, unless the service has moved since it was asked. A member without a list of its own keeps its last one, and is
-    /// stale if the list could not be fetched.
+    /// Stores fetched discovery, unless the service has moved since the request. A member without a list keeps its last one, and
+    /// is stale if the list could not be fetched.
     pub fn discovered(&mut self, key: &ServiceKey, job: &Job, found: Arc<Found>, documents: &Documents) {
         let service = self.services.get_mut(key);
         let Some(service) = service.filter(|service| Arc::ptr_eq(&service.backend, &job.backend)) else {
@@ -174,14 +174,14 @@ impl Services {
             if is_latest {
                 service.failed.remove(gv);
             }
-            // Structs of strings always encode.
+            // Encoding structs of strings cannot fail.
             let json = serde_json::to_vec(&document).unwrap_or_default();
             service.discovery.insert(gv.clone(), documents.put(&json));
         }
         service.known = Some(found);
     }
 
-    /// Takes note of a failure: what is known stays, marked stale.
+    /// Records a failed fetch: the last documents remain and are marked as stale.
     pub fn failed(&mut self, key: &ServiceKey, job: &Job) {
         if let Some(service) = self.services.get_mut(key)
             && service.generation == job.generation
@@ -190,7 +190,7 @@ impl Services {
         }
     }
 
-    /// Takes OpenAPI documents; an error beside them does not undo those that could be had.
+    /// Stores OpenAPI documents, even if there is also an error.
     pub fn described(
         &mut self,
         key: &ServiceKey,
@@ -203,7 +203,7 @@ impl Services {
         found.1
     }
 
-    /// The entry of a group version; nothing before its backend first answered.
+    /// Returns the entry of a group version; `None` before the first response of its backend.
     pub fn served(&self, gv: &GroupVersion) -> Option<Served> {
         let service = self.services.get(self.by_group_version.get(gv)?)?;
         let available = *service.members.get(gv)?;

@@ -1,4 +1,4 @@
-//! Backends played by a script: what is asked, what is published, and who waits for whom.
+//! Tests with scripted backends: requests, published entries, and the independence of services.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use crate::documents::Documents;
 
 const TRIPLE: &str = "application/json;v=v2;as=APIGroupDiscoveryList;g=apidiscovery.k8s.io";
 
-/// Answers by service name and path; `hang` never answers.
+/// Responses by service name and path; a body of `hang` never responds.
 #[derive(Default)]
 struct Script {
     answers: Mutex<HashMap<(String, String), Answer>>,
@@ -119,7 +119,7 @@ impl World {
         );
     }
 
-    /// Waits until an entry is as wanted; virtual time makes minutes pass at once.
+    /// Waits until the entries meet a condition; paused time makes minutes pass at once.
     async fn until(&self, what: &str, wanted: impl Fn(&BTreeMap<String, Arc<Served>>) -> bool) {
         let mut reader = self.entries.reader();
         let deadline = Duration::from_secs(1200);
@@ -154,7 +154,7 @@ async fn one_fetch_serves_all_versions_of_a_service() {
     w.until("three versions", |all| all.len() == 3 && all.keys().all(|k| current(all, k))).await;
     assert_eq!(w.script.asked("a /apis"), 1);
     assert_eq!(w.resources(A).await, ["things"]);
-    // A version that the backend does not name is current and empty.
+    // A version that the backend does not list is current and empty.
     assert_eq!(w.resources("aggregator/a.example.com/v3").await, Vec::<String>::new());
     w.tasks.cancel();
 }
@@ -186,7 +186,7 @@ async fn a_dead_backend_keeps_its_last_good_answer_marked_stale_and_recovers() {
     assert_eq!(w.resources(A).await, ["things"]);
     w.serve("a", &["v1"], "things", "");
     w.until("current again", |all| current(all, A)).await;
-    // Unavailable is stale at once; coming back is asked at once.
+    // An unavailable backend is stale at once, and fetched at once when it is available again.
     w.remote.routes([route("a", "v1", 1, false)]);
     assert!(w.entries.all()[A].stale);
     let asked = w.script.asked("a /apis");
@@ -216,7 +216,7 @@ async fn nobody_waits_for_backends_that_hang() {
     let w = world();
     let hanging: Vec<_> = (0..100).map(|i| route(&format!("hang{i}"), "v1", 1, true)).collect();
     w.remote.routes(hanging);
-    // Each has had its one chance in the lane of those that answer: 100 of them, 16 at a time, a second each.
+    // Each was tried once in the queue of healthy services: 100 of them, 16 at a time, one second each.
     tokio::time::sleep(Duration::from_secs(8)).await;
     assert!(w.script.hanging.load(Ordering::SeqCst) >= 100);
     w.serve("a", &["v1"], "things", "");

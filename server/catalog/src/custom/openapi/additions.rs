@@ -1,4 +1,4 @@
-//! What is added to the schemas of definitions: the fields of all objects, which kinds they are, and their lists.
+//! Additions to the schemas of definitions: fields of all objects, group, version and kind, and list types.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use super::props::{Props, SelectableRef};
 use crate::local::Kind;
 use crate::local::openapi::{Dialect, KindRef, META};
 
-/// A kind whose types are written.
+/// A kind, with the properties that determine its types.
 pub(super) struct Resource<'a> {
     pub kind: &'a Kind<'a>,
-    /// Fields that selectors may name, without the leading dot.
+    /// Fields that selectors may use, without the leading dot.
     pub selectable: Vec<&'a str>,
     pub dialect: Dialect,
 }
 
 impl Resource<'_> {
-    /// The type of the kind. Without a schema, or with one of version 2 that keeps unnamed fields, it lists no fields:
-    /// clients must not take those listed for all that there are.
+    /// Returns the type of the kind. Without a schema, or with a version 2 schema that preserves unknown fields, the type lists no
+    /// fields, because clients would assume that there are no others.
     pub fn complete<'a>(
         &self,
         schema: Option<Props<'a>>,
@@ -47,7 +47,7 @@ impl Resource<'_> {
         schema
     }
 
-    /// The type of its list.
+    /// Returns the type of the list.
     pub fn list<'a>(&self, phrases: &'a Phrases) -> Props<'a> {
         let item =
             Props { reference: Some(self.dialect.reference(&self.kind.type_name)), ..Props::default() };
@@ -67,7 +67,7 @@ impl Resource<'_> {
         list
     }
 
-    /// Objects in objects have the fields that all have.
+    /// Adds the fields of all objects to embedded resources.
     fn add_embedded<'a>(&self, schema: &mut Props<'a>, phrases: &'a Phrases) {
         schema.below().for_each(|below| self.add_embedded(below, phrases));
         let is_open = self.dialect == Dialect::V2 && schema.preserves_unknown();
@@ -88,7 +88,7 @@ impl Resource<'_> {
         let described = Props { description: Some(about), ..Props::default() };
         let metadata = match self.dialect {
             Dialect::V2 => Props { reference, ..described },
-            // Beside a reference nothing else counts in version 3: it is wrapped.
+            // Version 3 ignores all keys next to a reference, so the reference is wrapped.
             Dialect::V3 => Props { all_of: vec![Props { reference, ..Props::default() }], ..described },
         };
         schema.properties.insert("metadata".to_owned(), metadata);

@@ -1,12 +1,12 @@
-//! What a structural schema looks like in either version of OpenAPI.
+//! Adapts structural schemas to the two versions of OpenAPI.
 //!
-//! Upstream rules: values that are integers or strings say so (`Unfold`); version 2 leaves out what it cannot say
+//! Upstream's rules: values that are integers or strings list both types (`Unfold`); version 2 omits what it cannot express
 //! (`ToStructuralOpenAPIV2`), and defaults.
 
 use super::props::{Additional, Props};
 
 impl Props<'_> {
-    /// Adds to every value that is an integer or a string which of these it may be, unless the schema does.
+    /// Adds the alternatives integer and string to values that may be either, unless the schema lists them.
     pub fn unfold(&mut self) {
         if self.int_or_string
             && !is_either(&self.any_of)
@@ -22,7 +22,7 @@ impl Props<'_> {
         self.below().for_each(Props::unfold);
     }
 
-    /// Leaves out what version 2 cannot express, and what kubectl stumbles over there.
+    /// Removes parts that version 2 cannot express or that kubectl mishandles there.
     pub fn reduce(&mut self) {
         self.default = None;
         self.all_of.clear();
@@ -49,7 +49,7 @@ impl Props<'_> {
     }
 }
 
-/// Whether these are the alternatives integer and string, and nothing else.
+/// Returns true if these are exactly the alternatives integer and string.
 fn is_either(alternatives: &[Props<'_>]) -> bool {
     let kinds = alternatives.iter().map(|alternative| alternative.kind);
     kinds.eq([Some("integer"), Some("string")])

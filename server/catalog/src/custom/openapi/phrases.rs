@@ -1,15 +1,15 @@
-//! The descriptions of the fields that all custom resources have: upstream's words, as clients show them.
+//! Descriptions of the fields that all custom resources have, with upstream's texts.
 
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::local::Kind;
 use crate::local::openapi::{META, Words};
 
-/// Where upstream explains its conventions.
+/// URL of upstream's API conventions.
 const CONVENTIONS: &str =
     "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
 
-/// See the module; JSON strings.
+/// Descriptions as JSON strings.
 pub(super) struct Phrases {
     pub api_version: Box<RawValue>,
     pub kind: Box<RawValue>,
@@ -17,13 +17,13 @@ pub(super) struct Phrases {
     pub list: Box<RawValue>,
     pub items: Box<RawValue>,
     pub list_metadata: Box<RawValue>,
-    /// Of a resource in another one.
+    /// Description for a resource that is embedded in another.
     pub embedded_api_version: Box<RawValue>,
     pub embedded_kind: Box<RawValue>,
 }
 
 impl Phrases {
-    /// For the types of a kind. What all objects say of `apiVersion` and `kind` comes from the words of built-in types.
+    /// Creates the descriptions for a kind. Those of `apiVersion` and `kind` come from the built-in types.
     pub fn new(kind: &Kind<'_>, words: &Words) -> Self {
         let status = words.of(&format!("{META}Status"));
         let of_all = |field: &str| json(status.field(field).unwrap_or_default());
@@ -47,8 +47,8 @@ impl Phrases {
     }
 }
 
-/// A JSON string.
+/// Encodes a string as JSON.
 fn json(text: &str) -> Box<RawValue> {
-    // Strings always encode.
+    // Encoding strings cannot fail.
     to_raw_value(text).unwrap_or_default()
 }

@@ -1,6 +1,6 @@
-//! A `JSONSchemaProps` as far as OpenAPI uses it. Values stay the text that they are in the definition.
+//! The parts of `JSONSchemaProps` that OpenAPI uses. Values keep their encoded form.
 //!
-//! Members that no structural schema has are refused when it is read.
+//! Decoding fails on keys that structural schemas do not have.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,11 @@ use crate::local::openapi::KindRef;
 /// Limit (Definitions and schemas): the schema is omitted from the documents, and a line is logged.
 const MAX_DEPTH: usize = 100;
 
-/// See the module. Members are written in upstream's order; what is absent is not written.
+/// A schema, encoded with upstream's order of keys and without absent keys.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields, bound(deserialize = "'de: 'a"))]
 pub(super) struct Props<'a> {
-    /// Only of what is added here.
+    /// Reference to a type, only in generated schemas.
     #[serde(rename = "$ref", skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
@@ -87,7 +87,7 @@ pub(super) struct Props<'a> {
     pub example: Option<&'a RawValue>,
     #[serde(rename = "x-kubernetes-embedded-resource", skip_serializing_if = "is_not")]
     pub embedded: bool,
-    /// Only of roots.
+    /// Set only on roots.
     #[serde(
         rename = "x-kubernetes-group-version-kind",
         skip_deserializing,
@@ -104,7 +104,7 @@ pub(super) struct Props<'a> {
     pub map_type: Option<&'a RawValue>,
     #[serde(rename = "x-kubernetes-preserve-unknown-fields", skip_serializing_if = "Option::is_none")]
     pub preserve_unknown: Option<bool>,
-    /// Only of roots.
+    /// Set only on roots.
     #[serde(
         rename = "x-kubernetes-selectable-fields",
         skip_deserializing,
@@ -115,16 +115,16 @@ pub(super) struct Props<'a> {
     pub validations: Vec<&'a RawValue>,
 }
 
-/// What may stand under names that `properties` does not have.
+/// Values of keys that are not in `properties`.
 #[derive(Debug)]
 pub(super) enum Additional<'a> {
-    /// Anything, or nothing.
+    /// True if any value is allowed, false if none is.
     Any(bool),
-    /// Values of this schema.
+    /// Schema of the values.
     Schema(Box<Props<'a>>),
 }
 
-/// A field that selectors may name.
+/// A field that selectors may use.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SelectableRef {
@@ -132,29 +132,29 @@ pub(super) struct SelectableRef {
 }
 
 impl<'a> Props<'a> {
-    /// Reads the schema of a definition.
+    /// Parses the schema of a definition.
     ///
     /// # Errors
-    /// A schema that has another form, or more than [`MAX_DEPTH`] levels.
+    /// Returns an error if the schema has unknown keys or more than [`MAX_DEPTH`] levels.
     pub fn read(schema: &'a str) -> serde_json::Result<Self> {
-        // Serde's own limit begins anew where a schema may be a Boolean.
+        // Serde's own limit starts again where a schema may also be a Boolean.
         if is_deeper(schema.as_bytes(), MAX_DEPTH) {
             return Err(serde_json::Error::custom(format!("more than {MAX_DEPTH} levels")));
         }
         serde_json::from_str(schema)
     }
 
-    /// Nothing but a type.
+    /// Creates a schema that only has a type.
     pub fn of(kind: &'static str) -> Self {
         Self { kind: Some(kind), ..Self::default() }
     }
 
-    /// Whether what it does not name is kept.
+    /// Returns true if unknown fields are preserved.
     pub fn preserves_unknown(&self) -> bool {
         self.preserve_unknown == Some(true)
     }
 
-    /// Whether upstream takes it for a structural schema, of those that can be read.
+    /// Returns true if upstream treats the schema as structural; assumes that it can be decoded.
     pub fn is_structural(&self) -> bool {
         let mut additional = None;
         if let Some(Additional::Schema(schema)) = &self.additional_properties {
@@ -164,7 +164,7 @@ impl<'a> Props<'a> {
         self.preserve_unknown != Some(false) && below.into_iter().all(Self::is_structural)
     }
 
-    /// The schemas of what stands in a value of it: items, properties, others.
+    /// Returns the schemas of nested values: items, additional properties and properties.
     pub fn below(&mut self) -> impl Iterator<Item = &mut Props<'a>> {
         let additional = match &mut self.additional_properties {
             Some(Additional::Schema(schema)) => Some(&mut **schema),

@@ -1,11 +1,11 @@
-//! A type as a document has it.
+//! A type definition in a document.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::schema::Schema;
 
-/// A type as a document has it.
+/// A type definition in a document.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum Definition {

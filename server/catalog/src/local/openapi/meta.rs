@@ -1,4 +1,4 @@
-//! Names of the `meta/v1` types.
+//! Prefix of the names of `meta/v1` types.
 
-/// Names of the `meta/v1` types that operations use.
+/// Prefix of the names of `meta/v1` types.
 pub(crate) const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";

@@ -1,13 +1,13 @@
-//! Names of operations and tags, as upstream's clients are generated from.
+//! Names of operations and tags, from which clients are generated, as upstream.
 
 use portico_machinery::GroupVersion;
 
-/// The parts that a group version gives to names.
+/// Parts of names that derive from a group version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Names {
-    /// `CoordinationV1`, `CoreV1`, `RbacAuthorizationV1`.
+    /// Prefix of operation IDs, such as `CoordinationV1`, `CoreV1` or `RbacAuthorizationV1`.
     pub prefix: String,
-    /// `coordination_v1`, `core_v1`, `rbacAuthorization_v1`.
+    /// Tag, such as `coordination_v1`, `core_v1` or `rbacAuthorization_v1`.
     pub tag: String,
 }
 
@@ -25,7 +25,7 @@ pub(super) fn capitalised(text: &str) -> String {
     chars.next().map_or_else(String::new, |c| c.to_ascii_uppercase().to_string() + chars.as_str())
 }
 
-/// A kind with its article, as upstream writes it (`GetArticleForNoun`): words that look like plurals have none.
+/// Returns a kind with its article, as upstream (`GetArticleForNoun`): kinds that look like plurals have none.
 pub(super) fn with_article(kind: &str) -> String {
     let is_plural = kind.ends_with('s') && !kind.ends_with("ss");
     match kind.chars().next() {

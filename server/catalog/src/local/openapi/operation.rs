@@ -1,82 +1,81 @@
-//! One operation, before it is written in either version.
+//! An operation, independent of the version of OpenAPI.
 
 use portico_machinery::gvk::GroupVersionKind;
 
 use super::parameter::Parameter;
 
-/// What an operation is called by and what it does.
+/// An operation of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Operation<'a> {
-    /// `get`, `put`, ...
+    /// HTTP method in lower case.
     pub method: &'static str,
-    /// `readCoreV1NamespacedPod`
+    /// Operation ID, such as `readCoreV1NamespacedPod`.
     pub id: String,
     pub tag: String,
-    /// What it does, for people.
+    /// Description of the operation.
     pub about: String,
-    /// `x-kubernetes-action` and its kind; nothing for the list of resources.
+    /// Value of `x-kubernetes-action`, and its kind; `None` for the list of resources.
     pub action: Option<(&'static str, GroupVersionKind)>,
     pub body: Option<Body>,
     pub takes: Takes,
-    /// Besides those that all operations of the path share.
+    /// Parameters other than those shared by all operations of the path.
     pub parameters: Vec<Parameter<'a>>,
-    /// Code and what is answered, in order; 401 is added when writing.
+    /// Status codes and contents of responses, in order; 401 is added by the writers.
     pub responses: Vec<(&'static str, Content)>,
     pub media: Media,
 }
 
-/// What an operation takes.
+/// Request body of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Body {
     /// An object of this type.
     Object(String),
-    /// `DeleteOptions`, not required.
+    /// `DeleteOptions`, which are optional.
     DeleteOptions,
-    /// A patch.
     Patch,
 }
 
-/// In which media types an operation takes its body.
+/// Media types of request bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Takes {
-    /// Of built-in kinds: what the server reads, which documents do not list.
+    /// All media types that the server accepts; documents of built-in kinds do not list them.
     Anything,
-    /// Of custom resources.
+    /// JSON and YAML, for custom resources.
     JsonOrYaml,
     /// Patches of built-in kinds.
     Patches,
-    /// Patches of custom resources: no strategic merge.
+    /// Patches of custom resources, without strategic merge patch.
     CustomPatches,
-    /// It takes nothing; version 2 names what it answers with.
+    /// No body; version 2 lists the media types of the response instead.
     Answered,
 }
 
-/// What an operation answers with.
+/// Content of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     /// An object of this type.
     Type(String),
-    /// Text, or what something else answers.
+    /// Text, or the response of another server.
     Text,
 }
 
-/// In which media types an operation answers.
+/// Media types of responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Media {
-    /// JSON, YAML, protobuf.
+    /// JSON, YAML and protobuf.
     Object,
-    /// And their streams.
+    /// JSON, YAML and protobuf, and their streams.
     Stream,
-    /// And plain text.
+    /// JSON, YAML and protobuf, and plain text.
     Log,
-    /// Whatever something else answers.
+    /// Any media type, for responses of another server.
     Any,
-    /// JSON, YAML: all that custom resources have.
+    /// JSON and YAML, for custom resources.
     Custom,
 }
 
 impl Media {
-    /// Their names.
+    /// Returns the names of the media types.
     pub fn types(self) -> &'static [&'static str] {
         const ALL: [&str; 5] = [
             "application/json",
@@ -96,7 +95,7 @@ impl Media {
 }
 
 impl Takes {
-    /// Their names, of an operation that answers in `media`.
+    /// Returns the names of the media types, for an operation with responses in `media`.
     pub fn types(self, media: Media) -> &'static [&'static str] {
         match self {
             Self::Anything => &["*/*"],
@@ -121,14 +120,14 @@ impl Takes {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PathItem<'a> {
     pub path: String,
-    /// Shared by all operations, sorted by name.
+    /// Parameters shared by all operations, sorted by name.
     pub parameters: Vec<Parameter<'a>>,
-    /// Sorted by method.
+    /// Operations, sorted by method.
     pub operations: Vec<Operation<'a>>,
 }
 
 impl<'a> PathItem<'a> {
-    /// Moves what all operations have to the path, beside the parameters that every one has anyway.
+    /// Creates a path. Parameters that all operations have are moved to the path, in addition to the `common` ones.
     pub fn new(path: String, common: &[Parameter<'a>], mut operations: Vec<Operation<'a>>) -> Self {
         operations.sort_by_key(|o| o.method);
         let mut parameters = common.to_vec();

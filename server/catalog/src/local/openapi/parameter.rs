@@ -2,17 +2,17 @@
 
 use portico_kinds::QueryParameter;
 
-/// One parameter.
+/// A parameter of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Parameter<'a> {
     pub name: &'a str,
-    /// `query` or `path`.
+    /// Location: `query` or `path`.
     pub place: &'static str,
-    /// `string`, `integer`, `boolean`.
+    /// Type: `string`, `integer` or `boolean`.
     pub kind: &'a str,
-    /// Its name among the shared parameters of version 2; empty when it is written in place.
+    /// Name among the shared parameters of version 2; empty if the parameter is not shared.
     pub shared: &'a str,
-    /// What it does, for people.
+    /// Description of the parameter.
     pub about: &'a str,
 }
 
@@ -41,7 +41,7 @@ const fn path<'a>(name: &'static str, shared: &'static str, about: &'a str) -> P
     Parameter { name, place: "path", kind: "string", shared, about }
 }
 
-/// The name of an object.
+/// Returns the parameter with the name of an object.
 pub(super) const fn object_name(about: &str) -> Parameter<'_> {
     path("name", "", about)
 }
@@ -147,10 +147,10 @@ const TIMEOUT: Parameter<'_> = query(
     "Timeout for the list/watch call. This limits the duration of the call, regardless of any activity or inactivity.",
 );
 
-/// Of get: upstream names it for custom resources only.
+/// Parameters of get, which upstream documents for custom resources only.
 pub(super) const GET: &[Parameter<'_>] = &[REVISION];
 
-/// Of list and watch.
+/// Parameters of list and watch.
 pub(super) const LIST: &[Parameter<'_>] = &[
     query(
         "allowWatchBookmarks",
@@ -175,7 +175,7 @@ pub(super) const LIST: &[Parameter<'_>] = &[
     ),
 ];
 
-/// Of deletecollection.
+/// Parameters of deletecollection.
 pub(super) const DELETE_COLLECTION: &[Parameter<'_>] = &[
     CONTINUE,
     DRY_RUN,
@@ -193,10 +193,10 @@ pub(super) const DELETE_COLLECTION: &[Parameter<'_>] = &[
     TIMEOUT,
 ];
 
-/// Of delete.
+/// Parameters of delete.
 pub(super) const DELETE: &[Parameter<'_>] = &[DRY_RUN, GRACE, IGNORE_READ_ERROR, ORPHAN, PROPAGATION];
 
-/// Of create and update.
+/// Parameters of create and update.
 pub(super) const WRITE: &[Parameter<'_>] = &[
     DRY_RUN,
     query(
@@ -208,7 +208,7 @@ pub(super) const WRITE: &[Parameter<'_>] = &[
     FIELD_VALIDATION,
 ];
 
-/// Of patch.
+/// Parameters of patch.
 pub(super) const PATCH: &[Parameter<'_>] = &[
     DRY_RUN,
     query(

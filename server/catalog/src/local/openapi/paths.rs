@@ -1,6 +1,6 @@
-//! All paths of a group version: the list of resources, collections, objects, subresources, and the old watch paths.
+//! All paths of a group version: the list of resources, collections, objects, subresources, and the deprecated watch paths.
 //!
-//! Upstream rules: generic API server 6.1, and the shape of a real server's documents.
+//! The rules follow upstream's generic API server (section 6.1 of the specification) and the documents of a kube-apiserver.
 
 use portico_machinery::GroupVersionKind;
 
@@ -11,7 +11,7 @@ use super::operation::{Body, Content, Media, Operation, PathItem, Takes};
 use super::parameter::{self, BELOW, NAMESPACE, PRETTY, Parameter, object_name};
 use crate::local::{Described, Kind, Subresource};
 
-/// What the operations of one kind have in common.
+/// Common properties of the operations of one kind.
 struct Resource<'a> {
     described: &'a Described<'a>,
     kind: &'a Kind<'a>,
@@ -20,7 +20,7 @@ struct Resource<'a> {
     tag: String,
 }
 
-/// All paths, in order.
+/// Returns all paths, in order.
 pub(super) fn all<'a>(described: &'a Described<'a>) -> Vec<PathItem<'a>> {
     let names = names(described);
     let root = described.group_version.root();
@@ -84,12 +84,12 @@ impl<'a> Resource<'a> {
         }
     }
 
-    /// Parameters of every path of one object; `name_about` describes its name.
+    /// Returns the parameters of every path of one object; `name_description` describes its name.
     fn named(&self, name_about: &'a str) -> Vec<Parameter<'a>> {
         self.path_parameters(name_about).into_iter().chain([PRETTY]).collect()
     }
 
-    /// Parameters of the path of an object.
+    /// Returns the path parameters of an object.
     fn path_parameters(&self, name_about: &'a str) -> Vec<Parameter<'a>> {
         let namespace = self.kind.namespaced.then_some(NAMESPACE);
         [object_name(name_about)].into_iter().chain(namespace).collect()
@@ -99,7 +99,7 @@ impl<'a> Resource<'a> {
         if self.kind.namespaced { "Namespaced".to_owned() } else { String::new() }
     }
 
-    /// An operation; `about` is what it does to the kind, `{}`.
+    /// Creates an operation; in `description`, `{}` is replaced by the kind.
     fn operation(
         &self,
         method: &'static str,
@@ -137,7 +137,7 @@ impl<'a> Resource<'a> {
         }
     }
 
-    /// The deprecated paths that only watch.
+    /// Adds the deprecated watch paths.
     fn watched(
         &self,
         place: &str,
@@ -253,10 +253,10 @@ impl<'a> Resource<'a> {
             true => Some(self.kind.type_name.clone()),
             false => super::types::of_kind(self.described.types, &subresource.kind),
         };
-        // A kind that is not described here: the subresource is served, its types are not published.
+        // The document does not describe the kind: the subresource is served, but its types are not published.
         let Some(type_name) = type_name else { return Vec::new() };
         let content = Content::Type(type_name.clone());
-        // Upstream says of all paths of a custom resource that they are of its kind.
+        // Upstream documents all paths of a custom resource with its kind.
         let acts_on = if self.described.custom { &self.kind.gvk } else { &subresource.kind };
         let mut operations = self.instance(&what, &content, &subresource.verbs, acts_on, &about);
         if subresource.has_verb("create") {
@@ -270,7 +270,7 @@ impl<'a> Resource<'a> {
         operations
     }
 
-    /// Requests that are handed on: any method of a proxy, get and post of a stream.
+    /// Adds the paths of connections: all methods for a proxy, get and post for a stream.
     fn connected(
         &self,
         subresource: &'a Subresource<'a>,
@@ -303,7 +303,7 @@ impl<'a> Resource<'a> {
         }
     }
 
-    /// get, put and patch of an object or a subresource.
+    /// Returns the get, put and patch operations of an object or a subresource.
     fn instance(
         &self,
         what: &str,

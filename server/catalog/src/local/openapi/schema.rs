@@ -1,6 +1,6 @@
-//! Types as OpenAPI schemas, in either version.
+//! OpenAPI schemas of types, for both versions.
 //!
-//! Version 3 keeps defaults and wraps references; version 2 drops defaults and refers directly.
+//! Version 3 contains defaults and wraps references; version 2 omits defaults and uses plain references.
 
 use indexmap::IndexMap;
 use portico_schema::model::{ListType, MapType, Union};
@@ -13,10 +13,10 @@ use super::operation::Content;
 use super::types::Reached;
 use super::words::{TypeWords, Words};
 
-/// Introduces the values that a field may have.
+/// Text that introduces the values of an enumerated field.
 const ENUMERATION: &str = "Possible enum values:";
 
-/// Which version is written.
+/// Version of OpenAPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     V2,
@@ -24,7 +24,7 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
-    /// A reference to a type.
+    /// Returns a reference to a type.
     pub fn reference(self, name: &str) -> String {
         match self {
             Self::V2 => format!("#/definitions/{name}"),
@@ -33,7 +33,7 @@ impl Dialect {
     }
 }
 
-/// How documents are written: in which version, and with which words, if any.
+/// Options of a writer: the version, and the descriptions, if they are included.
 #[derive(Clone, Copy)]
 pub(super) struct Pen<'a> {
     pub dialect: Dialect,
@@ -41,7 +41,7 @@ pub(super) struct Pen<'a> {
 }
 
 impl<'a> Pen<'a> {
-    /// Words of our own; nothing when the document does without.
+    /// Returns a description defined in this module; empty if descriptions are omitted.
     pub fn about(self, words: &'a str) -> &'a str {
         if self.words.is_some() { words } else { "" }
     }
@@ -51,7 +51,7 @@ impl<'a> Pen<'a> {
     }
 }
 
-/// Group, version and kind as an extension.
+/// Group, version and kind in the extension `x-kubernetes-group-version-kind`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct KindRef {
     group: String,
@@ -65,7 +65,7 @@ impl From<&portico_machinery::GroupVersionKind> for KindRef {
     }
 }
 
-/// A schema; what is absent is not written.
+/// A schema; absent fields are not encoded.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Schema {
     #[serde(rename = "$ref", skip_serializing_if = "Option::is_none")]
@@ -108,7 +108,7 @@ pub(super) struct Schema {
     unions: Vec<UnionRef>,
 }
 
-/// Fields of which one is set, and the names that the discriminator has for them.
+/// Fields of which exactly one is set, and their values in the discriminator.
 #[derive(Clone, Debug, Serialize)]
 struct UnionRef {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -125,12 +125,12 @@ impl From<&Union> for UnionRef {
 }
 
 impl Schema {
-    /// A plain type, for parameters and answers.
+    /// Creates a schema with a plain type, for parameters and responses.
     pub fn of(kind: &'static str, format: Option<&'static str>) -> Self {
         Self { kind: Some(kind), format, ..Self::default() }
     }
 
-    /// What an operation answers.
+    /// Creates the schema of a response.
     pub fn answered(dialect: Dialect, content: &Content) -> Self {
         match content {
             Content::Type(name) => Self::to(dialect, name),
@@ -138,13 +138,13 @@ impl Schema {
         }
     }
 
-    /// A reference to a type.
+    /// Creates a reference to a type.
     pub fn to(dialect: Dialect, name: &str) -> Self {
         Self { reference: Some(dialect.reference(name)), ..Self::default() }
     }
 }
 
-/// A named type; nothing when its set does not describe it.
+/// Returns the schema of a named type; `None` if the type set does not contain it.
 pub(super) fn definition(pen: Pen<'_>, reached: &Reached) -> Option<Schema> {
     let ty = reached.ty()?;
     let words = pen.of(&ty.name);
@@ -165,7 +165,7 @@ pub(super) fn definition(pen: Pen<'_>, reached: &Reached) -> Option<Schema> {
     Some(schema)
 }
 
-/// Names for plain values: times, quantities, free objects.
+/// Returns the schema of a named plain type: a time, quantity or arbitrary object.
 fn named_plain(dialect: Dialect, plain: &FieldType) -> Schema {
     let one_of = |a, b| vec![Schema::of(a, None), Schema::of(b, None)];
     match (plain, dialect) {
@@ -198,9 +198,8 @@ fn properties(
     fields.into_iter().map(|f| (f.name.to_string(), described(f))).collect()
 }
 
-/// The description of a field, with the values that it may have, as kube-openapi's enumType prints them. Descriptions that
-/// were read off upstream's documents have the values and their meanings already. Those of the elements of a list or map are
-/// not printed.
+/// Returns the description of a field with its possible values, in the form of kube-openapi's enumType. Descriptions copied from
+/// upstream's documents already contain the values and their meanings. Values of the elements of a list or map are omitted.
 fn description(words: &str, field: &Field) -> String {
     let values = &field.enumeration;
     let is_container = matches!(field.ty, FieldType::List(_) | FieldType::Map(_));
@@ -217,14 +216,14 @@ fn property(dialect: Dialect, field: &Field, description: Box<str>, types: &Type
     schema.description = description;
     if dialect == Dialect::V3 {
         schema.default = default(field, types);
-        // Version 3 ignores what stands next to a reference, so that one with a description or a default is wrapped.
+        // Version 3 ignores keys next to a reference, so a reference with a description or a default is wrapped.
         if !schema.description.is_empty() || schema.default.is_some() {
             let reference = schema.reference.take();
             schema.all_of =
                 reference.into_iter().map(|r| Schema { reference: Some(r), ..Schema::default() }).collect();
         }
     }
-    // Of a list or map the elements are one of them.
+    // For a list or map, the enumeration applies to the elements.
     let elements = schema.items.as_deref_mut().or(schema.additional_properties.as_deref_mut());
     let one = match elements {
         Some(elements) => elements,
@@ -256,7 +255,7 @@ fn patch_strategy(field: &Field) -> Option<String> {
     (!words.is_empty()).then(|| words.join(","))
 }
 
-/// What upstream's generator writes: the default that the data name, `{}` for structs that are no pointers.
+/// Returns the default as written by upstream's generator: the default in the data, or `{}` for structs that are not pointers.
 fn default(field: &Field, types: &TypeSet) -> Option<Box<RawValue>> {
     if let Some(default) = &field.openapi_default {
         return to_raw_value(default).ok();
@@ -272,7 +271,7 @@ fn empty_object() -> Option<Box<RawValue>> {
     RawValue::from_string("{}".to_owned()).ok()
 }
 
-/// The schema of a value, without its field's description.
+/// Returns the schema of a value, without the description of its field.
 fn value(dialect: Dialect, ty: &FieldType, types: &TypeSet) -> Schema {
     match ty {
         FieldType::List(item) => {
@@ -290,7 +289,7 @@ fn value(dialect: Dialect, ty: &FieldType, types: &TypeSet) -> Schema {
     }
 }
 
-/// An element of a list or map: in version 3 with its zero value as default.
+/// Returns the schema of an element of a list or map; in version 3 with its zero value as default.
 fn element(dialect: Dialect, ty: &FieldType, types: &TypeSet) -> Schema {
     let mut schema = value(dialect, ty, types);
     if dialect == Dialect::V2 {

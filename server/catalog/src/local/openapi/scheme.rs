@@ -1,10 +1,10 @@
-//! Group versions that upstream's types know, served or not: `DeleteOptions` and `WatchEvent` are kinds of each of them.
+//! Group versions registered in upstream's schemes, served or not: `DeleteOptions` and `WatchEvent` are kinds of each of them.
 //!
-//! Facts of 1.36, in upstream's order, which is that of `group/version`.
+//! The data is that of 1.36, ordered by `group/version` as upstream.
 
 use portico_machinery::GroupVersion;
 
-/// Group versions of client-go, which documents of custom resources name.
+/// Group versions of client-go, which documents of custom resources contain.
 const CLIENT: &[(&str, &[&str])] = &[
     ("", &["v1"]),
     ("admissionregistration.k8s.io", &["v1", "v1alpha1", "v1beta1"]),
@@ -30,7 +30,7 @@ const CLIENT: &[(&str, &[&str])] = &[
     ("storagemigration.k8s.io", &["v1beta1"]),
 ];
 
-/// Group versions that the server knows besides.
+/// Further group versions that only the server registers.
 const SERVER: &[(&str, &[&str])] = &[
     ("admission.k8s.io", &["v1", "v1beta1"]),
     ("apiextensions.k8s.io", &["v1", "v1beta1"]),
@@ -38,12 +38,12 @@ const SERVER: &[(&str, &[&str])] = &[
     ("imagepolicy.k8s.io", &["v1alpha1"]),
 ];
 
-/// Those of client-go.
+/// Returns the group versions of client-go.
 pub(super) fn of_client() -> Vec<GroupVersion> {
     group_versions(CLIENT).collect()
 }
 
-/// All of them.
+/// Returns the group versions of client-go and the server.
 pub(super) fn of_server() -> Vec<GroupVersion> {
     let mut all: Vec<GroupVersion> = group_versions(CLIENT).chain(group_versions(SERVER)).collect();
     all.sort_by(|a, b| (&a.group, &a.version).cmp(&(&b.group, &b.version)));

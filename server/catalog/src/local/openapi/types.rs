@@ -1,4 +1,4 @@
-//! The types that a group version's operations reach, each once, by name.
+//! Types that the operations of a group version reach, each once, by name.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,24 +11,24 @@ use super::meta::META;
 use super::operation::{Body, Content, PathItem};
 use crate::local::Described;
 
-/// A type and the set that its fields refer into.
+/// A reachable type, and the set that contains the types of its fields.
 #[derive(Clone, Debug)]
 pub(super) struct Reached {
     pub types: Arc<TypeSet>,
-    /// Kinds that are served under it: group, version, kind.
+    /// Kinds that the type is served as.
     pub kinds: Vec<GroupVersionKind>,
     name: Box<str>,
 }
 
 impl Reached {
-    /// The type itself.
+    /// Returns the type.
     pub fn ty(&self) -> Option<&Type> {
         self.types.by_name(&self.name)
     }
 }
 
-/// All built-in types that operations name, and those below them; `more` are named elsewhere. `of_all` has the group
-/// versions of which types are kinds that belong to none.
+/// Returns all built-in types that operations use, directly or through other types, and those in `more`. `all_group_versions`
+/// contains the group versions for types, such as `DeleteOptions`, that are kinds of every group.
 pub(super) fn reached(
     described: &Described<'_>,
     of_all: &[GroupVersion],
@@ -65,7 +65,7 @@ pub(super) fn reached(
     found
 }
 
-/// The type of a kind.
+/// Returns the name of the type of a kind.
 pub(super) fn of_kind(types: &TypeSet, wanted: &GroupVersionKind) -> Option<String> {
     let text = format!("{}/{}/{}", wanted.group, wanted.version, wanted.kind);
     types.iter().find(|ty| ty.gvks.iter().any(|gvk| **gvk == text)).map(|ty| ty.name.to_string())
@@ -79,7 +79,7 @@ fn refs(ty: &FieldType, types: &TypeSet, found: &mut Vec<String>) {
     }
 }
 
-/// The kinds of a type.
+/// Returns the kinds of a type.
 fn kinds(ty: &Type, of_all: &[GroupVersion]) -> Vec<GroupVersionKind> {
     let short = ty.name.strip_prefix(META).unwrap_or_default();
     if matches!(short, "DeleteOptions" | "WatchEvent") {
@@ -88,7 +88,7 @@ fn kinds(ty: &Type, of_all: &[GroupVersion]) -> Vec<GroupVersionKind> {
     ty.gvks.iter().filter_map(|text| parse(text)).collect()
 }
 
-/// `group/version/kind`.
+/// Parses `group/version/kind`.
 fn parse(text: &str) -> Option<GroupVersionKind> {
     let (rest, kind) = text.rsplit_once('/')?;
     let (group, version) = rest.split_once('/').unwrap_or(("", rest));

@@ -13,7 +13,7 @@ use super::schema::{Dialect, KindRef, Pen, Schema};
 use super::words::Words;
 use super::write_v3::description;
 
-/// Upstream's names of the two shared bodies.
+/// Upstream's names of the two shared request bodies.
 const DELETE_OPTIONS: &str = "body-2Y1dVQaQ";
 const PATCH: &str = "body-78PwaGsr";
 
@@ -91,7 +91,7 @@ struct PlainParameter<'a> {
     unique_items: bool,
 }
 
-/// The part: paths, types, shared parameters.
+/// Returns the part: paths, types and shared parameters.
 pub(super) fn part<'a>(
     paths: &'a [PathItem<'_>],
     definitions: impl FnOnce(Pen<'a>) -> BTreeMap<String, Definition>,
@@ -103,7 +103,7 @@ pub(super) fn part<'a>(
         definitions: definitions(pen),
         parameters: shared(pen, paths),
     };
-    // Maps with string keys always encode.
+    // Encoding maps with string keys cannot fail.
     serde_json::to_vec(&part).unwrap_or_default()
 }
 

@@ -109,10 +109,10 @@ struct Content {
     schema: Schema,
 }
 
-/// What upstream calls all documents of custom resources.
+/// Title and version of all documents of custom resources, as upstream.
 const CUSTOM: Info<'static> = Info { title: "Kubernetes CRD Swagger", version: "v0.1.0" };
 
-/// The whole document.
+/// Returns the document.
 pub(super) fn document<'a>(
     custom: bool,
     paths: &'a [PathItem<'_>],
@@ -133,11 +133,11 @@ pub(super) fn document<'a>(
         paths: paths.iter().map(|item| (item.path.as_str(), written(pen, item))).collect(),
         components: Components {
             schemas: definitions(pen),
-            // Documents of custom resources do not say how callers prove who they are.
+            // Documents of custom resources contain no security scheme.
             security_schemes: (!custom).then_some(("BearerToken", bearer)).into_iter().collect(),
         },
     };
-    // Maps with string keys always encode.
+    // Encoding maps with string keys cannot fail.
     serde_json::to_vec(&document).unwrap_or_default()
 }
 
@@ -181,7 +181,7 @@ fn ok(code: &str, content: IndexMap<&'static str, Content>) -> Response {
     Response { description: description(code), content }
 }
 
-/// HTTP's own words.
+/// Returns the HTTP reason phrase of a status code.
 pub(super) fn description(code: &str) -> &'static str {
     match code {
         "201" => "Created",

@@ -1,7 +1,7 @@
-//! From a part of version 2 to a version 3 document, for backends that have no version 3.
+//! Converts a part of version 2 to a version 3 document, for backends without version 3.
 //!
-//! What clients read is kept: types, and which kind and action an operation is about. Bodies and answers become media
-//! types; other words of version 2 are left out.
+//! Keeps the data that clients use: types, and the kind and action of each operation. Bodies and responses become media types;
+//! other keys of version 2 are omitted.
 
 use std::collections::HashMap;
 
@@ -36,7 +36,7 @@ struct Content {
     schema: Box<RawValue>,
 }
 
-/// The document.
+/// Returns the document.
 pub(super) fn v3(part: &SpecV2) -> Vec<u8> {
     let document = Document {
         openapi: "3.0.0",
@@ -50,7 +50,7 @@ pub(super) fn v3(part: &SpecV2) -> Vec<u8> {
     serde_json::to_vec(&document).unwrap_or_default()
 }
 
-/// References to definitions become references to schemas.
+/// Replaces references to definitions by references to schemas.
 fn relocated(piece: &RawValue) -> Box<RawValue> {
     let text = piece.get().replace(r##""$ref":"#/definitions/"##, r##""$ref":"#/components/schemas/"##);
     RawValue::from_string(text).unwrap_or_else(|_| piece.to_owned())
@@ -130,7 +130,7 @@ struct Named {
     place: String,
 }
 
-/// Parameters besides the body, their type moved into a schema; and the body's schema.
+/// Separates the body from the other parameters. Moves the types of parameters into schemas; returns the schema of the body.
 fn split(parameters: &RawValue, shared: &Pieces) -> Split {
     const OF_TYPE: [&str; 6] = ["type", "format", "items", "enum", "uniqueItems", "default"];
     let list: Vec<Box<RawValue>> = serde_json::from_str(parameters.get()).unwrap_or_default();
