@@ -1,7 +1,7 @@
-//! Documents whose objects other API servers keep: applied beside the folder's own pass, a visit to each group's servers of
-//! its own, as soon as they are available.
+//! Applies documents whose objects other API servers store, concurrently with the folder's own pass: one pass per API group, as
+//! soon as the servers of the group are available.
 //!
-//! Nobody waits for these servers: neither readiness, nor the folder's other documents, nor another group.
+//! Readiness, the folder's other documents and other groups never wait for these servers.
 
 mod job;
 mod left;
@@ -33,36 +33,36 @@ pub(crate) use job::{Pruning, Visit};
 ///
 /// Limit (Manifests): the rest waits.
 const MAX_VISITS: usize = 16;
-/// When what failed is tried again though nothing has changed.
+/// Backoff for failed passes without a change of the folder.
 const RETRY: Policy = Policy::new(Duration::from_millis(500), Duration::from_secs(60), 2.0, 0.2);
 
-/// What the folder says.
+/// Content of the folder for other servers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
-    /// Goes up with each pass.
+    /// Number of the folder's pass, which increases with each pass.
     pub(crate) pass: u64,
-    /// Goes up when all is to be applied anew.
+    /// Number of resyncs, which increases when all documents must be applied again.
     pub(crate) resyncs: u64,
     pub(crate) documents: Vec<Document>,
     pub(crate) pruning: Pruning,
 }
 
-/// How far other servers are with it.
+/// Progress of other servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settled {
-    /// The newest pass of which everything was tried that could be.
+    /// Newest pass of the folder of which all applicable documents were tried.
     pub(crate) pass: u64,
-    /// Whether a server has refused something.
+    /// True if a server has refused a document.
     pub(crate) has_refused: bool,
 }
 
-/// See the module.
+/// Applies documents to other servers.
 pub(crate) struct Visitor {
     pub(crate) registry: Registry,
     pub(crate) others: Arc<dyn OtherServers>,
     pub(crate) state: State,
     pub(crate) metrics: Arc<Metrics>,
-    /// How often it is looked who is available.
+    /// Interval between checks of the servers' availability.
     pub(crate) look_period: Duration,
     pub(crate) settled: watch::Sender<Settled>,
 }
@@ -71,7 +71,7 @@ type Groups = BTreeMap<String, Group>;
 type Visits = FuturesUnordered<BoxFuture<'static, (String, Visit)>>;
 
 impl Visitor {
-    /// Applies what is wanted, for ever.
+    /// Applies the desired content until its sender is dropped.
     pub(crate) async fn run(self, mut wanted: watch::Receiver<Wanted>) {
         let (mut groups, mut visits) = (Groups::new(), Visits::new());
         let (mut now, mut is_taken) = (Wanted::default(), true);
@@ -100,7 +100,7 @@ impl Visitor {
         }
     }
 
-    /// Takes over what is wanted.
+    /// Distributes new desired content to the groups.
     async fn take(&self, groups: &mut Groups, now: &Wanted) -> Result<(), Box<Status>> {
         let record = Record::load_aggregated(&self.registry).await.inspect_err(|status| {
             tracing::warn!(error = %status, "cannot load the record of applied manifests, retrying");
@@ -119,7 +119,7 @@ impl Visitor {
         Ok(())
     }
 
-    /// Begins visits that are due, as many as may be.
+    /// Starts passes of groups that are due, up to the limit.
     fn begin(&self, groups: &mut Groups, now: &Wanted, visits: &Visits) {
         for (name, group) in groups {
             group.look(&*self.others);
@@ -140,7 +140,7 @@ impl Visitor {
         }
     }
 
-    /// Says so once everything of a pass was tried.
+    /// Reports progress once all documents of a pass were tried.
     fn settle(&self, groups: &Groups, pass: u64) {
         if groups.values().any(|group| group.is_due || group.is_visited) {
             return;
@@ -166,24 +166,24 @@ impl Visitor {
     }
 }
 
-/// The documents of a group, and what became of them.
+/// Documents of a group, and the result of its last pass.
 struct Group {
     documents: Vec<Document>,
-    /// Of the documents.
+    /// Group versions of the documents.
     versions: BTreeSet<GroupVersion>,
-    /// Those in which the record has objects.
+    /// Group versions with objects in the record.
     recorded: BTreeSet<GroupVersion>,
     resyncs: u64,
     pruning: Pruning,
-    /// Who could be reached when it was looked last.
+    /// Reachability of the servers at the last check, with the reason for unreachable ones.
     reachability: BTreeMap<GroupVersion, Result<(), String>>,
-    /// The last visit.
+    /// Result of the last pass.
     visit: Visit,
     backoff: Backoff,
     retry_at: Option<Instant>,
     is_due: bool,
     is_visited: bool,
-    /// Whether what was applied before has to be applied again.
+    /// True if documents applied before must be applied again.
     is_doubtful: bool,
 }
 
@@ -211,7 +211,7 @@ impl Group {
         };
         let has_changed = of(&self.documents) != of(&documents);
         let is_resync = self.resyncs != now.resyncs;
-        // Where nothing may be deleted now, there is nothing to do about that.
+        // A change to a policy that deletes nothing now requires no pass.
         let is_pruned = now.pruning != Pruning::Later && self.pruning != now.pruning;
         if has_changed || is_resync || is_pruned {
             self.is_due = true;
@@ -223,7 +223,7 @@ impl Group {
         (self.resyncs, self.pruning) = (now.resyncs, now.pruning);
     }
 
-    /// Finds out whether something is to be done.
+    /// Checks reachability and retry time, and sets `is_due` if a pass is necessary.
     fn look(&mut self, others: &dyn OtherServers) {
         let versions = self.versions.union(&self.recorded);
         let reachability = versions.map(|version| (version.clone(), others.reachable(version)));
@@ -232,7 +232,7 @@ impl Group {
             let is_back = |(version, now): (&GroupVersion, &Result<(), String>)| {
                 now.is_ok() && self.reachability.get(version).is_some_and(Result::is_err)
             };
-            // Who comes back may have lost what it had.
+            // A server that was unreachable may have lost its objects.
             self.is_doubtful |= reachability.iter().any(is_back);
             self.is_due = true;
             self.reachability = reachability;
@@ -243,7 +243,7 @@ impl Group {
         }
     }
 
-    /// A visit begins; answers what need not be applied again, by the digest of its document.
+    /// Starts a pass. Returns the documents that need not be applied again, by digest.
     fn begin(&mut self) -> HashMap<String, Key> {
         (self.is_due, self.is_visited) = (false, true);
         if self.is_doubtful && self.is_reachable() {
@@ -276,7 +276,7 @@ impl Group {
     }
 }
 
-/// Logs what was done, and what was not once.
+/// Logs the result of a pass, and new faults once.
 fn report(visit: &Visit, before: &Visit) {
     let Visit { created, changed, unchanged, refused, waiting, warnings, left, .. } = visit;
     log::faults(refused, &before.refused);

@@ -1,4 +1,4 @@
-//! One document: server-side apply by a call like a user's.
+//! Applies one document by a server-side apply request, like a user's.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use crate::identity::{self, FIELD_MANAGER, LABEL, MADE};
 use crate::other_servers::OtherResource;
 use crate::requests::{Refusal, Requests, refusal, target};
 
-/// Fields that others own are taken over, as GitOps tools do; fields with doubled keys are refused.
+/// Takes over fields of other managers, as GitOps tools do, and refuses duplicate fields.
 const QUERY: &str = "fieldManager=portico-manifests&force=true&fieldValidation=Strict";
-/// Where objects live whose manifest names no namespace.
+/// Namespace of objects whose manifest names none.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// Which object it is, whatever its version.
+/// Identity of an object, without its version.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) resource: GroupResource,
@@ -23,20 +23,19 @@ pub(crate) struct Key {
     pub(crate) name: String,
 }
 
-/// Where a document goes in this server.
+/// Local resource to which a document is applied.
 pub(crate) struct Place {
     pub(crate) key: Key,
     served: Arc<ServedResource>,
 }
 
 impl Place {
-    /// Whether its kind lives in namespaces.
     pub(crate) fn is_namespaced(&self) -> bool {
         self.served.info.namespaced
     }
 }
 
-/// What became of it.
+/// Result of applying a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Created,
@@ -44,13 +43,13 @@ pub(crate) enum Outcome {
     Unchanged,
 }
 
-/// A document that was applied.
+/// Outcome and warnings of an applied document.
 pub(crate) struct Applied {
     pub(crate) outcome: Outcome,
     pub(crate) warnings: Vec<String>,
 }
 
-/// Where a document goes; nothing while its kind is not served.
+/// Returns the local target of a document; `None` if its kind is not served.
 pub(crate) fn place(registry: &Registry, document: &Document) -> Option<Place> {
     let served = registry.objects().by_kind(&document.kind)?;
     let key = key(document, GroupResource::clone(&served.storage), served.info.namespaced);
@@ -66,7 +65,7 @@ fn key(document: &Document, resource: GroupResource, is_namespaced: bool) -> Key
     Key { resource, namespace: namespace.to_owned(), name: document.object.name().to_owned() }
 }
 
-/// Which object a document says, and its place in another server.
+/// Returns the key of a document's object, and its target on another server.
 pub(crate) fn place_aggregated(document: &Document, resource: &OtherResource) -> (Key, Target) {
     let group_version = document.kind.group_version();
     let key = key(document, GroupResource::new(&group_version.group, &resource.name), resource.is_namespaced);
@@ -74,7 +73,7 @@ pub(crate) fn place_aggregated(document: &Document, resource: &OtherResource) ->
     (key, target)
 }
 
-/// An object in this version.
+/// Returns the target of an object in this version.
 pub(crate) fn target_of(group_version: &GroupVersion, key: &Key) -> Target {
     Target {
         group: group_version.group.clone(),
@@ -86,10 +85,10 @@ pub(crate) fn target_of(group_version: &GroupVersion, key: &Key) -> Target {
     }
 }
 
-/// Applies it.
+/// Applies a document locally.
 ///
 /// # Errors
-/// [`Refusal`].
+/// Returns the [`Refusal`] of the request.
 pub(crate) async fn apply(
     registry: &Registry,
     requests: &dyn Requests,
@@ -102,10 +101,10 @@ pub(crate) async fn apply(
     write(requests, document, target, current.as_ref().map(Stored::object)).await
 }
 
-/// Applies it to an object that another server keeps.
+/// Applies a document to an object on another server.
 ///
 /// # Errors
-/// [`Refusal`].
+/// Returns the [`Refusal`] of the request.
 pub(crate) async fn apply_aggregated(
     requests: &dyn Requests,
     document: &Document,
@@ -124,8 +123,8 @@ pub(crate) async fn apply_aggregated(
     write(requests, document, target, current.as_ref()).await
 }
 
-/// Writes what a document says. What did not exist is made, and shows that it was. What is being deleted is not applied: it
-/// would be gone with what was written.
+/// Writes a document. A new object gets the label of the folder. An object that is being deleted is not written, because the
+/// write would be lost with it.
 async fn write(
     requests: &dyn Requests,
     document: &Document,
@@ -138,7 +137,7 @@ async fn write(
     let is_ours = !identity::has_controller(&document.object) && current.is_none_or(identity::is_made);
     let mut answer = send(requests, document, target.clone(), is_ours).await?;
     if current.is_none() && answer.code == 200 && !is_made_by_us(&shown(&answer)) {
-        // Somebody else has made it meanwhile.
+        // Another client has created the object in the meantime: applies again without the label.
         answer = send(requests, document, target, false).await?;
     }
     let after = shown(&answer);
@@ -153,15 +152,15 @@ async fn write(
     Ok(Applied { outcome, warnings: answer.warnings })
 }
 
-/// It is made anew once it is gone.
+/// Returns the refusal for an object that is being deleted. The document is applied again after the deletion.
 fn being_deleted() -> Refusal {
     Refusal::passing("the object is being deleted")
 }
 
-/// Whether it is there, and stays.
+/// Returns true if the object exists and is not being deleted.
 ///
 /// # Errors
-/// [`Refusal`].
+/// Returns a [`Refusal`] if the object cannot be read.
 pub(crate) async fn stays(registry: &Registry, place: &Place) -> Result<bool, Refusal> {
     Ok(current(registry, place).await?.is_some_and(|current| !current.is_deleting()))
 }
@@ -175,20 +174,20 @@ async fn current(registry: &Registry, place: &Place) -> Result<Option<Stored>, R
     }
 }
 
-/// Refuses keys that stand there twice: what is sent is written anew and has them once.
+/// Refuses duplicate keys in the document's text: the request is encoded from the parsed object and would contain them once.
 fn check_keys(document: &Document, place: &Place) -> Result<(), String> {
     let Some(text) = &document.text else { return Ok(()) };
     let Ok((_, typed)) = place.served.info.schema.read_applied(text.as_bytes()) else { return Ok(()) };
     refuse_doubled(typed.strict.iter().flat_map(|text| text.lines()))
 }
 
-/// The same of a kind of which only its server knows the fields.
+/// Refuses duplicate keys in a document whose schema only another server knows.
 fn check_foreign_keys(document: &Document) -> Result<(), String> {
     let lines = document.text.as_deref().map(portico_schema::doubled_keys).unwrap_or_default();
     refuse_doubled(lines.iter().map(String::as_str))
 }
 
-/// Refuses names that would say something else in a path.
+/// Refuses names that are not valid as a path segment.
 fn check_segment(name: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._:~@+=,;!$&'()*".contains(c);
     if name.chars().all(is_plain) && !matches!(name, "." | "..") {
@@ -198,7 +197,7 @@ fn check_segment(name: &str) -> Result<(), String> {
 }
 
 fn refuse_doubled<'a>(lines: impl Iterator<Item = &'a str>) -> Result<(), String> {
-    // The parser's lines are those of the document, not of its file.
+    // The parser's line numbers are relative to the document, not to the file, and are omitted.
     let doubled: Vec<&str> = lines
         .filter(|line| line.ends_with("already set in map"))
         .filter_map(|line| line.find("key ").map(|at| &line[at..]))
@@ -226,13 +225,13 @@ async fn send(
     refusal(&answer).map(|()| answer)
 }
 
-/// The object that an answer shows.
+/// Parses the object in a response.
 pub(crate) fn shown(answer: &Answer) -> Object {
     let Body::Bytes(json) = &answer.body else { return Object::default() };
     Object::from_json(json).unwrap_or_default()
 }
 
-/// Whether nobody but us has written an object: another control service has made it of the same folder.
+/// Returns true if only this field manager has written the object: another control service has created it from the same folder.
 fn is_made_by_us(object: &Object) -> bool {
     let writers = object.at(&["metadata", "managedFields"]);
     let own = writers.items().filter(|writer| writer.field("subresource").str().is_empty());

@@ -1,4 +1,4 @@
-//! What a folder would come to on a server without anything else (`portico config check`).
+//! Checks a folder against a server without other content (`portico config check`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,35 +15,35 @@ use crate::reading;
 use crate::record::Record;
 use crate::settings::Settings;
 
-/// What was found.
+/// Result of the check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Files that were read.
+    /// Number of files that were read.
     pub files: usize,
-    /// Documents in them; lists count as their items.
+    /// Number of documents; each item of a list counts as a document.
     pub documents: usize,
-    /// Documents that were not checked: other API servers keep their objects.
+    /// Number of documents that were not checked, because other API servers store their objects.
     pub unchecked: usize,
-    /// What is wrong, in the order of the folder.
+    /// Findings in the order of the folder.
     pub findings: Vec<Finding>,
 }
 
-/// Something that is wrong, or may be.
+/// An error or warning about a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Whether it would not be applied.
+    /// True if the document would not be applied.
     pub is_error: bool,
-    /// Below the folder.
+    /// Path of the file, relative to the folder.
     pub file: String,
-    /// Where the document begins, from 1.
+    /// Line of the file at which the document begins, from 1.
     pub line: usize,
-    /// Which document of the file, from 1.
+    /// Number of the document within the file, from 1.
     pub document: usize,
-    /// Which item of a list, from 1.
+    /// Number of the list item, from 1.
     pub item: Option<usize>,
-    /// Kind, namespace and name, as far as they are known.
+    /// Kind, namespace and name, if known.
     pub object: String,
-    /// For people.
+    /// Human-readable message.
     pub message: String,
 }
 
@@ -55,10 +55,10 @@ impl Finding {
     }
 }
 
-/// Applies the folder to a server that is there for this alone; namespaces that are nowhere are made first.
+/// Applies the folder to a server that exists only for the check. Namespaces that the folder does not contain are created first.
 ///
 /// # Errors
-/// When the folder cannot be read, or the server's own objects.
+/// Returns an error if the folder or the server's own objects cannot be read.
 pub async fn check(settings: Settings, registry: &Registry) -> Result<Report, String> {
     let settings = Arc::new(settings);
     let read = blocking(move || reading::read(&settings)).await;
@@ -82,7 +82,7 @@ pub async fn check(settings: Settings, registry: &Registry) -> Result<Report, St
     Ok(Report { files: reading.files.len(), documents, unchecked: done.aggregated.len(), findings })
 }
 
-/// Makes the namespaces that objects name and nobody makes; answers which.
+/// Creates the namespaces that objects name and the folder does not contain. Returns their names.
 async fn make_namespaces(registry: &Registry, documents: &[Document]) -> Result<BTreeSet<String>, String> {
     let is_namespace =
         |document: &&Document| document.kind.kind == "Namespace" && document.kind.group.is_empty();
@@ -98,7 +98,7 @@ async fn make_namespaces(registry: &Registry, documents: &[Document]) -> Result<
             Ok(_) => {
                 made.insert(name.to_owned());
             }
-            // What is no name of a namespace is refused where it stands.
+            // Invalid names are refused later, with the location of the document.
             Err(status) if matches!(status.reason(), Reason::AlreadyExists | Reason::Invalid) => {}
             Err(status) => return Err(status.message),
         }

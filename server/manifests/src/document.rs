@@ -1,4 +1,4 @@
-//! A document: one object as it was written, and where.
+//! A document: one object as written in a file, with its location.
 
 use std::fmt;
 
@@ -7,16 +7,16 @@ use portico_machinery::{GroupVersionKind, Object};
 
 use crate::split::Part;
 
-/// Where a document stands.
+/// Location of a document.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Origin {
-    /// Below the folder.
+    /// Path of the file, relative to the folder.
     pub(crate) file: String,
-    /// Among the documents of the file, from 1.
+    /// Number of the document within the file, from 1.
     pub(crate) document: usize,
-    /// Among the items of a list, from 1.
+    /// Number of the list item, from 1.
     pub(crate) item: Option<usize>,
-    /// Where it begins, from 1.
+    /// Line of the file at which the document begins, from 1.
     pub(crate) line: usize,
 }
 
@@ -27,11 +27,11 @@ impl fmt::Display for Origin {
     }
 }
 
-/// What does not work, and where.
+/// A problem with a document, and its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) origin: Origin,
-    /// Kind, namespace and name, as far as they are known.
+    /// Kind, namespace and name, if known.
     pub(crate) object: String,
     pub(crate) message: String,
 }
@@ -46,32 +46,32 @@ impl fmt::Display for Fault {
     }
 }
 
-/// An object that is to be applied.
+/// An object to apply.
 #[derive(Clone, Debug)]
 pub(crate) struct Document {
     pub(crate) origin: Origin,
     pub(crate) kind: GroupVersionKind,
     pub(crate) object: Object,
-    /// As it was written; nothing for items of lists.
+    /// Text of the document; `None` for items of lists.
     pub(crate) text: Option<String>,
-    /// Of its content.
+    /// SHA-256 digest of the content.
     pub(crate) digest: String,
 }
 
 impl Document {
-    /// For people.
+    /// Returns kind, namespace and name for messages.
     pub(crate) fn named(&self) -> String {
         named(&self.object)
     }
 
-    /// What does not work, in one line.
+    /// Creates a fault of this document, with the message in one line.
     pub(crate) fn fault(&self, message: impl fmt::Display) -> Fault {
         let message = message.to_string().lines().map(str::trim).collect::<Vec<_>>().join(" ");
         Fault { origin: self.origin.clone(), object: self.named(), message }
     }
 }
 
-/// Kind and name for people, as far as there are any.
+/// Formats kind, namespace and name for messages, omitting empty parts.
 fn named(object: &Object) -> String {
     let (kind, namespace, name) = (object.kind(), object.namespace(), object.name());
     let text = match (name.is_empty(), namespace.is_empty()) {
@@ -82,7 +82,7 @@ fn named(object: &Object) -> String {
     text.trim_start().to_owned()
 }
 
-/// The objects of a document: one, or the items of a list.
+/// Parses a document: one object, or the items of a list.
 pub(crate) fn read(file: &str, document: usize, part: &Part<'_>) -> Vec<Result<Document, Fault>> {
     let origin = Origin { file: file.to_owned(), document, item: None, line: part.line };
     let object = match parse(part) {
@@ -105,7 +105,8 @@ pub(crate) fn read(file: &str, document: usize, part: &Part<'_>) -> Vec<Result<D
     items(&object).enumerate().map(item).collect()
 }
 
-/// The items of a list that stands in a document, each nothing where it is no object; nothing where the document is none.
+/// Parses a document that is a list. Returns its items, with `None` for items that are not objects. Returns `None` if the
+/// document is not a list.
 #[must_use]
 pub fn list_items(text: &str) -> Option<Vec<Option<Object>>> {
     let object = portico_schema::object_of_text(text).ok().filter(is_list)?;
@@ -116,10 +117,10 @@ fn items(list: &Object) -> impl Iterator<Item = Option<Object>> {
     list.at(&["items"]).items().map(|item| item.node().and_then(|node| Object::from_node(node).ok()))
 }
 
-/// The object; errors name lines of the file.
+/// Parses the object. Line numbers in errors refer to the file.
 fn parse(part: &Part<'_>) -> Result<Object, String> {
     portico_schema::object_of_text(part.text).or_else(|_| {
-        // Once more, as far down as it stands in its file: the parser counts lines.
+        // Parses again with leading empty lines, so that the parser reports line numbers of the file.
         let text = format!("{}{}", "\n".repeat(part.line - 1), part.text);
         portico_schema::object_of_text(&text)
     })
@@ -145,7 +146,7 @@ fn checked(origin: Origin, object: Object, text: Option<String>, digest: String)
     }
 }
 
-/// Which of the fields that say what an object is has a value and is no string: `name: 5`, or an unquoted `yes`.
+/// Returns the identifying field that has a value other than a string, such as `name: 5` or an unquoted `yes`.
 fn no_string(object: &Object) -> Option<&'static [&'static str]> {
     const FIELDS: [&[&str]; 4] =
         [&["apiVersion"], &["kind"], &["metadata", "name"], &["metadata", "namespace"]];

@@ -1,7 +1,7 @@
-//! The files of the folder: which there are, in order, and what they look like from outside.
+//! Lists the files of the folder in order, with facts that change when a file changes.
 //!
-//! Names that begin with a dot are passed over: editors' files, and `..data` of mounted ConfigMaps, whose visible names are
-//! links into it.
+//! Names that begin with a dot are skipped: files of editors, and `..data` of mounted ConfigMaps, to which the visible names
+//! are links.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -12,7 +12,7 @@ use portico_kit::platform::{self, Version};
 
 use crate::settings::{MAX_DEPTH, Settings};
 
-/// Why the folder cannot be read as a whole.
+/// Reason why the folder cannot be read as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FolderError {
     #[error("{path}: {reason}")]
@@ -27,16 +27,16 @@ pub(crate) enum FolderError {
     Depth { path: String },
 }
 
-/// A file from outside.
+/// A file of the folder, without its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// Below the folder.
+    /// Path relative to the folder.
     pub(crate) path: PathBuf,
-    /// Nothing where it cannot be looked at.
+    /// Facts about the file, or the reason why they cannot be read.
     facts: Result<Facts, String>,
 }
 
-/// What changes when a file is written or replaced.
+/// Facts that change when a file is written or replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Facts {
     bytes: u64,
@@ -50,13 +50,13 @@ impl Facts {
 }
 
 impl Found {
-    /// Its size; why it cannot be read.
+    /// Returns the size, or the reason why the file cannot be read.
     pub(crate) fn bytes(&self) -> Result<u64, &str> {
         self.facts.as_ref().map(|facts| facts.bytes).map_err(String::as_str)
     }
 }
 
-/// All manifests' files in lexical order of their paths, folder by folder.
+/// Lists the manifest files in lexical order of their paths, folder by folder.
 pub(crate) fn list(settings: &Settings) -> Result<Vec<Found>, FolderError> {
     let mut found = Vec::new();
     walk(settings, Path::new(""), 0, &mut found)?;
@@ -70,7 +70,7 @@ pub(crate) fn list(settings: &Settings) -> Result<Vec<Found>, FolderError> {
 }
 
 fn walk(settings: &Settings, below: &Path, depth: usize, found: &mut Vec<Found>) -> Result<(), FolderError> {
-    // Joining nothing would add a slash.
+    // Joining an empty path would add a slash.
     let folder = if depth == 0 { settings.folder.clone() } else { settings.folder.join(below) };
     let path = folder.display().to_string();
     if depth > MAX_DEPTH {

@@ -1,4 +1,4 @@
-//! Looks at the folder again and again, and applies what changed in it.
+//! Polls the folder and applies its changes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,14 +23,14 @@ use crate::requests::Requests;
 use crate::settings::Settings;
 use crate::state::State;
 
-/// How long a folder must stand still before a change of it is applied: files are written one after another.
+/// Time without changes before a change of the folder is applied, because files are written one after another.
 const SETTLED: Duration = Duration::from_millis(100);
-/// How often that is waited for.
+/// Maximum number of such waits.
 const MAX_UNSETTLED: usize = 20;
-/// When what failed is tried again though no file has changed.
+/// Backoff for failed passes without a change of a file.
 const RETRY: Policy = Policy::new(Duration::from_millis(500), Duration::from_secs(60), 2.0, 0.2);
 
-/// The follower. Cheap to clone.
+/// Follower of the folder. Cheap to clone.
 #[derive(Clone)]
 pub struct Manifests {
     settings: Arc<Settings>,
@@ -41,7 +41,7 @@ pub struct Manifests {
     look: Arc<Notify>,
 }
 
-/// What it remembers from look to look.
+/// State between two polls.
 struct Memory {
     files: Option<Vec<Found>>,
     known: Known,
@@ -50,25 +50,25 @@ struct Memory {
     retry_at: Option<Instant>,
     resync_at: Option<Instant>,
     left: Vec<String>,
-    /// For other servers.
+    /// Desired content for other servers.
     wanted: watch::Sender<Wanted>,
-    /// How far they are.
+    /// Progress of other servers.
     settled: watch::Receiver<Settled>,
-    /// Whether what left the folder is still to be looked for.
+    /// True if objects without a manifest must still be looked for.
     is_unclean: bool,
 }
 
-/// Why a pass is made.
+/// Reason for a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Due {
-    /// Files changed, or something failed before.
+    /// Files changed, or the last pass failed.
     Changes,
-    /// It is time to apply everything.
+    /// A full resync is due.
     Everything,
 }
 
 impl Manifests {
-    /// Follows nothing yet. Reads go to the registry, writes to who answers them.
+    /// Creates the follower. Reads use the registry, writes use `requests`.
     #[must_use]
     pub fn new(
         settings: Settings,
@@ -86,18 +86,18 @@ impl Manifests {
         }
     }
 
-    /// What is known now.
+    /// Returns the shared state of the folder.
     #[must_use]
     pub fn state(&self) -> State {
         self.state.clone()
     }
 
-    /// Looks at the folder at once (SIGHUP).
+    /// Polls the folder at once (SIGHUP).
     pub fn look(&self) {
         self.look.notify_one();
     }
 
-    /// Applies the folder, and follows it for ever; what other API servers keep is applied beside the rest.
+    /// Applies the folder and follows it forever. Documents for other API servers are applied concurrently.
     pub async fn run(self, others: Arc<dyn OtherServers>) {
         let ((wanted, to_visit), (settled, visited)) =
             (watch::channel(Wanted::default()), watch::channel(Settled::default()));
@@ -132,13 +132,13 @@ impl Manifests {
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 () = self.look.notified() => {}
-                // Who would say so has ended where this fails, and with it the process.
+                // Fails only if the applier has ended, and the process with it.
                 Ok(()) = memory.settled.changed() => {}
             }
         }
     }
 
-    /// Until the next look.
+    /// Returns the time until the next poll.
     fn wait(&self, memory: &Memory) -> Duration {
         let retry = memory.retry_at.map(|at| at.saturating_duration_since(Instant::now()));
         retry.map_or(self.settings.look_period, |retry| retry.min(self.settings.look_period))
@@ -161,7 +161,7 @@ impl Manifests {
         match read {
             Some(Ok(reading)) => self.pass(memory, reading, due).await,
             Some(Err(error)) => self.refuse(memory, &error),
-            // The process ends.
+            // The process is shutting down.
             None => {}
         }
     }
@@ -180,7 +180,7 @@ impl Manifests {
         (changed || is_time(memory.retry_at)).then_some(Due::Changes)
     }
 
-    /// Waits until files do not change any more, for a while at most.
+    /// Waits until files stop changing, up to a limit.
     async fn settle(&self, mut files: Vec<Found>) {
         for _ in 0..MAX_UNSETTLED {
             tokio::time::sleep(SETTLED).await;
@@ -221,7 +221,7 @@ impl Manifests {
         let done = pass::run(&self.registry, &*self.requests, &mut record, &reading, known).await;
         let is_first = memory.files.is_none();
         report(&done, &memory.faults, is_first, started.elapsed());
-        // Once more than once: what a pass has made may have its effect only after it.
+        // Final only if two passes fail alike: an object created by one pass may take effect after it.
         let is_final = done.is_stuck && done.faults == memory.faults;
         self.state.passed(&reading, &done.faults, is_final);
         self.metrics.passed(&done);
@@ -241,8 +241,8 @@ impl Manifests {
         memory.faults = done.faults;
     }
 
-    /// Has other servers visited. What left the folder is looked for after that: what they keep goes before the APIServices
-    /// and Services by which they are reached.
+    /// Sends the result to the applier for other servers. Pruning waits for it: objects on other servers are deleted before the
+    /// APIServices and Services by which these servers are reached.
     fn hand_over(&self, memory: &mut Memory, done: &Done, due: Due) {
         let pruning = match () {
             () if !done.faults.is_empty() => Pruning::Later,
@@ -257,17 +257,17 @@ impl Manifests {
         });
     }
 
-    /// What becomes of objects that left the folder.
+    /// Returns the policy for objects without a manifest.
     fn pruning(&self, is_empty: bool) -> Pruning {
         match (self.settings.prune, is_empty) {
             (false, _) => Pruning::Kept("--manifests-prune is not set"),
-            // A volume that is not mounted looks like this.
+            // A volume that is not mounted looks like an empty folder.
             (true, true) => Pruning::Kept("nothing is deleted for a folder without manifests"),
             (true, false) => Pruning::Asked,
         }
     }
 
-    /// Deletes what left the folder once other servers were visited, unless one has refused a document.
+    /// Prunes once other servers have made progress, unless one of them has refused a document.
     async fn clean_up_settled(&self, memory: &mut Memory) {
         let settled = *memory.settled.borrow_and_update();
         let Wanted { pass, pruning, .. } = *memory.wanted.borrow();
@@ -288,7 +288,7 @@ impl Manifests {
         }
     }
 
-    /// Deletes what left the folder, where that is asked for; else names it.
+    /// Deletes objects without a manifest if the policy says so; otherwise logs them.
     async fn clean_up(&self, memory: &mut Memory, record: &mut Record, pruning: Pruning) {
         let left = match prune::left(&self.registry, record, &memory.known.applied).await {
             Ok(left) => left,
@@ -322,7 +322,7 @@ impl Manifests {
     }
 }
 
-/// Logs what was done, and each fault once.
+/// Logs the result of a pass, and each new fault once.
 fn report(done: &Done, before: &[Fault], is_first: bool, took: Duration) {
     let Done { created, changed, unchanged, skipped, faults, warnings, .. } = done;
     let new = log::faults(faults, before);

@@ -1,24 +1,24 @@
-//! Who writes what the folder says, and how objects show that they were made of it.
+//! User and field manager of writes, and the label of objects created from the folder.
 
 use portico_machinery::object::Cursor;
 use portico_machinery::{Object, UserInfo, user};
 use portico_registry::{Call, Context, Target};
 
-/// The user.
+/// User name of the writes.
 const USER: &str = "system:portico:manifests";
-/// Who owns the fields.
+/// Field manager of the writes.
 pub(crate) const FIELD_MANAGER: &str = "portico-manifests";
 /// Label of objects that were created from the folder.
 pub(crate) const LABEL: &str = portico_machinery::annotations::MADE_BY;
-/// Its value.
+/// Value of the label.
 pub(crate) const MADE: &str = "manifests";
 
-/// The user.
+/// Returns the user of the writes.
 pub(crate) fn user() -> UserInfo {
     UserInfo::new(USER, [user::MASTERS]).authenticated()
 }
 
-/// A request of the user's, without a body.
+/// Returns a request of this user, without a body.
 pub(crate) fn call(verb: &str, target: Target) -> Call {
     Call {
         user: user(),
@@ -31,24 +31,24 @@ pub(crate) fn call(verb: &str, target: Target) -> Call {
     }
 }
 
-/// The user of typed verbs.
+/// Returns the context for typed verbs.
 pub(crate) fn context() -> Context {
     Context::new(user(), FIELD_MANAGER)
 }
 
-/// Whether an object was made of the folder. The label alone does not say so: users copy objects with their labels, and
-/// controllers copy labels onto what they make. It counts where the folder itself has written it, and while no controller
-/// has the object.
+/// Returns true if an object was created from the folder. The label alone is not sufficient: users copy objects with their
+/// labels, and controllers copy labels to the objects that they create. The folder's field manager must own the label, and
+/// the object must not have a controller.
 pub(crate) fn is_made(object: &Object) -> bool {
     object.label(LABEL) == Some(MADE) && owns_label(object) && !has_controller(object)
 }
 
-/// Whether a controller makes and deletes it.
+/// Returns true if a controller manages the object.
 pub(crate) fn has_controller(object: &Object) -> bool {
     object.owner_references().iter().any(|owner| owner.controller == Some(true))
 }
 
-/// Whether the label stands among the fields that the folder has applied.
+/// Returns true if the folder's field manager owns the label.
 fn owns_label(object: &Object) -> bool {
     let field = format!("f:{LABEL}");
     let owns = |writer: Cursor<'_>| {
@@ -66,7 +66,7 @@ fn owns_label(object: &Object) -> bool {
 mod tests {
     use super::*;
 
-    /// An object with the label, with this in its metadata besides.
+    /// Returns the result for an object with the label and additional metadata.
     fn is_made_with(metadata: &str) -> bool {
         let label = r#""labels": {"portico.dev/made-by": "manifests"}"#;
         let json = format!(r#"{{"metadata": {{{label}{metadata}}}}}"#);

@@ -1,9 +1,9 @@
-//! A folder of manifests (`--manifests`): its objects are applied in order before the server is ready, again when files
-//! change, and deleted when they leave the folder and that is asked for.
+//! The manifests folder (`--manifests`): its objects are applied in order before the server is ready and again when files
+//! change; with pruning enabled, they are deleted when their manifests are removed.
 //!
-//! Everything is written through the registry, as users write, but for what other API servers keep, which are asked through a
-//! trait. Knows no gRPC and no HTTP, and names three kinds only: definitions, which are waited for, namespaces, which are deleted
-//! last, and APIServices, which say what others keep.
+//! Objects are written through the registry with the verbs of users, except those on other API servers, which a trait abstracts.
+//! The crate does not depend on gRPC or HTTP. Three kinds have special rules: definitions, which are awaited; namespaces, which
+//! are deleted last; and APIServices, which determine the documents for other servers.
 
 mod aggregated;
 mod apply;

@@ -1,4 +1,4 @@
-//! What the folder's metrics are called.
+//! Metrics of the manifests folder.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,7 +14,7 @@ use crate::state::AggregatedState;
 
 type Label = [(&'static str, &'static str); 1];
 
-/// What there is of documents and of objects that left.
+/// Numbers of documents, and of objects without a manifest.
 #[derive(Clone, Copy, Default)]
 struct Counts {
     applied: usize,
@@ -23,14 +23,13 @@ struct Counts {
     left: usize,
 }
 
-/// What this server keeps, and what others keep.
+/// Counts of this server and of other servers.
 #[derive(Default)]
 struct Parts {
     own: Counts,
     aggregated: Counts,
 }
 
-/// See the module.
 pub(crate) struct Metrics {
     parts: Mutex<Parts>,
     documents: Family<Label, Gauge>,
@@ -42,7 +41,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Those of the process.
+    /// Registers the metrics.
     pub(crate) fn new(registry: &Registry) -> Self {
         Self {
             parts: Mutex::default(),
@@ -82,7 +81,7 @@ impl Metrics {
         }
     }
 
-    /// A pass has ended.
+    /// Records the end of a pass.
     pub(crate) fn passed(&self, done: &Done) {
         let applied = done.created + done.changed + done.unchanged + done.skipped;
         self.set(|parts| (parts.own.applied, parts.own.failed) = (applied, done.faults.len()));
@@ -90,13 +89,13 @@ impl Metrics {
         self.ended(if done.faults.is_empty() { "applied" } else { "failed" });
     }
 
-    /// Another server was visited.
+    /// Records a pass on another server.
     pub(crate) fn visited(&self, visit: &Visit) {
         self.count(visit.created, visit.changed, visit.unchanged, visit.refused.len());
         self.pruned.inc_by(visit.deleted as u64);
     }
 
-    /// What other servers have of the folder now.
+    /// Sets the counts of other servers.
     pub(crate) fn aggregated(&self, applied: usize, aggregated: &AggregatedState, left: usize) {
         let (failed, waiting) = (aggregated.refused.len(), aggregated.waiting.len());
         self.set(|parts| parts.aggregated = Counts { applied, failed, waiting, left });
@@ -125,7 +124,7 @@ impl Metrics {
         self.left.set(gauge(own.left + aggregated.left));
     }
 
-    /// The folder could not be read.
+    /// Records that the folder could not be read.
     pub(crate) fn unreadable(&self) {
         self.ended("unreadable");
     }
@@ -136,7 +135,7 @@ impl Metrics {
         self.last.get_or_create(&[("outcome", outcome)]).set(now.as_secs_f64());
     }
 
-    /// So many are left, and so many were deleted.
+    /// Records the numbers of remaining and of deleted objects without a manifest.
     pub(crate) fn pruned(&self, left: usize, deleted: usize) {
         self.set(|parts| parts.own.left = left);
         self.pruned.inc_by(deleted as u64);

@@ -1,5 +1,5 @@
-//! Other API servers, which keep the objects of APIServices with a backend: what the folder asks of them, and which documents
-//! are theirs.
+//! Other API servers, which store the objects of APIServices with a backend: requests to them, and selection of the documents
+//! for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,49 +10,49 @@ use portico_registry::Registry;
 use crate::document::Document;
 use crate::requests::Requests;
 
-/// The group that no backend ever serves.
+/// Group that a backend never serves.
 const REGISTRATION: &str = "apiregistration.k8s.io";
 
-/// A resource, as the server that keeps its objects names it.
+/// A resource of another server, from its discovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherResource {
-    /// The plural.
+    /// Plural name.
     pub name: String,
-    /// The kind.
+    /// Kind of the objects.
     pub kind: String,
-    /// Whether its objects live in namespaces.
+    /// True if the resource is namespaced.
     pub is_namespaced: bool,
 }
 
-/// Reaches other API servers, each request within a bound: a call's group version says which. A call that got no answer is
-/// answered with 503.
+/// Access to other API servers, with a time limit per request. The group version of a call selects the server. A call without a
+/// response returns 503.
 pub trait OtherServers: Requests {
-    /// Whether requests for a group version reach a server now.
+    /// Checks that requests for a group version currently reach a server.
     ///
     /// # Errors
-    /// Why not, for people.
+    /// Returns a human-readable reason if they do not.
     fn reachable(&self, group_version: &GroupVersion) -> Result<(), String>;
 
-    /// The resources of a group version, as its server says.
+    /// Returns the resources of a group version from its server.
     ///
     /// # Errors
-    /// For people.
+    /// Returns a human-readable message.
     fn resources<'a>(
         &'a self,
         group_version: &'a GroupVersion,
     ) -> BoxFuture<'a, Result<Vec<OtherResource>, String>>;
 }
 
-/// Documents by who keeps their objects.
+/// Documents by the server that stores their objects.
 #[derive(Debug, Default)]
 pub(crate) struct Sorted {
-    /// This server.
+    /// Documents for this server.
     pub(crate) own: Vec<Document>,
-    /// Others.
+    /// Documents for other servers.
     pub(crate) aggregated: Vec<Document>,
 }
 
-/// Sorts documents: others keep what an APIService with a backend serves, in the folder or of somebody else.
+/// Assigns documents to servers: other servers store the objects of an APIService with a backend, in the folder or registered.
 pub(crate) async fn sort(registry: &Registry, documents: &[Document]) -> Sorted {
     let in_folder: BTreeSet<GroupVersion> = documents.iter().filter_map(with_backend).collect();
     let (mut sorted, mut known) = (Sorted::default(), BTreeMap::new());
@@ -72,7 +72,7 @@ pub(crate) async fn sort(registry: &Registry, documents: &[Document]) -> Sorted 
     sorted
 }
 
-/// The group version that an APIService with a backend stands for.
+/// Returns the group version that an APIService with a backend registers.
 fn with_backend(document: &Document) -> Option<GroupVersion> {
     is_api_service(document).then_some(())?;
     let text = |field| document.object.at(&["spec", field]).str().to_owned();
@@ -80,7 +80,7 @@ fn with_backend(document: &Document) -> Option<GroupVersion> {
     (has_backend(&document.object) && may_be_aggregated(&group_version)).then_some(group_version)
 }
 
-/// Whether it is an APIService.
+/// Returns true if the document is an APIService.
 pub(crate) fn is_api_service(document: &Document) -> bool {
     document.kind.kind == "APIService" && document.kind.group == REGISTRATION
 }
@@ -102,7 +102,7 @@ async fn is_registered(registry: &Registry, group_version: &GroupVersion) -> boo
         Ok(stored) => has_backend(stored.object()),
         Err(status) if status.reason() == Reason::NotFound => false,
         Err(status) => {
-            // The next pass asks again; until then its documents are faults.
+            // The next pass retries; until then the documents fail.
             tracing::warn!(
                 %group_version,
                 error = %status,

@@ -1,4 +1,4 @@
-//! One pass over the folder: each document in order, definitions waited for where they are needed, and what failed once more
+//! One pass over the folder: applies each document in order, waits for definitions where necessary, and retries failed documents
 //! after the others.
 
 use std::collections::{HashMap, HashSet};
@@ -25,55 +25,54 @@ const MAX_ROUNDS: usize = 5;
 /// Limit (Manifests): its objects wait for the next pass.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a pass came to.
+/// Result of a pass.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     pub(crate) created: usize,
     pub(crate) changed: usize,
     pub(crate) unchanged: usize,
-    /// Applied before as they are now.
+    /// Number of documents that were applied before without a change since.
     pub(crate) skipped: usize,
     pub(crate) faults: Vec<Fault>,
     pub(crate) warnings: Vec<Fault>,
-    /// What is as the folder says, by the digest of the document.
+    /// Digests of the documents that match their objects.
     pub(crate) applied: HashMap<Key, String>,
-    /// Whether something failed that will fail again, and nothing could be done.
+    /// True if documents failed permanently and the pass changed nothing.
     pub(crate) is_stuck: bool,
-    /// Documents that are nothing of this pass: other servers keep their objects.
+    /// Documents for other servers, which this pass does not apply.
     pub(crate) aggregated: Vec<Document>,
 }
 
-/// What was applied before.
+/// Documents applied by earlier passes.
 #[derive(Default)]
 pub(crate) struct Known {
-    /// By the digest of the document.
+    /// Digest of the applied document, by object.
     pub(crate) applied: HashMap<Key, String>,
-    /// Whether it has to be looked whether it is still there: where something fails, what it needs may have gone.
+    /// True if the existence of the objects must be checked: after a failure, dependencies may be missing.
     pub(crate) is_doubtful: bool,
 }
 
-/// A pass on its way.
+/// A running pass.
 struct Pass<'a> {
     registry: &'a Registry,
     requests: &'a dyn Requests,
     record: &'a mut Record,
-    /// What need not be applied again.
+    /// Documents that need not be applied again.
     known: &'a Known,
     done: Done,
-    /// Which document says what an object is.
+    /// Location of the document that defines each object.
     sources: HashMap<Key, Origin>,
-    /// Kinds of definitions that were applied.
+    /// Kinds of the applied definitions.
     defined: HashSet<GroupVersionKind>,
-    /// Those of them that were waited for in vain.
+    /// Kinds of applied definitions that were not served in time.
     missed: HashMap<GroupVersionKind, Refusal>,
 }
 
-/// The resource of definitions.
 pub(crate) fn definitions() -> GroupResource {
     GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions")
 }
 
-/// Applies what is not known to be applied.
+/// Applies the documents that are not known to be applied.
 pub(crate) async fn run(
     registry: &Registry,
     requests: &dyn Requests,
@@ -110,7 +109,7 @@ impl<'a> Pass<'a> {
         self.done.created + self.done.changed
     }
 
-    /// Records together what is already known to be needed; what is not is recorded when its time comes.
+    /// Records the resources that are already known in one write; others are recorded when they are applied.
     async fn announce(&mut self, documents: &[Document]) {
         let resources = documents.iter().filter_map(|document| apply::place(self.registry, document));
         let resources: Vec<GroupResource> = resources.map(|place| place.key.resource).collect();
@@ -157,13 +156,13 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Whether it was applied as it is now, and is still there as far as that is in doubt.
+    /// Returns true if the document was applied without a change since, and its object still exists if that must be checked.
     async fn is_known(&self, document: &Document, place: &Place) -> Result<bool, Refusal> {
         let is_known = self.known.applied.get(&place.key) == Some(&document.digest);
         Ok(is_known && (!self.known.is_doubtful || apply::stays(self.registry, place).await?))
     }
 
-    /// Where it goes; a kind whose definition is applied is waited for.
+    /// Returns the target of a document. Waits for kinds whose definition was applied.
     async fn place(&mut self, document: &Document) -> Result<Place, Refusal> {
         if let Some(place) = apply::place(self.registry, document) {
             return Ok(place);
@@ -182,7 +181,7 @@ impl<'a> Pass<'a> {
         apply::place(self.registry, document).ok_or_else(not_served)
     }
 
-    /// Waits until what the folder defines is served; a definition that does not come to it is a fault.
+    /// Waits until the definitions of the folder are served. A definition that is not served in time is a fault.
     async fn await_definitions(&mut self, documents: &[Document]) {
         let kinds: Vec<_> =
             self.defined.iter().filter(|kind| !self.missed.contains_key(*kind)).cloned().collect();
@@ -206,7 +205,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Waits for it; not when the store ends.
+    /// Waits until a kind is served. Returns false if the store closes.
     async fn is_served(&self, kind: &GroupVersionKind) -> bool {
         let is_served = || self.registry.objects().by_kind(kind).is_some();
         if is_served() {
@@ -222,21 +221,21 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// Why a kind is not served, as its definition has it.
+/// Returns the reason why a kind is not served, according to its definition.
 fn not_served(registry: &Registry, kind: &GroupVersionKind) -> Refusal {
     let versions = registry.version_statuses(&kind.group_version());
     let failing = versions.into_iter().find(|version| !version.serves);
     match failing {
         Some(version) => {
             let message = format!("{} is not served: {}", version.definition, version.message);
-            // Names that another definition has are refused until somebody changes one; all else comes with time.
+            // Name conflicts last until a user changes a definition; other problems are temporary.
             Refusal { message, passes: !version.reason.ends_with("Conflict"), code: 0 }
         }
         None => Refusal::passing(format!("kind {} is not served within {} s", kind.kind, PATIENCE.as_secs())),
     }
 }
 
-/// The kinds that a definition serves.
+/// Returns the kinds that a definition serves.
 fn kinds_of(definition: &Object) -> Vec<GroupVersionKind> {
     let text = |path: &[&str]| definition.at(path).str().to_owned();
     let (group, kind) = (text(&["spec", "group"]), text(&["spec", "names", "kind"]));

@@ -1,6 +1,6 @@
-//! Objects that were made of the folder and are no longer in it: which they are, and deleting them.
+//! Finds and deletes objects that were created from the folder and no longer have a manifest.
 //!
-//! Nothing goes that the folder has not made: a namespace stays while others have objects in it, and so does a definition.
+//! Other objects are never deleted: a namespace or definition remains while it contains objects of other origin.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -14,23 +14,23 @@ use crate::pass::definitions;
 use crate::record::Record;
 use crate::requests::{Refusal, Requests, refusal, target};
 
-/// Objects that are looked at to find out whether somebody needs what is to go.
+/// Number of objects listed to find out whether a namespace or definition is still in use.
 const LOOKED_AT: usize = 100;
 
-/// An object that is no longer in the folder.
+/// An object without a manifest.
 pub(crate) struct Left {
     resource: GroupResource,
     stored: Stored,
 }
 
 impl Left {
-    /// For people.
+    /// Returns the name for messages.
     pub(crate) fn named(&self) -> String {
         named(&self.resource, self.stored.namespace(), self.stored.name())
     }
 }
 
-/// An object for people.
+/// Formats the name of an object for messages.
 pub(crate) fn named(resource: &GroupResource, namespace: &str, name: &str) -> String {
     match namespace {
         "" => format!("{resource}/{name}"),
@@ -38,10 +38,10 @@ pub(crate) fn named(resource: &GroupResource, namespace: &str, name: &str) -> St
     }
 }
 
-/// What was made and is not in the folder; in the order in which it may go.
+/// Returns the objects that were created from the folder and have no manifest, in the order in which they may be deleted.
 ///
 /// # Errors
-/// When it cannot be listed.
+/// Returns an error if objects cannot be listed.
 pub(crate) async fn left(
     registry: &Registry,
     record: &mut Record,
@@ -65,7 +65,7 @@ pub(crate) async fn left(
     Ok(left)
 }
 
-/// What others live in goes last.
+/// Returns the order of deletion: definitions and namespaces, which contain other objects, are last.
 fn rank(resource: &GroupResource) -> u8 {
     match resource {
         resource if *resource == namespaces() => 2,
@@ -82,13 +82,13 @@ async fn made(registry: &Registry, resource: &GroupResource) -> Result<Vec<Store
             let is_ours = |stored: &Stored| !stored.is_deleting() && identity::is_made(stored.object());
             Ok(listed.items.into_iter().filter(is_ours).collect())
         }
-        // Its definition is gone, and so are its objects.
+        // The definition is deleted, and its objects with it.
         Err(status) if status.reason() == Reason::NotFound => Ok(Vec::new()),
         Err(status) => Err(status),
     }
 }
 
-/// Deletes one; answers why it stays.
+/// Deletes an object, or returns the reason why it remains.
 pub(crate) async fn delete(registry: &Registry, requests: &dyn Requests, left: &Left) -> Result<(), String> {
     if let Some(needed) = needed(registry, left).await.map_err(|status| status.message)? {
         return Err(needed);
@@ -99,7 +99,7 @@ pub(crate) async fn delete(registry: &Registry, requests: &dyn Requests, left: &
     delete_as_seen(requests, target, stored.object()).await.map_err(|refusal| refusal.message)
 }
 
-/// Deletes an object unless it has changed; what is gone already is deleted.
+/// Deletes an object unless it has changed. Succeeds if the object is already gone.
 pub(crate) async fn delete_as_seen(
     requests: &dyn Requests,
     target: Target,
@@ -114,13 +114,13 @@ pub(crate) async fn delete_as_seen(
     }
 }
 
-/// Whether an answer says that the object is not there, and not that nothing of its kind is.
+/// Returns true if the response means that this object does not exist, rather than its resource.
 fn is_gone(status: &Status, name: &str) -> bool {
     let is_named = status.details.as_ref().is_some_and(|details| details.name == name);
     status.reason() == Reason::NotFound && is_named
 }
 
-/// Only what was looked at goes.
+/// Returns the delete options, with the state of the object as precondition.
 fn options(seen: &Object) -> Object {
     let mut options = Object::new(&GroupVersion::new("", "v1").kind("DeleteOptions"));
     options.set(&["preconditions", "uid"], seen.uid());
@@ -129,7 +129,7 @@ fn options(seen: &Object) -> Object {
     options
 }
 
-/// What would go with it that is not ours.
+/// Returns a message about a foreign object that would be deleted with the candidate; `None` if there is none.
 async fn needed(registry: &Registry, left: &Left) -> Result<Option<String>, Box<Status>> {
     match rank(&left.resource) {
         2 => in_namespace(registry, left.stored.name()).await,
@@ -153,7 +153,7 @@ async fn in_namespace(registry: &Registry, namespace: &str) -> Result<Option<Str
     Ok(None)
 }
 
-/// An object that does not go by itself.
+/// Returns a message about an object that would not be deleted by itself; `None` if there is none.
 async fn other(
     registry: &Registry,
     resource: &GroupResource,
@@ -173,7 +173,7 @@ async fn other(
     Ok(more.then(|| format!("{resource} still exist")))
 }
 
-/// What controllers put into every namespace.
+/// Returns true for objects that controllers create in every namespace.
 fn comes_with_namespace(resource: &GroupResource, name: &str) -> bool {
     matches!(
         (&*resource.group, &*resource.resource, name),
@@ -181,7 +181,7 @@ fn comes_with_namespace(resource: &GroupResource, name: &str) -> bool {
     )
 }
 
-/// Whether objects of it only tell of others, however many there are.
+/// Returns true for events, which only describe other objects and do not count as use.
 fn tells_of_others(resource: &GroupResource) -> bool {
     matches!((&*resource.group, &*resource.resource), ("" | "events.k8s.io", "events"))
 }

@@ -1,4 +1,4 @@
-//! The whole folder as documents, of one moment.
+//! Reads a consistent state of the whole folder into documents.
 
 use std::fs;
 
@@ -9,24 +9,24 @@ use crate::folder::{self, FolderError, Found};
 use crate::settings::{MAX_DOCUMENTS, MAX_FILE_BYTES, Settings};
 use crate::split::split;
 
-/// How often it is read again when files change meanwhile.
+/// Maximum attempts if files change while they are read.
 const MAX_ATTEMPTS: usize = 5;
 
-/// What was read.
+/// Content of the folder.
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
-    /// The files, from outside.
+    /// Files that were read.
     pub(crate) files: Vec<Found>,
-    /// In order.
+    /// Documents in order.
     pub(crate) documents: Vec<Document>,
-    /// What is no object.
+    /// Documents that are not valid objects.
     pub(crate) faults: Vec<Fault>,
 }
 
-/// Reads everything. Files that change while they are read are read again.
+/// Reads all files. Reads again if files change in the meantime.
 ///
 /// # Errors
-/// [`FolderError`]; a file that cannot be read is a fault.
+/// Returns a [`FolderError`] if the folder cannot be read; a single file that cannot be read is a fault.
 pub(crate) fn read(settings: &Settings) -> Result<Reading, FolderError> {
     let mut files = folder::list(settings)?;
     let mut attempt = 1;
@@ -37,7 +37,7 @@ pub(crate) fn read(settings: &Settings) -> Result<Reading, FolderError> {
         }
         let now = folder::list(settings)?;
         if now == files || attempt == MAX_ATTEMPTS {
-            // Where it never stood still, the next look finds it changed.
+            // If the files keep changing, the next poll sees a change.
             return Ok(Reading { files, ..reading });
         }
         (files, attempt) = (now, attempt + 1);

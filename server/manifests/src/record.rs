@@ -1,4 +1,4 @@
-//! Of which resources objects were made, kept in ConfigMaps: a restart finds them without looking through everything.
+//! Record of the resources with objects from the folder, stored in ConfigMaps, so that a restart need not search all resources.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,12 +8,12 @@ use portico_registry::{CreateOptions, Part, Patch, PatchOptions, Place, Registry
 use crate::identity;
 
 const NAMESPACE: &str = "kube-system";
-/// Of resources of this server.
+/// ConfigMap for resources of this server.
 const OWN: &str = "portico-manifests";
-/// Of resources that other servers keep, with the version in which they are asked for.
+/// ConfigMap for resources of other servers, with the version for requests.
 const AGGREGATED: &str = "portico-manifests-aggregated";
 
-/// The resources, with their versions where these matter.
+/// Resources, with the version for requests to other servers.
 #[derive(Debug)]
 pub(crate) struct Record {
     name: &'static str,
@@ -21,18 +21,18 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// What was kept of this server's resources.
+    /// Loads the record of this server's resources.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Returns an error if it cannot be read.
     pub(crate) async fn load(registry: &Registry) -> Result<Self, Box<Status>> {
         Self::of(registry, OWN).await
     }
 
-    /// What was kept of other servers' resources.
+    /// Loads the record of other servers' resources.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Returns an error if it cannot be read.
     pub(crate) async fn load_aggregated(registry: &Registry) -> Result<Self, Box<Status>> {
         Self::of(registry, AGGREGATED).await
     }
@@ -49,27 +49,26 @@ impl Record {
         Ok(Self { name, known })
     }
 
-    /// The resources.
     pub(crate) fn resources(&self) -> impl Iterator<Item = &GroupResource> {
         self.known.keys()
     }
 
-    /// The resources of a group, with their versions.
+    /// Returns the resources of a group, with their versions.
     pub(crate) fn of_group(&self, group: &str) -> Vec<(GroupResource, String)> {
         let of_group = self.known.iter().filter(|(resource, _)| resource.group == group);
         of_group.map(|(resource, version)| (resource.clone(), version.clone())).collect()
     }
 
-    /// The versions in which the resources of a group are asked for.
+    /// Returns the group versions for requests to a group.
     pub(crate) fn versions_of_group(&self, group: &str) -> BTreeSet<GroupVersion> {
         let of_group = self.known.iter().filter(|(resource, _)| resource.group == group);
         of_group.map(|(_, version)| GroupVersion::new(group, version)).collect()
     }
 
-    /// Keeps these, too, before anything of them is made.
+    /// Adds resources, before any of their objects are created.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Returns an error if the record cannot be written.
     pub(crate) async fn add(
         &mut self,
         registry: &Registry,
@@ -85,10 +84,10 @@ impl Record {
         Ok(())
     }
 
-    /// Keeps this one and the version in which it is asked for, before anything of it is made.
+    /// Adds a resource with the version for requests, before any of its objects are created.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Returns an error if the record cannot be written.
     pub(crate) async fn add_in(
         &mut self,
         registry: &Registry,
@@ -103,10 +102,10 @@ impl Record {
         Ok(())
     }
 
-    /// Forgets resources of which nothing is left.
+    /// Removes resources of which no objects remain.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Returns an error if the record cannot be written.
     pub(crate) async fn forget(
         &mut self,
         registry: &Registry,
@@ -130,7 +129,7 @@ fn parse(name: &str) -> GroupResource {
     GroupResource::new(group, resource)
 }
 
-/// Sets or removes keys; others may write theirs at the same time.
+/// Sets or removes keys. Other writers may change other keys at the same time.
 async fn write(
     registry: &Registry,
     name: &str,
@@ -154,7 +153,7 @@ async fn write(
     made.set(&["metadata", "namespace"], NAMESPACE);
     made.copy_from(&object, &["data"]);
     match registry.create(&context, &config_maps(), made, &CreateOptions::default()).await {
-        // Another control service was faster.
+        // Another control service has created the ConfigMap.
         Err(status) if status.reason() == Reason::AlreadyExists => {
             registry.patch(&context, &config_maps(), place, &patch, &options).await.map(drop)
         }

@@ -1,12 +1,12 @@
-//! How the folder's requests are answered.
+//! Sends requests of the folder, and classifies their errors.
 
 use futures::future::BoxFuture;
 use portico_machinery::{Reason, Status};
 use portico_registry::{Answer, Call, Registry, ServedResource, Target};
 
-/// Who answers requests as the API does: the registry, or somebody in front of it who records them.
+/// Server of API requests: the registry, or a layer in front of it that records requests.
 pub trait Requests: Send + Sync {
-    /// Answers one.
+    /// Serves a request.
     fn serve(&self, call: Call) -> BoxFuture<'_, Answer>;
 }
 
@@ -16,7 +16,7 @@ impl Requests for Registry {
     }
 }
 
-/// An object in a version that requests may use.
+/// Returns the target of an object in its served version.
 pub(crate) fn target(served: &ServedResource, namespace: &str, name: &str) -> Target {
     Target {
         group: served.resource.group.clone(),
@@ -28,24 +28,24 @@ pub(crate) fn target(served: &ServedResource, namespace: &str, name: &str) -> Ta
     }
 }
 
-/// Why something was refused.
+/// Refusal of a request or document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// For people.
+    /// Human-readable message.
     pub(crate) message: String,
-    /// Whether it may go without anybody mending the folder.
+    /// True if a retry may succeed without a change of the folder.
     pub(crate) passes: bool,
-    /// The code of the answer; 0 where there is none.
+    /// Status code of the response; 0 if there was none.
     pub(crate) code: u16,
 }
 
 impl Refusal {
-    /// As long as nobody mends something.
+    /// Creates a refusal that lasts until the folder is changed.
     pub(crate) fn lasting(message: impl Into<String>) -> Self {
         Self { message: message.into(), passes: false, code: 0 }
     }
 
-    /// For a while.
+    /// Creates a temporary refusal.
     pub(crate) fn passing(message: impl Into<String>) -> Self {
         Self { message: message.into(), passes: true, code: 0 }
     }
@@ -63,14 +63,14 @@ impl From<&Status> for Refusal {
         );
         let causes = status.details.iter().flat_map(|details| &details.causes);
         let ends = causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating");
-        // What controllers have yet to write into a new namespace.
+        // Objects that controllers have yet to write into a new namespace.
         let waits = ["error looking up service account", "status unknown for quota"];
         let waits = waits.iter().any(|text| status.message.contains(text));
         Self { message: status.message.clone(), passes: busy || ends || waits, code: status.code }
     }
 }
 
-/// Why a request was refused.
+/// Returns the refusal if the response is an error.
 pub(crate) fn refusal(answer: &Answer) -> Result<(), Refusal> {
     match &answer.status {
         Some(status) if status.code >= 300 => Err(Refusal::from(&**status)),

@@ -1,4 +1,4 @@
-//! What the folder is, and its bounds.
+//! Settings and limits of the manifests folder.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,25 +16,23 @@ pub const MAX_FILE_BYTES: u64 = 16 << 20;
 /// Limit (Manifests): the folder is not applied; `/readyz/manifests` and the log report it.
 pub const MAX_DOCUMENTS: usize = 20_000;
 
-/// See the module.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The folder.
     pub folder: PathBuf,
-    /// Whether objects that were made of it and are no longer in it are deleted.
+    /// True if objects are deleted after their manifests are removed.
     pub prune: bool,
-    /// How often it is looked at for changes.
+    /// Interval between checks for changes.
     pub look_period: Duration,
-    /// How often all of it is applied though nothing has changed in it; zero: never.
+    /// Interval at which all documents are applied again without changes; zero disables it.
     pub resync_period: Duration,
-    /// Files in it, at most.
+    /// Maximum number of files.
     pub max_files: usize,
-    /// Bytes of all its files, at most.
+    /// Maximum total size of all files in bytes.
     pub max_bytes: u64,
 }
 
 impl Settings {
-    /// The defaults for a folder.
+    /// Returns the defaults for a folder.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
         Self {

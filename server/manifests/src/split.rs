@@ -1,14 +1,14 @@
-//! Where the documents of a file begin and end.
+//! Splits a file into documents.
 
-/// A document that says something.
+/// Text of a document with content.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Part<'a> {
-    /// The line of the file in which it begins, from 1.
+    /// Line of the file at which the document begins, from 1.
     pub(crate) line: usize,
     pub(crate) text: &'a str,
 }
 
-/// The documents between lines of three dashes; those without content are left out.
+/// Returns the documents between lines of three dashes; documents without content are omitted.
 pub(crate) fn split(text: &str) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     let (mut begin, mut line, mut at) = (0, 1, 0);
@@ -19,7 +19,7 @@ pub(crate) fn split(text: &str) -> Vec<Part<'_>> {
         };
         if is_mark("---") {
             parts.push(Part { line, text: &text[begin..at] });
-            // What stands behind the dashes is of the next document.
+            // Text after the dashes belongs to the next document.
             (begin, line) = (at + 3, number + 1);
         } else if is_mark("...") {
             parts.push(Part { line, text: &text[begin..at] });

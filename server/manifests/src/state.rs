@@ -1,4 +1,4 @@
-//! What is known of the folder now, for readiness and for Explain.
+//! State of the manifests folder, for readiness and Explain.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -16,64 +16,64 @@ use crate::reading::Reading;
 ///
 /// Limit (Manifests): the rest is counted.
 const MAX_NAMED: usize = 5;
-/// What is said of documents that cannot be applied yet.
+/// Message about documents that cannot be applied yet.
 const WAITING: &str = "documents wait for their API servers";
 /// Bytes of one fault that `/readyz/manifests` shows.
 ///
 /// Limit (Manifests, bytes): the rest is omitted.
 const MAX_FAULT_BYTES: usize = 400;
 
-/// See the module. Cheap to clone.
+/// Shared state of the folder. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct State(Arc<Mutex<Known>>);
 
-/// Why the folder has not been applied yet.
+/// Reason why the folder has not been applied completely yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unapplied {
-    /// For people.
+    /// Human-readable message.
     pub problem: String,
-    /// Whether it stays so until somebody mends the folder, or what it needs.
+    /// True if a retry cannot succeed until a user changes the folder or its dependencies.
     pub is_final: bool,
 }
 
 #[derive(Default)]
 struct Known {
-    /// Told of what is wrong before all of it was applied once.
+    /// Reports problems until the folder has been applied completely once.
     unapplied: watch::Sender<Option<Unapplied>>,
-    /// Whether all of it was applied once.
+    /// True if all documents were applied at least once.
     was_applied: bool,
-    /// What is wrong now; nothing before the first pass and when all is well.
+    /// Current problem; `None` before the first pass and if there is none.
     problem: Option<String>,
-    /// By name.
+    /// Manifests of APIServices, by name.
     api_services: HashMap<String, ManifestOf>,
     aggregated: AggregatedState,
 }
 
-/// The manifest that an APIService comes from, and what the folder has for the server behind it.
+/// Manifest of an APIService, and problems of documents for the server behind it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ManifestOf {
-    /// File and document; empty where somebody else has registered it.
+    /// File and document; empty if the APIService is not from the folder.
     pub from: String,
-    /// Why it is not applied as it is now.
+    /// Reason why the current manifest is not applied.
     pub error: Option<String>,
-    /// What is not applied of the objects that its server keeps.
+    /// Problems of documents whose objects the server stores.
     pub objects: Option<String>,
 }
 
-/// What is known of the documents whose objects other servers keep.
+/// State of the documents for other servers.
 #[derive(Debug, Default)]
 pub(crate) struct AggregatedState {
     documents: usize,
-    /// What waits for its server.
+    /// Documents that wait for their server.
     pub(crate) waiting: Vec<Fault>,
-    /// What was refused.
+    /// Documents that were refused.
     pub(crate) refused: Vec<Fault>,
-    /// How many documents each APIService has, and what is not applied of them.
+    /// Number of documents, and faults, by APIService.
     by_service: HashMap<String, (usize, Vec<Fault>)>,
 }
 
 impl AggregatedState {
-    /// Adds those of a group.
+    /// Adds the documents and faults of a group.
     pub(crate) fn add(&mut self, documents: &[Document], waiting: &[Fault], refused: &[Fault]) {
         self.documents += documents.len();
         self.waiting.extend_from_slice(waiting);
@@ -88,7 +88,7 @@ impl AggregatedState {
         }
     }
 
-    /// What is not applied of the objects behind an APIService.
+    /// Returns the problems of documents for the server behind an APIService; `None` if there are none.
     fn objects_of(&self, api_service: &str) -> Option<String> {
         let (documents, faults) = self.by_service.get(api_service)?;
         (!faults.is_empty()).then(|| problem(*documents, "of its objects are not applied", faults))
@@ -102,10 +102,10 @@ impl AggregatedState {
 }
 
 impl State {
-    /// Whether all of it was applied once; else what is wrong.
+    /// Checks that all documents were applied at least once.
     ///
     /// # Errors
-    /// For people.
+    /// Returns the current problem as a human-readable message.
     pub fn check(&self) -> Result<(), String> {
         let known = self.0.lock();
         match (known.was_applied, &known.problem) {
@@ -115,7 +115,7 @@ impl State {
         }
     }
 
-    /// What is wrong with a later change, or with what other servers keep.
+    /// Returns problems of later changes, or of documents for other servers.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         let known = self.0.lock();
@@ -124,13 +124,13 @@ impl State {
         (known.was_applied && !problems.is_empty()).then(|| problems.join("; "))
     }
 
-    /// What is wrong before all of it was applied once, whenever that changes.
+    /// Returns a receiver of problems until all documents were applied once.
     #[must_use]
     pub fn unapplied(&self) -> watch::Receiver<Option<Unapplied>> {
         self.0.lock().unapplied.subscribe()
     }
 
-    /// The manifest of an APIService, or what the folder has for the server behind it.
+    /// Returns the manifest of an APIService, or problems of documents for the server behind it.
     #[must_use]
     pub fn api_service(&self, name: &str) -> Option<ManifestOf> {
         let known = self.0.lock();
@@ -141,7 +141,7 @@ impl State {
         }
     }
 
-    /// Other servers were visited.
+    /// Stores the state of documents for other servers.
     pub(crate) fn visited(&self, mut aggregated: AggregatedState) {
         let place = |fault: &Fault| (fault.origin.file.clone(), fault.origin.document, fault.origin.item);
         aggregated.waiting.sort_by_cached_key(place);
@@ -149,14 +149,14 @@ impl State {
         self.0.lock().aggregated = aggregated;
     }
 
-    /// The folder cannot be read.
+    /// Records that the folder cannot be read.
     pub(crate) fn unreadable(&self, error: &str) {
         let mut known = self.0.lock();
         known.problem = Some(error.to_owned());
         known.publish(true);
     }
 
-    /// A pass has ended.
+    /// Records the result of a pass.
     pub(crate) fn passed(&self, reading: &Reading, faults: &[Fault], is_final: bool) {
         let documents = reading.documents.len() + reading.faults.len();
         let error = |document: &Document| {
@@ -188,7 +188,7 @@ impl Known {
     }
 }
 
-/// The first faults in one line.
+/// Formats the number of faults and the first of them in one line.
 fn problem(documents: usize, what: &str, faults: &[Fault]) -> String {
     let mut text = format!("{} of {documents} {what}", faults.len());
     for (at, fault) in faults.iter().take(MAX_NAMED).enumerate() {

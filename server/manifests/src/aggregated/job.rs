@@ -1,6 +1,6 @@
-//! What is done in one visit to the servers of a group: its documents.
+//! State and result of one pass over the documents of a group on other servers.
 //!
-//! A server that does not answer is asked for nothing more in the same visit.
+//! A server that does not respond receives no further requests in the same pass.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -21,78 +21,78 @@ use crate::requests::Refusal;
 /// Limit (Manifests): the rest waits for the next run.
 const TIME: Duration = Duration::from_secs(30);
 
-/// What becomes of objects that left the folder.
+/// Handling of objects whose manifests were removed from the folder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Pruning {
-    /// They are not looked for: the folder has faults.
+    /// Do not look for such objects, because the folder has faults.
     #[default]
     Later,
-    /// They stay, for this reason.
+    /// Keep such objects, for this reason.
     Kept(&'static str),
-    /// They are deleted.
+    /// Delete such objects.
     Asked,
 }
 
-/// What a visit is for.
+/// Input of a pass.
 pub(super) struct Job {
     pub(super) registry: Registry,
     pub(super) others: Arc<dyn OtherServers>,
     pub(super) group: String,
     pub(super) documents: Vec<Document>,
-    /// What need not be applied again, by the digest of the document.
+    /// Documents that need not be applied again, by digest.
     pub(super) known: HashMap<String, Key>,
     pub(super) pruning: Pruning,
 }
 
-/// What a visit came to.
+/// Result of a pass.
 #[derive(Debug, Default)]
 pub(crate) struct Visit {
     pub(crate) created: usize,
     pub(crate) changed: usize,
     pub(crate) unchanged: usize,
-    /// What is as the folder says, by the digest of the document.
+    /// Digests of the documents that match the objects on the server.
     pub(crate) applied: HashMap<Key, String>,
-    /// What waits for its server.
+    /// Documents that wait for their server.
     pub(crate) waiting: Vec<Fault>,
-    /// What was refused.
+    /// Documents that were refused.
     pub(crate) refused: Vec<Fault>,
     pub(crate) warnings: Vec<Fault>,
-    /// Objects that left the folder and stay, and why.
+    /// Objects without a manifest that remain, with the reason.
     pub(crate) left: Vec<String>,
-    /// Whether it was looked for these.
+    /// True if the pass has looked for such objects.
     pub(crate) has_looked: bool,
     pub(crate) deleted: usize,
-    /// Whether something that left the folder has to be tried again.
+    /// True if pruning must be retried.
     pub(crate) has_undone: bool,
-    /// Group versions of which the record has objects, where it could be read.
+    /// Group versions with objects in the record; `None` if the record could not be read.
     pub(crate) recorded: Option<BTreeSet<GroupVersion>>,
 }
 
-/// Why a document is not applied.
+/// Reason why a document is not applied.
 enum Unapplied {
     Waits(String),
     Refused(String),
 }
 
-/// A visit on its way.
+/// A running pass.
 pub(super) struct Visiting<'a> {
     pub(super) job: &'a Job,
     pub(super) record: Record,
     pub(super) visit: Visit,
-    /// The resources of each group version, or why it cannot be asked now.
+    /// Resources of each group version, or the reason why its server cannot be queried.
     servers: BTreeMap<GroupVersion, Result<Vec<OtherResource>, String>>,
     sources: HashMap<Key, Origin>,
     until: Instant,
 }
 
 impl<'a> Visiting<'a> {
-    /// At its beginning.
+    /// Starts a pass.
     pub(super) fn new(job: &'a Job, record: Record) -> Self {
         let (servers, sources, until) = (BTreeMap::new(), HashMap::new(), Instant::now() + TIME);
         Self { job, record, visit: Visit::default(), servers, sources, until }
     }
 
-    /// Applies a document, or notes why it is not applied.
+    /// Applies a document, or records the reason why it is not applied.
     pub(super) async fn document(&mut self, document: &Document) {
         match self.one(document).await {
             Ok(()) => {}
@@ -104,7 +104,7 @@ impl<'a> Visiting<'a> {
     async fn one(&mut self, document: &Document) -> Result<(), Unapplied> {
         let known = self.job.known.get(&document.digest).cloned();
         let (key, target) = match known {
-            // Nothing is asked of a server that may be away.
+            // No request is sent: the server may be unavailable.
             Some(key) => (key, None),
             None => {
                 let resource = self.resource(document).await?;
@@ -146,7 +146,7 @@ impl<'a> Visiting<'a> {
         Ok(())
     }
 
-    /// The resource of a document.
+    /// Returns the resource of a document.
     async fn resource(&mut self, document: &Document) -> Result<OtherResource, Unapplied> {
         let (kind, group_version) = (&document.kind.kind, document.kind.group_version());
         let resources = self.resources(&group_version).await.map_err(Unapplied::Waits)?;
@@ -158,7 +158,7 @@ impl<'a> Visiting<'a> {
         })
     }
 
-    /// What a group version has; why it cannot be asked now.
+    /// Returns the resources of a group version, or the reason why its server cannot be queried now.
     pub(super) async fn resources(
         &mut self,
         group_version: &GroupVersion,
@@ -193,14 +193,14 @@ impl<'a> Visiting<'a> {
         }
     }
 
-    /// Asks a server that does not answer for nothing more.
+    /// Stops requests to a server that does not respond.
     pub(super) fn note(&mut self, group_version: &GroupVersion, refusal: &Refusal) {
         if matches!(refusal.code, 503 | 504) {
             self.servers.insert(group_version.clone(), Err(refusal.message.clone()));
         }
     }
 
-    /// Whether a document is of this resource.
+    /// Returns true if an applied document belongs to this resource.
     pub(super) fn has_documents_of(&self, resource: &GroupResource) -> bool {
         self.visit.applied.keys().any(|key| key.resource == *resource)
     }

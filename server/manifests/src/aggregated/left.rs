@@ -1,7 +1,7 @@
-//! Objects that other servers keep, were made of the folder and are no longer in it.
+//! Objects on other servers that were created from the folder and no longer have a manifest.
 //!
-//! What cannot be looked at or deleted now stays in the record: nothing is forgotten before its server says that nothing of
-//! the folder is left.
+//! Resources that cannot be listed, and objects that cannot be deleted, stay in the record: an entry is removed only after its
+//! server has reported that no object of the folder remains.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ const PAGE: usize = 500;
 /// Limit (Manifests): the rest waits for the next run.
 const MAX_PAGES: usize = 20;
 
-/// Deletes what left the folder, where that is asked for; else names it.
+/// Deletes objects without a manifest if the policy says so; otherwise lists them in the result.
 pub(super) async fn clean_up(visiting: &mut Visiting<'_>) {
     if visiting.job.pruning == Pruning::Later {
         return;
@@ -54,7 +54,7 @@ pub(super) async fn clean_up(visiting: &mut Visiting<'_>) {
     }
 }
 
-/// How many objects are left that were made of the folder, those in it included.
+/// Prunes one resource. Returns the number of remaining objects created from the folder, including those with a manifest.
 async fn of_resource(
     visiting: &mut Visiting<'_>,
     resource: &GroupResource,
@@ -86,7 +86,7 @@ async fn of_resource(
     Ok(left)
 }
 
-/// Deletes one; answers why it stays.
+/// Deletes an object, or returns the reason why it remains.
 async fn delete(
     visiting: &mut Visiting<'_>,
     group_version: &GroupVersion,
@@ -96,7 +96,7 @@ async fn delete(
     if let Pruning::Kept(why) = visiting.job.pruning {
         return Err(why.to_owned());
     }
-    // Whether it still answers, and in time.
+    // Checks that the server still responds and that the pass has time left.
     let asked = visiting.resources(group_version).await.map(drop);
     let deleted = match asked {
         Ok(()) => {
@@ -112,7 +112,7 @@ async fn delete(
     })
 }
 
-/// Objects that were made of the folder and are not being deleted; whether these are all.
+/// Returns the objects created from the folder that are not being deleted, and whether these are all.
 async fn made(
     visiting: &mut Visiting<'_>,
     resource: &GroupResource,
@@ -149,7 +149,7 @@ async fn made(
     Ok((made, false))
 }
 
-/// The query of a page of these objects.
+/// Returns the query for a page of these objects.
 fn page(go_on: &str) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     query.append_pair("labelSelector", &format!("{LABEL}={MADE}")).append_pair("limit", &PAGE.to_string());

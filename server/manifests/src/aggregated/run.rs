@@ -1,10 +1,10 @@
-//! One visit to the servers of a group: its documents in order, then what left the folder.
+//! Runs one pass over a group: its documents in order, then pruning.
 
 use super::job::{Job, Visit, Visiting};
 use super::left;
 use crate::record::Record;
 
-/// Makes the visit.
+/// Runs the pass.
 pub(super) async fn run(job: &Job) -> Visit {
     let record = match Record::load_aggregated(&job.registry).await {
         Ok(record) => record,
@@ -17,7 +17,7 @@ pub(super) async fn run(job: &Job) -> Visit {
     for document in &job.documents {
         visiting.document(document).await;
     }
-    // Where a document is not applied, its resource may not be known, and so nobody knows what has left.
+    // If a document is not applied, its resource may be unknown, so that objects without a manifest cannot be determined.
     if visiting.visit.waiting.is_empty() && visiting.visit.refused.is_empty() {
         left::clean_up(&mut visiting).await;
     } else {
