@@ -1,4 +1,4 @@
-//! Turns the bootstrap policy from YAML, which people edit, into JSON, which is read at every start.
+//! Converts the bootstrap policy from YAML, the form for editing, to JSON, which is parsed at every start.
 
 use std::error::Error;
 use std::path::Path;

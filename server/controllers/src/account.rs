@@ -1,29 +1,26 @@
-//! In whose name controllers of kube-controller-manager write.
+//! Identity and object keys of controllers that run in kube-controller-manager upstream.
 
 use portico_registry::{Context, ObjectRef};
 
-/// One of upstream's controller service accounts.
+/// Returns the context of one of upstream's controller service accounts in `kube-system`.
 pub(crate) fn account(name: &str) -> Context {
     Context::system(&format!("system:serviceaccount:kube-system:{name}"))
 }
 
-/// What a queue of namespaced objects holds.
+/// Key of a namespaced object in a work queue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NamespacedName {
-    /// The namespace.
     pub namespace: String,
-    /// The name.
     pub name: String,
 }
 
 impl NamespacedName {
-    /// Both parts.
     #[must_use]
     pub fn new(namespace: &str, name: &str) -> Self {
         Self { namespace: namespace.to_owned(), name: name.to_owned() }
     }
 
-    /// The object of this name among those of a resource.
+    /// Returns a reference to the object with this namespace and name in a resource.
     #[must_use]
     pub(crate) fn of(&self, group: &str, resource: &str) -> ObjectRef {
         ObjectRef {

@@ -1,7 +1,7 @@
-//! Keeps an APIService for every group version that this server serves itself (hook `kube-apiserver-autoregistration`).
+//! Maintains an APIService for every group version that this server serves itself (hook `kube-apiserver-autoregistration`).
 //!
-//! Built-in group versions are desired on start, those of CRDs always. It must not know what a CRD is: whoever does
-//! calls [`AutoRegister::desire`] and [`AutoRegister::undesire`].
+//! APIServices of built-in group versions are managed on start, those of CRDs always. The module does not depend on CRDs:
+//! their controller calls [`AutoRegister::add_desired`] and [`AutoRegister::remove_desired`].
 
 mod completion;
 mod decide;
@@ -28,10 +28,10 @@ use portico_registry::Registry;
 use portico_routes::informers::Informers;
 use write::Writer;
 
-/// Upstream has 5. Here writes that are under way together share one commit, and the first start makes some sixty.
+/// Number of workers. Upstream has 5; here concurrent writes share one commit, and the first start creates about 60 objects.
 const WORKERS: usize = 32;
 
-/// The controller. Cheap to clone.
+/// Handle of the controller. Cheap to clone.
 #[derive(Clone)]
 pub struct AutoRegister {
     inner: Arc<Inner>,
@@ -47,14 +47,14 @@ struct Inner {
 #[derive(Default)]
 struct State {
     desired: HashMap<Arc<str>, Arc<Desired>>,
-    /// The managed APIServices that were there when this process first looked.
+    /// Managed APIServices that existed when the informers had synced.
     present_at_start: Option<HashSet<Arc<str>>>,
     synced: HashSet<Arc<str>>,
 }
 
 impl AutoRegister {
-    /// Listens to the informers from now on; make it before they run. `built_in` are the group versions of the local
-    /// chain, desired on start; the registration API's own group never gets an APIService.
+    /// Creates the controller and subscribes to the informers; must be called before they run. `built_in` are the group
+    /// versions of the local chain, desired on start. The registration API's own group never gets an APIService.
     #[must_use]
     pub fn new(
         informers: &Informers,
@@ -74,7 +74,7 @@ impl AutoRegister {
                 state: Mutex::new(State { desired, ..State::default() }),
             }),
         };
-        // Weak, or the informers' handler and the controller would keep each other.
+        // A weak reference avoids a cycle between the informers' handler and the controller.
         let weak = Arc::downgrade(&controller.inner);
         informers.on_change(Arc::new(move |facts, touched, _| {
             if let Some(inner) = weak.upgrade() {
@@ -84,28 +84,28 @@ impl AutoRegister {
         controller
     }
 
-    /// The check `autoregister-completion`.
+    /// Returns the check `autoregister-completion`.
     #[must_use]
     pub fn completion(&self) -> Completion {
         self.inner.completion.clone()
     }
 
-    /// A group version is served from now on (a CRD's): its APIService is kept always.
+    /// Adds a group version of a CRD: its APIService is always managed.
     pub fn desire(&self, desired: Desired) {
         let name: Arc<str> = desired.group_version.api_service_name().into();
         self.inner.state.lock().desired.insert(name.clone(), Arc::new(desired));
         self.inner.queue.add(name);
     }
 
-    /// A group version is no longer served: its APIService goes, if it is ours.
+    /// Removes a group version that is no longer served: its APIService is deleted if this controller manages it.
     pub fn undesire(&self, name: &str) {
         let name: Arc<str> = name.into();
         self.inner.state.lock().desired.remove(&name);
         self.inner.queue.add(name);
     }
 
-    /// Starts the workers once the informers have synced and `first` (the initial pass over all CRDs, if there are
-    /// CRDs) has been given: before that, APIServices of CRDs would be deleted as unwanted. They end with `tasks`.
+    /// Starts the workers once the informers have synced and `crds_synced` is set (after the initial pass over all CRDs; `None`
+    /// without CRDs). Earlier, APIServices of CRDs would be deleted as unwanted. The workers end with `tasks`.
     pub async fn run(self, registry: Registry, first: Option<Signal>, tasks: TaskSet) {
         let ready = async {
             self.inner.informers.synced().signaled().await;
@@ -132,7 +132,7 @@ impl AutoRegister {
 }
 
 impl Inner {
-    /// Only what is managed or desired concerns us; unmanaged ones may be many.
+    /// Enqueues managed and desired APIServices. Unmanaged ones are skipped because there can be many.
     fn observe(&self, facts: &Facts, touched: &Touched) {
         self.completion.observe(facts, touched);
         let mut state = self.state.lock();
@@ -140,7 +140,7 @@ impl Inner {
             facts.api_service(name).is_some_and(|f| Mode::parse(f.automanaged.as_deref()).is_some())
         };
         if state.present_at_start.is_none() {
-            // The first event of a fresh set of informers is everything that was there.
+            // The first event of new informers contains all existing objects.
             let present = facts.api_services().map(|f| &f.name).filter(|name| managed(name)).cloned();
             state.present_at_start = Some(present.collect());
         }

@@ -1,7 +1,8 @@
-//! The Available condition of every APIService: two controllers, as upstream has had since 1.32.
+//! The `Available` condition of every APIService, maintained by two controllers as in upstream since 1.32.
 //!
-//! `decide` is the table, `probe` the question, `cache` the memory, `remote` and `local` the loops, `status` the pen.
-//! The condition is true if a control service of the store or any connected facade reaches the backend.
+//! `decide` holds the decision table, `probe` the requests to backends, `cache` the results, `remote` and `local` the
+//! reconcile loops, `status` the writer. The condition is true if a control service of the store or any connected facade
+//! reaches the backend.
 
 mod cache;
 mod controller;

@@ -1,4 +1,4 @@
-//! Bootstrap tokens: what is done for the Secrets with which new nodes come in (kube-controller-manager's
+//! Controllers of bootstrap tokens, the Secrets with which new nodes join (kube-controller-manager's
 //! `bootstrap-signer-controller` and `token-cleaner-controller`).
 
 pub mod signer;

@@ -1,5 +1,5 @@
-//! CertificateSigningRequests: approved for kubelets, signed for the built-in signers, cleaned up (kube-controller-manager's
-//! `certificatesigningrequest-*` controllers), and the trust bundle of the API's own certificate.
+//! Controllers that approve CertificateSigningRequests of kubelets, sign those for the built-in signers, and clean them up
+//! (kube-controller-manager's `certificatesigningrequest-*` controllers), and the trust bundle of the API's own certificate.
 
 pub mod approving;
 pub mod cleaner;
@@ -10,5 +10,5 @@ pub mod signing;
 pub mod trust_bundle;
 mod usages;
 
-/// As whom the controllers of requests act.
+/// Service account of the CertificateSigningRequest controllers.
 const USER: &str = "certificate-controller";

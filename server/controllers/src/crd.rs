@@ -1,9 +1,9 @@
-//! Keeps the promises of CustomResourceDefinitions: which names are accepted, when they are established, the conditions of
-//! their schemas and approval, that their instances go with them, and that their group versions have APIServices.
+//! Controllers of CustomResourceDefinitions: they accept names, establish definitions, maintain the conditions of schemas and
+//! approval, delete the instances of deleted definitions, and register the APIServices of group versions.
 //!
-//! One follower keeps an index of what the controllers need to know (hook `start-apiextensions-informers`); a change queues
-//! only definitions that it touches, and all that is decided about one is one write. It must not know what serving a
-//! definition takes.
+//! One follower maintains an index for the controllers (hook `start-apiextensions-informers`). A change enqueues only the
+//! definitions that it affects, and all decisions about a definition are combined into one write. The module does not depend on
+//! how definitions are served.
 
 mod approval;
 mod condition_types;

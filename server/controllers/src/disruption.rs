@@ -1,5 +1,5 @@
-//! `disruption-controller`: keeps the status of PodDisruptionBudgets, which evictions go by, and clears DisruptionTarget
-//! conditions of pods whose disruption did not come.
+//! `disruption-controller`: maintains the status of PodDisruptionBudgets, which evictions check, and resets stale
+//! DisruptionTarget conditions of pods.
 
 mod decide;
 mod scale;
@@ -25,27 +25,27 @@ use crate::log::Listener;
 use crate::outcome::unless;
 use crate::selectors::Selectors;
 
-/// Kube-controller-manager's name for it.
+/// Name of the controller in kube-controller-manager.
 pub const NAME: &str = "disruption-controller";
 
-/// What its events call it.
+/// Component that the controller's events name as their source.
 const COMPONENT: &str = "controllermanager";
 
-/// From a change of a pod to the count of its budgets: others often follow at once.
+/// Delay between a change of a pod and the update of its budgets, to combine changes that follow at once.
 const GATHER: Duration = Duration::from_millis(50);
 
-/// The controller. Cheap to clone.
+/// Handle of the controller. Cheap to clone.
 #[derive(Clone)]
 pub struct Disruption {
     budgets: WorkQueue<NamespacedName>,
-    /// Pods with the condition that they will be disrupted.
+    /// Pods with the condition DisruptionTarget.
     claims: WorkQueue<NamespacedName>,
     selectors: Arc<Mutex<Selectors>>,
     recorder: EventRecorder,
 }
 
 impl Disruption {
-    /// Knows nothing yet.
+    /// Creates the controller.
     #[must_use]
     pub fn new(queues: &QueueMetrics, events: &Events) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl Disruption {
         }
     }
 
-    /// Starts what works, until `tasks` is cancelled: as upstream one worker for budgets and one for pods.
+    /// Starts the workers, which run until `tasks` is cancelled: as upstream, one for budgets and one for pods.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
         let (worker, recorder) = (registry.clone(), self.recorder.clone());
         run_workers(tasks, NAME, 1, self.budgets.clone(), move |key| {
@@ -146,12 +146,12 @@ fn pods() -> GroupResource {
     GroupResource::new("", "pods")
 }
 
-/// Without a selector it selects nothing, and so it does with one that cannot be read.
+/// Returns the selector of a budget; `None`, which selects no pods, if it is missing or invalid.
 fn selector_of(budget: &Object) -> Option<LabelSelector> {
     LabelSelector::of_object(&budget.at(&["spec", "selector"])).ok().flatten()
 }
 
-/// Whether a pod may have the condition that it will be disrupted: nearly all of them need not be decoded for it.
+/// Returns true if a pod may have the condition DisruptionTarget, without decoding the pod.
 fn may_claim(pod: &Stored) -> bool {
     const CLAIM: &[u8] = b"\"DisruptionTarget\"";
     memchr::memmem::find(pod.record().value.json(), CLAIM).is_some()
@@ -196,7 +196,7 @@ async fn report(
     Ok(disrupted.recheck.map_or(Reconciled::Done, Reconciled::Again))
 }
 
-/// Warns of pods that are not counted, and of those that were not deleted in time.
+/// Records warnings about pods that have no controller, and about pods that were not deleted in time.
 fn warn_of_pods(recorder: &EventRecorder, budget: &Object, pods: &[&Object], late: &BTreeSet<String>) {
     let is_managed = |pod: &Object| pod.owner_references().iter().any(|owner| owner.controller == Some(true));
     if decide::counts_scale(budget) && !pods.iter().all(|pod| is_managed(pod)) {
@@ -204,7 +204,7 @@ fn warn_of_pods(recorder: &EventRecorder, budget: &Object, pods: &[&Object], lat
         recorder.warn(budget, "UnmanagedPods", format!("Pods selected by this PodDisruptionBudget (selector: {selector}) were found to be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods please set \".spec.minAvailable\" field of the PDB to an integer value."));
     }
     for pod in pods.iter().filter(|pod| late.contains(pod.name())) {
-        // Upstream prints the namespace twice, and not the name.
+        // Upstream prints the namespace twice instead of the name.
         let namespace = budget.namespace();
         let message = format!("Pod was expected by PDB {namespace}/{namespace} to be deleted but it wasn't");
         recorder.warn(pod, "NotDeleted", message);

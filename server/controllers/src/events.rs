@@ -1,7 +1,8 @@
-//! Events of the controllers that stand for kube-controller-manager's, as its recorder writes them (client-go's `tools/record`).
+//! Records events of the controllers that replace those of kube-controller-manager, in the format of client-go's recorder
+//! (`tools/record`).
 //!
-//! Recording waits for nothing: events are written one after another behind a queue, and dropped where that is full. An event is a
-//! courtesy: one that cannot be written is logged. Repair of Services records through `recorder`, as upstream's does.
+//! Recording never blocks: events are written one by one from a queue and are dropped if the queue is full. Errors of writes
+//! are only logged. The repair of Services records its events through `recorder`, as upstream does.
 
 mod correlator;
 
@@ -23,11 +24,11 @@ use correlator::{Correlated, Correlator, Source};
 /// Limit (Storage and watches): further ones are dropped.
 const QUEUED: usize = 1_000;
 
-/// Writes the events of all recorders. Cheap to clone.
+/// Writer of the events of all recorders. Cheap to clone.
 #[derive(Clone)]
 pub struct Events(mpsc::Sender<PendingEvent>);
 
-/// Records in the name of a controller. Cheap to clone.
+/// Recorder of one controller. Cheap to clone.
 #[derive(Clone)]
 pub struct EventRecorder {
     events: Events,
@@ -35,9 +36,9 @@ pub struct EventRecorder {
     account: &'static str,
 }
 
-/// An event that waits to be written.
+/// An event in the queue.
 struct PendingEvent {
-    /// The event without what other events decide.
+    /// The event without the fields that the correlator sets.
     event: Object,
     source: Source,
     reason: &'static str,
@@ -46,7 +47,7 @@ struct PendingEvent {
 }
 
 impl Events {
-    /// Writes until `tasks` is cancelled.
+    /// Starts the writer, which runs until `tasks` is cancelled.
     #[must_use]
     pub fn start(registry: &Registry, tasks: &TaskSet) -> Self {
         let (sender, mut queue) = mpsc::channel::<PendingEvent>(QUEUED);
@@ -67,7 +68,7 @@ impl Events {
         Self(sender)
     }
 
-    /// Records as this component, and writes as this service account.
+    /// Creates a recorder that reports as this component and writes as this service account.
     #[must_use]
     pub(crate) fn recorder(&self, component: &'static str, account: &'static str) -> EventRecorder {
         EventRecorder { events: self.clone(), component, account }
@@ -75,7 +76,7 @@ impl Events {
 }
 
 impl EventRecorder {
-    /// Something is wrong with an object.
+    /// Records an event of type Warning.
     pub(crate) fn warn(&self, about: &Object, reason: &'static str, message: String) {
         self.record("Warning", about, reason, message);
     }
@@ -104,7 +105,7 @@ impl EventRecorder {
     }
 }
 
-/// Creates an event, or counts it in the one that is there.
+/// Creates an event, or increments the count of an existing one.
 async fn write(
     registry: &Registry,
     pending: PendingEvent,

@@ -1,23 +1,23 @@
-//! Removes objects that expire: events, `--event-ttl` after their last write. Upstream leaves that to its store.
+//! Deletes expired objects: events, `--event-ttl` after their last write. Upstream delegates this to etcd.
 
 use std::time::Duration;
 
 use portico_kit::tasks::TaskSet;
 use portico_registry::{AgeClock, Registry};
 
-/// How often is looked; a tenth of a shorter time to live.
+/// Interval between two sweeps; a tenth of the time to live if that is shorter.
 const PERIOD: Duration = Duration::from_secs(60);
-/// Never more often than this.
+/// Minimum interval between two sweeps.
 const LEAST: Duration = Duration::from_millis(100);
 
-/// Looks until `tasks` is cancelled.
+/// Sweeps at intervals until `tasks` is cancelled.
 pub async fn run(registry: Registry, ttl: Duration, tasks: TaskSet) {
     tasks.token().run_until_cancelled(sweep(&registry, ttl)).await;
 }
 
 async fn sweep(registry: &Registry, ttl: Duration) {
     let seconds = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
-    // One wrong step of the system's clock expires nothing.
+    // A single jump of the system clock expires nothing.
     let mut clock = AgeClock::new();
     let mut ticks = tokio::time::interval(PERIOD.min(ttl / 10).max(LEAST));
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

@@ -1,7 +1,7 @@
-//! Keeps the objects of flow control that are always there (hook `priority-and-fairness-config-producer`).
+//! Maintains the built-in objects of flow control (hook `priority-and-fairness-config-producer`).
 //!
-//! Mandatory ones are what they are; suggested ones belong to whoever turns their annotation to false; what carries the
-//! annotation and is no longer among them goes.
+//! Mandatory objects are always reset; suggested ones belong to the user once their annotation is `false`. Objects with the
+//! annotation that are no longer built in are deleted.
 
 use std::time::Duration;
 
@@ -15,32 +15,31 @@ use portico_resources::{FlowObject, flow_objects};
 use crate::outcome::unless;
 use crate::rounds::at_intervals;
 
-/// The group of both kinds.
 const GROUP: &str = "flowcontrol.apiserver.k8s.io";
-/// Whether the server keeps the spec.
+/// Annotation that is `true` if the server maintains the spec.
 const ANNOTATION: &str = "apf.kubernetes.io/autoupdate-spec";
 /// Upstream's field manager.
 const MANAGER: &str = "api-priority-and-fairness-config-producer-v1";
-/// How often all of them are looked at.
+/// Interval between two reconciliations.
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// What an object needs.
+/// Action for a built-in object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// It is right, or not ours to change.
+    /// The object is up to date or belongs to the user.
     Leave,
-    /// It is missing.
+    /// Create the missing object.
     Create(Object),
-    /// It should be this.
+    /// Update the object to this state.
     Update(Object),
 }
 
-/// Decides about one of the built-in objects, pure.
+/// Decides about one of the built-in objects. Pure.
 #[must_use]
 pub fn step(builtin: &FlowObject, current: Option<&Object>) -> Step {
     let Some(current) = current else { return Step::Create(builtin.object.clone()) };
     let annotated = current.annotation(ANNOTATION).and_then(|text| text.parse::<bool>().ok());
-    // Who has changed a suggested object before the annotation was there has made it theirs.
+    // A suggested object that a user changed before the annotation existed belongs to the user.
     let keeps = builtin.mandatory || annotated.unwrap_or(current.generation() == 1);
     let mut wanted = current.clone();
     if builtin.mandatory || annotated.is_none() {
@@ -56,17 +55,17 @@ pub fn step(builtin: &FlowObject, current: Option<&Object>) -> Step {
     if wanted == *current { Step::Leave } else { Step::Update(wanted) }
 }
 
-/// Whether an object was once built in and is no longer, pure.
+/// Returns true if an object was once built in and no longer is. Pure.
 #[must_use]
 pub fn is_left_over(object: &Object) -> bool {
     let ours = object.annotation(ANNOTATION).and_then(|text| text.parse().ok()) == Some(true);
     ours && !flow_objects().iter().any(|builtin| builtin.is(object.kind(), object.name()))
 }
 
-/// Brings all of them into the store once.
+/// Reconciles all built-in objects once.
 ///
 /// # Errors
-/// The first refusal.
+/// Returns the first failure.
 pub async fn reconcile(registry: &Registry) -> Result<(), Box<Status>> {
     let mut present = Vec::new();
     for resource in [levels(), schemas()] {
@@ -78,7 +77,7 @@ pub async fn reconcile(registry: &Registry) -> Result<(), Box<Status>> {
         objects.find(|object| builtin.is(object.kind(), object.name()))
     };
     let steps: Vec<Step> = flow_objects().iter().map(|builtin| step(builtin, find(builtin))).collect();
-    // All at once: they share a commit.
+    // Concurrent writes share a commit.
     let done = join_all(steps.into_iter().map(|step| carry_out(registry, step))).await;
     done.into_iter().find_map(Result::err).map_or(Ok(()), Err)?;
     for (resource, stored) in present.iter().filter(|(_, stored)| is_left_over(stored.object())) {
@@ -90,7 +89,7 @@ pub async fn reconcile(registry: &Registry) -> Result<(), Box<Status>> {
     Ok(())
 }
 
-/// Keeps them until `tasks` is cancelled.
+/// Reconciles at intervals until `tasks` is cancelled.
 pub async fn run(registry: Registry, tasks: TaskSet) {
     let keep = at_intervals(PERIOD, Policy::RECONNECT, || async {
         let done = reconcile(&registry).await;

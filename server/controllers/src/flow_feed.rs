@@ -1,6 +1,6 @@
-//! Follows flow schemas and priority levels and hands on their content.
+//! Follows flow schemas and priority levels and passes on their content.
 //!
-//! It must not know who queues by it.
+//! Does not depend on how the content is used.
 
 use std::collections::BTreeSet;
 
@@ -10,13 +10,13 @@ use portico_machinery::Status;
 use portico_machinery::flow_control::{Fact, Key, Resource};
 use portico_registry::{Change, Registry, Stored};
 
-/// Events handed on together, at most.
+/// Maximum number of events passed on together.
 const BATCH: usize = 128;
 
-/// The content of objects from now on; nothing stands for one that is gone or cannot be used.
+/// New content of objects; `None` for objects that were deleted or are invalid.
 pub type Changes = Vec<(Key, Option<Fact>)>;
 
-/// Why flow control can no longer be kept up to date.
+/// Error that ends the feed.
 #[derive(Debug, thiserror::Error)]
 pub enum FlowFeedError {
     /// Flow schemas and priority levels cannot be followed.
@@ -27,10 +27,10 @@ pub enum FlowFeedError {
     Closed,
 }
 
-/// Hands changes to `sink` until `tasks` is cancelled.
+/// Passes changes to `sink` until `tasks` is cancelled.
 ///
 /// # Errors
-/// [`FlowFeedError`].
+/// Returns [`FlowFeedError`] if the objects cannot be followed.
 pub async fn run(
     registry: Registry,
     tasks: TaskSet,
@@ -54,7 +54,7 @@ pub async fn run(
     Ok(())
 }
 
-/// The keys that there are, so that a relist shows which are gone.
+/// Existing keys, to detect deletions in a relist.
 #[derive(Default)]
 struct Known {
     keys: BTreeSet<Key>,

@@ -1,5 +1,5 @@
-//! Whether the priority level that a FlowSchema names is there: its condition Dangling, as upstream's consumer of the
-//! configuration applies it.
+//! Condition Dangling of a FlowSchema: true if its priority level does not exist. Applied in the same way as by upstream's
+//! consumer of the configuration.
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -20,7 +20,7 @@ const GROUP: &str = "flowcontrol.apiserver.k8s.io";
 const MANAGER: &str = "api-priority-and-fairness-config-consumer-v1";
 const DANGLING: &str = "Dangling";
 
-/// What there is to look at.
+/// Item of the work queue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Item {
     /// A schema, by name.
@@ -31,7 +31,7 @@ enum Item {
     All,
 }
 
-/// The condition, as it is applied.
+/// Condition in the apply configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
@@ -42,7 +42,7 @@ pub struct Condition {
     last_transition_time: String,
 }
 
-/// The condition that a schema should have; nothing when it has it. Pure.
+/// Returns the desired condition of a schema; `None` if the condition is up to date. Pure.
 #[must_use]
 pub fn condition(schema: &Object, level_exists: bool, now: Timestamp) -> Option<Condition> {
     let level = level_of(schema);
@@ -63,14 +63,14 @@ pub fn condition(schema: &Object, level_exists: bool, now: Timestamp) -> Option<
     (!right).then_some(Condition { r#type: DANGLING, status, reason, message, last_transition_time })
 }
 
-/// Keeps the condition of all schemas. Cheap to clone.
+/// Controller of the condition of all schemas. Cheap to clone.
 #[derive(Clone)]
 pub struct FlowStatus {
     queue: WorkQueue<Item>,
 }
 
 impl FlowStatus {
-    /// Knows nothing yet.
+    /// Creates the controller.
     #[must_use]
     pub fn new(metrics: &QueueMetrics) -> Self {
         Self {
@@ -78,7 +78,7 @@ impl FlowStatus {
         }
     }
 
-    /// Starts what works, until `tasks` is cancelled.
+    /// Starts the workers, which run until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
         let (worker, registry) = (self.clone(), registry.clone());
         run_workers(tasks, "flow-status", 1, self.queue.clone(), move |item| {
@@ -141,7 +141,7 @@ async fn keep(registry: &Registry, name: &str) -> Result<(), Box<Status>> {
     let place = Place { part: Part::Subresource("status"), namespace: "", name };
     let context = Context::system("system:apiserver");
     let applied = registry.apply(&context, &schemas(), place, &config.to_json(), &options).await;
-    // Deleted, or made anew, in the meantime: that comes as an event of its own.
+    // Deleted, or deleted and created again: a later event enqueues the schema.
     unless(applied, &[Reason::NotFound, Reason::Conflict])
 }
 

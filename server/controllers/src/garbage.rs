@@ -1,7 +1,8 @@
-//! Garbage collection: dependents go with their last owner, first, after it, or not at all (`garbage-collector-controller`).
+//! Garbage collection (`garbage-collector-controller`): dependents of a deleted owner are orphaned, or deleted before or after
+//! the owner.
 //!
-//! Reads the one log and the store's owner index; keeps no graph. What was missed (at a start, or by reading too
-//! slowly) is found again in the index. Owners and dependents that other servers hold are asked for live (`aggregated`).
+//! Reads the log and the store's owner index instead of building a graph. Changes missed before a start or by slow reading are
+//! found in the index. Owners and dependents on other servers are looked up with requests (`aggregated`).
 
 mod act;
 pub mod aggregated;
@@ -23,16 +24,16 @@ use aggregated::{ForeignDependents, ForeignOwners, OtherServers};
 use decide::{FOREGROUND, ORPHAN};
 use waiting::Waiting;
 
-/// How many objects are checked at a time.
+/// Number of objects checked concurrently.
 const WORKERS: usize = 4;
 
-/// They own nothing, and go in numbers.
+/// Events have no dependents and are numerous.
 const EVENTS: &str = "events";
 
-/// What there is to do.
+/// Item of the work queue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Item {
-    /// An owner of this uid is gone, or may be.
+    /// UID of an owner that is, or may be, deleted.
     Gone(String),
     /// An object with owners.
     Check(ObjectRef),
@@ -40,7 +41,7 @@ enum Item {
     Finish(ObjectRef),
 }
 
-/// The controller. Cheap to clone.
+/// Handle of the controller. Cheap to clone.
 #[derive(Clone)]
 pub struct GarbageCollector {
     queue: WorkQueue<Item>,
@@ -50,7 +51,7 @@ pub struct GarbageCollector {
 }
 
 impl GarbageCollector {
-    /// Knows nothing yet. `others` are the API servers that hold what is not ours.
+    /// Creates the controller. `others` are the API servers with objects that this server does not store.
     #[must_use]
     pub fn new(others: Arc<dyn OtherServers>, metrics: &QueueMetrics) -> Self {
         Self {
@@ -61,7 +62,7 @@ impl GarbageCollector {
         }
     }
 
-    /// Starts what collects, until `tasks` is cancelled.
+    /// Starts the workers, which run until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
         let (worker, actor) = (self.clone(), Actor::new(registry.clone(), self.foreign_owners.clone()));
         let queue = self.queue.clone();
@@ -73,7 +74,7 @@ impl GarbageCollector {
         });
     }
 
-    /// Queues those of these owners that wait for the object of a change.
+    /// Enqueues those of these owners that wait for the object of a change.
     fn wake_waiting(&self, owners: &[Box<str>], change: &Logged) {
         let woken = self.waiting.woken_by(owners, || change.object());
         woken.into_iter().for_each(|owner| self.queue.add(Item::Finish(owner)));
@@ -104,7 +105,7 @@ impl GarbageCollector {
         }
     }
 
-    /// Lets dependents go, or waits for them to go, and takes the finalizer off.
+    /// Orphans the dependents or waits for their deletion, then removes the finalizer.
     async fn finish(&self, actor: &Actor, object: ObjectRef, stored: &Stored) -> Result<(), Box<Status>> {
         let finalizers = stored.object().finalizers();
         if finalizers.contains(&ORPHAN) {
@@ -115,7 +116,7 @@ impl GarbageCollector {
         if !finalizers.contains(&FOREGROUND) {
             return Ok(());
         }
-        // Known before the dependents are read: one that goes in between comes as an event.
+        // Registered before the dependents are read, so that deletions in between are seen as events.
         self.waiting.begin(stored.uid(), &object);
         let dependents = actor.dependents(stored.uid()).await?;
         if let Some(blocking) = actor.blocking(&dependents, stored.uid()).await? {
@@ -159,7 +160,7 @@ impl Listener for GarbageCollector {
     }
 }
 
-/// Whether its deletion is held by a finalizer of ours.
+/// Returns true if the object has a finalizer of the garbage collector.
 fn waits(stored: &Stored) -> bool {
     stored.object().finalizers().iter().any(|finalizer| [ORPHAN, FOREGROUND].contains(finalizer))
 }

@@ -1,4 +1,4 @@
-//! How controllers that `--controllers` governs work: plain values, checked before anything starts.
+//! Settings of the controllers that `--controllers` selects: plain values, checked before the start.
 
 use crate::resource_quota::QuotaSettings;
 use crate::service_endpoints::endpoints::EndpointsSettings;
@@ -8,13 +8,13 @@ use crate::service_endpoints::slices::SliceSettings;
 /// Settings of controllers, by kube-controller-manager's flags.
 #[derive(Clone, Copy, Debug)]
 pub struct ControllerSettings {
-    /// Of `endpoints-controller`.
+    /// Settings of `endpoints-controller`.
     pub endpoints: EndpointsSettings,
-    /// Of `endpointslice-controller`.
+    /// Settings of `endpointslice-controller`.
     pub slices: SliceSettings,
-    /// Of `endpointslice-mirroring-controller`.
+    /// Settings of `endpointslice-mirroring-controller`.
     pub mirroring: MirroringSettings,
-    /// Of `resourcequota-controller`.
+    /// Settings of `resourcequota-controller`.
     pub quotas: QuotaSettings,
     /// `--concurrent-ttl-after-finished-syncs`
     pub ttl_workers: usize,

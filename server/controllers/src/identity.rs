@@ -1,4 +1,4 @@
-//! This server's identity: the Lease `apiserver-...` in kube-system, kept alive (hook
+//! Identity of this server: the Lease `apiserver-...` in kube-system, renewed periodically (hook
 //! `start-kube-apiserver-identity-lease-controller`).
 
 pub mod expired;
@@ -20,9 +20,9 @@ use crate::outcome::unless;
 
 /// Upstream's `leaseDurationSeconds`.
 pub const LEASE_SECONDS: i32 = 3600;
-/// Upstream's period of renewal.
+/// Upstream's renewal interval.
 pub const RENEW: Duration = Duration::from_secs(10);
-/// Time that a stop waits for the renewal in flight: the removal has to end within the grace of a stop.
+/// Maximum time that a stop waits for the renewal in flight, so that the removal ends within the grace period of a stop.
 const STOP_WAIT: Duration = Duration::from_secs(2);
 
 const NAMESPACE: &str = "kube-system";
@@ -30,7 +30,7 @@ const IDENTITY_LABEL: &str = "apiserver.kubernetes.io/identity";
 const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
 /// Upstream's `AnnotationPeerAdvertiseAddress`.
 const ADDRESS_ANNOTATION: &str = "kubernetes.io/peer-advertise-address";
-/// When a server of ours has renewed it: another time is that of a kube-apiserver.
+/// Annotation with the time of the last renewal by Portico; a different `renewTime` was written by a kube-apiserver.
 pub const RENEWED_ANNOTATION: &str = portico_machinery::annotations::RENEW_TIME;
 const COMPONENT: &str = "kube-apiserver";
 
@@ -38,19 +38,18 @@ fn leases() -> GroupResource {
     GroupResource::new("coordination.k8s.io", "leases")
 }
 
-/// Who this server is.
+/// Identity of this server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// `apiserver-` and a hash of host name and component: the Lease's name, the same after a restart.
+    /// `apiserver-` and a hash of host name and component: the name of the Lease, which does not change with a restart.
     pub id: String,
-    /// The host's name.
     pub hostname: String,
-    /// The id and something that differs from start to start.
+    /// The ID and a suffix that is different in each start.
     pub holder: String,
 }
 
 impl Identity {
-    /// `instance` is unique to this start of the process (a uuid).
+    /// Creates the identity; `instance` is unique to this start of the process (a UUID).
     #[must_use]
     pub fn new(hostname: &str, instance: &str) -> Self {
         let id = id(hostname);
@@ -58,7 +57,7 @@ impl Identity {
     }
 }
 
-/// Upstream's id: lower-case base32 of the first 16 bytes of SHA-256 over the length-prefixed host name and component.
+/// Returns upstream's ID: lower-case base32 of the first 16 bytes of SHA-256 over the length-prefixed host name and component.
 fn id(hostname: &str) -> String {
     let mut hash = digest::Context::new(&SHA256);
     for part in [hostname, COMPONENT] {
@@ -68,7 +67,7 @@ fn id(hostname: &str) -> String {
     format!("apiserver-{}", base32(&hash.finish().as_ref()[..16]))
 }
 
-/// RFC 4648, lower case, without padding.
+/// Encodes as base32 of RFC 4648, lower case, without padding.
 fn base32(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let (mut text, mut bits, mut have) = (String::new(), 0u32, 0u32);
@@ -85,8 +84,8 @@ fn base32(bytes: &[u8]) -> String {
     text
 }
 
-/// The Lease as it should be now, from what is there, and where peers reach this server; pure. The spec's other fields and foreign
-/// labels stay.
+/// Returns the Lease with its renewed fields, and the address at which peers reach this server. Other fields of the spec and
+/// foreign labels do not change. Pure.
 #[must_use]
 pub fn renewed(
     current: Option<Object>,
@@ -117,43 +116,43 @@ pub fn renewed(
     lease
 }
 
-/// The controller.
+/// Controller of the identity Lease.
 #[derive(Clone)]
 pub struct IdentityLease {
     identity: Identity,
-    /// Where peers reach this server, once that is known.
+    /// Address at which peers reach this server; `None` until it is known.
     address: watch::Receiver<Option<SocketAddr>>,
     held: Signal,
 }
 
 impl IdentityLease {
-    /// Holds nothing yet; the Lease will name this address.
+    /// Creates the controller without acquiring the Lease; the Lease will contain this address.
     #[must_use]
     pub fn new(identity: Identity, address: watch::Receiver<Option<SocketAddr>>) -> Self {
         Self { identity, address, held: Signal::new("IdentityLeaseHeld") }
     }
 
-    /// The Lease's name.
+    /// Returns the name of the Lease.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.identity.id
     }
 
-    /// Given once the Lease is held.
+    /// Returns a signal that is set once the Lease is held.
     #[must_use]
     pub fn held(&self) -> Signal {
         self.held.clone()
     }
 
-    /// Renews until `tasks` is cancelled. The Lease of the last start goes first and the own one at the end, as upstream's
-    /// do: nobody looks for a server that is not there. The namespace need not be there yet: what fails is tried again.
+    /// Renews the Lease until `tasks` is cancelled. The Lease of the previous start is removed first, and this one at the end, as
+    /// upstream does, so that peers do not use a server that has stopped. The namespace may not exist yet: failures are retried.
     pub async fn run(self, registry: Registry, tasks: TaskSet) {
         self.remove(&registry).await;
         keep(&tasks, self.address.clone(), || self.attempt(&registry)).await;
         self.remove(&registry).await;
     }
 
-    /// A Lease that cannot be removed is taken over, or expires.
+    /// Removes the Lease. After a failure, the next start takes the Lease over, or it expires.
     async fn remove(&self, registry: &Registry) {
         let removed = registry
             .delete(
@@ -214,8 +213,9 @@ impl IdentityLease {
     }
 }
 
-/// Renews at intervals, and at once when the address changes, until `tasks` is cancelled. A renewal in flight is awaited: its write
-/// could commit after the next one has read that there is no Lease, or after the removal. A stop waits [`STOP_WAIT`] at most.
+/// Renews at intervals, and at once after a change of the address, until `tasks` is cancelled. Awaits a renewal in flight: its
+/// write could otherwise commit after the next renewal has read that there is no Lease, or after the removal. A stop waits
+/// at most [`STOP_WAIT`].
 async fn keep<R: Future<Output = bool>>(
     tasks: &TaskSet,
     mut address: watch::Receiver<Option<SocketAddr>>,

@@ -1,7 +1,7 @@
-//! Coordinated leader election (`leader-election-controller`): of the LeaseCandidates of a lease one is elected, and the
-//! Lease is made out to it.
+//! Coordinated leader election (`leader-election-controller`): elects one of the LeaseCandidates of a lease and writes it as
+//! holder into the Lease.
 //!
-//! Candidates are asked whether they are there (`pingTime`), answer by renewing, and the oldest of those that answer wins.
+//! Candidates are pinged (`pingTime`), respond by renewing, and the best of those that respond wins.
 
 mod candidate;
 mod decide;
@@ -27,10 +27,10 @@ use decide::{Elected, Step};
 pub use names::NAME;
 use names::{USER, candidates, leases};
 
-/// How soon a lease is looked at again though nothing has changed (`defaultRequeueInterval`).
+/// Interval after which a lease is reconciled again without a change (`defaultRequeueInterval`).
 const PERIOD: Duration = Duration::from_secs(5);
 
-/// The controller. Cheap to clone.
+/// Handle of the controller. Cheap to clone.
 #[derive(Clone)]
 pub struct LeaderElection {
     queue: WorkQueue<NamespacedName>,
@@ -40,14 +40,14 @@ pub struct LeaderElection {
 }
 
 impl LeaderElection {
-    /// Leads nothing yet. `identity` differs from that of every other start of a server.
+    /// Creates the controller. `identity` is unique to this start of the server.
     #[must_use]
     pub fn new(identity: String, timers: LeadershipTimers, metrics: &QueueMetrics) -> Self {
         let queue = WorkQueue::with_metrics(NAME, Policy::CONTROLLER, metrics);
         Self { queue, leads: watch::Sender::new(false), timers, identity }
     }
 
-    /// Starts what competes for the right to hold elections, and what holds them, until `tasks` is cancelled.
+    /// Starts the election of the server that holds elections, and the workers that hold them, until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
         let lock = LeaderLease::new(NAME, USER, self.identity.clone(), self.timers);
         tasks.spawn(NAME, lock.run(registry.clone(), self.leads.clone(), tasks.clone()));
@@ -65,7 +65,7 @@ impl LeaderElection {
         });
     }
 
-    /// A server that comes to lead looks at everything: what happened before was somebody else's to see.
+    /// Enqueues all leases when this server becomes the leader: earlier changes were handled by the previous leader.
     async fn begin_when_leading(&self, registry: &Registry, mut leads: watch::Receiver<bool>) {
         while leads.wait_for(|leads| *leads).await.is_ok() {
             let begun = self.begin(registry).await;
@@ -134,7 +134,7 @@ impl Listener for LeaderElection {
 }
 
 impl LeaderElection {
-    /// One that was asked and has not answered is part of an election already.
+    /// Enqueues the lease of a candidate, unless the candidate has a pending ping: its election is in progress.
     fn candidate(&self, object: &Object) {
         if !candidate::is_pending(object) {
             let lease = object.at(&["spec", "leaseName"]).str();

@@ -1,5 +1,5 @@
-//! Which of several servers does something: the one that holds a Lease of kube-system (upstream's `RunWithLeaderElection`, on
-//! client-go's `LeaderElector`).
+//! Leader election among several servers with a Lease in kube-system (upstream's `RunWithLeaderElection`, with client-go's
+//! `LeaderElector`).
 
 use std::time::Duration;
 
@@ -12,46 +12,46 @@ use tokio::time::Instant;
 
 const NAMESPACE: &str = "kube-system";
 
-/// How servers compete for a Lease.
+/// Timing of a leader election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeadershipTimers {
-    /// How long others wait after the holder's last renewal.
+    /// Time after the holder's last renewal before another server may acquire the Lease.
     pub lease_duration: Duration,
     /// Time from the start of the last renewal until the holder stops leading.
     pub renew_deadline: Duration,
-    /// How long to wait between two tries.
+    /// Delay between two attempts.
     pub retry_period: Duration,
 }
 
 impl LeadershipTimers {
-    /// Time that the leader's work may take to stop. Another server may acquire the Lease `lease_duration` after the last
-    /// renewal: half of the time after `renew_deadline` remains as a margin.
+    /// Returns the time that the leader's work may take to stop. Another server may acquire the Lease `lease_duration` after the
+    /// last renewal: half of the time after `renew_deadline` remains as a margin.
     #[must_use]
     pub fn grace(&self) -> Duration {
         self.lease_duration.saturating_sub(self.renew_deadline) / 2
     }
 }
 
-/// Acquires and renews a Lease.
+/// Client that acquires and renews a Lease.
 pub struct LeaderLease {
-    /// The Lease's name.
+    /// Name of the Lease.
     name: &'static str,
-    /// In whose name it is written.
+    /// User name of the writes.
     user: &'static str,
     identity: String,
     timers: LeadershipTimers,
-    /// The last content of the Lease, and since when it has it.
+    /// Last observed content of the Lease, and the time at which it was first observed.
     observed: Option<(Object, Instant)>,
 }
 
 impl LeaderLease {
-    /// Of this name, written as this user. `identity` differs from that of every other start of a server.
+    /// Creates a client of the Lease `name` that writes as `user`. `identity` is unique to this start of the server.
     #[must_use]
     pub fn new(name: &'static str, user: &'static str, identity: String, timers: LeadershipTimers) -> Self {
         Self { name, user, identity, timers, observed: None }
     }
 
-    /// Shows in `leads` whether the Lease is held, until `tasks` is cancelled; then releases it.
+    /// Acquires and renews the Lease until `tasks` is cancelled, then releases it. `leads` is true while the Lease is held.
     pub async fn run(mut self, registry: Registry, leads: watch::Sender<bool>, tasks: TaskSet) {
         let (name, timers) = (self.name, self.timers);
         let mut candidate = LeaseCandidate { lease: &mut self, registry: &registry };
@@ -82,7 +82,7 @@ impl LeaderLease {
         ObjectRef { resource: leases(), namespace: NAMESPACE.to_owned(), name: self.name.to_owned() }
     }
 
-    /// For how long the Lease has not changed: by this clock, not by the holder's.
+    /// Returns the time for which the Lease has not changed, by the local clock instead of the holder's.
     fn observe(&mut self, current: Option<&Object>) -> Duration {
         let Some(current) = current else { return Duration::ZERO };
         match &self.observed {
@@ -94,7 +94,7 @@ impl LeaderLease {
         }
     }
 
-    /// `ReleaseOnCancel`: other servers need not wait until the Lease expires.
+    /// Releases the Lease, so that other servers need not wait for its expiry (`ReleaseOnCancel`).
     async fn release(&self, registry: &Registry) -> Result<(), Box<Status>> {
         let Some(lease) = registry.get_stored(&self.at()).await? else { return Ok(()) };
         let mut lease = lease.object().clone();
@@ -134,8 +134,8 @@ impl Candidate for LeaseCandidate<'_> {
     }
 }
 
-/// Attempts to acquire or renew a Lease until `tasks` is cancelled, and shows in `leads` whether it is held: until `renew_deadline`
-/// after the start of the last attempt that succeeded, however long later attempts take (client-go's `renew`).
+/// Attempts to acquire or renew a Lease until `tasks` is cancelled, and sets `leads` while it is held: until `renew_deadline`
+/// after the start of the last successful attempt, regardless of the duration of later attempts (client-go's `renew`).
 async fn compete(
     name: &str,
     timers: LeadershipTimers,
@@ -166,7 +166,7 @@ async fn compete(
     leads.send_replace(false);
 }
 
-/// Releases the Lease within `renew_deadline`. A conflict is a renewal that committed after it had timed out.
+/// Releases the Lease within `renew_deadline`. A conflict means that a renewal committed after its timeout.
 async fn release(name: &str, timers: LeadershipTimers, candidate: &mut impl Candidate) {
     let released = async {
         loop {
@@ -191,7 +191,8 @@ fn leases() -> GroupResource {
     GroupResource::new("coordination.k8s.io", "leases")
 }
 
-/// The Lease as this server holds it; nothing while somebody else does. `since` is how long it has been what it is. Pure.
+/// Returns the Lease acquired or renewed by this server; `None` while another server holds it. `since` is the time since the
+/// last change of the Lease. Pure.
 fn taken(
     name: &str,
     current: Option<&Object>,
@@ -256,18 +257,17 @@ mod tests {
         assert!(take(Some(&free), "c", 0).is_some());
     }
 
-    /// The result of an attempt.
     #[derive(Clone, Copy)]
     enum Then {
         Held,
         OfAnother,
         Conflict,
         Hang,
-        /// Held after three seconds.
+        /// The Lease is held after three seconds.
         Slow,
     }
 
-    /// Attempts that end like this, the last one for ever, and releases that end like this.
+    /// Results of attempts, of which the last repeats, and of releases.
     #[derive(Default)]
     struct Script {
         attempts: VecDeque<Then>,
@@ -309,7 +309,7 @@ mod tests {
         }
     }
 
-    /// The seconds at which leadership begins and ends, within 100 seconds.
+    /// Returns the seconds at which leadership begins and ends, within 100 seconds.
     async fn changes(attempts: &[Then]) -> Vec<(u64, bool)> {
         let (leads, mut leading) = watch::channel(false);
         let (begun, mut seen) = (Instant::now(), Vec::new());
@@ -351,7 +351,7 @@ mod tests {
         use Then::{Conflict, Hang, Held, Slow};
         for (attempts, releases, expected) in [
             (&[Held, Slow], &[][..], ["attempt", "attempt", "release"].as_slice()),
-            // The first acquisition.
+            // The first attempt to acquire is in flight.
             (&[Slow, Held], &[], &["attempt", "release"]),
             (&[Held, Hang], &[Conflict, Conflict], &["attempt", "release", "release", "release"]),
             (&[Held, Held], &[Hang], &["attempt", "attempt", "release"]),

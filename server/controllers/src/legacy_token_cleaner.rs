@@ -1,5 +1,5 @@
-//! Secrets with legacy tokens that were made for accounts unasked and are no longer used
-//! (`legacy-serviceaccount-token-cleaner-controller`): first marked as invalid, then, when nobody minds, deleted.
+//! Cleans up unused Secrets with auto-generated legacy tokens (`legacy-serviceaccount-token-cleaner-controller`): a Secret is
+//! marked as invalid first, and deleted if it remains unused.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::rounds::at_intervals;
 use crate::service_account_tokens::{ACCOUNT, is_of, secrets, tokens};
 use crate::system_objects::token_tracking;
 
-/// Kube-controller-manager's name for it.
+/// Name of the controller in kube-controller-manager.
 pub const NAME: &str = "legacy-serviceaccount-token-cleaner-controller";
 
 const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
@@ -31,18 +31,16 @@ const USER: &str = "system:serviceaccount:kube-system:legacy-service-account-tok
 /// Upstream's interval.
 const PERIOD: Duration = Duration::from_secs(24 * 3600);
 
-/// What becomes of a Secret that is not used.
+/// Action for an unused Secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It stays.
     Leave,
-    /// Its token counts no more from today on.
+    /// Mark the token as invalid from today.
     Mark,
-    /// It goes.
     Delete,
 }
 
-/// Decides about a token Secret that was made unasked and that no pod mounts. `since` is when uses began to be noted.
+/// Decides about an auto-generated token Secret that no pod mounts. `since` is the date at which tracking of uses began.
 #[must_use]
 pub fn step(secret: &Object, since: Date, now: Timestamp, unused: Duration) -> Step {
     let today = now.to_zoned(TimeZone::UTC).date();
@@ -64,7 +62,7 @@ pub fn step(secret: &Object, since: Date, now: Timestamp, unused: Duration) -> S
     }
 }
 
-/// Looks at intervals until `tasks` is cancelled.
+/// Sweeps at intervals until `tasks` is cancelled.
 pub async fn run(registry: Registry, unused: Duration, tasks: TaskSet) {
     let look = at_intervals(PERIOD, Policy::CONTROLLER, || async {
         let done = sweep(&registry, unused, Timestamp::now()).await;
@@ -76,10 +74,10 @@ pub async fn run(registry: Registry, unused: Duration, tasks: TaskSet) {
     tasks.token().run_until_cancelled(look).await;
 }
 
-/// Looks at all token Secrets once.
+/// Processes all token Secrets once.
 ///
 /// # Errors
-/// The first refusal.
+/// Returns the first failure.
 pub async fn sweep(registry: &Registry, unused: Duration, now: Timestamp) -> Result<(), Box<Status>> {
     let Some(since) = since(registry).await? else { return Ok(()) };
     let mut mounted = HashMap::new();
@@ -125,14 +123,14 @@ async fn carry_out(
     unless(patched, &[Reason::NotFound, Reason::Conflict])
 }
 
-/// Since when uses leave a date.
+/// Returns the date at which tracking of uses began.
 async fn since(registry: &Registry) -> Result<Option<Date>, Box<Status>> {
     let at = token_tracking::place();
     let noted = registry.get_stored(&at).await?;
     Ok(noted.and_then(|noted| noted.object().at(&["data"]).entry_str("since")?.parse().ok()))
 }
 
-/// Whether the account names it: what people make themselves, it does not.
+/// Returns true if the Secret is auto-generated: only those are listed in the service account.
 async fn was_made_unasked(registry: &Registry, secret: &Stored) -> Result<bool, Box<Status>> {
     let resource = GroupResource::new("", "serviceaccounts");
     let name = secret.object().annotation(ACCOUNT).unwrap_or_default().to_owned();
@@ -145,7 +143,7 @@ async fn was_made_unasked(registry: &Registry, secret: &Stored) -> Result<bool, 
     }))
 }
 
-/// The names of the Secrets that pods of a namespace refer to.
+/// Returns the names of the Secrets that pods of a namespace refer to.
 async fn mounted_in(registry: &Registry, namespace: &str) -> Result<HashSet<String>, Box<Status>> {
     let pods = GroupResource::new("", "pods");
     let pods = registry.list(&pods, namespace, &ListOptions::default()).await?.items;
@@ -167,7 +165,7 @@ mod tests {
         secret
     }
 
-    /// Labels, since when uses are noted, and what follows.
+    /// Labels, start of tracking, and the expected step.
     type Row<'a> = (&'a [(&'a str, &'a str)], Date, Step);
 
     #[test]

@@ -1,7 +1,7 @@
-//! Controllers: reconcilers that use the same verbs as users.
+//! Controllers, which use the same verbs of the API as users.
 //!
-//! Each controller is a pure decision (values in, values out) and a loop around it. Nothing here serves a request, and
-//! nothing here writes but through the registry. Assembly starts the loops under upstream's hook names.
+//! Each controller consists of pure decisions (values in, values out) and a reconcile loop. Controllers serve no requests and
+//! write only through the registry. The assembly starts the loops under upstream's hook names.
 
 mod account;
 pub mod auto_register;

@@ -1,7 +1,7 @@
-//! One reader of the registry's log for all controllers that get every kind.
+//! Reader of the registry's log, shared by all controllers that handle every kind.
 //!
-//! It hands each change to each listener; a listener looks and queues, and never waits. When something was missed, all of
-//! them begin again from the indexes.
+//! Each listener receives each change; it filters and enqueues, and never blocks. When changes were missed, all listeners
+//! resync from the indexes.
 
 use std::sync::Arc;
 
@@ -12,29 +12,28 @@ use portico_kit::tasks::TaskSet;
 use portico_machinery::Status;
 use portico_registry::{Log, Logged, Registry};
 
-/// Is called with every change.
+/// Receiver of all changes.
 pub trait Listener: Send + Sync {
-    /// Queues whatever there may be to do in the present state. The log has begun already: nothing falls between.
+    /// Enqueues all objects that may need work in the current state. The log is already open, so that no change is missed.
     fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>>;
 
-    /// Queues what a change asks for.
+    /// Enqueues the work that a change requires.
     fn on_event(&self, change: &Logged);
 }
 
-/// The reader.
+/// Reader of the log for a set of listeners.
 pub struct Listening {
     listeners: Vec<Arc<dyn Listener>>,
     begun: Signal,
 }
 
 impl Listening {
-    /// A reader for these.
     #[must_use]
     pub fn new(listeners: Vec<Arc<dyn Listener>>) -> Self {
         Self { listeners, begun: Signal::new("ControllersListen") }
     }
 
-    /// Given once all listeners have begun.
+    /// Returns a signal that is set once all listeners have enqueued the initial state.
     #[must_use]
     pub fn begun(&self) -> Signal {
         self.begun.clone()
@@ -68,7 +67,7 @@ impl Listening {
         Ok(log)
     }
 
-    /// Passes changes to the listeners. Ends when something was missed, or the store closed.
+    /// Passes changes to the listeners. Ends when changes were missed or the store closed.
     async fn dispatch(&self, log: &mut Log) {
         loop {
             match log.next().await {

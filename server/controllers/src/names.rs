@@ -12,7 +12,7 @@ pub struct KnownController {
     pub name: &'static str,
     /// Former name, which `--controllers` also accepts; empty if there is none.
     pub alias: &'static str,
-    /// Effect of enabling it.
+    /// Effect of enabling the controller.
     pub availability: Availability,
     /// Purpose, for the reference.
     pub description: &'static str,
@@ -25,7 +25,7 @@ pub enum Availability {
     Runs,
     /// Started only by its name; off by default, as upstream.
     RunsByName,
-    /// Not implemented: the name is accepted and nothing is started.
+    /// No effect: the name is accepted, but the controller is not implemented.
     Absent,
 }
 
@@ -211,7 +211,7 @@ pub fn known(name: &str) -> Option<&'static KnownController> {
     KNOWN.iter().find(|known| !name.is_empty() && [known.name, known.alias].contains(&name))
 }
 
-/// Message for a name that [`known`] does not know. Lists the controllers that can run.
+/// Returns the error message for a name for which [`find`] returns `None`. Lists the controllers that can run.
 #[must_use]
 pub fn unknown(name: &str) -> String {
     let can_run = KNOWN.iter().filter(|controller| controller.availability != Availability::Absent);
@@ -219,8 +219,8 @@ pub fn unknown(name: &str) -> String {
     format!("{name:?} is not in the list of known controllers: {}", names.join(", "))
 }
 
-/// Names of the controllers that a value of `--controllers` starts. The first mention of a controller decides; `*` covers
-/// controllers that are not mentioned (upstream's `IsControllerEnabled`).
+/// Returns the names of the controllers that a value of `--controllers` starts. The first mention of a controller decides;
+/// `*` covers controllers that are not mentioned (upstream's `IsControllerEnabled`).
 #[must_use]
 pub fn wanted(listed: &[String]) -> BTreeSet<&'static str> {
     let all = listed.iter().any(|entry| entry == "*");
@@ -238,7 +238,7 @@ pub fn wanted(listed: &[String]) -> BTreeSet<&'static str> {
     KNOWN.iter().filter(is_wanted).map(|controller| controller.name).collect()
 }
 
-/// Group and resource of the kinds that a controller requires, apart from the core group.
+/// Returns group and resource of the kinds that a controller requires, except those of the core group.
 #[must_use]
 pub fn kinds_read(name: &str) -> &'static [(&'static str, &'static str)] {
     match name {
@@ -263,7 +263,7 @@ pub fn kinds_read(name: &str) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// Names of listed controllers that are not implemented.
+/// Returns the listed controllers that are not implemented.
 pub fn absent_of(listed: &[String]) -> impl Iterator<Item = &'static str> {
     let controllers = listed.iter().filter_map(|entry| known(entry));
     controllers.filter(|known| known.availability == Availability::Absent).map(|known| known.name)

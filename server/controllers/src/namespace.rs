@@ -1,7 +1,7 @@
-//! Empties namespaces that are being deleted and lets them go (`namespace-controller`).
+//! Deletes the content of namespaces that are being deleted, then finalizes them (`namespace-controller`).
 //!
-//! Which resources have objects in a namespace the store's index knows: no list of kinds, and nothing is loaded that is
-//! not there. Pods go first, as they may use everything else.
+//! The store's index provides the resources with objects in a namespace, so that no list of kinds is needed and only existing
+//! objects are loaded. Pods are deleted first, because they may use all other objects.
 
 pub mod conditions;
 
@@ -26,36 +26,36 @@ use conditions::Remaining;
 
 const WORKERS: usize = 4;
 
-/// What holds a namespace until this controller has emptied it.
+/// Finalizer of namespaces, removed when this controller has deleted the content.
 const FINALIZER: &str = "kubernetes";
 
-/// Interval between two passes over the rest of a namespace, unless all of it goes earlier.
+/// Interval between two passes over the remaining content, unless it is gone earlier.
 const PERIOD: Duration = Duration::from_secs(5);
 
-/// Waits before a namespace is tried again whose content could not be listed or deleted (upstream's `nsControllerRateLimiter`).
+/// Backoff for namespaces whose content could not be listed or deleted (upstream's `nsControllerRateLimiter`).
 const RETRIES: Policy = Policy { max: Duration::from_secs(60), ..Policy::CONTROLLER };
 
-/// The content of namespaces that other API servers hold.
+/// Content of namespaces on other API servers.
 pub trait ForeignContent: Send + Sync {
-    /// Deletes what is there and returns what is left, and who could not be asked.
+    /// Deletes the content, and adds remaining objects and unreachable servers to `remaining`.
     fn empty<'a>(&'a self, namespace: &'a str, remaining: &'a mut Remaining) -> BoxFuture<'a, ()>;
 }
 
-/// The controller. Cheap to clone.
+/// Handle of the controller. Cheap to clone.
 #[derive(Clone)]
 pub struct NamespaceDeletion {
     foreign: Arc<dyn ForeignContent>,
     queue: WorkQueue<String>,
-    /// Namespaces that wait for their content to go.
+    /// Namespaces that wait for the deletion of their content.
     emptying: Arc<Mutex<HashMap<String, Content>>>,
 }
 
 /// Content of a namespace that is being deleted.
 #[derive(Clone, Copy, Default)]
 struct Content {
-    /// Number of objects that were left, once they are counted.
+    /// Number of remaining objects; `None` until they are counted.
     left: Option<usize>,
-    /// Number of objects that have gone since counting began.
+    /// Number of objects deleted since the count began.
     gone: usize,
 }
 
@@ -66,7 +66,7 @@ impl Content {
 }
 
 impl NamespaceDeletion {
-    /// Knows nothing yet.
+    /// Creates the controller.
     #[must_use]
     pub fn new(foreign: Arc<dyn ForeignContent>, metrics: &QueueMetrics) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl NamespaceDeletion {
         }
     }
 
-    /// Starts what works, until `tasks` is cancelled.
+    /// Starts the workers, which run until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
         let (worker, registry) = (self.clone(), registry.clone());
         run_workers(tasks, "namespace-controller", WORKERS, self.queue.clone(), move |name| {
@@ -117,7 +117,7 @@ impl NamespaceDeletion {
         Ok(self.leave(name))
     }
 
-    /// Waits for so many objects to go. False if they have gone since they were counted.
+    /// Waits for this number of objects to be deleted. Returns false if that has happened since the count.
     fn waits_for(&self, name: &str, left: usize) -> bool {
         let mut emptying = self.emptying.lock();
         let content = emptying.entry(name.to_owned()).or_default();
@@ -150,7 +150,7 @@ impl Listener for NamespaceDeletion {
                 self.queue.add(change.namespace().to_owned());
             }
         } else if is_namespace(change.resource()) && change.stored().is_deleting() {
-            // Later states of it are skipped: the conditions that this controller writes change with each pass.
+            // Later states are skipped: this controller changes the conditions with each pass.
             let is_new = change.before().is_none_or(|before| !before.is_deleting());
             if is_new || !self.emptying.lock().contains_key(change.name()) {
                 self.queue.add(change.name().to_owned());
@@ -171,7 +171,7 @@ fn context() -> Context {
     Context::system("system:serviceaccount:kube-system:namespace-controller")
 }
 
-/// Whether it is being deleted and waits for this controller.
+/// Returns true if the namespace is being deleted and has this controller's finalizer.
 fn waits(namespace: &Object) -> bool {
     let finalizers = namespace.at(&["spec", "finalizers"]);
     namespace.deletion_timestamp().is_some() && finalizers.items().any(|f| f.str() == FINALIZER)
@@ -202,8 +202,8 @@ async fn empty(registry: &Registry, namespace: &str, counting: impl Fn()) -> Res
     Ok(remaining)
 }
 
-/// The resources that have objects in a namespace. Objects of one that is not served (`--runtime-config`) cannot be asked
-/// for by anybody: they stay in the database and hold no namespace, as upstream has it.
+/// Returns the served resources with objects in a namespace. Objects of a resource that is not served (`--runtime-config`)
+/// are inaccessible: they stay in the database and do not block the deletion, as upstream.
 async fn served_in(registry: &Registry, namespace: &str) -> Result<Vec<GroupResource>, Box<Status>> {
     let mut resources = registry.resources_in(namespace).await?;
     resources.retain(|resource| {
@@ -216,7 +216,7 @@ async fn served_in(registry: &Registry, namespace: &str) -> Result<Vec<GroupReso
     Ok(resources)
 }
 
-/// Deletes the objects of a resource. Skips the resource if all of them are being deleted already, which spares admission.
+/// Deletes the objects of a resource. Skips the resource if all of them are already being deleted, to avoid admission.
 async fn delete(registry: &Registry, namespace: &str, resource: &GroupResource, remaining: &mut Remaining) {
     let options = DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
     let deleted = async {
@@ -231,7 +231,7 @@ async fn delete(registry: &Registry, namespace: &str, resource: &GroupResource, 
     }
 }
 
-/// Counts the objects of a resource that are left.
+/// Counts the remaining objects of a resource.
 async fn count(registry: &Registry, namespace: &str, resource: &GroupResource, remaining: &mut Remaining) {
     let left = match registry.list(resource, namespace, &ListOptions::default()).await {
         Ok(left) => left,

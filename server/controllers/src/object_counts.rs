@@ -1,4 +1,4 @@
-//! How many objects are stored, counted once a minute (hook `storage-object-count-tracker-hook`).
+//! Numbers of stored objects, counted once a minute (hook `storage-object-count-tracker-hook`).
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -11,13 +11,14 @@ use portico_registry::Registry;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
-/// What is stored of each resource that has had any objects, together.
+/// Number and size of stored objects by resource, including resources without objects that have had some.
 pub type Counted = Vec<(GroupResource, StoredObjects)>;
 
 /// Upstream's period.
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// The counter. `apiserver_storage_objects` is upstream's old name, `apiserver_resource_objects` the new one.
+/// Counter of stored objects. Sets `apiserver_storage_objects`, upstream's old metric, and `apiserver_resource_objects`, the
+/// new one.
 pub struct ObjectCounts {
     by_name: Family<[(&'static str, String); 1], Gauge>,
     by_group: Family<[(&'static str, String); 2], Gauge>,
@@ -26,7 +27,7 @@ pub struct ObjectCounts {
 }
 
 impl ObjectCounts {
-    /// Registers the metrics; what is counted goes to `sink`, too.
+    /// Registers the metrics; `sink` also receives the counts.
     #[must_use]
     pub fn new(metrics: &metrics::Registry, sink: impl Fn(Counted) + Send + Sync + 'static) -> Self {
         Self {
@@ -59,7 +60,7 @@ impl ObjectCounts {
         tasks.token().run_until_cancelled(count).await;
     }
 
-    /// What is no longer counted has nothing left.
+    /// Sets the metrics; resources that are no longer counted get 0.
     fn count(&mut self, counted: Result<Counted, Box<Status>>) {
         let counted = match counted {
             Ok(counted) => counted,

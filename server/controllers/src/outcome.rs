@@ -1,8 +1,8 @@
-//! What a write came to, for who does not mind some of its refusals.
+//! Helpers for results of writes in which some errors are acceptable.
 
 use portico_machinery::{Reason, Status};
 
-/// A refusal for one of these reasons is fine: somebody else was faster, or the object is gone.
+/// Ignores errors with one of these reasons, for example because another client was faster or the object is gone.
 pub(crate) fn unless<T>(result: Result<T, Box<Status>>, fine: &[Reason]) -> Result<(), Box<Status>> {
     match result {
         Err(status) if fine.contains(&status.reason()) => Ok(()),
@@ -10,7 +10,7 @@ pub(crate) fn unless<T>(result: Result<T, Box<Status>>, fine: &[Reason]) -> Resu
     }
 }
 
-/// Passes over an object that cannot be read from the storage, and names it in the log: a server starts without it.
+/// Returns `None` and logs an error if the object cannot be read from storage, so that a server starts without it.
 pub(crate) fn unless_unreadable<T>(result: Result<T, Box<Status>>) -> Result<Option<T>, Box<Status>> {
     match result {
         Err(status) if status.reason() == Reason::StorageReadError => {
@@ -21,7 +21,7 @@ pub(crate) fn unless_unreadable<T>(result: Result<T, Box<Status>>) -> Result<Opt
     }
 }
 
-/// Whether a write was refused because its namespace is being deleted.
+/// Returns true if a write was refused because its namespace is being deleted.
 pub(crate) fn is_namespace_going(status: &Status) -> bool {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")

@@ -1,4 +1,4 @@
-//! Objects that every namespace has: the service account `default` (`serviceaccount-controller`) and the ConfigMap
+//! Objects that exist in every namespace: the service account `default` (`serviceaccount-controller`) and the ConfigMap
 //! `kube-root-ca.crt` (`root-ca-certificate-publisher-controller`).
 
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::outcome::unless;
 
 const WORKERS: usize = 2;
 
-/// Makes the object of a namespace from what is there; nothing when that is right already.
+/// Computes the object of a namespace from the current one; `None` if it is up to date.
 type Wanted = Arc<dyn Fn(Option<&Object>) -> Option<Object> + Send + Sync>;
 
-/// Keeps one object in every namespace that is not being deleted. Cheap to clone.
+/// Controller of one object in every namespace that is not being deleted. Cheap to clone.
 #[derive(Clone)]
 pub struct PerNamespace {
     name: &'static str,
@@ -31,7 +31,7 @@ pub struct PerNamespace {
 }
 
 impl PerNamespace {
-    /// The service account `default`.
+    /// Creates the controller of the service account `default`.
     #[must_use]
     pub fn service_account(metrics: &QueueMetrics) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl PerNamespace {
         }
     }
 
-    /// The ConfigMap with the CA (PEM) that the facade's certificate is checked against.
+    /// Creates the controller of the ConfigMap with the CA (PEM) of the facade's certificate.
     #[must_use]
     pub fn root_ca(ca: String, metrics: &QueueMetrics) -> Self {
         Self {
@@ -57,13 +57,13 @@ impl PerNamespace {
         }
     }
 
-    /// Kube-controller-manager's name for it.
+    /// Name of the controller in kube-controller-manager.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Starts what works, until `tasks` is cancelled.
+    /// Starts the workers, which run until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
         let (worker, registry) = (self.clone(), registry.clone());
         run_workers(tasks, self.name, WORKERS, self.queue.clone(), move |namespace| {
@@ -89,7 +89,7 @@ impl PerNamespace {
             Some(_) => registry.update(&context, &self.resource, Part::Main, wanted, &options).await,
             None => registry.create(&context, &self.resource, wanted, &options).await,
         };
-        // Somebody was faster, or the namespace has begun to go: an event follows in either case.
+        // Another client was faster, or the namespace is being deleted: an event follows in both cases.
         unless(written, &[Reason::AlreadyExists, Reason::Forbidden])?;
         Ok(Reconciled::Done)
     }

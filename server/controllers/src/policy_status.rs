@@ -1,7 +1,7 @@
-//! What is wrong with the expressions of ValidatingAdmissionPolicies for the kinds that they are about
-//! (`validatingadmissionpolicy-status-controller`): warnings in their status.
+//! Type-checks the expressions of ValidatingAdmissionPolicies and writes warnings into their status
+//! (`validatingadmissionpolicy-status-controller`).
 //!
-//! A policy is checked once for each of its generations, against what is served at that time, as upstream does it.
+//! Each generation of a policy is checked once, against the kinds served at that time, as upstream.
 
 mod kinds;
 
@@ -20,18 +20,18 @@ use crate::account::account;
 use crate::log::Listener;
 use crate::outcome::unless;
 
-/// Kube-controller-manager's name for it.
+/// Name of the controller in kube-controller-manager.
 pub const NAME: &str = "validatingadmissionpolicy-status-controller";
 
 const GROUP: &str = "admissionregistration.k8s.io";
 const KIND: &str = "ValidatingAdmissionPolicy";
 const USER: &str = "validatingadmissionpolicy-status-controller";
-/// Upstream's field manager, and its name for the queue.
+/// Upstream's field manager, which is also the name of the queue.
 const MANAGER: &str = "validatingadmissionpolicy-status";
-/// How many policies are checked at a time (upstream's `ConcurrentPolicySyncs`).
+/// Number of policies checked concurrently (upstream's `ConcurrentPolicySyncs`).
 const WORKERS: usize = 5;
 
-/// What is wrong with one expression, as it is applied.
+/// Warning about one expression, in the form of the apply configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ExpressionWarning {
@@ -39,13 +39,13 @@ struct ExpressionWarning {
     warning: String,
 }
 
-/// Whether this generation of a policy was not checked yet.
+/// Returns true if this generation of a policy has not been checked.
 fn is_due(policy: &Object) -> bool {
     let generation = policy.at(&["metadata", "generation"]).i64().unwrap_or(0);
     generation > policy.at(&["status", "observedGeneration"]).i64().unwrap_or(0)
 }
 
-/// The expressions of a policy that are checked, each with its place, in upstream's order.
+/// Returns the expressions of a policy to check, each with its field path, in upstream's order.
 fn expressions<'p>(policy: &'p Object) -> Vec<(String, &'p str)> {
     let validations = policy.at(&["spec", "validations"]);
     let of_one = |(index, at): (usize, Cursor<'p>)| {
@@ -58,7 +58,7 @@ fn expressions<'p>(policy: &'p Object) -> Vec<(String, &'p str)> {
     validations.items().enumerate().flat_map(of_one).collect()
 }
 
-/// The status that reports what is wrong with a policy.
+/// Returns the apply configuration of the status with these warnings.
 fn configuration(policy: &Object, warnings: &[ExpressionWarning]) -> Object {
     let mut config = Object::new(&GroupVersion::new(GROUP, "v1").kind(KIND));
     config.set(&["metadata", "name"], policy.name());
@@ -72,7 +72,7 @@ fn configuration(policy: &Object, warnings: &[ExpressionWarning]) -> Object {
     config
 }
 
-/// The types against which a policy is checked. What is not served any more is left out.
+/// Returns the types against which a policy is checked. Kinds that are no longer served are omitted.
 fn type_check(objects: &Objects, policy: &Object) -> TypeCheck {
     let found =
         kinds::of_policy(policy, |group, version, resource| objects.kinds_for(group, version, resource));
@@ -92,20 +92,20 @@ fn type_check(objects: &Objects, policy: &Object) -> TypeCheck {
     TypeCheck::new(found.into_iter().filter_map(typed).collect(), params, &variables)
 }
 
-/// Keeps the status of all policies. Cheap to clone.
+/// Controller of the status of all policies. Cheap to clone.
 #[derive(Clone)]
 pub struct PolicyStatus {
     queue: WorkQueue<String>,
 }
 
 impl PolicyStatus {
-    /// Knows nothing yet.
+    /// Creates the controller.
     #[must_use]
     pub fn new(metrics: &QueueMetrics) -> Self {
         Self { queue: WorkQueue::with_metrics(MANAGER, Backoff::CONTROLLER, metrics) }
     }
 
-    /// Starts what works, until `tasks` is cancelled.
+    /// Starts the workers, which run until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
         let registry = registry.clone();
         run_workers(tasks, "policy-status", WORKERS, self.queue.clone(), move |name| {
@@ -133,7 +133,7 @@ impl Listener for PolicyStatus {
     }
 }
 
-/// Checks a policy unless it was, and applies what comes of it.
+/// Checks a policy unless its generation has been checked, and applies the warnings.
 async fn check(registry: &Registry, name: &str) -> Result<(), Box<Status>> {
     let at = ObjectRef { resource: policies(), namespace: String::new(), name: name.to_owned() };
     let Some(policy) = registry.get_stored(&at).await? else { return Ok(()) };
@@ -145,7 +145,7 @@ async fn check(registry: &Registry, name: &str) -> Result<(), Box<Status>> {
     let mut warnings = Vec::new();
     for (field_ref, expression) in expressions(policy) {
         warnings.extend(types.warning(expression).map(|warning| ExpressionWarning { field_ref, warning }));
-        // A policy may hold thousands of expressions: others get their turn.
+        // A policy may contain thousands of expressions: lets other tasks run.
         tokio::task::yield_now().await;
     }
     let config = configuration(policy, &warnings);
@@ -154,7 +154,7 @@ async fn check(registry: &Registry, name: &str) -> Result<(), Box<Status>> {
     let place = Place { part: Part::Subresource("status"), namespace: "", name };
     let context = account(USER);
     let applied = registry.apply(&context, &policies(), place, &config.to_json(), &options).await;
-    // Deleted, or made anew, in the meantime: that comes as an event of its own.
+    // Deleted, or deleted and created again: a later event enqueues the policy.
     unless(applied, &[Reason::NotFound, Reason::Conflict])
 }
 

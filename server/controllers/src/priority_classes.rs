@@ -1,5 +1,5 @@
-//! The two priority classes of the system, made at the start (hook `scheduling/bootstrap-system-priority-classes`).
-//! Nobody may delete or change them, so that making them once is enough.
+//! The two system priority classes, created at the start (hook `scheduling/bootstrap-system-priority-classes`). They cannot
+//! be deleted or changed, so that creating them once is enough.
 
 use futures::future::join_all;
 use portico_machinery::{GroupResource, GroupVersionKind, Object, Reason, Status};
@@ -8,7 +8,7 @@ use portico_registry::{Context, CreateOptions, Registry};
 use crate::outcome::{unless, unless_unreadable};
 use crate::rounds::until_done;
 
-/// Name, value and description.
+/// Name, value and description of each class.
 const CLASSES: [(&str, i64, &str); 2] = [
     (
         "system-node-critical",
@@ -22,10 +22,10 @@ const CLASSES: [(&str, i64, &str); 2] = [
     ),
 ];
 
-/// Makes what is missing; tries for half a minute.
+/// Creates missing classes; retries for half a minute.
 ///
 /// # Errors
-/// The last refusal.
+/// Returns the last failure.
 pub async fn ensure(registry: &Registry) -> Result<(), String> {
     let made = until_done("priority classes", || async {
         let made = join_all(CLASSES.iter().map(|class| create(registry, *class))).await;

@@ -1,4 +1,4 @@
-//! Roles and bindings: their content is followed for whoever decides, and the first of them are made at the start.
+//! RBAC roles and bindings: a feed of their content for authorizers, and the bootstrap policy.
 
 pub mod aggregation;
 pub mod bootstrap;
@@ -7,7 +7,7 @@ pub mod policy;
 use portico_machinery::GroupResource;
 use portico_machinery::rbac::{GROUP, Resource};
 
-/// Whether objects of this resource are what decisions are made by.
+/// Returns true if a resource is part of the RBAC policy.
 #[must_use]
 pub fn is_policy(resource: &GroupResource) -> bool {
     resource.group == GROUP && Resource::ALL.into_iter().any(|one| one.name() == resource.resource)

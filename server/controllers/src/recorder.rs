@@ -1,6 +1,6 @@
-//! Events that controllers leave about objects, as upstream's recorder writes them (`events.k8s.io/v1`).
+//! Records events about objects as upstream's recorder does (`events.k8s.io/v1`).
 //!
-//! An event is a courtesy: one that cannot be written is logged, and whoever records goes on.
+//! Errors of writes are only logged and do not affect the controller.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use parking_lot::Mutex;
 use portico_machinery::{GroupResource, GroupVersion, Object, time};
 use portico_registry::{Context, CreateOptions, Registry, Stored};
 
-/// So many warnings are remembered as reported; then all are forgotten, and reported again when they come again.
+/// Maximum number of remembered warnings; when it is reached all are forgotten, and repeated ones are reported again.
 const REMEMBERED: usize = 4_096;
 
-/// Writes events in a controller's name. Cheap to clone.
+/// Recorder of a controller's events. Cheap to clone.
 #[derive(Clone)]
 pub struct Recorder {
     registry: Registry,
@@ -22,26 +22,26 @@ pub struct Recorder {
     reported: Arc<Mutex<HashSet<String>>>,
 }
 
-/// What to report about an object.
+/// Warning about an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// Why, in one word.
+    /// Reason in CamelCase.
     pub reason: &'static str,
-    /// What was done, in one word.
+    /// Action of the controller, in CamelCase.
     pub action: &'static str,
-    /// For people.
+    /// Human-readable description.
     pub note: String,
 }
 
 impl Recorder {
-    /// A recorder of this controller on this host.
+    /// Creates a recorder of this controller on this host.
     #[must_use]
     pub fn new(registry: Registry, controller: &'static str, hostname: &str) -> Self {
         let instance = format!("{controller}-{hostname}");
         Self { registry, controller, instance, reported: Arc::default() }
     }
 
-    /// Warns about an object; the same warning about the same state is written once.
+    /// Records a warning about an object; a repeated warning about the same object is written once.
     pub async fn warn(&self, about: &Stored, warning: &Warning) {
         let key = format!("{}/{}/{}", about.uid(), warning.reason, warning.note);
         {
@@ -75,7 +75,7 @@ impl Recorder {
     }
 }
 
-/// Sets the object that an event is about, and puts the event into the namespace of that.
+/// Sets the object that an event refers to, and places the event in the namespace of that object.
 pub(crate) fn refer(event: &mut Object, about: &Object) {
     let namespace = Some(about.namespace()).filter(|n| !n.is_empty()).unwrap_or("default");
     event.set(&["metadata", "namespace"], namespace);

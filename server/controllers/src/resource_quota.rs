@@ -1,8 +1,8 @@
-//! Keeps `status.used` of ResourceQuotas (`resourcequota-controller`).
+//! Maintains `status.used` of ResourceQuotas (`resourcequota-controller`).
 //!
-//! Admission charges what is created; this controller counts what is there: when a quota is new or limits something else,
-//! when objects go or use less, and once in a while. It reads the one log, counts a state of one moment, and writes by the
-//! verbs of users. What is charged while it counts comes on top of what it has counted: no charge is lost.
+//! Admission charges new objects; this controller counts existing ones: when a quota is new or its limits change, when objects
+//! are deleted or use less, and periodically. It reads the log, counts a consistent snapshot, and writes with the verbs of
+//! users. Charges made during a count are added to its result, so that no charge is lost.
 
 pub mod aggregated;
 mod count;
@@ -32,40 +32,40 @@ use count::Counter;
 use watched::{ConcernedQuota, QuotaKey, Watched, quotas};
 use write::Writer;
 
-/// kube-controller-manager's name for it.
+/// Name of the controller in kube-controller-manager.
 pub const NAME: &str = "resourcequota-controller";
 
-/// From a change of an object to the count: others often follow at once.
+/// Minimum delay between a change of an object and the count, to combine changes that follow at once.
 const GATHER: Duration = Duration::from_millis(100);
-/// The longest time from a change to the count, however long counting takes.
+/// Maximum delay between a change and the count, regardless of the duration of counts.
 const MAX_GATHER: Duration = Duration::from_secs(30);
-/// A quota is not counted again for so many times as long as counting it took.
+/// Delay between a change and the count, as a multiple of the duration of the last count.
 const SHARE: u32 = 4;
 
-/// How quotas are kept.
+/// Settings of the quota controller.
 #[derive(Clone, Copy, Debug)]
 pub struct QuotaSettings {
-    /// How often all quotas are counted though nothing has changed; zero is never (`--resource-quota-sync-period`).
+    /// Interval between counts of all quotas without changes; zero disables them (`--resource-quota-sync-period`).
     pub sync_period: Duration,
-    /// How many quotas are counted at a time (`--concurrent-resource-quota-syncs`).
+    /// Number of quotas counted concurrently (`--concurrent-resource-quota-syncs`).
     pub concurrent_syncs: usize,
 }
 
-/// The controller. Cheap to clone.
+/// Handle of the controller. Cheap to clone.
 #[derive(Clone)]
 pub struct ResourceQuotas {
     settings: QuotaSettings,
     queue: WorkQueue<QuotaKey>,
-    /// Quotas whose status is incomplete: nothing is admitted before it is there.
+    /// Queue of quotas with an incomplete status: nothing is admitted until the status is complete.
     incomplete: WorkQueue<QuotaKey>,
     watched: Arc<Mutex<Watched>>,
-    /// What is being counted: both queues may have the same quota.
+    /// Quotas that are being counted, because a quota can be in both queues.
     in_work: Arc<Mutex<HashSet<QuotaKey>>>,
     foreign: ForeignCounts,
 }
 
 impl ResourceQuotas {
-    /// Knows nothing yet. `others` are the API servers that hold what is not ours.
+    /// Creates the controller. `others` are the API servers with objects that this server does not store.
     #[must_use]
     pub fn new(settings: QuotaSettings, others: Arc<dyn OtherServers>, metrics: &QueueMetrics) -> Self {
         let queue = |name| WorkQueue::with_metrics(name, Policy::CONTROLLER, metrics);
@@ -79,7 +79,7 @@ impl ResourceQuotas {
         }
     }
 
-    /// Starts what counts, until `tasks` is cancelled.
+    /// Starts the workers, which run until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
         let counter = Counter::new(registry.clone(), self.foreign.clone());
         for queue in [&self.queue, &self.incomplete] {
@@ -100,7 +100,7 @@ impl ResourceQuotas {
         }
     }
 
-    /// Starts what asks other servers for what quotas count.
+    /// Starts the workers that query other servers for the objects that quotas count.
     fn run_foreign_workers(&self, tasks: &TaskSet) {
         let (watched, changed) = (Arc::clone(&self.watched), self.clone());
         self.foreign.run_workers(
@@ -122,7 +122,7 @@ impl ResourceQuotas {
         self.watched.lock().all().for_each(|quota| self.queue.add(QuotaKey::of(&quota.stored)));
     }
 
-    /// Counts a quota, unless that is under way: then it comes back.
+    /// Counts a quota; if it is already being counted, enqueues it again.
     async fn reconcile(&self, counter: &Counter, key: QuotaKey) -> Result<Reconciled, Box<Status>> {
         if !self.in_work.lock().insert(key.clone()) {
             return Ok(Reconciled::Again(GATHER));
@@ -137,13 +137,13 @@ impl ResourceQuotas {
         })
     }
 
-    /// Queues a quota by what its state asks for.
+    /// Enqueues a quota if its limits or status require a count.
     fn on_quota(&self, change: &Logged) {
         if change.is_gone() {
             return self.watched.lock().remove(change.namespace(), change.name());
         }
         let quota = change.stored();
-        // Decodes it before the lock is taken.
+        // Decodes the quota before taking the lock.
         let limits = decide::limits(quota.object());
         let is_new = self.watched.lock().put(quota.clone(), Instant::now());
         let was = change.before().map(|before| decide::limits(before.object()));
@@ -152,12 +152,12 @@ impl ResourceQuotas {
         }
     }
 
-    /// Where a quota waits to be counted.
+    /// Returns the queue of a quota.
     fn queue_of(&self, quota: &Stored) -> &WorkQueue<QuotaKey> {
         if decide::is_incomplete(quota.object()) { &self.incomplete } else { &self.queue }
     }
 
-    /// Queues the quotas that a change of an object concerns.
+    /// Enqueues the quotas that a change of an object affects.
     fn on_object(&self, change: &Logged) {
         for quota in self.concerned(change) {
             if is_worth_counting(&quota, change) {
@@ -166,14 +166,14 @@ impl ResourceQuotas {
         }
     }
 
-    /// The quotas that count objects of the kind that has changed: whether they count it, is found out without the lock.
+    /// Returns the quotas that count objects of the changed kind. Checks of the object itself are made without the lock.
     fn concerned(&self, change: &Logged) -> Vec<ConcernedQuota> {
         let (watched, now) = (self.watched.lock(), Instant::now());
         let concerned = watched.of(change.namespace()).filter(|quota| quota.concerns(change.resource()));
         concerned.map(|quota| quota.as_of(now)).collect()
     }
 
-    /// Queues the quotas that count a custom resource, whose definition may be new.
+    /// Enqueues the quotas that count a custom resource, whose definition may be new.
     fn on_definition(&self, change: &Logged) {
         let count = format!("count/{}", change.name());
         let watched = self.watched.lock();
@@ -186,7 +186,7 @@ impl Listener for ResourceQuotas {
     fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
         Box::pin(async move {
             let all = registry.list(&quotas(), "", &ListOptions::default()).await?.items;
-            // Queued, they are decoded: before the lock is taken.
+            // Enqueueing decodes the quotas, before the lock is taken.
             all.iter().for_each(|quota| self.queue_of(quota).add(QuotaKey::of(quota)));
             let (mut watched, now) = (self.watched.lock(), Instant::now());
             watched.clear();
@@ -210,7 +210,7 @@ impl Listener for ResourceQuotas {
     }
 }
 
-/// A quota that is being counted; dropped, it is not any more.
+/// Guard of a quota that is being counted.
 struct InWork<'a> {
     all: &'a Mutex<HashSet<QuotaKey>>,
     key: &'a QuotaKey,
@@ -222,7 +222,7 @@ impl Drop for InWork<'_> {
     }
 }
 
-/// Whether a change of an object, of a kind that the quota counts, may have changed what is used otherwise than by a charge.
+/// Returns true if a change of an object, of a kind that the quota counts, may have changed the usage other than by a charge.
 fn is_worth_counting(quota: &ConcernedQuota, change: &Logged) -> bool {
     if change.is_gone() {
         return true;
@@ -238,14 +238,14 @@ fn is_worth_counting(quota: &ConcernedQuota, change: &Logged) -> bool {
         || decide::changes_usage(limits, &*evaluator, before.object(), after.object(), Timestamp::now())
 }
 
-/// From a change to the count, where counting takes so long.
+/// Returns the delay between a change and the count, from the duration of the last count.
 fn wait_after(took: Duration) -> Duration {
     (took * SHARE).clamp(GATHER, MAX_GATHER)
 }
 
-/// From now to a moment at which something has changed.
+/// Returns the time until the usage changes without a write.
 fn until(moment: Timestamp, now: Timestamp) -> Duration {
-    // Only a moment later it is over: a time that is just reached still counts.
+    // One millisecond later: an object still counts at the exact time.
     Duration::try_from(moment.duration_since(now)).unwrap_or_default() + Duration::from_millis(1)
 }
 

@@ -1,16 +1,16 @@
-//! Work that is done in rounds: again and again at intervals, or until it is done once.
+//! Repeated work: at intervals, or until it succeeds once.
 
 use std::time::Duration;
 
 use portico_kit::backoff::{Backoff, Policy};
 use portico_machinery::Status;
 
-/// How long a first start may fail: a server that cannot make its first objects in this time is not well (upstream's limit
+/// Maximum time for creating the first objects: a server that cannot create them in this time fails to start (upstream's limit
 /// for the bootstrap policy).
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Does rounds for ever, each `period` after the last, or sooner when that one has not succeeded. `round` returns whether
-/// it has, and logs itself what is wrong.
+/// Runs `round` forever, each time `period` after the last run, or earlier if that has failed. `round` returns true if it
+/// succeeded, and logs its own errors.
 pub(crate) async fn at_intervals<R>(period: Duration, policy: Policy, mut round: impl FnMut() -> R)
 where
     R: Future<Output = bool>,
@@ -22,10 +22,10 @@ where
     }
 }
 
-/// Does rounds until one succeeds, and returns its result. Logs each failure with `objects`, the name of the objects to create.
+/// Runs `round` until it succeeds, and returns its result. Logs each failure with `objects`, the name of the objects to create.
 ///
 /// # Errors
-/// The last refusal, after half a minute.
+/// Returns the last failure after half a minute.
 pub(crate) async fn until_done<T, R>(objects: &str, mut round: impl FnMut() -> R) -> Result<T, Box<Status>>
 where
     R: Future<Output = Result<T, Box<Status>>>,

@@ -1,13 +1,13 @@
-//! Which selectors take a set of labels, without trying them all: each one is filed under a label that it requires.
+//! Index of label selectors: finds the selectors that match a set of labels without trying all of them. Each selector is
+//! indexed by a label that it requires.
 //!
-//! The work of a lookup grows with the labels that are looked up and with the selectors that require one of them, and with
-//! no other namespace.
+//! The cost of a lookup depends on the number of labels and of selectors that require one of them, within one namespace.
 
 use std::collections::{BTreeSet, HashMap};
 
 use portico_machinery::selector::{LabelSelector, Operator};
 
-/// Labels as the store keeps them.
+/// Labels in the form in which the store keeps them.
 pub type Labels = [(Box<str>, Box<str>)];
 
 /// Selectors of named objects, by namespace.
@@ -19,13 +19,13 @@ pub struct Selectors {
 #[derive(Debug, Default)]
 struct Namespace {
     selectors: HashMap<String, LabelSelector>,
-    /// By a label (key, then value) that a selector requires.
+    /// Names of objects by a label (key, then value) that their selector requires.
     by_label: HashMap<String, HashMap<String, BTreeSet<String>>>,
-    /// Those that require no label of one value.
+    /// Names of objects whose selectors require no label with a single value.
     others: BTreeSet<String>,
 }
 
-/// A label that every object has which the selector takes.
+/// Returns a label that all objects matching the selector have.
 fn required(selector: &LabelSelector) -> Option<(&str, &str)> {
     selector.requirements().iter().find_map(|requirement| {
         match (requirement.operator, requirement.values.as_slice()) {
@@ -36,7 +36,7 @@ fn required(selector: &LabelSelector) -> Option<(&str, &str)> {
 }
 
 impl Selectors {
-    /// Files the selector of an object; without a selector the object is forgotten.
+    /// Indexes the selector of an object; `None` removes the object.
     pub fn put(&mut self, namespace: &str, name: &str, selector: Option<LabelSelector>) {
         self.remove(namespace, name);
         let Some(selector) = selector else { return };
@@ -51,7 +51,7 @@ impl Selectors {
         filed.selectors.insert(name.to_owned(), selector);
     }
 
-    /// Forgets the selector of an object.
+    /// Removes the selector of an object.
     pub fn remove(&mut self, namespace: &str, name: &str) {
         let Some(filed) = self.namespaces.get_mut(namespace) else { return };
         let Some(selector) = filed.selectors.remove(name) else { return };
@@ -66,12 +66,11 @@ impl Selectors {
         }
     }
 
-    /// Forgets all of them.
     pub fn clear(&mut self) {
         self.namespaces.clear();
     }
 
-    /// The names of the objects whose selectors take these labels.
+    /// Returns the names of the objects whose selectors match these labels.
     #[must_use]
     pub fn matching(&self, namespace: &str, labels: &Labels) -> BTreeSet<String> {
         let Some(filed) = self.namespaces.get(namespace) else { return BTreeSet::new() };

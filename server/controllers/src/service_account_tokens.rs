@@ -1,5 +1,5 @@
-//! Secrets of type `kubernetes.io/service-account-token` (`serviceaccount-token-controller`): filled with a token, the
-//! namespace and the root CA, and gone with their account.
+//! Secrets of type `kubernetes.io/service-account-token` (`serviceaccount-token-controller`): filled with a token, the namespace
+//! and the root CA, and deleted with their service account.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use portico_registry::{
 use crate::log::Listener;
 use crate::outcome::unless;
 
-/// Kube-controller-manager's name for it.
+/// Name of the controller in kube-controller-manager.
 pub const NAME: &str = "serviceaccount-token-controller";
 
-/// The type of the Secrets that hold legacy tokens.
+/// Type of Secrets with legacy tokens.
 pub(crate) const TYPE: &str = "kubernetes.io/service-account-token";
 pub(crate) const ACCOUNT: &str = "kubernetes.io/service-account.name";
 pub(crate) const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
@@ -31,36 +31,36 @@ pub(crate) const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 const USER: &str = "system:serviceaccount:kube-system:service-account-controller";
 const WORKERS: usize = 2;
 
-/// What there is to look at.
+/// Item of the work queue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Item {
-    /// All token Secrets: once, and again whenever something was missed.
+    /// All token Secrets: at the start and after missed changes.
     All,
-    /// A Secret that holds, or held, a token of the account of this name.
+    /// A Secret with a token of the service account of this name, which may be deleted.
     Secret(ObjectRef, String),
-    /// An account of this uid that is gone.
+    /// A deleted service account, with its UID.
     Gone(ObjectRef, String),
 }
 
-/// The controller. Cheap to clone.
+/// Handle of the controller. Cheap to clone.
 #[derive(Clone)]
 pub struct ServiceAccountTokens {
-    /// The CA that tokens' users check this API's certificate with, PEM.
+    /// CA in PEM with which users of tokens verify this API's certificate.
     root_ca: Arc<str>,
-    /// What signs tokens.
+    /// Issuer and signer of tokens.
     identity: Arc<Identity>,
     queue: WorkQueue<Item>,
 }
 
 impl ServiceAccountTokens {
-    /// Gives Secrets this CA (PEM), and tokens of this issuer.
+    /// Creates the controller, which fills Secrets with this CA (PEM) and with tokens of this issuer.
     #[must_use]
     pub fn new(root_ca: &str, identity: Arc<Identity>, metrics: &QueueMetrics) -> Self {
         let queue = WorkQueue::with_metrics("serviceaccount_tokens_secret", Policy::CONTROLLER, metrics);
         Self { root_ca: root_ca.into(), identity, queue }
     }
 
-    /// Starts what works, until `tasks` is cancelled.
+    /// Starts the workers, which run until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
         let (worker, registry) = (self.clone(), registry.clone());
         run_workers(tasks, NAME, WORKERS, self.queue.clone(), move |item| {
@@ -91,7 +91,7 @@ impl ServiceAccountTokens {
         }
     }
 
-    /// Fills a Secret whose account is there, and deletes any other.
+    /// Fills a Secret whose service account exists, and deletes any other.
     async fn keep(&self, registry: &Registry, secret: &Stored) -> Result<(), Box<Status>> {
         if secret.object().at(&["type"]).str() != TYPE {
             return Ok(());
@@ -113,7 +113,7 @@ impl ServiceAccountTokens {
         }
         let (context, options) = (Context::system(USER), UpdateOptions::default());
         let written = registry.update(&context, &secrets(), Part::Main, wanted, &options).await;
-        // A newer state comes as an event.
+        // An event delivers the newer state.
         unless(written, &[Reason::NotFound, Reason::Conflict])
     }
 }
@@ -139,7 +139,7 @@ impl Listener for ServiceAccountTokens {
     }
 }
 
-/// The Secret with what it lacks but the token; nothing when it lacks nothing, pure.
+/// Returns the Secret with missing fields other than the token; `None` if nothing is missing. Pure.
 fn filled(secret: &Object, root_ca: &str) -> Option<Object> {
     let data = secret.at(&["data"]);
     let (ca, lacks) = (STANDARD.encode(root_ca), |key| data.entry_str(key).unwrap_or_default().is_empty());
@@ -157,7 +157,7 @@ fn filled(secret: &Object, root_ca: &str) -> Option<Object> {
     Some(wanted)
 }
 
-/// Whether a Secret is this account's: without a uid, it fits any.
+/// Returns true if a Secret belongs to this service account. A Secret without a UID matches by name.
 pub(crate) fn is_of(secret: &Object, account: &str, uid: &str) -> bool {
     let named = secret.annotation(ACCOUNT_UID).unwrap_or_default();
     secret.annotation(ACCOUNT) == Some(account) && (named.is_empty() || named == uid)
@@ -169,7 +169,7 @@ fn item_of(secret: &Stored) -> Item {
     Item::Secret(ObjectRef { resource: secrets(), namespace, name }, account.to_owned())
 }
 
-/// The token Secrets of a namespace; empty is all.
+/// Returns the token Secrets of a namespace, or of all namespaces if it is empty.
 pub(crate) async fn tokens(registry: &Registry, namespace: &str) -> Result<Vec<Stored>, Box<Status>> {
     let fields = FieldSelector::parse(&format!("type={TYPE}")).map_err(Status::internal)?;
     let select = ListOptions { fields, ..ListOptions::default() };
@@ -185,7 +185,7 @@ async fn delete(registry: &Registry, secret: &Stored) -> Result<(), Box<Status>>
     unless(deleted, &[Reason::NotFound, Reason::Conflict])
 }
 
-/// An account no longer names a Secret that is gone.
+/// Removes a deleted Secret from the list in its service account.
 async fn drop_reference(registry: &Registry, secret: &ObjectRef, account: String) -> Result<(), Box<Status>> {
     let at = account_of(&secret.namespace, &account);
     let Some(account) = registry.get_stored(&at).await? else { return Ok(()) };

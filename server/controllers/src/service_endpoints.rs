@@ -1,6 +1,6 @@
-//! Where the pods of Services are: `endpointslice-controller`, `endpoints-controller` and `endpointslice-mirroring-controller`.
+//! Endpoints of Services: `endpointslice-controller`, `endpoints-controller` and `endpointslice-mirroring-controller`.
 //!
-//! What they decide is pure and knows no store. A Service finds its pods, and a pod its Services, within their namespace.
+//! Decisions are pure and do not depend on the store. Services and pods are matched within their namespace.
 
 mod address;
 pub mod carry_out;

@@ -1,8 +1,8 @@
-//! Keeps what Services have been given in step with what is put down as given (hook `start-service-ip-repair-controllers`).
+//! Repairs allocated addresses and ports of Services (hook `start-service-ip-repair-controllers`).
 //!
-//! A Service's write takes its addresses and ports along in its transaction, so nothing leaks by a crash. What is repaired is
-//! what others do: an IPAddress that somebody deletes or edits, a database that was put together by hand. Upstream's rules,
-//! texts and graces, so that it is harmless beside another API server's repair.
+//! The write of a Service allocates its addresses and ports in the same transaction, so a crash leaks nothing. Repairs are
+//! needed after actions of other clients: an IPAddress that is deleted or edited, or a database that was edited manually. Rules,
+//! messages and grace periods are upstream's, so that the repair can run concurrently with that of another API server.
 
 mod addresses;
 pub mod decide;
@@ -25,12 +25,12 @@ use addresses::Addresses;
 use ports::Ports;
 use resources::{addresses, services};
 
-/// What there is to check.
+/// Item of the work queue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Item {
-    /// Everything: once, and again whenever something was missed.
+    /// Everything: at the start and after missed changes.
     All,
-    /// A Service's addresses.
+    /// Addresses of a Service.
     Service(ObjectRef),
     /// An IPAddress, by name.
     Address(String),
@@ -38,7 +38,7 @@ enum Item {
     Ports,
 }
 
-/// The controller. Cheap to clone.
+/// Handle of the controller. Cheap to clone.
 #[derive(Clone)]
 pub struct ServiceRepair {
     addresses: Addresses,
@@ -48,7 +48,7 @@ pub struct ServiceRepair {
 }
 
 impl ServiceRepair {
-    /// Has checked nothing yet. Events name this host.
+    /// Creates the controller. Its events contain this host name.
     #[must_use]
     pub fn new(
         registry: &Registry,
@@ -65,13 +65,13 @@ impl ServiceRepair {
         }
     }
 
-    /// Given once everything has been checked for the first time.
+    /// Returns a signal that is set after the first complete check.
     #[must_use]
     pub fn checked(&self) -> Signal {
         self.checked.clone()
     }
 
-    /// Starts what repairs, until `tasks` is cancelled.
+    /// Starts the workers, which run until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
         let (worker, registry) = (self.clone(), registry.clone());
         run_workers(tasks, "service-ip-repair", 1, self.queue.clone(), move |item| {
@@ -89,7 +89,7 @@ impl ServiceRepair {
         }
     }
 
-    /// Services first: what they have is right, whatever is put down.
+    /// Checks Services first, because their addresses take precedence over IPAddresses.
     async fn check_all(&self, registry: &Registry) -> Result<(), Box<Status>> {
         for service in registry.list(&services(), "", &ListOptions::default()).await?.items {
             let (namespace, name) = (service.namespace().to_owned(), service.name().to_owned());
@@ -114,7 +114,7 @@ impl Listener for ServiceRepair {
         match (change.resource().group.as_str(), change.resource().resource.as_str()) {
             ("", "services") if !change.is_gone() => self.queue.add(Item::Service(change.object())),
             ("networking.k8s.io", "ipaddresses") if change.is_gone() => {
-                // The Service that had it gets it back.
+                // Recreated for its Service.
                 let parent = change.stored();
                 let parent = parent.object().at(&["spec", "parentRef"]);
                 let (namespace, name) =

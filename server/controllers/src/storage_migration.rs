@@ -1,9 +1,8 @@
-//! Stores all objects of a resource anew, in the version that they are stored in today
-//! (`storage-version-migrator-controller`).
+//! Rewrites all objects of a resource in the current storage version (`storage-version-migrator-controller`).
 //!
-//! A StorageVersionMigration names the resource; of one resource one runs at a time. What upstream shares out among three
-//! controllers is one here: which steps there are to do is decided from the migrations alone. A definition of custom
-//! resources reports that its objects are being migrated, and forgets the older versions once they are.
+//! A StorageVersionMigration names the resource; at most one runs for each resource. This controller replaces three of upstream:
+//! the steps are decided from the migrations alone. The definition of a custom resource reports the migration, and drops the
+//! older stored versions after it.
 
 mod decide;
 mod definition;
@@ -24,38 +23,38 @@ use crate::log::Listener;
 use decide::{FAILED, RUNNING, SUCCEEDED, Step};
 use rewrite::Rewritten;
 
-/// kube-controller-manager's name for it.
+/// Name of the controller in kube-controller-manager.
 pub const NAME: &str = "storage-version-migrator-controller";
 
-/// Upstream's number of migrations that run side by side.
+/// Number of concurrent migrations, as upstream.
 const WORKERS: usize = 5;
 
-/// A resource that is not served is looked for again after this long, and no longer than a minute after the migration's
-/// creation.
+/// Delay between checks for a resource that is not served; the migration fails if the resource is still missing one minute after
+/// the creation of the migration.
 const PERIOD: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The controller. Cheap to clone.
+/// Handle of the controller. Cheap to clone.
 #[derive(Clone)]
 pub struct StorageMigration {
     queue: WorkQueue<GroupResource>,
 }
 
 impl StorageMigration {
-    /// Knows nothing yet.
+    /// Creates the controller.
     #[must_use]
     pub fn new(metrics: &QueueMetrics) -> Self {
         Self { queue: WorkQueue::with_metrics(NAME, Policy::CONTROLLER, metrics) }
     }
 
-    /// Starts what migrates, until `tasks` is cancelled.
+    /// Starts the workers, which run until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
         let registry = registry.clone();
         run_workers(tasks, NAME, WORKERS, self.queue.clone(), move |resource| {
             let migrator = Migrator { registry: registry.clone(), context: Context::system(NAME) };
             async move {
                 match migrator.reconcile(&resource).await {
-                    // Somebody was faster, or deleted it: that comes as an event of its own.
+                    // Changed or deleted by another client: an event follows.
                     Err(status) if matches!(status.reason(), Reason::Conflict | Reason::NotFound) => {
                         Ok(Reconciled::Again(Duration::ZERO))
                     }
@@ -120,7 +119,7 @@ impl Migrator {
         .map(drop)
     }
 
-    /// Notes the revision up to which objects are to be stored anew, stores them, and reports how that ended.
+    /// Records the revision up to which objects must be rewritten, rewrites them, and reports the result.
     async fn run(&self, resource: &GroupResource, migration: &Stored) -> Result<Reconciled, Box<Status>> {
         let object = migration.object();
         let verbs = rewrite::VERBS;
@@ -189,7 +188,7 @@ impl Migrator {
     }
 }
 
-/// Whether the resource may still come: definition and migration are often applied together.
+/// Returns true if the resource may still appear: definition and migration are often applied together.
 fn is_young(migration: &Object, now: Timestamp) -> bool {
     let created = migration.creation_timestamp().and_then(time::parse);
     created.is_some_and(|created| now.duration_since(created).unsigned_abs() < PATIENCE)

@@ -1,7 +1,7 @@
-//! Reports in which version each built-in resource is stored (hook `built-in-resources-storage-version-updater`).
+//! Reports the storage version of each built-in resource (hook `built-in-resources-storage-version-updater`).
 //!
-//! One StorageVersion object per resource, with an entry per server: a migrator waits until all servers agree. Until the
-//! first round is done, [`StorageVersions::refusal`] holds writes, so that nothing is stored in a version not reported.
+//! There is one StorageVersion object per resource, with an entry per server: a migrator waits until all servers agree. Until the
+//! first report is complete, [`StorageVersions::refusal`] refuses writes, so that no object is stored in an unreported version.
 
 mod hold;
 mod report;
@@ -24,16 +24,14 @@ use portico_registry::{Context, CreateOptions, Part, Registry, UpdateOptions};
 
 use crate::rounds::at_intervals;
 
-/// The group of StorageVersion.
 pub const GROUP: &str = "internal.apiserver.k8s.io";
-/// Its resource.
 pub const RESOURCE: &str = "storageversions";
-/// Upstream's period: objects that somebody has changed or deleted come back.
+/// Upstream's interval, at which changed or deleted objects are restored.
 const PERIOD: Duration = Duration::from_secs(600);
-/// How often one object is tried in a round, when somebody else writes it, too.
+/// Maximum attempts per object in one pass, after conflicts with other writers.
 const TRIES: u32 = 3;
 
-/// See the module.
+/// Reporter of storage versions.
 #[derive(Clone)]
 pub struct StorageVersions {
     shared: Arc<Shared>,
@@ -42,14 +40,14 @@ pub struct StorageVersions {
 struct Shared {
     server: String,
     registrations: Vec<Registration>,
-    /// Resources whose StorageVersion is not written yet, and why not when it was tried.
+    /// Resources whose StorageVersion is not written yet, with the last error, if any.
     pending: RwLock<HashMap<GroupResource, Option<String>>>,
-    /// Given after the first round that succeeded as a whole.
+    /// Set after the first pass without errors.
     reported: Signal,
 }
 
 impl StorageVersions {
-    /// Nothing is reported yet, and writes of these resources are held. `server` is this server's identity.
+    /// Creates the reporter; writes of these resources are refused until they are reported. `server` is this server's identity.
     #[must_use]
     pub fn new(server: impl Into<String>, registrations: Vec<Registration>) -> Self {
         let pending =
@@ -64,14 +62,14 @@ impl StorageVersions {
         }
     }
 
-    /// Given once everything is reported and nothing is held any more.
+    /// Returns a signal that is set once all resources are reported and no writes are refused.
     #[must_use]
     pub fn reported(&self) -> Signal {
         self.shared.reported.clone()
     }
 
-    /// Reports every ten minutes until `tasks` is cancelled, once this server's identity lease is `held`: entries of
-    /// servers without a lease are collected.
+    /// Reports every ten minutes until `tasks` is cancelled. Starts once `lease_held` is set: entries of servers without an
+    /// identity lease are garbage collected.
     pub async fn run(self, registry: Registry, held: Signal, tasks: TaskSet) {
         let keep = async {
             held.signaled().await;
@@ -87,9 +85,9 @@ impl StorageVersions {
         tasks.token().run_until_cancelled(keep).await;
     }
 
-    /// Whether all objects are as they should be.
+    /// Reports all resources. Returns true if all objects are up to date.
     async fn round(&self, registry: &Registry) -> bool {
-        // All at once: they share commits.
+        // Concurrent writes share commits.
         let reports =
             self.shared.registrations.iter().map(|registration| self.report(registry, registration));
         join_all(reports).await.into_iter().all(|done| done)
@@ -109,7 +107,7 @@ impl StorageVersions {
             match &reported {
                 Ok(()) => drop(pending.remove(covered)),
                 Err(status) => {
-                    // Once reported, a resource is not held again.
+                    // A resource that was reported once is not refused again.
                     if let Some(error) = pending.get_mut(covered) {
                         *error = Some(status.to_string());
                     }

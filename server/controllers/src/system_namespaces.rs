@@ -1,4 +1,4 @@
-//! The namespaces that are always there (hook `start-system-namespaces-controller`).
+//! Namespaces that always exist (hook `start-system-namespaces-controller`).
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use tokio::time::timeout;
 
 use crate::outcome::unless;
 
-/// Upstream's, in its order.
+/// Names of the system namespaces, in upstream's order.
 pub const SYSTEM_NAMESPACES: [&str; 4] = ["kube-system", "kube-public", "kube-node-lease", "default"];
 
-/// What is missing is put back at once when its deletion comes as an event, and after this long in any case.
+/// Interval between checks. Deletions trigger a check at once.
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// The controller.
+/// Controller of the system namespaces.
 #[derive(Clone)]
 pub struct SystemNamespaces {
     created: Signal,
@@ -30,26 +30,25 @@ impl Default for SystemNamespaces {
     }
 }
 
-/// Which of them are missing among these, pure.
+/// Returns the system namespaces that are missing in a list. Pure.
 pub fn missing<'a>(present: impl Iterator<Item = &'a str>) -> Vec<&'static str> {
     let present: Vec<&str> = present.collect();
     SYSTEM_NAMESPACES.into_iter().filter(|name| !present.contains(name)).collect()
 }
 
 impl SystemNamespaces {
-    /// Has not looked yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Given once all of them are there.
+    /// Returns a signal that is set once all of them exist.
     #[must_use]
     pub fn created(&self) -> Signal {
         self.created.clone()
     }
 
-    /// Keeps them until `tasks` is cancelled.
+    /// Recreates missing namespaces until `tasks` is cancelled.
     pub async fn run(self, registry: Registry, tasks: TaskSet) {
         tasks.token().run_until_cancelled(self.keep(&registry)).await;
     }
@@ -64,7 +63,7 @@ impl SystemNamespaces {
         }
     }
 
-    /// Ends when the registry refuses, or closes.
+    /// Follows namespaces until the registry returns an error or closes.
     async fn follow(&self, registry: &Registry, backoff: &mut Backoff) -> Result<(), Box<Status>> {
         let mut followed = registry.follow(&resource()).await?;
         create(registry, &missing(followed.initial.iter().map(Stored::name))).await?;
@@ -73,7 +72,7 @@ impl SystemNamespaces {
         loop {
             match timeout(PERIOD, followed.changes.next()).await {
                 Ok(None) => return Ok(()),
-                // An object that is there needs nothing; a Terminating one is put back once it is gone.
+                // An existing namespace needs nothing; a terminating one is recreated after its deletion.
                 Ok(Some(Change::Put(_))) => {}
                 Ok(Some(Change::Deleted(stored))) => {
                     let ours = SYSTEM_NAMESPACES.into_iter().find(|name| stored.name() == *name);
@@ -101,7 +100,7 @@ async fn absent(registry: &Registry) -> Result<Vec<&'static str>, Box<Status>> {
     Ok(absent)
 }
 
-/// All at once: they share a commit.
+/// Creates namespaces concurrently, so that the writes share a commit.
 async fn create(registry: &Registry, names: &[&'static str]) -> Result<(), Box<Status>> {
     let context = Context::system("system:apiserver");
     let kind =

@@ -1,6 +1,6 @@
-//! Single objects that kube-apiserver itself keeps: made when missing, put right when changed, put back when deleted.
+//! Individual objects that kube-apiserver itself maintains: created when missing, corrected when changed, recreated when deleted.
 //!
-//! What they hold is decided by the pure functions below this module; `--controllers` does not govern them.
+//! The pure functions in the submodules decide their content. `--controllers` does not affect these objects.
 
 pub mod authentication;
 pub mod kubernetes_service;
@@ -18,20 +18,20 @@ use portico_registry::{Context, CreateOptions, Logged, ObjectRef, Part, Registry
 use crate::log::Listener;
 use crate::outcome::unless;
 
-/// What an object should be, from what is there; nothing when that is right, or when it cannot be decided yet.
+/// Computes an object from the current one; `None` if it is up to date or cannot be decided yet.
 type Wanted = Arc<dyn Fn(Option<&Object>) -> Option<Object> + Send + Sync>;
 
-/// One object that is kept.
+/// One maintained object.
 #[derive(Clone)]
 pub struct SystemObject {
     at: ObjectRef,
     wanted: Wanted,
-    /// The same of its status, once the object is there.
+    /// Computes the status, once the object exists.
     status: Option<Wanted>,
 }
 
 impl SystemObject {
-    /// An object of this resource, namespace (empty at cluster scope) and name.
+    /// Creates a maintained object from its resource, namespace (empty at cluster scope), name and content.
     pub fn new(
         resource: GroupResource,
         namespace: &str,
@@ -42,7 +42,7 @@ impl SystemObject {
         Self { at, wanted: Arc::new(wanted), status: None }
     }
 
-    /// With a status that is kept, too.
+    /// Adds a maintained status.
     #[must_use]
     pub fn with_status(
         mut self,
@@ -53,24 +53,24 @@ impl SystemObject {
     }
 }
 
-/// Keeps them. Cheap to clone.
+/// Controller of system objects. Cheap to clone.
 #[derive(Clone)]
 pub struct SystemObjects {
     objects: Arc<[SystemObject]>,
-    /// What they are made of: a change of it concerns all.
+    /// Resource that the content depends on: its changes affect all objects.
     made_of: Option<GroupResource>,
     queue: WorkQueue<usize>,
 }
 
 impl SystemObjects {
-    /// Keeps these; those that others refer to come first. A change of `made_of` concerns all of them.
+    /// Creates the controller. Objects that others refer to come first. A change of `source` affects all objects.
     #[must_use]
     pub fn new(objects: Vec<SystemObject>, made_of: Option<GroupResource>, metrics: &QueueMetrics) -> Self {
         let queue = WorkQueue::with_metrics("system_objects", Policy::RECONNECT, metrics);
         Self { objects: objects.into(), made_of, queue }
     }
 
-    /// Starts what writes, until `tasks` is cancelled: one at a time, in their order.
+    /// Starts the worker, which writes one object at a time, in their order, until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
         let (worker, registry) = (self.clone(), registry.clone());
         run_workers(tasks, "system-objects", 1, self.queue.clone(), move |at| {
@@ -79,7 +79,7 @@ impl SystemObjects {
         });
     }
 
-    /// Looks at all of them again: what they are made of has changed.
+    /// Reconciles all objects, because data that they depend on has changed.
     pub fn look_again(&self) {
         (0..self.objects.len()).for_each(|at| self.queue.add(at));
     }
@@ -89,11 +89,11 @@ impl SystemObjects {
         let current = current.as_ref().map(|stored| stored.object());
         if let Some(wanted) = (object.wanted)(current) {
             if current.is_none() && !has_home(registry, &object.at).await? {
-                // The namespace's creation brings it back here.
+                // Enqueued again when the namespace is created.
                 return Ok(Reconciled::Done);
             }
             write(registry, &object.at, wanted, current.is_some()).await?;
-            // Its own event brings it back here, for the status.
+            // The event of this write enqueues the object again, for the status.
             return Ok(Reconciled::Done);
         }
         let status = object.status.as_ref().filter(|_| current.is_some()).and_then(|status| status(current));
@@ -108,7 +108,7 @@ fn namespaces() -> GroupResource {
     GroupResource::new("", "namespaces")
 }
 
-/// Whether the namespace that an object belongs into is there, if it is to be in one.
+/// Returns true if the object is cluster-scoped or its namespace exists.
 async fn has_home(registry: &Registry, at: &ObjectRef) -> Result<bool, Box<Status>> {
     if at.namespace.is_empty() {
         return Ok(true);
@@ -121,7 +121,7 @@ fn context() -> Context {
     Context::system("system:apiserver")
 }
 
-/// What is new gets its namespace and name here: the decisions make its content.
+/// Creates or updates an object. Sets namespace and name of a new object; the decision has set its content.
 async fn write(
     registry: &Registry,
     at: &ObjectRef,

@@ -1,4 +1,4 @@
-//! `ttl-after-finished-controller`: deletes Jobs some time after they have finished, when they have a TTL.
+//! `ttl-after-finished-controller`: deletes finished Jobs that have a TTL when it expires.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ use crate::account::{NamespacedName, account};
 use crate::log::Listener;
 use crate::outcome::unless;
 
-/// Kube-controller-manager's name for it.
+/// Name of the controller in kube-controller-manager.
 pub const NAME: &str = "ttl-after-finished-controller";
-/// Bounds of the histogram, in seconds: from 0.1, doubling.
+/// Bounds of the histogram in seconds: from 0.1, doubled each time.
 const SECONDS: &[f64] = &[0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6, 819.2];
 
-/// The controller. Cheap to clone.
+/// Handle of the controller. Cheap to clone.
 #[derive(Clone)]
 pub struct TtlAfterFinished {
     workers: usize,
@@ -29,19 +29,19 @@ pub struct TtlAfterFinished {
     late: Histogram,
 }
 
-/// What is to be done about a Job now.
+/// Action for a Job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// Nothing: it has not finished, or has no TTL, or is going.
+    /// The Job has not finished, has no TTL, or is being deleted.
     Leave,
-    /// Look again after this long.
+    /// Check again after this duration.
     Wait(Duration),
-    /// Its time was up so long ago.
+    /// Delete the Job, whose TTL expired this long ago.
     Delete(Duration),
 }
 
 impl TtlAfterFinished {
-    /// Knows nothing yet; `workers` is `--concurrent-ttl-after-finished-syncs`.
+    /// Creates the controller; `workers` is `--concurrent-ttl-after-finished-syncs`.
     #[must_use]
     pub fn new(workers: usize, queues: &QueueMetrics, metrics: &metrics::Registry) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl TtlAfterFinished {
         }
     }
 
-    /// Starts what works, until `tasks` is cancelled.
+    /// Starts the workers, which run until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
         let (worker, registry) = (self.clone(), registry.clone());
         run_workers(tasks, NAME, self.workers, self.queue.clone(), move |key| {
@@ -78,7 +78,7 @@ impl TtlAfterFinished {
             Verdict::Wait(left) => return Ok(Reconciled::Again(left)),
             Verdict::Delete(late) => late,
         };
-        // Another Job of this name, or a time that was changed meanwhile, is looked at by itself.
+        // The preconditions protect another Job with this name, and a changed TTL: both have their own events.
         let options = DeleteOptions {
             propagation: Some(Propagation::Foreground),
             preconditions: Preconditions {
@@ -115,7 +115,7 @@ fn jobs() -> GroupResource {
     GroupResource::new("batch", "jobs")
 }
 
-/// When a Job finished (`jobFinishTime`); nothing while it has not.
+/// Returns the time at which a Job finished (`jobFinishTime`); `None` if it has not finished.
 fn finished(job: &Object) -> Result<Option<Timestamp>, String> {
     let conditions = job.at(&["status", "conditions"]);
     let is_end = |kind: &str, status: &str| matches!(kind, "Complete" | "Failed") && status == "True";
@@ -129,7 +129,7 @@ fn finished(job: &Object) -> Result<Option<Timestamp>, String> {
     }
 }
 
-/// Pure (`processTTL`).
+/// Decides about a Job (`processTTL`). Pure.
 fn decide(job: &Object, now: Timestamp) -> Result<Verdict, String> {
     let ttl = job.at(&["spec", "ttlSecondsAfterFinished"]).i64();
     let Some(ttl) = ttl.filter(|_| job.deletion_timestamp().is_none()) else { return Ok(Verdict::Leave) };

@@ -1,5 +1,5 @@
-//! `persistentvolumeclaim-protection-controller` and `persistentvolume-protection-controller`: a claim or volume that is being
-//! deleted loses its finalizer, and so goes, when nothing uses it.
+//! `persistentvolumeclaim-protection-controller` and `persistentvolume-protection-controller`: remove the finalizer of a claim or
+//! volume that is being deleted once it is unused.
 
 mod decide;
 
@@ -15,12 +15,12 @@ use crate::account::{NamespacedName, account};
 use crate::log::Listener;
 use crate::outcome::unless;
 
-/// Kube-controller-manager's name for the controller of claims.
+/// Name of the controller of claims in kube-controller-manager.
 pub const CLAIMS: &str = "persistentvolumeclaim-protection-controller";
-/// Kube-controller-manager's name for the controller of volumes.
+/// Name of the controller of volumes in kube-controller-manager.
 pub const VOLUMES: &str = "persistentvolume-protection-controller";
 
-/// Upstream's number.
+/// Number of workers upstream.
 const WORKERS: usize = 1;
 
 /// One of the two controllers. Cheap to clone.
@@ -30,7 +30,7 @@ pub struct VolumeProtection {
     queue: WorkQueue<NamespacedName>,
 }
 
-/// The kind that a controller looks after.
+/// Kind of the protected objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Protected {
     Claims,
@@ -80,21 +80,21 @@ impl Protected {
 }
 
 impl VolumeProtection {
-    /// Returns the controller of claims.
+    /// Creates the controller of claims.
     #[must_use]
     pub fn of_claims(queues: &QueueMetrics) -> Self {
         let queue = WorkQueue::with_metrics("pvcprotection", Policy::CONTROLLER, queues);
         Self { protected: Protected::Claims, queue }
     }
 
-    /// Returns the controller of volumes.
+    /// Creates the controller of volumes.
     #[must_use]
     pub fn of_volumes(queues: &QueueMetrics) -> Self {
         let queue = WorkQueue::with_metrics("pvprotection", Policy::CONTROLLER, queues);
         Self { protected: Protected::Volumes, queue }
     }
 
-    /// Starts its worker, which runs until `tasks` is cancelled.
+    /// Starts the worker, which runs until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
         let (protected, registry) = (self.protected, registry.clone());
         run_workers(tasks, protected.controller(), WORKERS, self.queue.clone(), move |key| {
@@ -109,7 +109,7 @@ impl VolumeProtection {
         }
     }
 
-    /// Looks at the claims of a pod that uses them no longer, or not yet.
+    /// Enqueues the claims of a pod that does not use them, or no longer.
     fn on_pod(&self, change: &Logged) {
         let stored = change.stored();
         let pod = stored.object();
@@ -138,7 +138,7 @@ async fn reconcile(
     };
     let context = account(protected.user());
     let written = registry.update(&context, &resource, Part::Main, changed, &UpdateOptions::default()).await;
-    // A newer state comes as an event.
+    // An event delivers the newer state.
     unless(written, &[Reason::NotFound, Reason::Conflict])?;
     Ok(Reconciled::Done)
 }

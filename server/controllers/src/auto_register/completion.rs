@@ -1,4 +1,4 @@
-//! `autoregister-completion`: every built-in APIService has been seen available once (upstream's check of the same name).
+//! Check `autoregister-completion`: every built-in APIService has been available at least once, as in upstream's check.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use portico_kit::lifecycle::Signal;
 use portico_machinery::resolve::{Facts, Touched};
 
-/// The check. It never turns red again. Clones share it.
+/// State of the check, which never becomes unhealthy again. Clones share the state.
 #[derive(Clone)]
 pub struct Completion {
     missing: Arc<Mutex<BTreeSet<Arc<str>>>>,
@@ -37,16 +37,16 @@ impl Completion {
         }
     }
 
-    /// Given once the check is healthy.
+    /// Returns a signal that is set once the check is healthy.
     #[must_use]
     pub fn completed(&self) -> Signal {
         self.completed.clone()
     }
 
-    /// For the health check of this name.
+    /// Runs the health check `autoregister-completion`.
     ///
     /// # Errors
-    /// The sorted names that have not been seen available yet.
+    /// Returns the sorted names of the APIServices that have not been available yet.
     pub fn check(&self) -> Result<(), String> {
         if self.completed.is_signaled() {
             return Ok(());

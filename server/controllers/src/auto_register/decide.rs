@@ -1,19 +1,19 @@
-//! Upstream's table 5.2: what becomes of an APIService that this server manages, pure.
+//! Decision table for the APIServices that this server manages (upstream's table 5.2). Pure.
 
 use portico_machinery::GroupVersion;
 use portico_machinery::resolve::ApiServiceFacts;
 
-/// How an APIService is kept.
+/// Management mode of an APIService.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Put right once per start of the process: label `onstart`.
+    /// Corrected once per start of the process: label `onstart`.
     OnStart,
-    /// Put right always: label `true`.
+    /// Corrected after every change: label `true`.
     Always,
 }
 
 impl Mode {
-    /// The label's value.
+    /// Returns the value of the label.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
@@ -22,7 +22,7 @@ impl Mode {
         }
     }
 
-    /// Any other value means that somebody else manages the object.
+    /// Parses the value of the label. Returns `None` for any other value: the object is not managed.
     #[must_use]
     pub fn parse(label: Option<&str>) -> Option<Self> {
         match label? {
@@ -33,21 +33,20 @@ impl Mode {
     }
 }
 
-/// An APIService that should be there: always a local one.
+/// An APIService that should exist, always a local one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Desired {
-    /// What it serves.
+    /// Group and version that the APIService registers.
     pub group_version: GroupVersion,
     /// `spec.groupPriorityMinimum`
     pub group_priority_minimum: i32,
     /// `spec.versionPriority`
     pub version_priority: i32,
-    /// How it is kept.
     pub mode: Mode,
 }
 
 impl Desired {
-    /// Whether the object's spec is what it should be.
+    /// Returns true if the spec of the object is the desired one.
     #[must_use]
     pub fn is_spec_of(&self, facts: &ApiServiceFacts) -> bool {
         facts.backend.is_none()
@@ -57,38 +56,35 @@ impl Desired {
     }
 }
 
-/// The object as it is.
+/// Current state of an APIService.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Current {
-    /// By its label; absent: not ours.
+    /// Management mode in the label; `None` if the object is not managed.
     pub managed: Option<Mode>,
-    /// Its spec is the desired one.
+    /// True if the spec is the desired one.
     pub spec_matches: bool,
 }
 
-/// What this process remembers of a name.
+/// State that the controller remembers of an APIService.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// The object was there when this process first looked.
+    /// True if the object existed when the informers had synced.
     pub present_at_start: bool,
-    /// A pass over it has ended without an error.
+    /// True if the object has been reconciled without an error.
     pub synced: bool,
 }
 
-/// What to do.
+/// Change that makes an APIService match the desired one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing.
     Nothing,
-    /// Create the desired object.
     Create,
-    /// Replace its spec.
+    /// Replace the spec.
     Update,
-    /// Delete it.
     Delete,
 }
 
-/// The table, in upstream's order of evaluation.
+/// Evaluates the table in upstream's order.
 #[must_use]
 pub fn decide(current: Option<Current>, desired: Option<Mode>, memory: Memory) -> Action {
     let once = desired == Some(Mode::OnStart) && memory.synced;

@@ -1,4 +1,4 @@
-//! The controller around the table, as far as it needs no registry.
+//! Tests of the controller that need no registry.
 
 use portico_machinery::resolve::{ServiceKey, Watched};
 use portico_machinery::{GroupVersion, Object};

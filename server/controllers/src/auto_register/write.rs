@@ -1,4 +1,4 @@
-//! Carrying a decision out through the registry. Somebody who was faster is no failure: their event comes round.
+//! Applies decisions through the registry. A conflict with a faster writer is not an error: its event enqueues the name again.
 
 use portico_machinery::resolve::AUTOMANAGED_LABEL;
 use portico_machinery::{GroupResource, GroupVersionKind, Object, Reason, Status};
@@ -9,7 +9,6 @@ use crate::outcome::unless;
 
 const GROUP: &str = "apiregistration.k8s.io";
 
-/// Writes APIServices as the server itself.
 pub(super) struct Writer {
     registry: Registry,
     context: Context,
@@ -25,7 +24,7 @@ impl Writer {
         }
     }
 
-    /// `uid` is the object's that was looked at.
+    /// Applies an action. `uid` is the UID of the object that the decision was based on.
     pub(super) async fn act(
         &self,
         action: Action,
@@ -52,7 +51,7 @@ impl Writer {
         }
     }
 
-    /// Only the spec is replaced: labels, annotations and status stay.
+    /// Replaces only the spec: labels, annotations and status do not change.
     async fn update(&self, name: &str, desired: &Desired, uid: &str) -> Result<(), Box<Status>> {
         let stored = self.registry.get(&self.resource, "", name).await?;
         if stored.uid() != uid {
@@ -65,7 +64,7 @@ impl Writer {
     }
 }
 
-/// The desired object, with the label that says how it is kept.
+/// Returns the desired object, with the label of its management mode.
 pub(super) fn object(name: &str, desired: &Desired) -> Object {
     let kind =
         GroupVersionKind { group: GROUP.to_owned(), version: "v1".to_owned(), kind: "APIService".to_owned() };

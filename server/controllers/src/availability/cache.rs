@@ -1,6 +1,6 @@
-//! What probes found, and what facades report: the memory of the remote controller.
+//! Results of probes, and reports of facades: the state of the remote controller.
 //!
-//! Time comes in as a value. It must not know how a probe is made.
+//! Times are passed in as values. The module does not depend on how probes are made.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,31 +14,28 @@ use tokio::time::Instant;
 use super::decide::{ConditionStatus, ProbePlan, decide_probed};
 use super::probe::{ProbeFailure, ProbeStage};
 
-/// A good answer is asked for again after this long.
+/// Interval between two probes of a reachable backend.
 pub const PERIOD: Duration = Duration::from_secs(30);
-/// A facade's experience counts for this long, unless it repeats it.
+/// Time for which a facade's report of success is valid, unless the facade repeats it.
 pub const HINT_AGE: Duration = Duration::from_secs(60);
-/// Failing backends: probed again after 250 ms, then twice as long each time, up to the period.
+/// Backoff for failing backends: 250 ms before the next probe, doubled each time, up to the probe interval.
 const RETRY: Policy = Policy::new(Duration::from_millis(250), PERIOD, 2.0, 0.0);
-/// A facade that fails makes us look again, but no more often than this.
+/// Minimum time between two probes of a backend that facades report as failing.
 const HINT_PAUSE: Duration = Duration::from_secs(1);
 
-/// What a probe found, for this very plan.
+/// Result of a probe of one plan.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What was probed.
     pub plan: Arc<ProbePlan>,
-    /// How it ended.
     pub result: Result<(), ProbeFailure>,
-    /// When it ended.
     pub at: Instant,
-    /// The same as wall time, RFC 3339.
+    /// Wall time since which the result is the same, RFC 3339.
     pub since: String,
     valid_until: Instant,
 }
 
 impl Outcome {
-    /// Lets it expire now, but no earlier than [`HINT_PAUSE`] after the probe. Returns the time until then.
+    /// Expires the outcome now, but no earlier than [`MIN_PROBE_INTERVAL`] after the probe. Returns the time until then.
     fn expire_soon(&mut self, now: Instant) -> Duration {
         let due = now.max(self.at + HINT_PAUSE);
         self.valid_until = self.valid_until.min(due);
@@ -46,20 +43,20 @@ impl Outcome {
     }
 }
 
-/// One facade's experience.
+/// Report of a facade about a backend.
 #[derive(Clone, Debug)]
 pub struct Hint {
-    /// Where it stops; nothing when it reaches the backend.
+    /// Stage at which requests fail; `None` if the facade reaches the backend.
     pub failed_at: Option<ProbeStage>,
-    /// For people.
+    /// Human-readable details.
     pub detail: String,
-    /// RFC 3339 wall time.
+    /// Wall time since which the state is the same, RFC 3339.
     pub since: String,
     at: Instant,
 }
 
 impl Hint {
-    /// A failure, until something else is seen: whoever cannot reach a backend need not report it twice.
+    /// Returns true if the report is valid. A failure is valid until the facade reports success: facades do not repeat failures.
     fn counts(&self, now: Instant) -> bool {
         self.failed_at.is_some() || now < self.at + HINT_AGE
     }
@@ -67,36 +64,34 @@ impl Hint {
 
 struct Running {
     plan: Arc<ProbePlan>,
-    /// Dropped to make the probe end.
+    /// Dropped to cancel the probe.
     cancel: oneshot::Sender<()>,
 }
 
-/// What to do for a plan.
+/// Result of looking up a plan in the cache.
 pub enum Next {
-    /// Its outcome is known and fresh for this much longer.
+    /// The outcome is known and stays fresh for this duration.
     Known(Outcome, Duration),
-    /// It is being probed; whoever does that will ask again.
+    /// The plan is being probed; the name is enqueued again when the probe ends.
     Running,
-    /// Probe it now. The receiver ends when the probe is no longer wanted. `slow`: the last probe ran into a time
-    /// limit.
+    /// The plan must be probed now.
     Start {
-        /// What to probe.
         plan: Arc<ProbePlan>,
-        /// Resolves when the probe is no longer wanted.
+        /// Resolves when the probe is no longer needed.
         cancelled: oneshot::Receiver<()>,
-        /// Whether it belongs into the slow lane.
+        /// True if the last probe timed out: the probe waits for a permit for slow backends.
         slow: bool,
     },
 }
 
-/// The memory, by name of APIService.
+/// Outcomes, running probes and reports of facades, by the name of the APIService.
 pub struct Cache {
     outcomes: HashMap<Arc<str>, Outcome>,
     running: HashMap<Arc<str>, Running>,
-    /// What facades report, by facade: few, and mostly one.
+    /// Reports by facade. A vector, because there are few facades, usually one.
     hints: HashMap<Arc<str>, Vec<(Box<str>, Hint)>>,
     limiter: KeyLimiter<Arc<str>>,
-    /// Probed because a connection was lost: when they fail, all that use the same address are probed.
+    /// APIServices probed because a connection was lost: if the probe fails, all that share an address are probed.
     canaries: HashSet<Arc<str>>,
 }
 
@@ -113,11 +108,11 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// Looks a plan up. A probe of an older plan is called off. What facades reached with other trust, or before the APIService was
-    /// moved to other addresses, does not count, nor does which addresses they could not reach when there are others.
+    /// Looks up a plan, and cancels a probe of an older plan. Drops reports of facades that used other trust settings or date
+    /// from before the APIService moved to other addresses. If the addresses have changed, failures are dropped, too.
     pub fn next(&mut self, plan: ProbePlan, now: Instant) -> Next {
         let name = plan.name.clone();
-        // The plan before this one: once it is looked up, what facades report is about it.
+        // The previous plan: reports of facades that arrive after this lookup refer to the new plan.
         let running = self.running.get(&name).map(|running| &running.plan);
         let last = running.or_else(|| self.outcomes.get(&name).map(|outcome| &outcome.plan));
         if let (Some(last), Some(hints)) = (last, self.hints.get_mut(&name)) {
@@ -143,8 +138,8 @@ impl Cache {
         Next::Start { plan, cancelled, slow }
     }
 
-    /// A backend closed a connection. Answers which APIService is to be looked at again, and when: one of those that
-    /// use this address, and each no more often than every [`HINT_PAUSE`].
+    /// Handles a connection that a backend closed. Returns one APIService that uses the address, and the delay after which it
+    /// must be probed; each APIService is probed at most every [`MIN_PROBE_INTERVAL`].
     pub fn lost(&mut self, target: &Target, now: Instant) -> Option<(Arc<str>, Duration)> {
         let uses = |(_, o): &(_, &mut Outcome)| o.result.is_ok() && o.plan.targets.contains(target);
         let (name, outcome) = self.outcomes.iter_mut().find(uses)?;
@@ -152,14 +147,15 @@ impl Cache {
         Some((name.clone(), outcome.expire_soon(now)))
     }
 
-    /// Another control service has stopped reaching the backend. Returns when to probe it again if the last probe reached it.
+    /// Handles the report that another control service no longer reaches the backend. Returns the delay before the next probe if
+    /// the last probe reached the backend.
     pub fn doubt(&mut self, name: &str, now: Instant) -> Option<Duration> {
         let outcome = self.outcomes.get_mut(name).filter(|outcome| outcome.result.is_ok())?;
         Some(outcome.expire_soon(now))
     }
 
-    /// All that use an address of this failed plan and were well are to be looked at again. What facades have seen was
-    /// before it failed.
+    /// Expires all reached APIServices that share an address with this failed plan, and returns their names. Reports of facades
+    /// are dropped because they date from before the failure.
     fn doubt_neighbours(&mut self, plan: &ProbePlan, now: Instant) -> Vec<Arc<str>> {
         let shares = |o: &Outcome| o.plan.targets.iter().any(|target| plan.targets.contains(target));
         let well = self.outcomes.iter_mut().filter(|(_, o)| o.result.is_ok() && shares(o));
@@ -172,7 +168,7 @@ impl Cache {
         doubted
     }
 
-    /// A probe ended. Ignored when it was called off meanwhile. Answers who else is to be looked at again.
+    /// Stores the result of a probe; ignored if the probe was canceled. Returns other APIServices that must be probed again.
     pub fn finished(
         &mut self,
         plan: &Arc<ProbePlan>,
@@ -192,7 +188,7 @@ impl Cache {
             }
             Err(_) => self.limiter.when(name),
         };
-        // An outcome that repeats the last one keeps the time since when it is so.
+        // A result equal to the last one keeps the time since which it applies.
         let since = match self.outcomes.get(name) {
             Some(last) if last.result == result => last.since.clone(),
             _ => since,
@@ -204,7 +200,7 @@ impl Cache {
         if was_canary && failed { self.doubt_neighbours(plan, now) } else { Vec::new() }
     }
 
-    /// The APIService is gone, or has no backend any more.
+    /// Removes an APIService that is deleted or no longer has a backend.
     pub fn forget(&mut self, name: &str) {
         if let Some((name, _)) = self.outcomes.remove_entry(name) {
             self.limiter.forget(&name);
@@ -214,7 +210,7 @@ impl Cache {
         self.canaries.remove(name);
     }
 
-    /// A facade's experience. Answers whether the APIService must be looked at again.
+    /// Stores a report of a facade. Returns true if the APIService must be reconciled.
     pub fn hint(
         &mut self,
         facade: &str,
@@ -232,7 +228,7 @@ impl Cache {
         let is_news = match hints.iter_mut().find(|(who, _)| **who == *facade) {
             Some((_, known)) => {
                 let is_news = known.failed_at.is_some() != failed_at.is_some();
-                // What is repeated has been so since it was first reported.
+                // A repeated state keeps the time of the first report.
                 if known.failed_at == failed_at && known.counts(now) {
                     hint.since = std::mem::take(&mut known.since);
                 }
@@ -253,7 +249,7 @@ impl Cache {
         is_news
     }
 
-    /// A facade is no longer connected: its experience counts no more. Answers whom that concerns.
+    /// Removes the reports of a facade that is no longer connected. Returns the APIServices that they were about.
     pub fn forget_facade(&mut self, facade: &str) -> Vec<Arc<str>> {
         let mut concerned = Vec::new();
         self.hints.retain(|name, hints| {
@@ -266,14 +262,14 @@ impl Cache {
         concerned
     }
 
-    /// Whether a connected facade reaches the backend.
+    /// Returns true if a connected facade reaches the backend.
     #[must_use]
     pub fn reached_by_facade(&self, name: &str, now: Instant) -> bool {
         let reached = |(_, hint): &(_, Hint)| hint.failed_at.is_none() && hint.counts(now);
         self.hints.get(name).is_some_and(|hints| hints.iter().any(reached))
     }
 
-    /// The probed APIServices, and whether the control service or a connected facade reaches their backends.
+    /// Returns the probed APIServices; true if the control service or a connected facade reaches the backend.
     pub fn reached(&self, now: Instant) -> impl Iterator<Item = (&str, bool)> {
         self.outcomes.iter().map(move |(name, outcome)| {
             let by_facade = self.reached_by_facade(name, now);
@@ -284,13 +280,13 @@ impl Cache {
         })
     }
 
-    /// The last probe of an APIService.
+    /// Returns the last outcome of an APIService.
     #[must_use]
     pub fn outcome(&self, name: &str) -> Option<&Outcome> {
         self.outcomes.get(name)
     }
 
-    /// What facades report about an APIService and still counts, sorted by facade.
+    /// Returns the valid reports of facades about an APIService, sorted by facade.
     #[must_use]
     pub fn hints(&self, name: &str, now: Instant) -> Vec<(&str, &Hint)> {
         let counting = self.hints.get(name).into_iter().flatten().filter(|(_, hint)| hint.counts(now));
@@ -299,14 +295,14 @@ impl Cache {
         hints
     }
 
-    /// All outcomes are to be asked for again: the client certificate changed.
+    /// Expires all outcomes after a change of the client certificate.
     pub fn expire_all(&mut self, now: Instant) {
         self.outcomes.values_mut().for_each(|outcome| outcome.valid_until = now);
         self.running.clear();
     }
 }
 
-/// Between 80 and 100 % of the period, so that backends that were registered together are not asked together for ever.
+/// Returns 80 to 100 % of the probe interval, so that backends that were registered together are not always probed together.
 fn spread(plan: &ProbePlan) -> Duration {
     let share = u32::try_from(plan.fingerprint % 1000).unwrap_or(0);
     PERIOD - PERIOD / 5 / 1000 * share
@@ -356,13 +352,13 @@ mod tests {
         let old = named("a", 1);
         probed(&mut cache, old.clone(), true, now);
         cache.hint("f", &old.name, None, "", now, String::new());
-        // The addresses behind the same Service changed: what facades reach is likely to be reached still.
+        // The addresses behind the same Service changed: facades probably still reach the backend.
         probed(&mut cache, named("a", 2), false, now);
         assert!(cache.reached_by_facade(&old.name, now));
         let moved = ProbePlan { fingerprint: old.fingerprint + 1, ..named("a", 3) };
         probed(&mut cache, moved.clone(), false, now);
         assert!(!cache.reached_by_facade(&old.name, now));
-        // A facade reaches the next backend before the probe of it has ended.
+        // A facade reaches the new backend before its probe has ended.
         let next = ProbePlan { fingerprint: old.fingerprint + 2, ..named("a", 4) };
         let probe = cache.next(next.clone(), now);
         assert!(matches!(probe, Next::Start { .. }));

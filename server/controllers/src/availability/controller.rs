@@ -1,4 +1,4 @@
-//! What both controllers share: queues, memory, and how verdicts are reported.
+//! Parts shared by both controllers: queues, the cache, and reports of verdicts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,10 +24,10 @@ use super::probe::{ProbeStage, Prober};
 use super::status::{Sink, StatusQueue, StatusWriter};
 use portico_routes::informers::Informers;
 
-/// Upstream's limiter: 5 ms, doubling, up to 30 s.
+/// Upstream's rate limiter: 5 ms, doubled each time, up to 30 s.
 const RETRY: Policy = Policy::new(Duration::from_millis(5), Duration::from_secs(30), 2.0, 0.0);
 
-/// Both controllers. Cheap to clone.
+/// Handle of both controllers. Cheap to clone.
 pub struct Availability<P> {
     pub(super) inner: Arc<Inner<P>>,
 }
@@ -51,21 +51,21 @@ impl<P> Clone for Availability<P> {
     }
 }
 
-/// One observer's last experience of a backend, for Explain.
+/// Last observation of a backend by one observer, for Explain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
     /// `control`, or the facade's name.
     pub seen_by: String,
-    /// Where it stopped; nothing when the backend was reached.
+    /// Stage at which requests fail; `None` if the backend is reached.
     pub failed_at: Option<ProbeStage>,
-    /// For people.
+    /// Human-readable details.
     pub message: String,
-    /// RFC 3339 time since when it is so.
+    /// Wall time since which the state is the same, RFC 3339.
     pub since: String,
 }
 
 impl<P: Prober> Availability<P> {
-    /// Listens to the informers from now on; make it before they run. `mode` is the resolver's.
+    /// Creates the controllers and subscribes to the informers; must be called before they run. `mode` is the resolver's mode.
     #[must_use]
     pub fn new(informers: &Informers, prober: P, mode: Mode, metrics: &MetricsRegistry) -> Self {
         let queues = QueueMetrics::new(metrics);
@@ -83,7 +83,7 @@ impl<P: Prober> Availability<P> {
                 metrics: Metrics::new(metrics),
             }),
         };
-        // Weak, or the informers' handler and the controller would keep each other.
+        // A weak reference avoids a cycle between the informers' handler and the controller.
         let weak = Arc::downgrade(&controller.inner);
         informers.on_change(Arc::new(move |facts, touched, _| {
             if let Some(inner) = weak.upgrade() {
@@ -93,7 +93,7 @@ impl<P: Prober> Availability<P> {
         controller
     }
 
-    /// Starts the one task that writes what both controllers find.
+    /// Starts the one task that writes the verdicts of both controllers.
     pub fn run_writer<S: Sink>(&self, sink: S, tasks: &TaskSet) {
         let (local, remote) = (self.inner.local.clone(), self.inner.remote.clone());
         let informers = self.inner.informers.clone();
@@ -106,10 +106,10 @@ impl<P: Prober> Availability<P> {
             .spawn_until_cancelled("availability-status", StatusWriter { queue, sink, metrics, again }.run());
     }
 
-    /// A facade reports what it sees of a backend: that it is reached, or where that fails. It repeats a success at least every
-    /// 30 seconds: after [`HINT_AGE`](super::HINT_AGE) it counts no more. A bad one makes us probe at once.
+    /// Handles a facade's report about a backend: reached, or the stage at which requests fail. Facades repeat a success at least
+    /// every 30 seconds; it expires after [`FACADE_REPORT_TTL`](super::FACADE_REPORT_TTL). A failure triggers a probe at once.
     pub fn hint(&self, facade: &str, name: &str, failed_at: Option<ProbeStage>, detail: &str) {
-        // Facades outlive APIServices by a moment; what is not there needs no memory.
+        // Facades may report on an APIService shortly after its deletion; such reports are ignored.
         let known = self.inner.informers.index().api_service(name).map(|facts| facts.name.clone());
         let Some(name) = known else { return };
         let since = time::rfc3339(Timestamp::now());
@@ -118,13 +118,13 @@ impl<P: Prober> Availability<P> {
         }
     }
 
-    /// A facade is no longer connected.
+    /// Removes the reports of a facade that is no longer connected.
     pub fn forget_facade(&self, facade: &str) {
         let concerned = self.inner.cache.lock().forget_facade(facade);
         concerned.into_iter().for_each(|name| self.inner.remote.add(name));
     }
 
-    /// Takes the reports of all other control services of the store, by identity, and returns the one of this, which is `own`.
+    /// Stores the reports of all other control services of the store, by identity, and returns the report of this one (`own`).
     pub fn exchange(&self, own: &str, others: BTreeMap<String, PeerReport>) -> PeerReport {
         let now = Instant::now();
         let (mut peers, mut cache) = (self.inner.peers.lock(), self.inner.cache.lock());
@@ -140,10 +140,10 @@ impl<P: Prober> Availability<P> {
         report
     }
 
-    /// To be called when a backend has closed a kept connection: it may be gone, and nobody should have to wait for the
-    /// next period to see it.
+    /// Returns the callback for idle connections closed by a backend: the backend may have failed, and is probed without
+    /// waiting for the next interval.
     pub fn on_connection_lost(&self) -> impl Fn(&Target) + Send + Sync + use<P> {
-        // Weak: whoever calls is part of what we probe with.
+        // A weak reference, because the prober owns the caller.
         let weak = Arc::downgrade(&self.inner);
         move |target| {
             let Some(inner) = weak.upgrade() else { return };
@@ -154,7 +154,7 @@ impl<P: Prober> Availability<P> {
         }
     }
 
-    /// Probes every backend again: the client certificate changed.
+    /// Probes every backend again after a change of the client certificate.
     pub fn probe_all_again(&self) {
         self.inner.cache.lock().expire_all(Instant::now());
         let facts = self.inner.informers.index();
@@ -164,7 +164,7 @@ impl<P: Prober> Availability<P> {
             .for_each(|f| self.inner.remote.add(f.name.clone()));
     }
 
-    /// Who saw what of a backend last, as far as it counts: the control service first, then facades by name.
+    /// Returns the last valid observations of a backend: that of the control service first, then those of facades by name.
     #[must_use]
     pub fn observations(&self, name: &str) -> Vec<Observation> {
         let cache = self.inner.cache.lock();
@@ -186,25 +186,25 @@ impl<P: Prober> Availability<P> {
         own.into_iter().chain(facades).collect()
     }
 
-    /// How many conditions wait to be written.
+    /// Returns the number of conditions that wait to be written.
     #[must_use]
     pub fn unwritten(&self) -> usize {
         self.inner.status.len()
     }
 
-    /// A verdict: shown in the gauge each time, written only when it differs from the condition.
+    /// Reports a verdict: updates the gauge each time, writes the condition only if it differs.
     pub(super) fn report(&self, facts: &ApiServiceFacts, verdict: Verdict) {
         self.inner.metrics.decided(&facts.name, verdict.status == ConditionStatus::True);
         if verdict.is_reported_by(facts.available.as_ref()) {
             self.inner.status.withdraw(&facts.name);
         } else {
-            // It opens or closes a route.
+            // A change of availability opens or closes a route.
             let urgent = (verdict.status == ConditionStatus::True) != facts.is_available();
             self.inner.status.put(&facts.name, &facts.uid, verdict, urgent);
         }
     }
 
-    /// Another control service reports on this APIService.
+    /// Updates the gauge, and leaves the condition to another control service, which reports on this APIService.
     pub(super) fn defer(&self, name: &str, is_available: bool) {
         self.inner.metrics.decided(name, is_available);
         self.inner.status.withdraw(name);
@@ -219,7 +219,7 @@ impl<P: Prober> Availability<P> {
 }
 
 impl<P> Inner<P> {
-    /// Local ones go to the local queue, others to the remote one; what was remote a moment ago goes to both.
+    /// Adds local APIServices to the local queue and all others to the remote one; one that has just become local goes to both.
     fn enqueue(&self, facts: &Facts, touched: &Touched) {
         for name in touched {
             let local = facts.api_service(name).is_some_and(|f| f.backend.is_none());

@@ -1,6 +1,6 @@
-//! What the Available condition of an APIService should be: upstream's table R1-R9, pure.
+//! Decides the Available condition of an APIService (upstream's table R1-R9). Pure.
 //!
-//! It must not know time, sockets or the registry: what a probe found comes in, what to probe goes out.
+//! The module does not depend on time, sockets or the registry: results of probes are inputs, plans of probes are outputs.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,6 @@ use portico_machinery::route::{Availability, ResolveError, Target};
 
 use super::probe::{ProbeFailure, ProbeStage};
 
-/// The status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConditionStatus {
     /// `True`
@@ -22,7 +21,7 @@ pub enum ConditionStatus {
 }
 
 impl ConditionStatus {
-    /// The wire's word.
+    /// Returns the value of the `status` field.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -32,14 +31,11 @@ impl ConditionStatus {
     }
 }
 
-/// What the condition should be.
+/// Desired Available condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Its status.
     pub status: ConditionStatus,
-    /// Its reason.
     pub reason: Cow<'static, str>,
-    /// Its message.
     pub message: String,
 }
 
@@ -52,7 +48,7 @@ impl Verdict {
         Self { status: ConditionStatus::False, reason: reason.into(), message }
     }
 
-    /// Whether the condition reports the same already.
+    /// Returns true if the condition already has this status, reason and message.
     #[must_use]
     pub fn is_reported_by(&self, condition: Option<&Availability>) -> bool {
         condition.is_some_and(|c| {
@@ -63,47 +59,47 @@ impl Verdict {
     }
 }
 
-/// Everything that a probe depends on. Two equal plans would find the same backend.
+/// All inputs of a probe. Equal plans probe the same backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbePlan {
-    /// The APIService.
+    /// Name of the APIService.
     pub name: std::sync::Arc<str>,
-    /// Changes when somebody touches the APIService, so that it is looked at again.
+    /// Fingerprint of the APIService: any change to it causes a new probe.
     pub fingerprint: u64,
-    /// Where to dial; attempts rotate over them.
+    /// Addresses to connect to; attempts rotate over them.
     pub targets: Vec<Target>,
     /// `/apis/<group>/<version>`, or `/api/<version>`.
     pub path: String,
-    /// What the certificate must be for.
+    /// Name that the certificate must be valid for.
     pub server_name: String,
-    /// Its trust roots; absent means the system's.
+    /// Trusted CAs; `None` means the system's.
     pub bundle: Option<CaBundle>,
-    /// Any certificate will do.
+    /// True if any certificate is accepted.
     pub insecure: bool,
-    /// HTTP/2 is offered.
+    /// True if HTTP/2 is offered.
     pub http2: bool,
-    /// Whether the probe carries `system:masters`: never to addresses from an annotation.
+    /// True if the probe carries `system:masters`, which is never sent to addresses from an annotation.
     pub masters: bool,
-    /// The address that messages name: the one target, or the Service when there are several, so that a message does
-    /// not change with the address that happened to be tried.
+    /// Address in messages: the only target, or the Service if there are several, so that a message does not depend on the
+    /// address that an attempt used.
     pub shown: String,
 }
 
 impl ProbePlan {
-    /// The URL that messages name.
+    /// Returns the URL for messages.
     #[must_use]
     pub fn url(&self) -> String {
         format!("https://{}{}", self.shown, self.path)
     }
 
-    /// Returns true if the APIService has been changed and leads to none of the addresses of an earlier plan.
+    /// Returns true if the APIService has changed since an earlier plan and shares no address with it.
     #[must_use]
     pub fn is_moved_from(&self, earlier: &Self) -> bool {
         let shares = self.targets.iter().any(|target| earlier.targets.contains(target));
         self.fingerprint != earlier.fingerprint && !shares
     }
 
-    /// Whether both accept the same certificates.
+    /// Returns true if both plans accept the same certificates.
     #[must_use]
     pub fn trusts_like(&self, other: &Self) -> bool {
         (&self.server_name, &self.bundle, self.insecure)
@@ -111,23 +107,23 @@ impl ProbePlan {
     }
 }
 
-/// What to do about an APIService.
+/// Decision of the remote controller before a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// The condition should be this.
+    /// The condition is known without a probe.
     Settled(Verdict),
-    /// Only a probe can decide.
+    /// A probe decides.
     Probe(ProbePlan),
 }
 
-/// The local controller's whole decision (upstream's `APIServiceRegistrationController` for local ones). Absent for an APIService that is not local.
+/// Decides for the local controller (upstream's `APIServiceRegistrationController`). Returns `None` if the APIService is remote.
 #[must_use]
 pub fn decide_local(facts: &ApiServiceFacts) -> Option<Verdict> {
     facts.backend.is_none().then(|| Verdict::yes("Local", "Local APIServices are always available"))
 }
 
-/// The remote controller's decision before any probe: R1, R3, R5, R6 and resolver errors settle it, the rest is to be
-/// probed. R2 and R4 cannot occur, the facts are always at hand. Absent for a local APIService.
+/// Decides for the remote controller before a probe: R1, R3, R5, R6 and resolver errors are final, the rest needs a probe.
+/// R2 and R4 cannot occur, because the facts are always available. Returns `None` for a local APIService.
 #[must_use]
 pub fn decide_remote(facts: &ApiServiceFacts, services: &ServiceIndex, mode: Mode) -> Option<Decision> {
     let backend = facts.backend.as_ref()?;
@@ -146,7 +142,7 @@ fn targets(backend: &BackendFacts, services: &ServiceIndex, mode: Mode) -> Resul
     if service.kind == ServiceType::ClusterIp {
         usable_endpoints(service, &services.slices(&key), &backend.service)?;
     }
-    // What the resolver reports after these tests is upstream's failed probe.
+    // Upstream reports the errors that the resolver returns after these checks as failed probes.
     services
         .resolve(mode, &backend.service)
         .map_err(|error| ResolveError { reason: FAILED_DISCOVERY_CHECK.to_owned(), ..error })
@@ -171,8 +167,8 @@ fn plan(facts: &ApiServiceFacts, backend: &BackendFacts, targets: Vec<Target>) -
     }
 }
 
-/// R8 and R9: what a probe's end means. A backend that a facade reaches is available even if it is out of our own reach;
-/// what it answers us is its own word, and counts.
+/// Applies R8 and R9 to the result of a probe. A backend that a facade reaches is available even if this process cannot
+/// connect to it, but an error response of the backend itself makes it unavailable.
 #[must_use]
 pub fn decide_probed(
     plan: &ProbePlan,

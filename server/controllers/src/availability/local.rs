@@ -1,4 +1,4 @@
-//! The loop of the local controller: APIServices without a Service are always available.
+//! Reconcile loop of the local controller: APIServices without a Service are always available.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use super::controller::Availability;
 use super::decide::decide_local;
 use super::probe::Prober;
 
-/// Upstream's.
+/// Number of workers upstream.
 const WORKERS: usize = 5;
 
 impl<P: Prober> Availability<P> {
-    /// Starts the local controller's workers (hook `apiservice-status-local-available-controller`). They end with
+    /// Starts the workers of the local controller (hook `apiservice-status-local-available-controller`). They end with
     /// `tasks`.
     pub fn run_local(&self, tasks: &TaskSet) {
         let (queue, controller) = (self.inner.local.clone(), self.clone());

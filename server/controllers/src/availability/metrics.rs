@@ -1,4 +1,4 @@
-//! `aggregator_unavailable_apiservice` and `aggregator_unavailable_apiservice_total`.
+//! Metrics `aggregator_unavailable_apiservice` and `aggregator_unavailable_apiservice_total`.
 
 use portico_kit::metrics::{Desc, Registry};
 use prometheus_client::metrics::counter::Counter;
@@ -8,7 +8,7 @@ use prometheus_client::metrics::gauge::Gauge;
 type Name = [(&'static str, String); 1];
 type NameReason = [(&'static str, String); 2];
 
-/// The two families. An APIService's gauge goes with it.
+/// Both metric families. The gauge of an APIService is removed with it.
 #[derive(Clone)]
 pub struct Metrics {
     unavailable: Family<Name, Gauge>,
@@ -16,7 +16,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers them.
+    /// Registers the metrics.
     #[must_use]
     pub fn new(registry: &Registry) -> Self {
         Self {
@@ -35,18 +35,18 @@ impl Metrics {
         }
     }
 
-    /// As decided just now, whether or not anything is written.
+    /// Sets the gauge to the latest decision, whether or not the condition is written.
     pub fn decided(&self, name: &str, available: bool) {
         self.unavailable.get_or_create(&[("name", name.to_owned())]).set(i64::from(!available));
     }
 
-    /// A written change from True to something else.
+    /// Counts a written change from `True` to another status.
     pub fn became_unavailable(&self, name: &str, reason: &str) {
         let reason = if reason.is_empty() { "UnknownReason" } else { reason };
         self.transitions.get_or_create(&[("name", name.to_owned()), ("reason", reason.to_owned())]).inc();
     }
 
-    /// The APIService is gone.
+    /// Removes the gauge of a deleted APIService.
     pub fn forget(&self, name: &str) {
         self.unavailable.remove(&[("name", name.to_owned())]);
     }

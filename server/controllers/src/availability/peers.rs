@@ -1,5 +1,6 @@
-//! Reports of other control services of the same store about backends. A backend is available if one of them reaches it: each reports
-//! the backends that it does not reach, the others report which of these they reach, and the condition becomes false if no one does.
+//! Reports of other control services of the same store about backends. A backend is available if one control service reaches it:
+//! each reports the backends that it does not reach, the others report which of these they reach, and the condition becomes
+//! false if no control service reaches the backend.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -11,13 +12,13 @@ use tokio::time::Instant;
 /// Time for other control services to report that they reach a backend, before its condition becomes false.
 pub const OBJECTION_WAIT: Duration = Duration::from_secs(5);
 
-/// Report of a control service and its facades to the others.
+/// Report of a control service and its facades to other control services.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct PeerReport {
-    /// APIServices whose backends it does not reach.
+    /// APIServices whose backends the sender does not reach.
     pub unreached: BTreeSet<String>,
-    /// APIServices that others do not reach, and it does.
+    /// APIServices that the sender reaches and other control services do not.
     pub reached: BTreeSet<String>,
 }
 
@@ -30,11 +31,11 @@ impl PeerReport {
 /// Decision about a backend that this control service does not reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unreached {
-    /// Report it as unavailable.
+    /// Report the backend as unavailable.
     Report,
-    /// Another control service reaches it, or reports it as unavailable.
+    /// Another control service reaches the backend, or reports it as unavailable.
     ReportedElsewhere,
-    /// Others may object for so long.
+    /// Wait for objections of other control services for this duration.
     Wait(Duration),
 }
 
@@ -80,7 +81,7 @@ impl Peers {
         })
     }
 
-    /// The report about these backends and whether this control service reaches them.
+    /// Builds the report about these backends; the flag is true if this control service reaches the backend.
     pub(super) fn own_report<'a>(&self, backends: impl Iterator<Item = (&'a str, bool)>) -> PeerReport {
         let mut report = PeerReport::default();
         for (name, is_reached) in backends {
@@ -93,12 +94,12 @@ impl Peers {
         report
     }
 
-    /// The backend is reached, or its APIService is gone.
+    /// Forgets a backend that is reached or whose APIService is deleted.
     pub(super) fn forget(&mut self, name: &str) {
         self.doubted.remove(name);
     }
 
-    /// Decides about a backend that is not reached; `is_available` is its condition.
+    /// Decides about a backend that is not reached; `is_available` is the status of its condition.
     pub(super) fn unreached(&mut self, name: &Arc<str>, is_available: bool, now: Instant) -> Unreached {
         if self.reports.values().any(|peer| peer.reached.contains(&**name)) {
             self.doubted.remove(name);
@@ -106,7 +107,7 @@ impl Peers {
         }
         if !is_available {
             self.doubted.remove(name);
-            // One of them writes the message: each may see another error.
+            // Only the first by identity writes the message: each control service may see a different error.
             let first = self.reports.iter().find(|(_, peer)| peer.unreached.contains(&**name));
             let is_first = first.is_none_or(|(peer, _)| self.own < *peer);
             return if is_first { Unreached::Report } else { Unreached::ReportedElsewhere };

@@ -1,4 +1,4 @@
-//! Asking a backend for its group version, the way a request would reach it.
+//! Requests the group version from a backend, over the same path as real requests.
 
 mod attempts;
 mod http;
@@ -6,27 +6,26 @@ mod http;
 pub use attempts::{ATTEMPTS, GUARD, HEDGE, Prober, attempt};
 pub use http::{HttpProber, ProbeSettings};
 
-/// Where a probe stopped.
+/// Stage at which a probe failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProbeStage {
-    /// No connection, the name's resolution included.
+    /// No connection; includes name resolution.
     Dial,
-    /// No TLS.
+    /// The TLS handshake failed.
     Tls,
-    /// TLS, but no answer.
+    /// No response after the TLS handshake.
     Http,
-    /// An answer, but no 2xx.
+    /// A response with a status other than 2xx.
     Status,
 }
 
-/// Why a probe failed. The text names the stage and certificate names, never what the backend sent in a body.
+/// Failure of a probe. The message contains the stage and certificate names, never the body of the response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ProbeFailure {
-    /// Where it stopped.
     pub stage: ProbeStage,
-    /// Whether it was a time limit: such a backend is probed in the slow lane from now on.
+    /// True if the probe timed out: later probes of the backend use the permits for slow backends.
     pub timed_out: bool,
-    /// For people.
+    /// Human-readable message.
     pub message: String,
 }

@@ -1,7 +1,7 @@
-//! The loop of the remote controller: decide, probe when only a probe can decide, decide again.
+//! Reconcile loop of the remote controller: decide, probe if necessary, decide again.
 //!
-//! Workers never wait for a network. A probe is a task of its own behind one of two gates: backends whose last probe
-//! ran into a time limit have their own, so that any number of dead ones delays nobody else's probe.
+//! Workers never wait for the network. A probe runs in a separate task, behind one of two semaphores: backends whose last
+//! probe timed out have their own, so that unresponsive backends do not delay probes of healthy ones.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use super::decide::{ConditionStatus, Decision, ProbePlan, Verdict, decide_probed
 use super::peers::Unreached;
 use super::probe::{Prober, attempt};
 
-/// Upstream's.
+/// Number of workers upstream.
 const WORKERS: usize = 5;
 
 impl<P: Prober> Availability<P> {
-    /// Starts the remote controller's workers (hook `apiservice-status-remote-available-controller`). They end with
+    /// Starts the workers of the remote controller (hook `apiservice-status-remote-available-controller`). They end with
     /// `tasks`.
     pub fn run_remote(&self, tasks: &TaskSet) {
         let (queue, controller) = (self.inner.remote.clone(), self.clone());
@@ -37,7 +37,7 @@ impl<P: Prober> Availability<P> {
     }
 }
 
-/// Answers when to look again.
+/// Returns the delay before the next reconciliation.
 fn reconcile<P: Prober>(controller: &Availability<P>, tasks: &TaskSet, name: &Arc<str>) -> Option<Duration> {
     let inner = &controller.inner;
     let facts = inner.informers.index();
@@ -76,7 +76,7 @@ fn reconcile<P: Prober>(controller: &Availability<P>, tasks: &TaskSet, name: &Ar
     }
 }
 
-/// Reports a verdict unless other control services have to be considered. Returns when to decide again if they may still object.
+/// Reports a verdict unless other control services must be considered. Returns the time for which they may still object.
 fn report<P: Prober>(
     controller: &Availability<P>,
     service: &ApiServiceFacts,
@@ -108,13 +108,13 @@ fn start<P: Prober>(
         let inner = &controller.inner;
         let gate = if slow { &inner.gates.slow } else { &inner.gates.fast };
         let probed = async {
-            // The gates are never closed.
+            // The semaphores are never closed.
             let _permit = gate.acquire().await.ok();
-            // On the heap from here on: thousands that wait at the gate stay small.
+            // Boxed from here on, so that thousands of tasks that wait for a permit stay small.
             Box::pin(attempt(&inner.prober, &plan)).await
         };
         let result = tokio::select! {
-            // The sender is only ever dropped: an error is the message.
+            // The sender is only ever dropped: an error means cancellation.
             _ = &mut cancelled => return,
             result = probed => result,
         };
@@ -122,7 +122,7 @@ fn start<P: Prober>(
         let neighbours = inner.cache.lock().finished(&plan, result, Instant::now(), since);
         inner.remote.add(plan.name.clone());
         neighbours.into_iter().for_each(|name| inner.remote.add(name));
-        // Kept until here: a closed channel means that nobody is probing.
+        // Kept until here: a closed channel means that no probe is running.
         drop(cancelled);
     });
 }

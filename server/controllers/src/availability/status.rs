@@ -1,9 +1,10 @@
-//! Writes verdicts: the newest of each APIService, in batches, through the registry.
+//! Writes verdicts through the registry in batches: the newest verdict of each APIService.
 //!
-//! What waits is bounded by the number of APIServices: a later verdict replaces an earlier one. A batch is written at
-//! once and shares the store's commit. Verdicts that open or close a route are urgent; the rest (an APIService that
-//! has never been available still is not) waits while such verdicts pour in, so that writing them does not slow down
-//! those who create APIServices by the thousand, and goes out at full speed as soon as the flood ebbs.
+//! The number of pending verdicts is bounded by the number of APIServices: a later verdict replaces an earlier one. The
+//! writes of a batch run concurrently and share commits of the store. Verdicts that open or close a route are urgent. All
+//! others (an APIService that has never been available is still unavailable) are deferrable: during a burst they are
+//! written slowly, so that the writes do not slow down clients that create thousands of APIServices, and at full speed
+//! after the burst.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -24,23 +25,23 @@ use super::metrics::Metrics;
 
 const AVAILABLE: &str = "Available";
 
-/// Writes of one batch in flight at once.
+/// Maximum concurrent writes of one batch.
 const IN_FLIGHT: usize = 64;
-/// Verdicts in one batch at full speed.
+/// Maximum verdicts in one batch at full speed.
 const BATCH: usize = 512;
-/// Patient verdicts in one batch during a flood, and the pause after it.
+/// Maximum deferrable verdicts in one batch during a burst, and the pause after it.
 const FLOOD_BATCH: usize = 64;
 const FLOOD_PAUSE: Duration = Duration::from_millis(100);
 
-/// What happens to APIServices' status: the registry, or a test's stand-in.
+/// Access to the APIServices whose status is written: the registry, or a fake in tests.
 pub trait Sink: Send + Sync + 'static {
-    /// The object as it is now.
+    /// Returns the current object.
     fn get(&self, name: &str) -> impl Future<Output = Result<Object, Box<Status>>> + Send;
-    /// Replaces its status; the object carries the resourceVersion that it was read at.
+    /// Replaces the status; the object carries the resourceVersion at which it was read.
     fn update_status(&self, object: Object) -> impl Future<Output = Result<(), Box<Status>>> + Send;
 }
 
-/// The registry as a sink.
+/// Sink that writes to the registry.
 #[derive(Clone)]
 pub struct RegistrySink {
     registry: Registry,
@@ -49,7 +50,7 @@ pub struct RegistrySink {
 }
 
 impl RegistrySink {
-    /// Writes as the controller.
+    /// Creates a sink that writes as `system:apiserver`.
     #[must_use]
     pub fn new(registry: Registry) -> Self {
         let resource = GroupResource::new("apiregistration.k8s.io", "apiservices");
@@ -74,7 +75,7 @@ impl Verdict {
     }
 }
 
-/// A verdict on an object: of this uid, and no other of the same name.
+/// Verdict about one object, identified by UID to exclude others with the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Wanted {
     uid: String,
@@ -88,7 +89,8 @@ struct Pending {
     flood: Flood,
 }
 
-/// A leaky bucket over patient verdicts: more than 1,000 a second for 100 ms is a flood, over 100 ms after the last.
+/// Leaky bucket over deferrable verdicts: a burst starts at more than 1,000 verdicts a second over 100 ms and ends 100 ms after
+/// the last one.
 #[derive(Default)]
 struct Flood {
     level: f64,
@@ -115,7 +117,7 @@ impl Flood {
     }
 }
 
-/// Takes verdicts from the controllers. Cheap to clone.
+/// Queue of verdicts from both controllers. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct StatusQueue {
     inner: Arc<(Mutex<Pending>, Notify)>,
@@ -124,7 +126,7 @@ pub struct StatusQueue {
 type Batch = Vec<(Arc<str>, Wanted)>;
 
 impl StatusQueue {
-    /// The condition should be this. Replaces what waits for the same name.
+    /// Adds the desired condition. Replaces a pending verdict for the same name.
     pub fn put(&self, name: &Arc<str>, uid: &str, verdict: Verdict, urgent: bool) {
         let wanted = Wanted { uid: uid.to_owned(), verdict };
         let mut pending = self.inner.0.lock();
@@ -140,22 +142,22 @@ impl StatusQueue {
         self.inner.1.notify_one();
     }
 
-    /// The condition is so already, or the object is gone: nothing is to be written.
+    /// Removes a pending verdict: the condition is already correct, or the object is gone.
     pub fn withdraw(&self, name: &str) {
         let mut pending = self.inner.0.lock();
         pending.urgent.remove(name);
         pending.patient.remove(name);
     }
 
-    /// How many wait.
+    /// Returns the number of pending verdicts.
     #[must_use]
     pub fn len(&self) -> usize {
         let pending = self.inner.0.lock();
         pending.urgent.len() + pending.patient.len()
     }
 
-    /// Waits for a batch: urgent verdicts at once, patient ones from `patient_from` on. Answers from when the next
-    /// patient ones may go.
+    /// Waits for a batch: urgent verdicts immediately, deferrable ones from `deferrable_from` on. Returns the earliest time of the
+    /// next deferrable batch.
     async fn take(&self, patient_from: Instant) -> (Batch, Instant) {
         loop {
             let waiting = {
@@ -177,7 +179,7 @@ impl StatusQueue {
             };
             let notified = self.inner.1.notified();
             if waiting {
-                // Its end is no error: the patient ones may go now.
+                // A timeout is not an error: the deferrable verdicts are due.
                 let _ = timeout_at(patient_from, notified).await;
             } else {
                 notified.await;
@@ -194,20 +196,18 @@ fn some(from: &mut HashMap<Arc<str>, Wanted>, size: usize) -> Batch {
     names.into_iter().filter_map(|name| from.remove(&name).map(|wanted| (name, wanted))).collect()
 }
 
-/// The writing half: one per process.
+/// Writer of the queued verdicts; there is one per process.
 pub struct StatusWriter<S> {
-    /// Where verdicts come from.
     pub queue: StatusQueue,
-    /// Where they go.
     pub sink: S,
-    /// Counts transitions.
+    /// Metrics that count transitions.
     pub metrics: Metrics,
-    /// Called with a name whose write failed: it is to be decided again, after a while.
+    /// Callback for names whose write failed: they are decided again after a backoff.
     pub again: Arc<dyn Fn(Arc<str>) + Send + Sync>,
 }
 
 impl<S: Sink> StatusWriter<S> {
-    /// Writes until it is dropped.
+    /// Writes batches until the future is dropped.
     pub async fn run(self) {
         let mut patient_from = Instant::now();
         loop {

@@ -1,4 +1,4 @@
-//! The controllers' tests share a world: facts, a sink that plays the registry, and a prober that plays backends.
+//! Shared fixture of the controllers' tests: facts, a sink that replaces the registry, and a prober that replaces backends.
 
 mod probes;
 mod remote;
@@ -36,7 +36,7 @@ pub(super) fn object(json: &str) -> Object {
     Object::from_json(json.as_bytes()).unwrap()
 }
 
-/// An APIService of `v1.<group>`; `service` as JSON, or nothing for a local one.
+/// Returns the APIService `v1.<group>`; `service` as JSON, empty for a local one.
 pub(super) fn api_service(group: &str, service: &str) -> Object {
     let service = if service.is_empty() { String::new() } else { format!(r#","service":{service}"#) };
     object(&format!(
@@ -56,7 +56,7 @@ pub(super) fn slice(rest: &str) -> Object {
     ))
 }
 
-/// Plays the registry: a write is stored under a revision of its own and sent to the informers, a status write counted.
+/// Fake registry: stores each write under a new revision, sends it to the informers, and records status writes.
 #[derive(Clone)]
 pub(super) struct World {
     pub(super) informers: Informers,
@@ -99,12 +99,12 @@ impl World {
         });
     }
 
-    /// So many of the next status writes meet a newer object.
+    /// Makes this number of status writes fail with a conflict.
     pub(super) fn conflict(&self, times: usize) {
         *self.conflicts.lock() = times;
     }
 
-    /// The written conditions as `status reason`, by name.
+    /// Returns the written conditions of an APIService as `status reason`.
     pub(super) fn writes(&self, name: &str) -> Vec<String> {
         self.writes.lock().iter().filter(|(n, _)| n == name).map(|(_, w)| w.clone()).collect()
     }

@@ -1,5 +1,5 @@
-//! Signs the ConfigMap `kube-public/cluster-info` with each bootstrap token (`bootstrap-signer-controller`), so that a new node
-//! that knows its token can trust the CA in it.
+//! Signs the ConfigMap `kube-public/cluster-info` with each bootstrap token (`bootstrap-signer-controller`), so that a new
+//! node that knows its token can trust the CA in the ConfigMap.
 
 use std::collections::BTreeMap;
 
@@ -19,36 +19,36 @@ use crate::account::account;
 use crate::log::Listener;
 use crate::outcome::unless;
 
-/// Kube-controller-manager's name for it.
+/// Name of the controller in kube-controller-manager.
 pub const NAME: &str = "bootstrap-signer-controller";
 
 const USER: &str = "bootstrap-signer";
 const WORKERS: usize = 1;
 const NAMESPACE: &str = "kube-public";
 const CONFIG_MAP: &str = "cluster-info";
-/// What is signed.
+/// Key of the signed content in the ConfigMap.
 const CONTENT: &str = "kubeconfig";
-/// Before the id of a token.
+/// Prefix of a signature's key, before the ID of the token.
 const SIGNATURE: &str = "jws-kubeconfig-";
 
 fn config_maps() -> GroupResource {
     GroupResource::new("", "configmaps")
 }
 
-/// The controller. Cheap to clone.
+/// Handle of the controller. Cheap to clone.
 #[derive(Clone)]
 pub struct BootstrapSigner {
     queue: WorkQueue<()>,
 }
 
 impl BootstrapSigner {
-    /// With these metrics.
+    /// Creates the controller.
     #[must_use]
     pub fn new(metrics: &QueueMetrics) -> Self {
         Self { queue: WorkQueue::with_metrics("bootstrap_signer_queue", Policy::CONTROLLER, metrics) }
     }
 
-    /// Starts what works, until `tasks` is cancelled.
+    /// Starts the workers, which run until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
         let registry = registry.clone();
         run_workers(tasks, NAME, WORKERS, self.queue.clone(), move |()| {
@@ -69,11 +69,12 @@ async fn reconcile(registry: &Registry) -> Result<(), Box<Status>> {
     let Some(signed) = signed(stored.object(), &tokens) else { return Ok(()) };
     let (context, options) = (account(USER), UpdateOptions::default());
     let written = registry.update(&context, &config_maps(), Part::Main, signed, &options).await;
-    // A newer state comes as an event.
+    // An event delivers the newer state.
     unless(written, &[Reason::NotFound, Reason::Conflict])
 }
 
-/// The ConfigMap with the signatures of exactly these tokens (secrets by id); nothing when it has them, or nothing to sign.
+/// Returns the ConfigMap with the signatures of exactly these tokens (secrets by ID). `None` if the signatures are up to date
+/// or the content to sign is missing.
 fn signed(config_map: &Object, tokens: &BTreeMap<String, String>) -> Option<Object> {
     let data = config_map.at(&["data"]);
     let content = data.entry_str(CONTENT)?;
@@ -99,9 +100,9 @@ fn signed(config_map: &Object, tokens: &BTreeMap<String, String>) -> Option<Obje
     Some(signed)
 }
 
-/// A JWS (HS256) whose content stands elsewhere (upstream's `ComputeDetachedSignature`).
+/// Returns a JWS (HS256) with detached content (upstream's `ComputeDetachedSignature`).
 fn signature(content: &str, id: &str, secret: &str) -> String {
-    // An id has letters and digits alone: nothing to escape.
+    // An ID consists of letters and digits: escaping is not needed.
     let header = URL_SAFE_NO_PAD.encode(format!(r#"{{"alg":"HS256","kid":"{id}"}}"#));
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     let tag = hmac::sign(&key, format!("{header}.{}", URL_SAFE_NO_PAD.encode(content)).as_bytes());
@@ -129,7 +130,7 @@ impl Listener for BootstrapSigner {
 mod tests {
     use super::*;
 
-    /// Upstream's own example (`jws_test.go`).
+    /// Example from upstream's `jws_test.go`.
     #[test]
     fn a_signature_is_the_one_that_kubeadm_checks() {
         let wanted = "eyJhbGciOiJIUzI1NiIsImtpZCI6Impvc2h1YSJ9..VShe2taLd-YTrmWuRkcL_8QTNDHYxQIEBsAYYiIj1_8";

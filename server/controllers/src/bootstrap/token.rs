@@ -1,4 +1,4 @@
-//! A Secret with a bootstrap token, as upstream's `cluster-bootstrap` reads it.
+//! Accessors of Secrets with bootstrap tokens, as in upstream's `cluster-bootstrap`.
 
 use std::time::Duration;
 
@@ -7,38 +7,37 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use portico_machinery::{GroupResource, Object, time};
 
-/// Where the Secrets are.
+/// Namespace of the Secrets.
 pub(super) const NAMESPACE: &str = "kube-system";
 const TYPE: &str = "bootstrap.kubernetes.io/token";
 const PREFIX: &str = "bootstrap-token-";
 const ID_LENGTH: usize = 6;
 
-/// The resource.
 pub(super) fn secrets() -> GroupResource {
     GroupResource::new("", "secrets")
 }
 
-/// Whether it is such a Secret.
+/// Returns true if the Secret is a bootstrap token.
 pub(super) fn is_token(secret: &Object) -> bool {
     secret.str_at("type") == TYPE && secret.namespace() == NAMESPACE
 }
 
-/// A value of the Secret; empty where there is none.
+/// Returns a value of the Secret, empty if it is missing.
 pub(super) fn data(secret: &Object, key: &str) -> String {
     let bytes = STANDARD.decode(secret.at(&["data", key]).str()).unwrap_or_default();
     String::from_utf8(bytes).unwrap_or_default()
 }
 
-/// How long a token counts.
+/// Remaining validity of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Left {
     Forever,
     For(Duration),
-    /// Also when its date cannot be read.
+    /// Includes tokens whose expiration cannot be parsed.
     Expired,
 }
 
-/// How long a token counts from now on (upstream's `GetExpiration`).
+/// Returns the remaining validity of a token (upstream's `GetExpiration`).
 pub(super) fn left(secret: &Object, now: Timestamp) -> Left {
     let text = data(secret, "expiration");
     if text.is_empty() {
@@ -48,7 +47,7 @@ pub(super) fn left(secret: &Object, now: Timestamp) -> Left {
     left.filter(|left| !left.is_zero()).map_or(Left::Expired, Left::For)
 }
 
-/// The id and the secret of a token that may sign (upstream's `validateSecretForSigning`).
+/// Returns the ID and the secret of a token that may sign (upstream's `validateSecretForSigning`).
 pub(super) fn signing(secret: &Object, now: Timestamp) -> Option<(String, String)> {
     let named = secret.name().strip_prefix(PREFIX)?;
     let is_id =

@@ -13,13 +13,13 @@ use crate::account::account;
 use crate::log::Listener;
 use crate::outcome::unless;
 
-/// Kube-controller-manager's name for it.
+/// Name of the controller in kube-controller-manager.
 pub const NAME: &str = "token-cleaner-controller";
 
 const USER: &str = "token-cleaner";
 const WORKERS: usize = 1;
 
-/// The controller. Cheap to clone.
+/// Handle of the controller. Cheap to clone.
 #[derive(Clone)]
 pub struct TokenCleaner {
     /// Names of Secrets.
@@ -27,13 +27,13 @@ pub struct TokenCleaner {
 }
 
 impl TokenCleaner {
-    /// With these metrics.
+    /// Creates the controller.
     #[must_use]
     pub fn new(metrics: &QueueMetrics) -> Self {
         Self { queue: WorkQueue::with_metrics("token_cleaner", Policy::CONTROLLER, metrics) }
     }
 
-    /// Starts what works, until `tasks` is cancelled.
+    /// Starts the workers, which run until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
         let registry = registry.clone();
         run_workers(tasks, NAME, WORKERS, self.queue.clone(), move |name| {

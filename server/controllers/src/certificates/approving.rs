@@ -1,4 +1,4 @@
-//! Approves the client certificates of kubelets whose users may have them
+//! Approves client certificates of kubelets whose users have the permission
 //! (`certificatesigningrequest-approving-controller`, upstream's `sarApprover`).
 
 use std::collections::BTreeMap;
@@ -14,10 +14,10 @@ use super::request::{self, KUBELET_CLIENT, add_condition, asked, has_condition, 
 use super::{USER, kubelet};
 use crate::account::account;
 
-/// Kube-controller-manager's name for it.
+/// Name of the controller in kube-controller-manager.
 pub const NAME: &str = "certificatesigningrequest-approving-controller";
 
-/// What a requester may be permitted: to create this subresource; and what an approval says.
+/// Subresource that a requester must be allowed to create, and the message of the approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Permission {
     subresource: &'static str,
@@ -33,7 +33,7 @@ const ANY: Permission = Permission {
     message: "Auto approving kubelet client certificate after SubjectAccessReview.",
 };
 
-/// A controller that approves.
+/// Creates the approving controller.
 #[must_use]
 pub fn controller(metrics: &QueueMetrics) -> Requests {
     Requests::new(Approver, metrics)
@@ -41,7 +41,7 @@ pub fn controller(metrics: &QueueMetrics) -> Requests {
 
 struct Approver;
 
-/// The permissions of which one is enough; none for what is not a kubelet's, or was decided about.
+/// Returns the permissions of which one suffices; empty if the request is not a kubelet's or already has a decision.
 fn permissions(request: &Object, asked: &CertificateRequest) -> &'static [Permission] {
     let is_kubelet = request.str_at("spec.signerName") == KUBELET_CLIENT
         && kubelet::check_client(asked, &usages(request)).is_ok();
@@ -52,13 +52,13 @@ fn permissions(request: &Object, asked: &CertificateRequest) -> &'static [Permis
     }
 }
 
-/// The subresources of which a requester must be permitted to create one.
+/// Returns the subresources of which the requester must be allowed to create one.
 #[cfg(test)]
 pub(super) fn subresources(request: &Object, asked: &CertificateRequest) -> Vec<&'static str> {
     permissions(request, asked).iter().map(|permission| permission.subresource).collect()
 }
 
-/// Who has made the request.
+/// Returns the user who made the request.
 fn requester(request: &Object) -> UserInfo {
     let spec = request.at(&["spec"]);
     let texts =
@@ -107,7 +107,7 @@ impl Handler for Approver {
                 registry.update(&context, &request::resource(), part, request, &options).await?;
                 return Ok(());
             }
-            // Upstream asks again, ever less often: a binding may come.
+            // Upstream retries with backoff, because a role binding may be created later.
             match permissions {
                 [] => Ok(()),
                 tried => Err(Box::new(Status::internal(not_approved(request.name(), tried)))),

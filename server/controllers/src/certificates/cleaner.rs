@@ -1,4 +1,4 @@
-//! Deletes CertificateSigningRequests that have served (`certificatesigningrequest-cleaner-controller`).
+//! Deletes CertificateSigningRequests that are no longer needed (`certificatesigningrequest-cleaner-controller`).
 
 use std::time::Duration;
 
@@ -15,17 +15,17 @@ use crate::account::account;
 use crate::outcome::unless;
 use crate::rounds::at_intervals;
 
-/// Kube-controller-manager's name for it.
+/// Name of the controller in kube-controller-manager.
 pub const NAME: &str = "certificatesigningrequest-cleaner-controller";
 
 /// Upstream's interval.
 const PERIOD: Duration = Duration::from_secs(3600);
-/// How long what was decided is kept, in seconds: an issued, denied or failed request.
+/// Retention of issued, denied and failed requests, in seconds.
 const DECIDED: i64 = 3600;
-/// How long what waits is kept, in seconds: for a decision, or for a certificate.
+/// Retention of requests without a decision or certificate, in seconds.
 const PENDING: i64 = 24 * 3600;
 
-/// Why a request is no longer of use; nothing while it is.
+/// Returns the reason to delete a request; `None` if the request is still needed.
 #[must_use]
 pub fn reason(request: &Object, now: Timestamp) -> Option<&'static str> {
     let older = |text: Option<&str>, seconds: i64| {
@@ -58,7 +58,7 @@ fn has_expired(request: &Object, now: Timestamp) -> bool {
     info.is_some_and(|info| info.not_after < now.as_second())
 }
 
-/// Looks at intervals until `tasks` is cancelled.
+/// Sweeps at intervals until `tasks` is cancelled.
 pub async fn run(registry: Registry, tasks: TaskSet) {
     let look = at_intervals(PERIOD, Policy::CONTROLLER, || async {
         let done = sweep(&registry, Timestamp::now()).await;
@@ -73,10 +73,10 @@ pub async fn run(registry: Registry, tasks: TaskSet) {
     tasks.token().run_until_cancelled(look).await;
 }
 
-/// Looks at all requests once.
+/// Deletes all requests that are no longer needed.
 ///
 /// # Errors
-/// The first refusal; the others are tried all the same.
+/// Returns the first failure; the remaining requests are still processed.
 pub async fn sweep(registry: &Registry, now: Timestamp) -> Result<(), Box<Status>> {
     let mut outcome = Ok(());
     for request in registry.list(&resource(), "", &ListOptions::default()).await?.items {

@@ -1,4 +1,4 @@
-//! What kubelets may ask for (upstream's `ValidateKubeletClientCSR` and `ValidateKubeletServingCSR`).
+//! Checks of kubelets' certificate requests (upstream's `ValidateKubeletClientCSR` and `ValidateKubeletServingCSR`).
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ const COMMON_NAME: &str = "system:node:";
 /// Checks a request for a kubelet's client certificate.
 ///
 /// # Errors
-/// Why it is none.
+/// Returns the reason if the request is not valid.
 pub(super) fn check_client(asked: &CertificateRequest, usages: &[&str]) -> Result<(), String> {
     check_organization(asked)?;
     refuse(&asked.dns_names, "DNS subjectAltNames are not allowed")?;
@@ -24,7 +24,7 @@ pub(super) fn check_client(asked: &CertificateRequest, usages: &[&str]) -> Resul
 /// Checks a request for a kubelet's serving certificate.
 ///
 /// # Errors
-/// Why it is none.
+/// Returns the reason if the request is not valid.
 pub(super) fn check_serving(asked: &CertificateRequest, usages: &[&str]) -> Result<(), String> {
     check_organization(asked)?;
     if asked.dns_names.is_empty() && asked.ip_addresses.is_empty() {
@@ -54,7 +54,7 @@ fn check_common_name(asked: &CertificateRequest) -> Result<(), String> {
     }
 }
 
-/// Exactly the digital signature and this one, with or without the key encipherment that RSA keys need.
+/// Checks that the usages are the digital signature and this purpose, with or without the key encipherment of RSA keys.
 fn check_usages(usages: &[&str], purpose: &str) -> Result<(), String> {
     let usages: BTreeSet<&str> = usages.iter().copied().collect();
     let mut wanted = BTreeSet::from(["digital signature", purpose]);

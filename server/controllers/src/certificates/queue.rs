@@ -1,4 +1,4 @@
-//! The loop around controllers of CertificateSigningRequests (upstream's `CertificateController`).
+//! Reconcile loop shared by the controllers of CertificateSigningRequests (upstream's `CertificateController`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use portico_registry::{ListOptions, Logged, ObjectRef, Registry};
 use super::request::{is_issued, resource};
 use crate::log::Listener;
 
-/// Upstream's workers of each of these controllers.
+/// Number of workers of each of these controllers upstream.
 const WORKERS: usize = 5;
-/// Upstream's waits after failures.
+/// Upstream's backoff after failures.
 const RETRIES: Policy = Policy::new(Duration::from_millis(200), Duration::from_secs(1000), 2.0, 0.0);
 
-/// What a controller does with a request that has no certificate.
+/// Logic of a controller for requests without a certificate.
 pub(super) trait Handler: Send + Sync {
-    /// Kube-controller-manager's name for it.
+    /// Name of the controller in kube-controller-manager.
     fn name(&self) -> &'static str;
 
-    /// Looks at a request and writes what follows.
+    /// Reconciles a request and writes the result.
     fn handle<'a>(
         &'a self,
         registry: &'a Registry,
@@ -31,7 +31,7 @@ pub(super) trait Handler: Send + Sync {
     ) -> BoxFuture<'a, Result<(), Box<Status>>>;
 }
 
-/// Gives every request that changes to a handler. Cheap to clone.
+/// Controller that passes each changed request to a handler. Cheap to clone.
 #[derive(Clone)]
 pub struct Requests {
     handler: Arc<dyn Handler>,
@@ -43,7 +43,7 @@ impl Requests {
         Self { handler: Arc::new(handler), queue: WorkQueue::with_metrics("certificate", RETRIES, metrics) }
     }
 
-    /// Starts what works, until `tasks` is cancelled.
+    /// Starts the workers, which run until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
         let (worker, registry) = (self.clone(), registry.clone());
         run_workers(tasks, self.handler.name(), WORKERS, self.queue.clone(), move |name| {

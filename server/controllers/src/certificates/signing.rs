@@ -18,34 +18,34 @@ use super::request::{
 use super::{USER, kubelet, usages as x509_usages};
 use crate::account::account;
 
-/// Kube-controller-manager's name for it.
+/// Name of the controller in kube-controller-manager.
 pub const NAME: &str = "certificatesigningrequest-signing-controller";
 
-/// How long before now certificates begin, for clocks that differ.
+/// Seconds before now at which certificates start to be valid, to allow for clock skew.
 const BACKDATE: i64 = 300;
-/// A certificate that lives shorter does not end earlier for having begun earlier.
+/// Duration in seconds below which backdating does not shorten a certificate's life.
 const SHORT: i64 = 8 * 3600;
-/// No certificate lives shorter, whatever is asked for.
+/// Minimum duration of a certificate in seconds, even if the request asks for less.
 const SHORTEST: i64 = 600;
 
-/// Gives the CA with which a signer signs now.
+/// Function that returns the CA with which a signer currently signs.
 pub type CurrentSigner = Arc<dyn Fn() -> Arc<RequestSigner> + Send + Sync>;
 
-/// The CAs of the built-in signers; a signer without one leaves its requests alone.
+/// CAs of the built-in signers. Requests for a signer without a CA are ignored.
 #[derive(Clone, Default)]
 pub struct Signers {
-    /// Of `kubernetes.io/kube-apiserver-client`.
+    /// CA of `kubernetes.io/kube-apiserver-client`.
     pub api_client: Option<CurrentSigner>,
-    /// Of `kubernetes.io/kube-apiserver-client-kubelet`.
+    /// CA of `kubernetes.io/kube-apiserver-client-kubelet`.
     pub kubelet_client: Option<CurrentSigner>,
-    /// Of `kubernetes.io/kubelet-serving`.
+    /// CA of `kubernetes.io/kubelet-serving`.
     pub kubelet_serving: Option<CurrentSigner>,
-    /// Of `kubernetes.io/legacy-unknown`.
+    /// CA of `kubernetes.io/legacy-unknown`.
     pub legacy_unknown: Option<CurrentSigner>,
 }
 
 impl Signers {
-    /// The same CA for all of them.
+    /// Uses one CA for all signers.
     #[must_use]
     pub fn all(signer: &CurrentSigner) -> Self {
         let signer = || Some(Arc::clone(signer));
@@ -69,7 +69,7 @@ impl Signers {
     }
 }
 
-/// A controller that signs with these CAs for at most this long.
+/// Creates the signing controller with these CAs and this maximum duration of certificates.
 #[must_use]
 pub fn controller(signers: Signers, duration: Duration, metrics: &QueueMetrics) -> Requests {
     let duration = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
@@ -78,11 +78,11 @@ pub fn controller(signers: Signers, duration: Duration, metrics: &QueueMetrics) 
 
 struct Signing {
     signers: Signers,
-    /// Seconds.
+    /// Maximum duration of a certificate in seconds.
     duration: i64,
 }
 
-/// Whether a signer takes such a request (upstream's `isRequestForSignerFn`).
+/// Returns an error if a signer does not accept such a request (upstream's `isRequestForSignerFn`).
 fn check(signer: &str, asked: &CertificateRequest, usages: &[&str]) -> Result<(), String> {
     match signer {
         KUBELET_SERVING => kubelet::check_serving(asked, usages),
@@ -103,7 +103,7 @@ fn check_client_usages(usages: &[&str]) -> Result<(), String> {
     }
 }
 
-/// How long a certificate lives, in seconds: what is asked for, within bounds.
+/// Returns the duration of a certificate in seconds: the requested one, within the bounds.
 fn life(asked: Option<i64>, longest: i64) -> i64 {
     match asked {
         Some(asked) if asked <= longest => asked.max(SHORTEST),
@@ -111,7 +111,8 @@ fn life(asked: Option<i64>, longest: i64) -> i64 {
     }
 }
 
-/// Uses and dates of a certificate (upstream's `PermissiveSigningPolicy`); `ca_end` is when the CA's own one ends.
+/// Returns the usages and dates of a certificate (upstream's `PermissiveSigningPolicy`). `ca_end` is the end of the CA's
+/// own certificate.
 fn terms(usages: &[&str], life: i64, now: i64, ca_end: i64) -> Result<Terms, String> {
     let (key_usage, extended_key_usage) = x509_usages::of(usages)?;
     let not_before = now - BACKDATE;
@@ -132,7 +133,7 @@ fn date(seconds: i64) -> String {
 }
 
 impl Signing {
-    /// The request with its certificate, or with the condition that there will be none; nothing where there is nothing to do.
+    /// Returns the request with its certificate, or with the condition `Failed`; `None` if nothing has to be done.
     fn decide(&self, mut request: Object, now: Timestamp) -> Result<Option<Object>, Box<Status>> {
         let approved = has_condition(&request, "Approved") && !has_condition(&request, "Denied");
         if !approved || has_true_condition(&request, "Failed") {

@@ -1,4 +1,4 @@
-//! What is signed, refused and left alone.
+//! Tests of requests that are signed, refused and ignored.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,7 +19,7 @@ fn signing() -> (Signing, String) {
     (Signing { signers: Signers::all(&current), duration: YEAR }, authority.cert_pem().to_owned())
 }
 
-/// A request of this subject and with these alternative names, approved.
+/// Returns an approved request with the subject and alternative names of a profile.
 fn request(signer: &str, profile: &Profile, usages: &[&str]) -> Object {
     let made = SigningRequest::create(profile).unwrap();
     let mut request = Object::default();
@@ -47,7 +47,7 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(seconds).unwrap()
 }
 
-/// The message of the Failed condition; nothing when there is a certificate.
+/// Returns the message of the Failed condition; `None` if there is a certificate.
 fn failure(decided: &Object) -> Option<String> {
     let failed = request::conditions(decided).find(|condition| condition.field("type").str() == "Failed");
     failed.map(|condition| {

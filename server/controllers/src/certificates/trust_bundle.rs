@@ -15,21 +15,21 @@ use crate::account::account;
 use crate::log::Listener;
 use crate::outcome::unless;
 
-/// Kube-controller-manager's name for it.
+/// Name of the controller in kube-controller-manager.
 pub const NAME: &str = "kube-apiserver-serving-clustertrustbundle-publisher-controller";
 
 const USER: &str = "kube-apiserver-serving-clustertrustbundle-publisher";
 const SIGNER: &str = "kubernetes.io/kube-apiserver-serving";
 const GROUP: &str = "certificates.k8s.io";
 const WORKERS: usize = 1;
-/// Hexadecimal digits of the bundle's digest in its name.
+/// Number of hexadecimal digits of the bundle's digest in its name.
 const DIGITS: usize = 24;
 
 fn resource() -> GroupResource {
     GroupResource::new(GROUP, "clustertrustbundles")
 }
 
-/// What has to be written.
+/// Write that brings the bundles closer to the desired state.
 #[derive(Clone, Debug, PartialEq)]
 enum Step {
     Create(Object),
@@ -37,23 +37,23 @@ enum Step {
     Delete(String),
 }
 
-/// The controller. Cheap to clone.
+/// Handle of the controller. Cheap to clone.
 #[derive(Clone)]
 pub struct TrustBundle {
-    /// PEM.
+    /// CA certificate in PEM.
     ca: Arc<str>,
     queue: WorkQueue<()>,
 }
 
 impl TrustBundle {
-    /// Publishes this CA, PEM.
+    /// Creates the controller, which publishes this CA (PEM).
     #[must_use]
     pub fn new(ca: &str, metrics: &QueueMetrics) -> Self {
         let name = "ca_cert_publisher_cluster_trust_bundles";
         Self { ca: ca.into(), queue: WorkQueue::with_metrics(name, Policy::CONTROLLER, metrics) }
     }
 
-    /// Starts what works, until `tasks` is cancelled.
+    /// Starts the workers, which run until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
         let (worker, registry) = (self.clone(), registry.clone());
         run_workers(tasks, NAME, WORKERS, self.queue.clone(), move |()| {
@@ -70,7 +70,7 @@ impl TrustBundle {
         let steps = steps(new, &self.ca, all.iter().map(|stored| stored.object()));
         let mut outcome = Ok(());
         for step in steps {
-            // One that fails keeps none of the others from being done.
+            // A failed step does not prevent the others.
             outcome = outcome.and(carry_out(registry, step).await);
         }
         outcome
@@ -95,7 +95,8 @@ async fn carry_out(registry: &Registry, step: Step) -> Result<(), Box<Status>> {
     }
 }
 
-/// The bundle whose name follows from its content is there and right, and no other of the signer is.
+/// Returns the steps that create or correct the bundle, whose name derives from its content, and delete all other bundles
+/// of the signer.
 fn steps<'a>(mut new: Object, ca: &str, all: impl Iterator<Item = &'a Object>) -> Vec<Step> {
     let name = bundle_name(ca);
     let (mut found, mut steps) = (None, Vec::new());

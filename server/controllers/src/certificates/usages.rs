@@ -1,9 +1,9 @@
-//! From usages of the API to those of X.509 (upstream's `keyUsagesFromStrings`).
+//! Conversion of usages of the API to those of X.509 (upstream's `keyUsagesFromStrings`).
 
-/// A usage of the extended key usage extension: the API's name and its OID.
+/// A usage of the extended key usage extension: its name in the API and its OID.
 type Extended = (&'static str, &'static [u64]);
 
-/// Bits of the key usage extension.
+/// Bits of the key usage extension, by the usage's name.
 const KEY: [(&str, u16); 10] = [
     ("signing", 0),
     ("digital signature", 0),
@@ -17,7 +17,7 @@ const KEY: [(&str, u16); 10] = [
     ("decipher only", 8),
 ];
 
-/// In the order in which they are written. `email protection` and `s/mime` are one.
+/// Extended usages in encoding order. `email protection` and `s/mime` are the same usage.
 const EXTENDED: [Extended; 13] = [
     ("any", &[2, 5, 29, 37, 0]),
     ("server auth", &[1, 3, 6, 1, 5, 5, 7, 3, 1]),
@@ -34,10 +34,10 @@ const EXTENDED: [Extended; 13] = [
     ("netscape sgc", &[2, 16, 840, 1, 113_730, 4, 1]),
 ];
 
-/// The bits of the key usage extension, and the extended key usages.
+/// Returns the bits of the key usage extension, and the extended key usages.
 ///
 /// # Errors
-/// Names those that are unknown.
+/// Returns the names of unknown usages.
 pub(super) fn of(usages: &[&str]) -> Result<(u16, Vec<&'static [u64]>), String> {
     let bit = |usage: &str| KEY.iter().find(|(name, _)| *name == usage).map(|(_, bit)| 1u16 << bit);
     let is_extended = |usage: &str| EXTENDED.iter().any(|(name, _)| *name == usage);

@@ -1,5 +1,5 @@
-//! Whether the Kubernetes project has approved a definition in one of its groups (condition
-//! KubernetesAPIApprovalPolicyConformant). Nothing hangs on it.
+//! Approval of definitions in protected groups of the Kubernetes project (condition
+//! KubernetesAPIApprovalPolicyConformant). The condition has no further effect.
 
 use portico_registry::condition::Condition;
 use portico_registry::definition::Approval;
@@ -7,7 +7,7 @@ use portico_registry::definition::Approval;
 use super::condition_types::APPROVED;
 use super::definition::Definition;
 
-/// The condition to write; nothing for groups that need no approval, or when it is reported already.
+/// Returns the condition to write; `None` for groups that need no approval, or if the condition is up to date.
 #[must_use]
 pub fn decide(definition: &Definition) -> Option<Condition> {
     let annotation = definition.approval.as_deref()?;

@@ -1,13 +1,13 @@
-//! Conditions of definitions that only these controllers know, and who writes them.
+//! Condition types of definitions that only these controllers use, and the context in which they are written.
 
 use portico_registry::Context;
 
-/// Its schemas are no structural ones.
+/// True if a schema is not structural.
 pub const NON_STRUCTURAL: &str = "NonStructuralSchema";
-/// Whether it may have a name in a group of Kubernetes' own.
+/// True if a definition in a protected group is approved.
 pub const APPROVED: &str = "KubernetesAPIApprovalPolicyConformant";
 
-/// The server itself.
+/// Returns the context of the server itself.
 pub fn context() -> Context {
     Context::system("system:apiserver")
 }

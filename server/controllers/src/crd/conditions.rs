@@ -1,6 +1,6 @@
-//! Writes the conditions that were decided. Definitions are written side by side and share commits; the names that one is
-//! about to get are taken while that is being written. Other control services on the same store decide, too: a definition that gets
-//! names is written in one transaction with those that ask for the same names, of which each process knows at least the earlier ones.
+//! Writes the decided conditions. Concurrent writes share commits, and the names that a definition is about to get are reserved
+//! during the write. Other control services on the same store also decide: a definition that gets names is written in a
+//! transaction that checks its rivals, which request the same names; each process knows at least the earlier ones.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,14 +17,13 @@ use super::definition::Definition;
 use super::index::Name;
 use portico_registry::definition::resource as definitions;
 
-/// How many definitions are written at a time: writes that are under way together share one commit, and each of them holds
-/// a definition decoded, which is large.
+/// Number of workers. Concurrent writes share one commit, and each of them holds a decoded definition, which is large.
 const WORKERS: usize = 4;
-/// Wait after a conflict: the change of a rival in another process is known here a moment later.
+/// Delay after a conflict: a change made by another process arrives shortly after the conflict.
 const AFTER_CONFLICT: Duration = Duration::from_millis(10);
 
 impl CustomResources {
-    /// Starts what writes conditions and what deletes instances, until `tasks` is cancelled (hook
+    /// Starts the workers that write conditions and delete instances, until `tasks` is cancelled (hook
     /// `start-apiextensions-controllers`).
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
         let writer = Writer { of: self.clone(), registry: registry.clone(), context: Arc::new(context()) };
@@ -36,7 +35,7 @@ impl CustomResources {
     }
 }
 
-/// Status to write.
+/// Status update of a definition.
 struct Decided {
     /// The definition with its new status.
     object: Object,
@@ -51,7 +50,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Writes until the status is right: what follows from one write does not wait for its event.
+    /// Writes until the status is up to date: consequences of a write are handled without waiting for its event.
     async fn reconcile(&self, name: &Name) -> Result<Reconciled, Box<Status>> {
         let mut stored = match self.registry.get(&definitions(), "", name).await {
             Err(status) if status.reason() == Reason::NotFound => return Ok(Reconciled::Done),
@@ -64,7 +63,7 @@ impl Writer {
             let mut index = self.of.inner.index.lock();
             self.of.act(index.written(name, now));
             match written {
-                // A write that changes nothing does not get better by being made again.
+                // A write that changes nothing would not change anything on a retry either.
                 Ok(written) if written.stored.revision() == stored.revision() => return Ok(Reconciled::Done),
                 Ok(written) => stored = written.stored,
                 Err(status) if status.reason() == Reason::NotFound => return Ok(Reconciled::Done),
@@ -90,14 +89,14 @@ impl Writer {
     /// Writes the new status.
     ///
     /// # Errors
-    /// 409 if a rival has changed: it may have got the names in another process.
+    /// 409 if a rival has changed: another process may have accepted its names.
     async fn write(&self, decided: Decided) -> Result<Written, Box<Status>> {
         let Decided { object, rivals } = decided;
         let mut unchanged = Vec::new();
         for (rival, revision) in rivals {
             match self.registry.get(&definitions(), "", &rival).await {
                 Ok(stored) if stored.revision() == revision => unchanged.push(stored),
-                // It is decided when it can be read again.
+                // The rival is decided once it is readable again.
                 Err(status) if status.reason() == Reason::StorageReadError => {}
                 Err(status) if status.reason() != Reason::NotFound => return Err(status),
                 _ => {

@@ -1,4 +1,4 @@
-//! Two control services that decide about the same names at the same time.
+//! Tests of two control services that decide about the same names at the same time.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ impl Harness {
         Self { registry, tasks, _dir: dir }
     }
 
-    /// Writer of one control service.
+    /// Returns the writer of one control service.
     fn control_service(&self) -> Writer {
         let metrics = metrics::Registry::new();
         let auto_register = AutoRegister::new(&Informers::default(), [], &metrics);
@@ -50,7 +50,7 @@ impl Harness {
         Writer { of, registry: self.registry.clone(), context: Arc::new(context()) }
     }
 
-    /// Creates a definition of bolts.
+    /// Creates a definition whose kind is Bolt.
     async fn create(&self, plural: &str) -> Name {
         let json = format!(
             r#"{{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{{"name":"{plural}.g.example.com"}},
@@ -68,13 +68,13 @@ impl Harness {
         self.registry.get(&definitions(), "", name).await.unwrap()
     }
 
-    /// Applies all changes until now to a control service.
+    /// Applies all changes up to now to a control service.
     async fn catch_up(&self, service: &Writer) {
         let followed = self.registry.follow(&definitions()).await.unwrap();
         service.of.apply(vec![Change::Relisted(followed.initial, followed.revision)]);
     }
 
-    /// Names whose definitions have them.
+    /// Returns the definitions whose names are accepted.
     async fn accepted<'n>(&self, names: &[&'n Name]) -> Vec<&'n str> {
         let mut accepted = Vec::new();
         for name in names {

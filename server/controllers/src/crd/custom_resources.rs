@@ -1,4 +1,4 @@
-//! Follows definitions, keeps the index of what the controllers need to know, and queues what a change touches.
+//! Follows definitions, maintains the index for the controllers, and enqueues the definitions that a change affects.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use super::index::{Effects, Index, Name};
 use crate::auto_register::{AutoRegister, Desired, Mode};
 use portico_routes::informers::InformerError;
 
-/// Changes looked at under one lock, at most.
+/// Maximum number of changes applied under one lock.
 const BATCH: usize = 512;
 
-/// The controllers of all definitions. Cheap to clone.
+/// Handle of the controllers of all definitions. Cheap to clone.
 #[derive(Clone)]
 pub struct CustomResources {
     pub(super) inner: Arc<Inner>,
@@ -30,7 +30,7 @@ pub struct CustomResources {
 
 pub(super) struct Inner {
     pub(super) index: Mutex<Index>,
-    /// Definitions whose status is to be decided.
+    /// Queue of definitions whose status must be decided.
     pub(super) deciding: WorkQueue<Name>,
     pub(super) finalizer: Finalizer,
     auto_register: AutoRegister,
@@ -38,7 +38,7 @@ pub(super) struct Inner {
 }
 
 impl CustomResources {
-    /// Knows nothing yet. Group versions that definitions serve get their APIServices from `auto_register`.
+    /// Creates the controllers. `auto_register` manages the APIServices of group versions that definitions serve.
     #[must_use]
     pub fn new(auto_register: AutoRegister, metrics: &QueueMetrics) -> Self {
         let deciding =
@@ -53,14 +53,14 @@ impl CustomResources {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Given once every definition that was there at the start is known, and its APIServices are desired (check
-    /// `crd-informer-synced`).
+    /// Returns a signal that is set once all definitions that existed at the start are indexed and their APIServices are
+    /// desired (check `crd-informer-synced`).
     #[must_use]
     pub fn synced(&self) -> Signal {
         self.inner.synced.clone()
     }
 
-    /// Follows, in the log, instances that are gone.
+    /// Returns the finalizer, a listener that follows deletions of instances in the log.
     #[must_use]
     pub fn finalizer(&self) -> Finalizer {
         self.inner.finalizer.clone()
@@ -69,7 +69,7 @@ impl CustomResources {
     /// Follows definitions until `tasks` is cancelled.
     ///
     /// # Errors
-    /// [`InformerError`]: they cannot be followed, or the store closed.
+    /// [`InformerError`] if definitions cannot be followed, or if the store closed.
     pub async fn run_informer(self, registry: Registry, tasks: TaskSet) -> Result<(), InformerError> {
         let followed = registry.follow(&definitions()).await.map_err(InformerError::Follow)?;
         self.apply(vec![Change::Relisted(followed.initial, followed.revision)]);
@@ -106,7 +106,7 @@ impl CustomResources {
         }
     }
 
-    /// Does what a change asks for, while no other comes between.
+    /// Applies the effects of a change. Called with the index locked, so that effects are applied in the order of changes.
     pub(super) fn act(&self, effects: Effects) {
         for gone in &effects.vanished {
             self.inner.auto_register.undesire(&gone.api_service_name());
@@ -123,7 +123,7 @@ fn put(index: &mut Index, stored: &Stored) -> Effects {
     index.put(&stored.name().into(), definition, stored.revision())
 }
 
-/// The priorities that upstream gives to what definitions serve.
+/// Returns the APIService of a group version, with the priorities that upstream assigns to custom resources.
 fn desired(group_version: GroupVersion) -> Desired {
     Desired { group_version, group_priority_minimum: 1000, version_priority: 100, mode: Mode::Always }
 }

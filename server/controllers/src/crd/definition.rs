@@ -1,4 +1,4 @@
-//! What the controllers need to know of a CustomResourceDefinition, read off it once per change. Schemas are not kept.
+//! Content of a CustomResourceDefinition that the controllers use, decoded once per change. Schemas are not stored.
 
 use portico_registry::condition::Condition;
 use portico_registry::definition::{self, Structure};
@@ -9,64 +9,62 @@ use portico_registry::definition::{ESTABLISHED, FINALIZER, NAMES_ACCEPTED};
 
 use super::condition_types::{APPROVED, NON_STRUCTURAL};
 
-/// A version, as far as it is of interest here.
+/// A version of a definition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Version {
-    /// Its name.
     pub name: String,
-    /// Whether it is served.
     pub served: bool,
 }
 
-/// A definition. Two are equal when no controller could distinguish them.
+/// Content of a definition. Two are equal if no controller can distinguish them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Definition {
     /// `metadata.uid`
     pub uid: String,
-    /// `metadata.generation`: of the schemas.
+    /// `metadata.generation`, the generation of the schemas.
     pub generation: i64,
     /// `spec.group`
     pub group: String,
-    /// What it asks for.
+    /// `spec.names`: the requested names.
     pub names: Names,
-    /// What it has.
+    /// `status.acceptedNames`: the accepted names.
     pub accepted: Names,
-    /// All versions, in their order.
+    /// All versions, in the order of the spec.
     pub versions: Box<[Version]>,
-    /// The conditions that are decided here; the finalizer alone reports Terminating.
+    /// Conditions that these controllers set, except Terminating, which only the finalizer reads and writes.
     pub conditions: Vec<Condition>,
-    /// The approval annotation, for groups that need one.
+    /// Approval annotation; `None` for groups that need no approval.
     pub approval: Option<String>,
-    /// Whether what its conversion webhook is to be trusted by can be read.
+    /// True if the CA bundle of the conversion webhook is valid, or there is none.
     pub has_sound_ca_bundle: bool,
-    /// Whether its schemas are structural.
+    /// Result of checking that the schemas are structural.
     pub structure: Structure,
-    /// Whether it is being deleted and waits for its instances to go.
+    /// True if the definition is being deleted and its instances must be deleted first.
     pub is_finalizing: bool,
 }
 
 impl Definition {
-    /// Reads a definition. What was known of the same generation of the same object is not worked out again, nor what
-    /// its status reports.
+    /// Decodes a definition. Values known for the same generation of the same object, or reported by its status, are not
+    /// computed again.
     #[must_use]
     pub fn read(stored: &Stored, known: Option<&Self>) -> Self {
         Self::decided(stored.read().unwrap_or_default(), known, || Structure::of(stored.object()))
     }
 
-    /// The same of an object that nobody has stored.
+    /// Decodes an object that is not stored.
     #[cfg(test)]
     pub(super) fn of(object: &portico_machinery::Object) -> Self {
         Self::decided(object.decode(&[]).unwrap_or_default(), None, || Structure::of(object))
     }
 
-    /// What cannot be read stands for nothing: what is stored has been decided.
+    /// Builds the definition from decoded fields. Fields that cannot be decoded are empty: stored objects have been validated.
     fn decided(reported: Parsed, known: Option<&Self>, structure: impl FnOnce() -> Structure) -> Self {
         let Parsed { metadata, spec, status } = reported;
         let decided = [NAMES_ACCEPTED, ESTABLISHED, APPROVED, NON_STRUCTURAL];
         let mut conditions = status.conditions.unwrap_or_default();
         conditions.retain(|condition| decided.contains(&&*condition.kind));
-        // Kept for as long as the definition is there.
+        // These live as long as the definition.
         conditions.shrink_to_fit();
         let same = known.filter(|k| k.uid == metadata.uid && k.generation == metadata.generation);
         let read = Self {
@@ -95,30 +93,30 @@ impl Definition {
         Self { has_sound_ca_bundle, structure, ..read }
     }
 
-    /// Whether its status reports structural schemas: that was decided before it was established, and no change
-    /// makes a structural schema another one. So nobody has to look into the schemas of all definitions at a start.
+    /// Returns true if the status reports structural schemas: a definition is established only after that check, and no later
+    /// change makes a structural schema non-structural. This avoids decoding all schemas at startup.
     fn is_reported_sound(&self, preserves_unknown_fields: bool) -> bool {
         self.is(ESTABLISHED) && self.condition(NON_STRUCTURAL).is_none() && !preserves_unknown_fields
     }
 
-    /// The names of its served versions.
+    /// Returns the names of the served versions.
     pub(super) fn served(&self) -> impl Iterator<Item = &str> {
         self.versions.iter().filter(|version| version.served).map(|version| version.name.as_str())
     }
 
-    /// A condition of those that are decided here.
+    /// Returns one of the conditions that these controllers set.
     #[must_use]
     pub fn condition(&self, kind: &str) -> Option<&Condition> {
         self.conditions.iter().find(|condition| condition.kind == kind)
     }
 
-    /// Whether a condition is there and `True`.
+    /// Returns true if a condition exists and is `True`.
     #[must_use]
     pub fn is(&self, kind: &str) -> bool {
         self.condition(kind).is_some_and(|condition| condition.status == "True")
     }
 
-    /// Whether it has this condition already, whenever it began.
+    /// Returns true if the definition has this condition, ignoring its transition time.
     pub(super) fn has_condition(&self, condition: &Condition) -> bool {
         self.condition(&condition.kind).is_some_and(|current| {
             (&current.status, &current.reason, &current.message)
@@ -127,7 +125,7 @@ impl Definition {
     }
 }
 
-/// What of a definition is read; its schemas are passed over.
+/// Fields of a definition to decode; schemas are skipped.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Parsed {
@@ -171,7 +169,7 @@ struct State {
     conditions: Option<Vec<Condition>>,
 }
 
-/// Whether what its webhook is to be trusted by can be read, if it has one.
+/// Returns true if the conversion has no webhook, or one with a valid CA bundle.
 fn is_sound(conversion: &Conversion) -> bool {
     let webhook = conversion.webhook.as_ref();
     webhook.is_none_or(|webhook| definition::is_ca_bundle(&webhook.client_config.ca_bundle))

@@ -1,15 +1,15 @@
-//! When a definition is established: once its names are accepted, unless nobody could trust its webhook (condition
-//! Established).
+//! Condition Established: a definition is established once its names are accepted, unless the CA bundle of its conversion
+//! webhook is invalid.
 //!
-//! Upstream waits here when there are several servers, for the slowest of their caches. Here a write is everywhere when it
-//! is acknowledged.
+//! With several servers, upstream delays this for the slowest of their caches. Here a write is visible on all servers when
+//! it is acknowledged.
 
 use portico_registry::condition::Condition;
 
 use super::definition::Definition;
 use portico_registry::definition::{ESTABLISHED, NAMES_ACCEPTED};
 
-/// The condition to write; nothing when it is reported already, or when it is too early.
+/// Returns the condition to write; `None` if it is up to date, or if the names are not yet accepted.
 #[must_use]
 pub fn decide(definition: &Definition) -> Option<Condition> {
     if !definition.is(NAMES_ACCEPTED) || definition.is(ESTABLISHED) {

@@ -1,7 +1,7 @@
-//! Deletes the instances of definitions that are being deleted, then lets the definitions go (condition Terminating).
+//! Deletes the instances of definitions that are being deleted, then removes the finalizer (condition Terminating).
 //!
-//! It removes its own finalizer, in one write with the last state of the condition. It waits for instances that have
-//! other finalizers; the log shows when one goes.
+//! The finalizer is removed in the same write as the last state of the condition. Instances that have other finalizers are
+//! awaited; the log reports their deletion.
 
 mod decide;
 mod instances;
@@ -27,32 +27,32 @@ use crate::log::Listener;
 use decide::{IN_PROGRESS, Plan};
 use portico_registry::definition::{FINALIZER, TERMINATING, resource as definitions};
 
-/// Upstream's number: one definition with a million instances does not hold up all others.
+/// Upstream's number of workers: a definition with a million instances does not block all others.
 const WORKERS: usize = 5;
 
-/// What is left is looked at again when something goes, and after this long in any case.
+/// Interval between checks for remaining instances. Deletions of instances trigger a check earlier.
 const PERIOD: Duration = Duration::from_secs(5);
-/// After so long without an end a failure is reported, and everything begins again.
+/// Time after which waiting for instances is reported as a failure and the deletion starts again.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The controller. Cheap to clone.
+/// Handle of the controller. Cheap to clone.
 #[derive(Clone)]
 pub struct Finalizer {
     queue: WorkQueue<Name>,
-    /// Definitions that wait for their instances to go, and since when.
+    /// Definitions that wait for the deletion of their instances, and the start of the wait, by resource.
     waiting: Arc<Mutex<HashMap<GroupResource, (Name, Instant)>>>,
 }
 
-/// How an attempt ends that was not refused.
+/// Result of an attempt that had no error.
 enum Attempt {
-    /// The definition waits no more, or its instances are still going.
+    /// The pass is complete: the definition is finalized, or its instances are still being deleted.
     Ended(Reconciled),
-    /// Somebody else has written it meanwhile.
+    /// Another client has changed the definition.
     Overtaken,
 }
 
 impl Finalizer {
-    /// Knows nothing yet.
+    /// Creates the controller.
     pub(super) fn new(metrics: &QueueMetrics) -> Self {
         Self {
             queue: WorkQueue::with_metrics("crd_finalizer", Policy::CONTROLLER, metrics),
@@ -60,12 +60,12 @@ impl Finalizer {
         }
     }
 
-    /// A definition is being deleted and held by this controller.
+    /// Enqueues a definition that is being deleted and has this controller's finalizer.
     pub(super) fn add(&self, name: Name) {
         self.queue.add(name);
     }
 
-    /// Starts what deletes, until `tasks` is cancelled.
+    /// Starts the workers, which run until `tasks` is cancelled.
     pub(super) fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
         let (worker, registry) = (self.clone(), registry.clone());
         run_workers(tasks, "crd-finalizer", WORKERS, self.queue.clone(), move |name| {
@@ -88,7 +88,7 @@ impl Finalizer {
         }
     }
 
-    /// The definition does not wait for this controller, whoever saw to that.
+    /// Stops waiting: the definition no longer needs this controller.
     fn leave(&self, name: &Name) -> Reconciled {
         self.waiting.lock().retain(|_, (waits, _)| waits != name);
         Reconciled::Done
@@ -117,14 +117,14 @@ impl Finalizer {
         Ok(write_condition(registry, &stored, reported, true).await?.map_or(Attempt::Overtaken, |_| ended))
     }
 
-    /// Whether all instances are gone. They are deleted once; after that they are waited for.
+    /// Deletes the instances in the first pass, and checks for remaining ones in later passes. Returns true if all are gone.
     async fn empty(
         &self,
         registry: &Registry,
         name: &Name,
         resource: &GroupResource,
     ) -> Result<bool, instances::Failure> {
-        // Known before they are looked at: one that goes in between comes as an event.
+        // Registered before the instances are listed, so that deletions in between are seen as events.
         let waits_since = {
             let mut waiting = self.waiting.lock();
             let known = waiting.get(resource).map(|(_, since)| *since);
@@ -144,7 +144,7 @@ impl Finalizer {
 }
 
 impl Listener for Finalizer {
-    /// The definitions' follower lists all that are being deleted; who waits looks again.
+    /// Enqueues waiting definitions. The definitions' follower enqueues all that are being deleted.
     fn begin<'a>(&'a self, _registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
         self.waiting.lock().values().for_each(|(name, _)| self.queue.add(Arc::clone(name)));
         Box::pin(async { Ok(()) })
@@ -160,7 +160,7 @@ impl Listener for Finalizer {
     }
 }
 
-/// Reports that the deletion is in progress, unless a failure is reported already; nothing when somebody was faster.
+/// Reports that the deletion is in progress, unless a failure is reported already. Returns `None` after a conflict.
 async fn begin(registry: &Registry, stored: Stored) -> Result<Option<Stored>, Box<Status>> {
     let failed = condition::get(stored.object(), TERMINATING).filter(decide::is_failure);
     match failed {
@@ -177,7 +177,7 @@ async fn begin(registry: &Registry, stored: Stored) -> Result<Option<Stored>, Bo
     }
 }
 
-/// Writes the condition, and takes the finalizer off when that was all; nothing when somebody was faster.
+/// Writes the condition, and removes the finalizer if `is_done`. Returns `None` after a conflict.
 async fn write_condition(
     registry: &Registry,
     stored: &Stored,

@@ -1,6 +1,6 @@
-//! The definitions that there are, by group: which names are in use, who waits for one, and which versions are served.
+//! Index of definitions by group: names in use, definitions that wait for names, and served versions.
 //!
-//! A change costs what it touches: no definition looks at all others.
+//! The cost of a change depends only on the definitions that it affects.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -12,37 +12,37 @@ use super::definition::Definition;
 use super::naming::{Claimed, InUse};
 use super::verdict::{self, Verdict};
 
-/// A definition's name.
+/// Name of a definition.
 pub type Name = Arc<str>;
 
-/// What a change asks for.
+/// Work caused by a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
-    /// Definitions whose status is to be decided.
+    /// Definitions whose status must be decided.
     pub decide: Vec<Name>,
-    /// Definitions whose instances are to go.
+    /// Definitions whose instances must be deleted.
     pub finalize: Vec<Name>,
-    /// Group versions that are served from now on.
+    /// Group versions that are newly served.
     pub appeared: Vec<GroupVersion>,
-    /// Group versions that nobody serves any more.
+    /// Group versions that are no longer served.
     pub vanished: Vec<GroupVersion>,
 }
 
-/// See the module.
+/// Index of all definitions.
 #[derive(Default)]
 pub struct Index {
     definitions: HashMap<Name, Entry>,
     groups: HashMap<String, Group>,
-    /// Revision up to which all changes of definitions are known.
+    /// Revision up to which all changes of definitions are applied.
     seen: i64,
-    /// Definitions that get names once all changes up to a revision are known.
+    /// Definitions with a pending acceptance of names, which requires all changes up to the revision.
     deferred: Vec<(i64, Name)>,
 }
 
 struct Entry {
     definition: Arc<Definition>,
     revision: i64,
-    /// Names that are being written as accepted: nobody else gets them meanwhile.
+    /// Names that are being written as accepted and are reserved until the write ends.
     claimed: Option<Box<Names>>,
 }
 
@@ -50,31 +50,31 @@ struct Entry {
 struct Group {
     members: usize,
     in_use: InUse,
-    /// Those who do not have the names that they ask for.
+    /// Definitions whose accepted names differ from the requested ones.
     wanting: BTreeSet<Name>,
-    /// How many definitions serve each version.
+    /// Number of definitions that serve each version.
     served: HashMap<String, usize>,
 }
 
 impl Index {
-    /// What is known of a definition.
+    /// Returns the indexed definition with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<Definition>> {
         self.definitions.get(name).map(|entry| &entry.definition)
     }
 
-    /// The names of all definitions.
+    /// Returns the names of all definitions.
     pub fn names(&self) -> impl Iterator<Item = &Name> {
         self.definitions.keys()
     }
 
-    /// A definition is so as of a revision. What is older than what is known is passed over.
+    /// Adds or replaces a definition as of a revision. Ignored if a newer revision is indexed.
     pub fn put(&mut self, name: &Name, definition: Definition, revision: i64) -> Effects {
         let before = self.definitions.get(name);
         if before.is_some_and(|entry| entry.revision >= revision) {
             return Effects::default();
         }
-        // Made anew between two looks: what the old one had goes first.
+        // Deleted and created again between two events: the old definition is removed first.
         let mut effects = match before {
             Some(entry) if entry.definition.uid != definition.uid => self.remove(name),
             _ => Effects::default(),
@@ -101,7 +101,7 @@ impl Index {
         effects
     }
 
-    /// A definition is gone.
+    /// Removes a definition.
     pub fn remove(&mut self, name: &str) -> Effects {
         let mut effects = Effects::default();
         let Some((name, entry)) = self.definitions.remove_entry(name) else { return effects };
@@ -121,16 +121,16 @@ impl Index {
         effects
     }
 
-    /// All changes of definitions up to a revision are known.
+    /// Records that all changes of definitions up to a revision are applied.
     pub fn saw(&mut self, revision: i64) -> Effects {
         self.seen = self.seen.max(revision);
         let due = self.deferred.extract_if(.., |(revision, _)| *revision <= self.seen);
         Effects { decide: due.map(|(_, name)| name).collect(), ..Effects::default() }
     }
 
-    /// What is to be written of a definition, which need not be the one that is known. The names that it gets are its own
-    /// from now on, until [`Index::written`]. It gets them once all changes up to its revision are known: definitions that have asked for
-    /// them before are among its rivals then.
+    /// Decides the status of a definition, whose state may be newer than the indexed one. Reserves the accepted names until
+    /// [`Index::finish_write`]. Names are accepted only once all changes up to `revision` are applied, so that definitions that
+    /// requested them earlier are among the rivals.
     pub fn decide(&mut self, name: &Name, definition: &Definition, revision: i64) -> Option<Verdict> {
         let verdict = self.verdict(definition)?;
         if verdict.accepted.is_some() && self.seen < revision {
@@ -148,7 +148,8 @@ impl Index {
         Some(verdict)
     }
 
-    /// What was decided has been written: the definition is so now. Or it has not, and others may have the names.
+    /// Releases the reservation after a write. `now` is the written definition, or `None` if the write failed; definitions that
+    /// wait for released names are decided again.
     pub fn written(&mut self, name: &Name, now: Option<(Definition, i64)>) -> Effects {
         let known = self.definitions.get(name).map(|entry| entry.definition.uid.clone());
         let mut effects = match (known, now) {
@@ -168,8 +169,8 @@ impl Index {
         effects
     }
 
-    /// Definitions that ask for some of the names that this one is about to get, with the revisions at which they are known: another
-    /// process may be giving these names to them.
+    /// Returns other definitions that request names this one is about to get, with their indexed revisions: another process may
+    /// be accepting these names for them.
     pub fn rivals(&self, name: &str, definition: &Definition, verdict: &Verdict) -> Vec<(Name, i64)> {
         let group = self.groups.get(&definition.group);
         let (Some(accepted), Some(group)) = (&verdict.accepted, group) else { return Vec::new() };
@@ -187,7 +188,7 @@ impl Index {
         }
     }
 
-    /// Whoever waits for a name of these that nobody has any more is decided again.
+    /// Enqueues the definitions that wait for any of these names that are no longer in use.
     fn free(&self, name: &str, group: &str, names: &Names, effects: &mut Effects) {
         let Some(group) = self.groups.get(group).filter(|group| group.in_use.frees_any(names)) else {
             return;

@@ -1,4 +1,4 @@
-//! Definitions that come, ask for each other's names, and go.
+//! Tests with definitions that are created, compete for names, and are deleted.
 
 use portico_machinery::Object;
 
@@ -15,7 +15,7 @@ fn object(plural: &str, short: &str, versions: &[(&str, bool)]) -> Object {
     Object::from_json(json.as_bytes()).unwrap()
 }
 
-/// An index, and the revision of the store that would feed it.
+/// An index, and the revision of the store that feeds it.
 #[derive(Default)]
 struct Harness {
     index: Index,
@@ -28,7 +28,7 @@ impl Harness {
         self.index.put(&name.into(), Definition::of(object), self.revision)
     }
 
-    /// One write of the status, as the writer makes it; what it asks for.
+    /// Writes the status once, as the writer does. Returns the effects; `None` if the status is up to date.
     fn write(&mut self, name: &str, object: &mut Object) -> Option<Effects> {
         self.index.saw(self.revision);
         let verdict = self.index.decide(&name.into(), &Definition::of(object), self.revision)?;
@@ -61,7 +61,7 @@ fn who_waits_for_a_name_is_decided_when_it_is_free_and_nobody_else() {
     harness.put("c", &c);
     harness.settle("c", &mut c);
     assert_eq!(b.at(&["status", "acceptedNames", "shortNames"]).len(), 0);
-    // Nothing is freed by a change of a label.
+    // A change of a label releases no names.
     assert_eq!(harness.put("a", &a), Effects::default());
     assert_eq!(names(&harness.index.remove("a").decide), ["b"]);
     harness.settle("b", &mut b);

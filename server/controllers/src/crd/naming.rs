@@ -1,7 +1,7 @@
-//! Which of the names that a definition asks for it gets: a group has each resource name once, and each kind (conditions
-//! NamesAccepted and Established).
+//! Accepts names of definitions: within a group, each resource name and each kind is unique (conditions NamesAccepted and
+//! Established).
 //!
-//! Names are taken by being accepted, not by being asked for; built-in kinds are not asked.
+//! A name is in use once it is accepted, not when it is requested. Built-in kinds are not considered.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use portico_registry::condition::Condition;
 use super::definition::Definition;
 use portico_registry::definition::{ESTABLISHED, NAMES_ACCEPTED};
 
-/// The names that a group's definitions have, and how many have each.
+/// Accepted names of the definitions of a group, with the number of definitions that use each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InUse {
     resources: HashMap<Box<str>, usize>,
@@ -20,19 +20,19 @@ pub struct InUse {
 }
 
 impl InUse {
-    /// Somebody has these.
+    /// Counts names as used by one more definition.
     pub fn take(&mut self, names: &Names) {
         resources(names).for_each(|name| *self.resources.entry(name.into()).or_default() += 1);
         kinds(names).for_each(|name| *self.kinds.entry(name.into()).or_default() += 1);
     }
 
-    /// Somebody has them no longer.
+    /// Counts names as used by one definition less.
     pub fn release(&mut self, names: &Names) {
         resources(names).for_each(|name| drop_one(&mut self.resources, name));
         kinds(names).for_each(|name| drop_one(&mut self.kinds, name));
     }
 
-    /// Whether nobody has one of these.
+    /// Returns true if any of these names is not in use.
     #[must_use]
     pub fn frees_any(&self, names: &Names) -> bool {
         resources(names).any(|name| !self.resources.contains_key(name))
@@ -40,7 +40,7 @@ impl InUse {
     }
 }
 
-/// Names that no other definition of the group can have.
+/// Names that no other definition of the group may get.
 pub struct Claimed<'a> {
     resources: HashSet<&'a str>,
     kinds: HashSet<&'a str>,
@@ -51,20 +51,20 @@ impl<'a> Claimed<'a> {
         Self { resources: resources(names).collect(), kinds: kinds(names).collect() }
     }
 
-    /// True if another definition wants any of them.
+    /// Returns true if another definition requests any of them.
     pub fn overlaps(&self, names: &Names) -> bool {
         resources(names).any(|name| self.resources.contains(name))
             || kinds(names).any(|name| self.kinds.contains(name))
     }
 }
 
-/// Names that a group has once, among resources.
+/// Returns the names that must be unique among resources.
 fn resources(names: &Names) -> impl Iterator<Item = &str> {
     let all = [&names.plural, &names.singular].into_iter().chain(&names.short_names);
     all.map(String::as_str).filter(|name| !name.is_empty())
 }
 
-/// Names that a group has once, among kinds.
+/// Returns the names that must be unique among kinds.
 fn kinds(names: &Names) -> impl Iterator<Item = &str> {
     [&names.kind, &names.list_kind].into_iter().map(String::as_str).filter(|name| !name.is_empty())
 }
@@ -78,19 +78,19 @@ fn drop_one(counts: &mut HashMap<Box<str>, usize>, name: &str) {
     }
 }
 
-/// The names that a definition gets, and its conditions.
+/// Accepted names of a definition, and its conditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// `status.acceptedNames`: as many as can be had.
+    /// `status.acceptedNames`: the requested names without conflicts.
     pub accepted: Names,
     /// NamesAccepted, then Established.
     pub conditions: [Condition; 2],
 }
 
-/// Validates a definition whose names are not all accepted; nothing when nothing changes. `in_use` counts what it has itself.
+/// Decides the accepted names and conditions; `None` if they do not change. `in_use` includes the definition's own names.
 #[must_use]
 pub fn decide(definition: &Definition, in_use: &InUse) -> Option<Named> {
-    // Upstream's rule: who has asked for what it has by now keeps its conditions.
+    // Upstream's rule: if the requested names equal the accepted ones, the conditions do not change.
     if definition.names == definition.accepted {
         return None;
     }
@@ -102,10 +102,10 @@ pub fn decide(definition: &Definition, in_use: &InUse) -> Option<Named> {
     Some(Named { accepted, conditions: [names_accepted, established] })
 }
 
-/// Why names are not accepted: a word, and a sentence.
+/// Reason and message of a name conflict.
 type Conflict = (&'static str, String);
 
-/// Of several conflicts the last is reported.
+/// Accepts names without conflicts. If there are several conflicts, the last one is reported.
 fn accept(definition: &Definition, in_use: &InUse) -> (Names, Condition) {
     let (wanted, has) = (&definition.names, &definition.accepted);
     let mut accepted = Names { categories: wanted.categories.clone(), ..has.clone() };
@@ -132,7 +132,7 @@ fn accept(definition: &Definition, in_use: &InUse) -> (Names, Condition) {
     (accepted, reported)
 }
 
-/// Gives a name to who has it or is the first to ask, or reports why not.
+/// Accepts a name that the definition already has or that is free; otherwise returns the conflict.
 fn grant(
     wanted: &String,
     has: &mut String,
@@ -146,7 +146,7 @@ fn grant(
     None
 }
 
-/// All of them or none: why not, when others have some.
+/// Returns the conflict if any short name is in use: short names are accepted all together or not at all.
 fn short_names(wanted: &Names, has: &Names, in_use: &InUse) -> Option<Conflict> {
     let asked = wanted.short_names.iter().filter(|name| !has.short_names.contains(name));
     let taken = asked.filter(|name| in_use.resources.contains_key(name.as_str()));
@@ -158,7 +158,7 @@ fn already_in_use(name: &str) -> String {
     format!("{name:?} is already in use")
 }
 
-/// What has been established stays so; the rest begins to be once its names are accepted.
+/// Returns the condition Established: unchanged, or initialized when the names are accepted or refused.
 fn established(definition: &Definition, names_accepted: &Condition) -> Condition {
     if !definition.is(ESTABLISHED) && names_accepted.status == "True" {
         return Condition::new(ESTABLISHED, "False", "Installing", "the initial names have been accepted");

@@ -1,4 +1,4 @@
-//! Tables of names: who gets which, and what is reported.
+//! Tests of accepted names and reported conditions.
 
 use super::*;
 use portico_registry::Names;
@@ -18,7 +18,7 @@ fn asking(names: Names) -> Definition {
     Definition { names, ..Definition::default() }
 }
 
-/// What a definition with these names has after it was decided, as its next decide sees it.
+/// Returns the definition after a decision, as the next decision sees it.
 fn after(definition: &Definition, named: &Named) -> Definition {
     let (accepted, conditions) = (named.accepted.clone(), named.conditions.to_vec());
     Definition { accepted, conditions, ..definition.clone() }
@@ -104,9 +104,9 @@ fn what_is_established_keeps_its_names_and_stays_established() {
     let named = decide(&nuts, &in_use(&[&had, &others])).unwrap();
     assert_eq!((named.accepted.clone(), &named.conditions[1]), (had, &established));
     assert_eq!(named.conditions[0].reason, "ShortNamesConflict");
-    // Reported once.
+    // The conflict is reported once.
     assert_eq!(decide(&after(&nuts, &named), &in_use(&[&nuts.accepted, &others])), None);
-    // And once it is free:
+    // After the name is released:
     let free = decide(&after(&nuts, &named), &in_use(&[&nuts.accepted])).unwrap();
     assert_eq!(free.accepted, nuts.names);
     assert_eq!((free.conditions[0].status.as_str(), &free.conditions[1]), ("True", &established));

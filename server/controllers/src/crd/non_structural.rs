@@ -1,5 +1,5 @@
-//! Whether the schemas of a definition are structural (condition NonStructuralSchema). New ones always are; the condition is
-//! for what was stored before it was asked of all.
+//! Condition NonStructuralSchema. New schemas are always structural; the condition applies to definitions stored before that
+//! was required.
 
 use portico_registry::condition::Condition;
 use portico_registry::definition::Structure;
@@ -7,16 +7,14 @@ use portico_registry::definition::Structure;
 use super::condition_types::NON_STRUCTURAL;
 use super::definition::Definition;
 
-/// What is to be done about the condition.
+/// Change of the condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Set it to this.
     Set(Condition),
-    /// Remove it.
     Remove,
 }
 
-/// Nothing when it is set, or absent, as it should be.
+/// Returns the change; `None` if the condition is up to date.
 #[must_use]
 pub fn decide(definition: &Definition) -> Option<Change> {
     let reported = match &definition.structure {

@@ -1,4 +1,4 @@
-//! What is to be written of a definition's status: the conditions of all deciders, in one write.
+//! Combines the conditions of all deciders into one change of a definition's status.
 
 use jiff::Timestamp;
 use portico_machinery::Object;
@@ -11,18 +11,18 @@ use super::naming::InUse;
 use super::non_structural::Change;
 use super::{approval, establishing, naming, non_structural};
 
-/// What is to be written.
+/// Change of a definition's status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// `status.acceptedNames`, when they change.
+    /// `status.acceptedNames`, if they change.
     pub accepted: Option<Names>,
     /// Conditions to set, in this order.
     pub reported: Vec<Condition>,
-    /// Whether NonStructuralSchema is to go.
+    /// True if NonStructuralSchema must be removed.
     pub is_structural_again: bool,
 }
 
-/// Validates a definition; nothing when its status is right. Pure.
+/// Decides the status of a definition; `None` if it is up to date. Pure.
 #[must_use]
 pub fn decide(definition: &Definition, in_use: &InUse) -> Option<Verdict> {
     let mut verdict = Verdict::default();
@@ -31,7 +31,7 @@ pub fn decide(definition: &Definition, in_use: &InUse) -> Option<Verdict> {
             verdict.accepted = Some(named.accepted);
             verdict.reported.extend(named.conditions);
         }
-        // In a write of its own: whoever watches sees it installing first.
+        // Established is written separately, so that watchers see the definition as installing first.
         None => verdict.reported.extend(establishing::decide(definition)),
     }
     verdict.reported.extend(approval::decide(definition));
@@ -44,7 +44,7 @@ pub fn decide(definition: &Definition, in_use: &InUse) -> Option<Verdict> {
 }
 
 impl Verdict {
-    /// Writes it into the object's status.
+    /// Applies the change to the object's status.
     pub fn apply(self, object: &mut Object, now: Timestamp) {
         if let Some(accepted) = self.accepted {
             object.set(&["status", "acceptedNames"], accepted);
@@ -62,7 +62,7 @@ impl Verdict {
 mod tests {
     use super::*;
 
-    /// The conditions after each write, until nothing more is to be written.
+    /// Returns the conditions after each write, until the status is up to date.
     fn writes(object: &mut Object) -> Vec<Vec<String>> {
         let mut writes = Vec::new();
         while let Some(verdict) = decide(&Definition::of(object), &InUse::default()) {

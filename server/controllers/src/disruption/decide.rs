@@ -1,4 +1,4 @@
-//! What the status of a PodDisruptionBudget reports of its pods, pure (`pkg/controller/disruption`).
+//! Computes the status of a PodDisruptionBudget from its pods (`pkg/controller/disruption`). Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -7,35 +7,35 @@ use jiff::{SignedDuration, Timestamp};
 use portico_machinery::{Cursor, Object, time};
 use portico_registry::condition::{self, Condition};
 
-/// How long a pod that an eviction was granted for may take to be deleted (`DeletionTimeout`).
+/// Maximum time between a granted eviction and the deletion of the pod (`DeletionTimeout`).
 const DELETION_TIMEOUT: SignedDuration = SignedDuration::from_secs(2 * 60);
-/// How long a pod may report that it is about to be disrupted without being deleted (`stalePodDisruptionTimeout`).
+/// Maximum age of a DisruptionTarget condition of a pod that is not deleted (`stalePodDisruptionTimeout`).
 const STALE_TIMEOUT: SignedDuration = SignedDuration::from_secs(2 * 60);
-/// The condition of budgets.
+/// Condition type of budgets.
 const ALLOWED: &str = "DisruptionAllowed";
-/// The condition of pods.
+/// Condition type of pods.
 const TARGET: &str = "DisruptionTarget";
 
-/// How many pods there are to be, and how many of them healthy.
+/// Expected numbers of pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// All.
+    /// All pods.
     pub pods: i64,
-    /// Healthy ones.
     pub healthy: i64,
 }
 
-/// Whether a budget counts against what the controllers of its pods want, not against the pods that there are.
+/// Returns true if a budget is relative to the scale of the pods' controllers rather than to the existing pods.
 #[must_use]
 pub fn counts_scale(budget: &Object) -> bool {
     let spec = budget.at(&["spec"]);
     spec.field("maxUnavailable").is_present() || spec.field("minAvailable").opt_str().is_some()
 }
 
-/// How many are expected (`getExpectedPodCount`): of `pods` that there are and of the `scale` of their controllers.
+/// Computes the expected numbers (`getExpectedPodCount`) from the number of existing `pods` and from the total `scale`
+/// of their controllers.
 ///
 /// # Errors
-/// A share that cannot be read.
+/// Returns an error if a percentage cannot be parsed.
 pub fn expected(budget: &Object, pods: i64, scale: i64) -> Result<Expected, String> {
     let spec = budget.at(&["spec"]);
     let (max, min) = (spec.field("maxUnavailable"), spec.field("minAvailable"));
@@ -49,7 +49,7 @@ pub fn expected(budget: &Object, pods: i64, scale: i64) -> Result<Expected, Stri
     }
 }
 
-/// A number, or a share of a total, rounded up (`GetScaledValueFromIntOrPercent`).
+/// Returns a number, or a percentage of a total, rounded up (`GetScaledValueFromIntOrPercent`).
 fn scaled(value: &Cursor<'_>, total: i64) -> Result<i64, String> {
     if let Some(number) = value.i64() {
         return Ok(number);
@@ -63,18 +63,19 @@ fn scaled(value: &Cursor<'_>, total: i64) -> Result<i64, String> {
     Ok((percent.saturating_mul(total)).saturating_add(99).div_euclid(100))
 }
 
-/// Evictions that were granted and are not confirmed yet, and when the first of them is too old.
+/// Granted evictions whose pods are not deleted yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Disrupted {
-    /// When, by pod.
+    /// Times of the evictions, by pod.
     pub pods: BTreeMap<String, String>,
     /// Pods that were not deleted in time.
     pub late: BTreeSet<String>,
-    /// How long until one of them counts no more.
+    /// Time until the first eviction expires.
     pub recheck: Option<Duration>,
 }
 
-/// Forgets evictions of pods that are gone, are going, or were not deleted in time (`buildDisruptedPodMap`).
+/// Returns the granted evictions without those whose pods are deleted, are being deleted, or were not deleted in time
+/// (`buildDisruptedPodMap`).
 #[must_use]
 pub fn disrupted(budget: &Object, pods: &[&Object], now: Timestamp) -> Disrupted {
     let mut disrupted = Disrupted::default();
@@ -91,12 +92,12 @@ pub fn disrupted(budget: &Object, pods: &[&Object], now: Timestamp) -> Disrupted
     disrupted
 }
 
-/// What is left of a time that began then; nothing when it is over.
+/// Returns the rest of a timeout that started at `since`; `None` if it is over.
 fn left_of(timeout: SignedDuration, since: Timestamp, now: Timestamp) -> Option<Duration> {
     Duration::try_from(timeout.saturating_sub(now.duration_since(since))).ok()
 }
 
-/// How many pods are ready, and neither going nor about to go (`countHealthyPods`).
+/// Returns the number of pods that are ready, not being deleted and not about to be evicted (`countHealthyPods`).
 #[must_use]
 pub fn healthy(pods: &[&Object], disrupted: &Disrupted) -> i64 {
     let counts = |pod: &&&Object| {
@@ -107,7 +108,7 @@ pub fn healthy(pods: &[&Object], disrupted: &Disrupted) -> i64 {
     i64::try_from(pods.iter().filter(counts).count()).unwrap_or(i64::MAX)
 }
 
-/// The budget with its status brought up to date; nothing when it is already (`updatePdbStatus`).
+/// Returns the budget with an updated status; `None` if the status is up to date (`updatePdbStatus`).
 #[must_use]
 pub fn reported(
     budget: &Object,
@@ -148,7 +149,7 @@ pub fn reported(
     Some(reported)
 }
 
-/// The budget with nothing allowed and the reason why nothing is known (`failSafe`).
+/// Returns the budget with no disruptions allowed and the reason for the failure (`failSafe`).
 #[must_use]
 pub fn failed(budget: &Object, why: &str, now: Timestamp) -> Object {
     let mut failed = budget.clone();
@@ -159,8 +160,8 @@ pub fn failed(budget: &Object, why: &str, now: Timestamp) -> Object {
     failed
 }
 
-/// How long until a pod's claim that it is about to be disrupted counts no more; nothing when it claims no such thing, or
-/// may for as long as it likes (`nonTerminatingPodHasStaleDisruptionCondition`).
+/// Returns the time until a pod's DisruptionTarget condition is stale; `None` if the pod has no such condition, or if it never
+/// becomes stale (`nonTerminatingPodHasStaleDisruptionCondition`).
 #[must_use]
 pub fn stale_after(pod: &Object, now: Timestamp) -> Option<Duration> {
     let claim = condition::get(pod, TARGET)?;
@@ -173,7 +174,7 @@ pub fn stale_after(pod: &Object, now: Timestamp) -> Option<Duration> {
     Some(left_of(STALE_TIMEOUT, since, now).unwrap_or_default())
 }
 
-/// The pod without such a claim.
+/// Returns the pod with the condition DisruptionTarget set to `False`.
 #[must_use]
 pub fn calmed(pod: &Object, now: Timestamp) -> Object {
     let mut calmed = pod.clone();

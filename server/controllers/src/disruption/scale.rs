@@ -1,4 +1,5 @@
-//! How many pods their controllers want: of kinds that upstream reads directly, and of any other with a `scale` subresource.
+//! Scale that the pods' controllers request: of kinds that upstream reads directly, and of other kinds with a subresource
+//! named `scale`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,16 +9,16 @@ use portico_registry::{Registry, ScaleError};
 
 use crate::account::NamespacedName;
 
-/// Why it is not known: the status of the budget says it.
+/// Error of determining the scale, reported in the status of the budget.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UnknownScale {
-    /// An owner whose `apiVersion` is none.
+    /// The `apiVersion` of an owner is invalid.
     #[error("{0}")]
     Owner(String),
-    /// The kind cannot be scaled, or is not served here.
+    /// The kind has no scale or is not served.
     #[error(transparent)]
     Scale(#[from] ScaleError),
-    /// A controller that is not there, or was and is another now.
+    /// The controller does not exist or has another UID.
     #[error("found no controllers for pod \"{0}\"")]
     NoController(String),
     /// The store cannot be read.
@@ -25,8 +26,8 @@ pub(super) enum UnknownScale {
     Store(#[from] Box<Status>),
 }
 
-/// What the controllers of all pods want together, each counted once (`getExpectedScale`). Pods without a controller count
-/// for nothing.
+/// Returns the total scale of the controllers of all pods, each counted once (`getExpectedScale`). Pods without a controller
+/// are ignored.
 pub(super) async fn wanted(registry: &Registry, pods: &[&Object]) -> Result<i64, UnknownScale> {
     let mut scales: BTreeMap<String, i64> = BTreeMap::new();
     let mut known = BTreeSet::new();
@@ -45,7 +46,8 @@ pub(super) async fn wanted(registry: &Registry, pods: &[&Object]) -> Result<i64,
     Ok(scales.values().sum())
 }
 
-/// The uid and the wish of the controller that an owner reference means; a ReplicaSet of a Deployment stands for that.
+/// Returns the UID and scale of the controller that an owner reference names. For a ReplicaSet that belongs to a Deployment,
+/// these are the Deployment's.
 async fn of_owner(
     registry: &Registry,
     namespace: &str,
@@ -78,7 +80,7 @@ async fn of_owner(
     }
 }
 
-/// `getScaleController`.
+/// Returns the UID and scale from the `scale` subresource (`getScaleController`).
 async fn of_scale(
     registry: &Registry,
     namespace: &str,

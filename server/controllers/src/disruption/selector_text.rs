@@ -1,10 +1,10 @@
-//! How Go prints a label selector (`LabelSelector.String`).
+//! Formats a label selector as Go does (`LabelSelector.String`).
 
 use std::collections::BTreeMap;
 
 use portico_machinery::{Cursor, Object};
 
-/// Prints the selector of a budget.
+/// Formats the selector of a budget.
 pub(super) fn print(budget: &Object) -> String {
     const LABELS: [&str; 3] = ["spec", "selector", "matchLabels"];
     let labels: BTreeMap<String, String> = budget.decode(&LABELS).unwrap_or_default();

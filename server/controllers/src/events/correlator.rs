@@ -1,22 +1,21 @@
-//! Which events repeat an earlier one, which are combined, and which are not written (`EventCorrelator`). Pure: the time is
-//! given.
+//! Decides which events repeat an earlier one, are combined, or are dropped (`EventCorrelator`). Pure: times are arguments.
 
 use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// So many objects are remembered; the one whose last event is the oldest goes (`maxLruCacheEntries`).
+/// Maximum number of sources; the one whose last event is the oldest is removed (`maxLruCacheEntries`).
 const REMEMBERED: usize = 4_096;
-/// So many events of one reason that differ by message become one (`defaultAggregateMaxEvents`), ...
+/// Number of events with the same reason and different messages that are combined into one (`defaultAggregateMaxEvents`).
 const ALIKE: usize = 10;
-/// ... unless there was none for so long (`defaultAggregateIntervalInSeconds`).
+/// Interval without such events after which counting starts again (`defaultAggregateIntervalInSeconds`).
 const INTERVAL: SignedDuration = SignedDuration::from_secs(600);
-/// So many events of an object are written at once (`defaultSpamBurst`), ...
+/// Number of events of one source that are written at once (`defaultSpamBurst`).
 const BURST: f64 = 25.0;
-/// ... and one more each five minutes (`defaultSpamQPS`).
+/// Rate at which a source may write events after a burst, one in five minutes (`defaultSpamQPS`).
 const PER_SECOND: f64 = 1.0 / 300.0;
 
-/// Who reports which type of events about what.
+/// Component, event type and object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Source {
     pub(super) component: &'static str,
@@ -25,31 +24,31 @@ pub(super) struct Source {
     pub(super) about: String,
 }
 
-/// An event that is to be written.
+/// Fields of an event to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Correlated {
-    /// Part of its name, to distinguish it from others: when it was recorded first, in nanoseconds.
+    /// Time of the first occurrence in nanoseconds, which makes the event's name unique.
     pub(super) id: i128,
-    /// How often it was recorded.
+    /// Number of occurrences.
     pub(super) count: u32,
     pub(super) first: Timestamp,
     pub(super) message: String,
 }
 
-/// See the module.
+/// Correlator of the events of all sources.
 #[derive(Default)]
 pub(super) struct Correlator(HashMap<Source, Known>);
 
 struct Known {
-    /// What may still be written now.
+    /// Number of events that may be written now.
     tokens: f64,
     last: Timestamp,
     reasons: HashMap<&'static str, Group>,
 }
 
-/// The events of one reason.
+/// Events with the same reason.
 struct Group {
-    /// By message, less than [`ALIKE`].
+    /// Counts by message, fewer than [`MAX_SIMILAR`].
     by_message: HashMap<String, Counted>,
     combined: Option<Counted>,
     last: Timestamp,
@@ -62,7 +61,7 @@ struct Counted {
 }
 
 impl Correlator {
-    /// Counts an event; nothing when the object had too many of them.
+    /// Counts an event. Returns `None` if the source has too many events.
     pub(super) fn correlate(
         &mut self,
         source: &Source,
@@ -84,7 +83,7 @@ impl Correlator {
         known.last = now;
         let none = || Group { by_message: HashMap::new(), combined: None, last: now };
         let correlated = known.reasons.entry(reason).or_insert_with(none).count(message, now);
-        // What is not written is counted, too.
+        // Dropped events are counted, too.
         if known.tokens < 1.0 {
             return None;
         }

@@ -1,4 +1,4 @@
-//! What the garbage collector reads and writes, through the registry.
+//! Reads and writes of the garbage collector through the registry.
 
 use futures::future::join_all;
 use portico_machinery::object::OwnerReference;
@@ -15,12 +15,12 @@ use crate::outcome::unless;
 
 type Result<T> = std::result::Result<T, Box<Status>>;
 
-/// Who the collector is.
+/// User name of the garbage collector.
 const USER: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
-/// Maximum number of writes in flight together.
+/// Maximum number of concurrent writes.
 const TOGETHER: usize = 64;
 
-/// Acts as the collector.
+/// Executes the decisions of the garbage collector.
 #[derive(Clone)]
 pub(super) struct Actor {
     registry: Registry,
@@ -41,7 +41,7 @@ impl Actor {
         self.registry.dependents(uid).await
     }
 
-    /// One of these dependents that the owner has to wait for: the last, as the others go before it.
+    /// Returns the last dependent that blocks the deletion of the owner, as the others are deleted before it.
     pub(super) async fn blocking<'a>(
         &self,
         dependents: &'a [ObjectRef],
@@ -57,8 +57,8 @@ impl Actor {
         Ok(None)
     }
 
-    /// Decides over an object and acts. While an owner's state is not known it does nothing, and checks again once that
-    /// is known.
+    /// Decides about an object and executes the decision. While the state of an owner is unknown, does nothing; the object is
+    /// checked again once the state is known.
     pub(super) async fn check(&self, object: &ObjectRef, stored: &Stored) -> Result<()> {
         let mut owners = Vec::new();
         for reference in stored.object().owner_references() {
@@ -82,20 +82,20 @@ impl Actor {
         }
     }
 
-    /// What is known of an owner of a dependent in this namespace.
+    /// Returns the state of an owner of a dependent in this namespace.
     pub(super) async fn owner(&self, namespace: &str, reference: &OwnerReference) -> Result<Owner> {
         let Some(kind) = kind_of(reference) else { return Ok(Owner::Unknown) };
         let Some(ours) = self.registry.resolve(&kind) else {
             return Ok(self.look_elsewhere(namespace, reference, kind));
         };
         if ours.namespaced && namespace.is_empty() {
-            // Upstream's rule: such a reference can never be right, and is never acted upon.
+            // Upstream's rule: such a reference is invalid and is ignored.
             return Ok(Owner::Unknown);
         }
         let at = if ours.namespaced { namespace.to_owned() } else { String::new() };
         let owner = ObjectRef { resource: ours.resource, namespace: at, name: reference.name.clone() };
         let Some(stored) = self.read(&owner).await?.filter(|s| s.uid() == reference.uid) else {
-            // A version that the definition does not name may be somebody else's.
+            // A version that the definition does not name may be served by another server.
             return Ok(match ours.is_named {
                 true if self.registry.may_be_unreadable(&owner.resource, &reference.uid).await? => {
                     Owner::Unknown
@@ -108,13 +108,13 @@ impl Actor {
         Ok(if waiting { Owner::Waiting } else { Owner::Solid })
     }
 
-    /// What is known of an owner whose kind is not ours.
+    /// Returns the state of an owner whose kind this server does not serve.
     fn look_elsewhere(&self, namespace: &str, reference: &OwnerReference, kind: GroupVersionKind) -> Owner {
         let (name, uid) = (reference.name.clone(), reference.uid.clone());
         self.foreign.look(ForeignOwner { kind, namespace: namespace.to_owned(), name, uid })
     }
 
-    /// Whether there are dependents, and whether one of them waits for its own.
+    /// Returns whether there are dependents, and whether one of them waits for its own dependents.
     async fn below(&self, uid: &str) -> Result<(bool, bool)> {
         let dependents = self.dependents(uid).await?;
         for dependent in &dependents {
@@ -126,10 +126,10 @@ impl Actor {
         Ok((!dependents.is_empty(), false))
     }
 
-    /// Takes an owner off these dependents, some at a time, which share a commit.
+    /// Removes an owner from these dependents, in concurrent writes that share commits.
     ///
     /// # Errors
-    /// The first failure, once those begun together with it have ended.
+    /// Returns the first failure of a group of concurrent writes, after all of them have ended.
     pub(super) async fn release_all(&self, dependents: &[ObjectRef], uid: &str) -> Result<()> {
         for together in dependents.chunks(TOGETHER) {
             let released = together.iter().map(|dependent| self.release(dependent, uid));
@@ -138,7 +138,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Takes an owner off a dependent that is still there.
+    /// Removes an owner from a dependent if the dependent still exists.
     async fn release(&self, dependent: &ObjectRef, uid: &str) -> Result<()> {
         match self.read(dependent).await? {
             Some(stored) => {
@@ -179,8 +179,8 @@ impl Actor {
         self.patch(object, Metadata { owner_references: Some(owners), ..Metadata::of(stored) }).await
     }
 
-    /// Changes metadata of just the state that was read, whatever version it is stored in; a newer state is an error, and
-    /// is looked at again. What is gone is done.
+    /// Patches metadata of exactly the state that was read, in any stored version. A newer state is an error, and the object is
+    /// checked again. Returns `None` if the object is gone.
     async fn patch(&self, object: &ObjectRef, metadata: Metadata<'_>) -> Result<Option<Stored>> {
         let patch = serde_json::to_vec(&Change { metadata }).map_err(Status::internal)?;
         let place = Place { part: Part::Main, namespace: &object.namespace, name: &object.name };
@@ -210,13 +210,13 @@ impl Actor {
     }
 }
 
-/// A merge patch of metadata.
+/// Merge patch of metadata.
 #[derive(Serialize)]
 struct Change<'a> {
     metadata: Metadata<'a>,
 }
 
-/// Which state is changed, and what of it.
+/// Preconditions and changed fields of a metadata patch.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata<'a> {
@@ -235,14 +235,14 @@ impl<'a> Metadata<'a> {
     }
 }
 
-/// The object's owners without these.
+/// Returns the object's owners except these.
 fn without(stored: &Stored, uids: &[String]) -> Vec<OwnerReference> {
     let mut references = stored.object().owner_references();
     references.retain(|reference| !uids.contains(&reference.uid));
     references
 }
 
-/// The group version and kind that a reference names, when it can be read.
+/// Returns the group, version and kind that a reference names; `None` if its `apiVersion` is invalid.
 fn kind_of(reference: &OwnerReference) -> Option<GroupVersionKind> {
     Some(reference.api_version.parse::<GroupVersion>().ok()?.kind(&reference.kind))
 }

@@ -1,6 +1,6 @@
-//! Owners and dependents that other API servers hold: what is asked of those, and how that is kept apart from the rest.
+//! Owners and dependents on other API servers, kept separate from local ones.
 //!
-//! A server that does not answer must hold up nobody, and nothing is ever deleted because of its silence.
+//! A server that does not respond must not delay other work, and an object is never deleted because a server does not respond.
 
 pub mod decide;
 mod dependents;
@@ -16,77 +16,70 @@ use super::decide::Owner;
 pub(super) use dependents::ForeignDependents;
 pub(super) use owners::ForeignOwners;
 
-/// An owner that is not ours, as a reference names it.
+/// An owner on another server, as named by an owner reference.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ForeignOwner {
-    /// Its group version and kind.
     pub kind: GroupVersionKind,
-    /// The dependent's namespace: the owner's, too, when its kind has namespaces.
+    /// Namespace of the dependent, and of the owner if its kind is namespaced.
     pub namespace: String,
-    /// Its name.
     pub name: String,
-    /// Its uid.
     pub uid: String,
 }
 
-/// An object with owners that is not ours.
+/// An object with owners on another server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignObject {
-    /// `v1.group`: the APIService through which it was found.
+    /// Name of the APIService through which the object was found, such as `v1.group`.
     pub route: String,
-    /// Its path.
+    /// URL path of the object.
     pub path: String,
-    /// Its namespace, empty at cluster scope.
+    /// Namespace, empty for cluster-scoped objects.
     pub namespace: String,
-    /// Its uid.
     pub uid: String,
-    /// Its resource version.
     pub resource_version: String,
-    /// Its finalizers.
     pub finalizers: Vec<String>,
-    /// Its owners.
     pub owners: Vec<OwnerReference>,
 }
 
-/// What became of an owner of ours.
+/// Outcome of the deletion of a local owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Gone, with its dependents.
+    /// Deleted together with its dependents.
     Deleted,
-    /// Gone without them.
+    /// Deleted without its dependents.
     Orphaned,
 }
 
-/// Owners of ours that are gone, by uid.
+/// Outcomes of deleted local owners, by UID.
 pub type Outcomes = HashMap<String, Outcome>;
 
-/// What others hold of the dependents of some owners.
+/// Dependents of some owners on other servers.
 #[derive(Clone, Debug, Default)]
 pub struct Held {
-    /// The dependents that were found.
+    /// Dependents that were found.
     pub objects: Vec<ForeignObject>,
-    /// Who could not be asked, and why.
+    /// Servers that could not be queried, with the reason.
     pub unreachable: Vec<String>,
 }
 
-/// What to do to an object that another server holds.
+/// Action for an object on another server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Delete it, with this propagation policy.
+    /// Delete the object with this propagation policy.
     Delete(&'static str),
-    /// Leave it these owners.
+    /// Replace its owners by these.
     Keep(Vec<OwnerReference>),
 }
 
-/// Other API servers, asked live.
+/// Access to other API servers by requests.
 pub trait OtherServers: Send + Sync {
-    /// Looks for an owner. [`Owner::Unknown`] unless the server that serves its kind says that it is, or is not, there.
+    /// Looks up an owner. Returns [`Owner::Unknown`] unless the server of its kind reports that it exists or does not exist.
     fn owner<'a>(&'a self, owner: &'a ForeignOwner) -> BoxFuture<'a, Owner>;
 
-    /// Looks for dependents of these owners.
+    /// Lists the dependents of these owners.
     fn dependents<'a>(&'a self, outcomes: &'a Outcomes) -> BoxFuture<'a, Held>;
 
-    /// Does it, unless the object has changed; what is gone already is done.
+    /// Executes an action, unless the object has changed. Succeeds if the object is already gone.
     fn carry_out<'a>(
         &'a self,
         object: &'a ForeignObject,

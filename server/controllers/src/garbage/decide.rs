@@ -1,58 +1,56 @@
-//! What becomes of an object with owners, pure (upstream's garbage collector).
+//! Decides about an object with owners (upstream's garbage collector). Pure.
 
 use portico_machinery::object::OwnerReference;
 use portico_registry::Propagation;
 
-/// What is known of the owner that a reference names.
+/// State of the owner that a reference names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// It exists.
+    /// The owner exists.
     Solid,
-    /// It exists, and waits for its dependents to go before it goes (foreground deletion).
+    /// The owner exists and is deleted after its dependents (foreground deletion).
     Waiting,
-    /// Nothing of this kind, name and uid exists.
+    /// No object with this kind, name and UID exists.
     Absent,
-    /// Nobody knows: its kind is not served here, or whoever serves it does not answer.
+    /// Unknown: the kind is not served here, or its server does not respond.
     Unknown,
 }
 
-/// What to do about a dependent.
+/// Action for a dependent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing.
     Keep,
-    /// Nothing now: an owner's state is not known.
+    /// Decide later: the state of an owner is unknown.
     Later,
-    /// It loses the references to these uids and stays.
+    /// Remove the owner references with these UIDs and keep the object.
     Release(Vec<String>),
-    /// It goes.
+    /// Delete the object.
     Delete {
-        /// With its own dependents like this.
+        /// Propagation policy for the object's own dependents.
         propagation: Propagation,
-        /// Its owners no longer wait for it first: it waits for somebody who waits for them.
+        /// True if `blockOwnerDeletion` must be cleared first, because of a cycle of objects that wait for each other.
         unblock: bool,
     },
 }
 
-/// A dependent, with what its deletion depends on.
+/// A dependent, with the facts that decide about its deletion.
 #[derive(Clone, Debug)]
 pub struct Dependent<'a> {
-    /// Its references, each with what is known of the owner.
+    /// Owner references with the state of each owner.
     pub owners: Vec<(OwnerReference, Owner)>,
-    /// Its finalizers.
     pub finalizers: Vec<&'a str>,
-    /// Whether it has dependents itself.
+    /// True if the object has dependents.
     pub has_dependents: bool,
-    /// Whether one of those waits for dependents, too: a circle, perhaps.
+    /// True if one of these dependents waits for its own dependents: there may be a cycle.
     pub waited_on: bool,
 }
 
-/// The finalizer of foreground deletion.
+/// Finalizer of foreground deletion.
 pub const FOREGROUND: &str = "foregroundDeletion";
-/// The finalizer of orphaning.
+/// Finalizer of orphaning.
 pub const ORPHAN: &str = "orphan";
 
-/// What becomes of it.
+/// Decides about a dependent.
 #[must_use]
 pub fn decide(dependent: &Dependent<'_>) -> Verdict {
     let is = |wanted: Owner| move |owner: &&(OwnerReference, Owner)| owner.1 == wanted;

@@ -1,5 +1,5 @@
-//! Owners that wait for their dependents to go. An owner is checked again when the dependent goes that it was found to wait for, not
-//! with each dependent: a check reads all of them.
+//! Owners that wait for the deletion of their dependents. An owner is checked again when the blocking dependent that the last
+//! check found is deleted, not after each deletion, because a check reads all dependents.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ struct Waiter {
     dependent: Option<ObjectRef>,
 }
 
-/// Waiting owners, by uid. Cheap to clone.
+/// Waiting owners, by UID. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct Waiting {
     owners: Arc<Mutex<HashMap<String, Waiter>>>,
 }
 
 impl Waiting {
-    /// The dependents of an owner are going to be read: any that goes from now on wakes it.
+    /// Registers an owner before its dependents are read: any deletion from now on wakes it.
     pub(super) fn begin(&self, uid: &str, owner: &ObjectRef) {
         self.owners.lock().insert(uid.to_owned(), Waiter { owner: owner.clone(), dependent: None });
     }
 
-    /// An owner waits for a dependent, perhaps among others.
+    /// Registers the dependent that an owner waits for; there may be others.
     pub(super) fn wait_for(&self, uid: &str, dependent: &ObjectRef) {
         if let Some(waiter) = self.owners.lock().get_mut(uid) {
             waiter.dependent = Some(dependent.clone());

@@ -1,4 +1,4 @@
-//! Removes identity Leases of API servers that are no longer there (hook
+//! Deletes identity Leases of API servers that no longer run (hook
 //! `start-kube-apiserver-identity-lease-garbage-collector`).
 
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::rounds::at_intervals;
 /// Upstream's period.
 const PERIOD: Duration = Duration::from_secs(3600);
 
-/// Whether nobody renews it any more, or its end is not known; pure.
+/// Returns true if the Lease has expired or has no known end. Pure.
 #[must_use]
 pub fn is_expired(lease: &Object, now: Timestamp) -> bool {
     let renewed = lease.at(&["spec", "renewTime"]).opt_str().and_then(time::parse);
@@ -26,7 +26,7 @@ pub fn is_expired(lease: &Object, now: Timestamp) -> bool {
     end.is_none_or(|end| end < now)
 }
 
-/// Looks at intervals until `tasks` is cancelled.
+/// Sweeps at intervals until `tasks` is cancelled.
 pub async fn run(registry: Registry, tasks: TaskSet) {
     let look = at_intervals(PERIOD, Policy::CONTROLLER, || async {
         let done = sweep(&registry, Timestamp::now()).await;
@@ -38,10 +38,10 @@ pub async fn run(registry: Registry, tasks: TaskSet) {
     tasks.token().run_until_cancelled(look).await;
 }
 
-/// Removes what has expired; one that is renewed in the meantime stays.
+/// Deletes expired Leases, except those that are renewed in the meantime.
 ///
 /// # Errors
-/// The first refusal.
+/// Returns the first failure.
 pub async fn sweep(registry: &Registry, now: Timestamp) -> Result<(), Box<Status>> {
     let labels = LabelSelector::parse(&format!("{IDENTITY_LABEL}={COMPONENT}")).map_err(Status::internal)?;
     let all = registry.list(&leases(), NAMESPACE, &ListOptions { labels, ..ListOptions::default() }).await?;

@@ -1,7 +1,7 @@
-//! Follows the identity Leases of other servers behind the same address and hands on where those are reached.
+//! Follows the identity Leases of other servers behind the same address and passes on the addresses of these servers.
 //!
-//! Upstream keeps addresses beside the Leases, in etcd alone; since 1.36 they stand in an annotation, too. It must not know who
-//! sends requests there.
+//! Upstream stores the addresses separately from the Leases, only in etcd; since 1.36 an annotation contains them as well. Does
+//! not depend on how the addresses are used.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use portico_registry::{Change, Registry, Stored};
 
 use super::{ADDRESS_ANNOTATION, COMPONENT, IDENTITY_LABEL, NAMESPACE, leases};
 
-/// Why peers can no longer be followed.
+/// Error that ends the feed of peers.
 #[derive(Debug, thiserror::Error)]
 pub enum PeersError {
-    /// Leases cannot be.
+    /// Leases cannot be followed.
     #[error("cannot watch identity leases: {0}")]
     Follow(Box<Status>),
     /// The store closed.
@@ -24,10 +24,10 @@ pub enum PeersError {
     Closed,
 }
 
-/// Hands all peers of the server with this identity to `sink` whenever they change, until `tasks` is cancelled.
+/// Passes all peers of the server with this identity to `sink` whenever they change, until `tasks` is cancelled.
 ///
 /// # Errors
-/// [`PeersError`]
+/// Returns [`PeersError`] if Leases cannot be followed.
 pub async fn run(
     registry: Registry,
     own_name: String,
@@ -40,7 +40,7 @@ pub async fn run(
     sink(&peers.addresses());
     let stop = tasks.token();
     while let Some(change) = stop.run_until_cancelled(followed.changes.next()).await {
-        // Most Leases are others', and most changes only renew one.
+        // Most Leases belong to other components, and most changes are only renewals.
         if peers.take(&change.ok_or(PeersError::Closed)?) {
             sink(&peers.addresses());
         }
@@ -48,14 +48,14 @@ pub async fn run(
     Ok(())
 }
 
-/// The Leases of other servers, by name.
+/// Leases of other servers, by name.
 struct Peers {
     own_name: String,
     others: BTreeMap<String, PeerAddress>,
 }
 
 impl Peers {
-    /// Whether the change changes anything.
+    /// Applies a change. Returns true if the peers have changed.
     fn take(&mut self, change: &Change) -> bool {
         match change {
             Change::Put(lease) => self.put(lease),

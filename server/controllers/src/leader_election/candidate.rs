@@ -1,4 +1,4 @@
-//! Candidates for a lease as the election sees them, and which of two is better (upstream's `election.go`).
+//! Candidates for a lease, and the order of preference among them (upstream's `election.go`).
 
 use std::cmp::Ordering;
 
@@ -6,9 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use portico_machinery::{Object, time};
 use semver::Version;
 
-/// The strategy that this controller elects by.
+/// Name of the strategy that this controller implements.
 pub(super) const OLDEST_EMULATION_VERSION: &str = "OldestEmulationVersion";
-/// A candidate that has not renewed for so long does not count (`leaseCandidateValidDuration`).
+/// Time in seconds since the last renewal for which a candidate is valid (`leaseCandidateValidDuration`).
 pub(super) const VALID_SECONDS: i64 = 30 * 60;
 
 /// The content of a LeaseCandidate.
@@ -16,9 +16,9 @@ pub(super) const VALID_SECONDS: i64 = 30 * 60;
 pub(super) struct Candidate {
     pub(super) name: String,
     pub(super) strategy: String,
-    /// When it was asked whether it is still there.
+    /// Time of the last ping.
     pub(super) pinged: Option<Timestamp>,
-    /// When it answered that last.
+    /// Time of the last renewal, which is the response to a ping.
     pub(super) renewed: Timestamp,
     binary: Option<Version>,
     emulation: Option<Version>,
@@ -26,7 +26,7 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// Reads a LeaseCandidate; nothing when it has never renewed, or not for too long (`isLeaseCandidateExpired`).
+    /// Decodes a LeaseCandidate; `None` if it has never renewed, or if the last renewal is too old (`isLeaseCandidateExpired`).
     pub(super) fn valid(object: &Object, now: Timestamp) -> Option<Self> {
         let spec = |field| object.at(&["spec", field]);
         let renewed = moment(object, "renewTime")?;
@@ -42,12 +42,12 @@ impl Candidate {
         })
     }
 
-    /// Whether it was asked and has not answered.
+    /// Returns true if the candidate has not responded to the last ping.
     pub(super) fn owes_an_answer(&self) -> bool {
         self.pinged.is_some_and(|pinged| self.renewed < pinged)
     }
 
-    /// The older emulation version, then the older binary version, then the older object comes first.
+    /// Orders by emulation version, then binary version, then age: older ones come first.
     fn compare(&self, other: &Self) -> Ordering {
         precedence(self.emulation.as_ref(), other.emulation.as_ref())
             .then_with(|| precedence(self.binary.as_ref(), other.binary.as_ref()))
@@ -55,7 +55,7 @@ impl Candidate {
     }
 }
 
-/// Whether a LeaseCandidate was asked and has not answered: an election is under way, it needs no other.
+/// Returns true if a LeaseCandidate has not responded to the last ping: an election is in progress.
 pub(super) fn is_pending(object: &Object) -> bool {
     match (moment(object, "pingTime"), moment(object, "renewTime")) {
         (Some(pinged), Some(renewed)) => renewed < pinged,
@@ -63,13 +63,13 @@ pub(super) fn is_pending(object: &Object) -> bool {
     }
 }
 
-/// The candidate that the strategy `OldestEmulationVersion` elects (`pickBestLeaderOldestEmulationVersion`).
+/// Returns the candidate that the strategy `OldestEmulationVersion` elects (`pickBestLeaderOldestEmulationVersion`).
 pub(super) fn oldest<'a>(candidates: impl IntoIterator<Item = &'a Candidate>) -> Option<&'a Candidate> {
     let able = candidates.into_iter().filter(|c| c.emulation.is_some() && c.binary.is_some());
     able.reduce(|best, next| if best.compare(next) == Ordering::Greater { next } else { best })
 }
 
-/// The strategy of those with the newest binary; they must agree (`pickBestStrategy`).
+/// Returns the strategy of the candidates with the newest binary, which must be equal (`pickBestStrategy`).
 pub(super) fn strategy<'a>(candidates: &[&'a Candidate]) -> Result<&'a str, String> {
     let Some((first, rest)) = candidates.split_first() else { return Err("no candidates".to_owned()) };
     let mut newest: &Candidate = first;
@@ -88,18 +88,18 @@ pub(super) fn strategy<'a>(candidates: &[&'a Candidate]) -> Result<&'a str, Stri
     Ok(&newest.strategy)
 }
 
-/// A time in the spec.
+/// Returns a time of the spec.
 pub(super) fn moment(object: &Object, field: &str) -> Option<Timestamp> {
     object.at(&["spec", field]).opt_str().and_then(time::parse)
 }
 
-/// What is no version counts as 0.0.0; what a version was built of does not count.
+/// Compares versions, ignoring build metadata; a missing version counts as 0.0.0.
 fn precedence(a: Option<&Version>, b: Option<&Version>) -> Ordering {
     const ZERO: Version = Version::new(0, 0, 0);
     a.unwrap_or(&ZERO).cmp_precedence(b.unwrap_or(&ZERO))
 }
 
-/// Reads `v1.36` and `1.036.0` as well (upstream's `semver.ParseTolerant`).
+/// Parses a version, also in forms such as `v1.36` and `1.036.0` (upstream's `semver.ParseTolerant`).
 fn tolerant(text: &str) -> Option<Version> {
     let text = text.trim();
     let text = text.strip_prefix('v').unwrap_or(text);

@@ -1,4 +1,4 @@
-//! Which candidate is elected, and by which strategy: the situations of upstream's `election_test.go`.
+//! Tests of the elected candidate and the strategy, with the cases of upstream's `election_test.go`.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn candidate(name: &str, emulation: &str, binary: &str, created: i64) -> Candida
     }
 }
 
-/// Emulation versions, binary versions and moments of creation; which one leads.
+/// Emulation version, binary version and creation time of each candidate; index of the leader.
 type Row = (&'static [(&'static str, &'static str, i64)], Option<usize>);
 
 #[test]

@@ -1,47 +1,47 @@
-//! The next step of an election, from the lease and its candidates (upstream's `reconcileElectionStep`). Pure.
+//! Decides the next step of an election from the lease and its candidates (upstream's `reconcileElectionStep`). Pure.
 //!
-//! Nothing is kept between steps: who was asked, and when, stands in the candidates.
+//! There is no state between steps: the candidates contain the times of pings and renewals.
 
 use jiff::{SignedDuration, Timestamp};
 use portico_machinery::{GroupVersion, Object, time};
 
 use super::candidate::{self, Candidate, OLDEST_EMULATION_VERSION, VALID_SECONDS};
 
-/// How long candidates have to answer (`electionDuration`).
+/// Time that candidates have to respond (`electionDuration`).
 const ELECTION: SignedDuration = SignedDuration::from_secs(5);
-/// `leaseDurationSeconds` of a lease that is made here.
+/// `leaseDurationSeconds` of leases created by this controller.
 const LEASE_SECONDS: i32 = 5;
 
-/// What is to be done.
+/// Next step of an election.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Nothing until something changes.
+    /// Wait for a change.
     Rest,
-    /// Nothing now; the lease may expire, or candidates may answer.
+    /// Wait for the expiry of the lease or for responses of candidates.
     Wait,
-    /// These candidates are to be asked whether they are there.
+    /// Ping these candidates.
     Ping(Vec<String>),
-    /// The lease is to be made out so.
+    /// Write this result into the lease.
     Elect(Elected),
 }
 
-/// How an election ended.
+/// Result of an election.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Elected {
     pub(super) strategy: String,
-    /// Nobody when the strategy is somebody else's to carry out.
+    /// New holder; `None` if another component implements the strategy.
     pub(super) holder: Option<String>,
 }
 
-/// Why no election is possible.
+/// Failure of an election.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stuck {
     pub(super) why: String,
-    /// Whether time alone may help.
+    /// True if a retry may succeed without a change.
     pub(super) look_again: bool,
 }
 
-/// The next step for a lease. `candidates` are those that count.
+/// Decides the next step for a lease. `candidates` are the valid ones.
 pub(super) fn step(candidates: &[Candidate], lease: Option<&Object>, now: Timestamp) -> Result<Step, Stuck> {
     if candidates.is_empty() {
         return Ok(Step::Rest);
@@ -68,7 +68,7 @@ pub(super) fn step(candidates: &[Candidate], lease: Option<&Object>, now: Timest
     Ok(Step::Elect(Elected { strategy, holder }))
 }
 
-/// Whether somebody else might hold the lease (`electionNeeded`).
+/// Returns true if another candidate might have to hold the lease (`electionNeeded`).
 fn is_needed(candidates: &[Candidate], lease: Option<&Object>, now: Timestamp) -> Result<bool, String> {
     let Some(lease) = lease else { return Ok(true) };
     let holder = lease.at(&["spec", "holderIdentity"]).str();
@@ -86,7 +86,7 @@ fn is_needed(candidates: &[Candidate], lease: Option<&Object>, now: Timestamp) -
     Ok(candidate::oldest(candidates).is_some_and(|best| best.name != holder))
 }
 
-/// Asks those that have not reported lately that they are there; waits for those that were asked.
+/// Pings candidates without a recent renewal, and waits for those with a recent ping. `None` if neither is necessary.
 fn ask(candidates: &[Candidate], now: Timestamp) -> Option<Step> {
     let mut owing = false;
     let mut ping = Vec::new();
@@ -115,7 +115,7 @@ fn ends_before(start: Timestamp, lasts: SignedDuration, now: Timestamp) -> bool 
     start.checked_add(lasts).is_ok_and(|end| end < now)
 }
 
-/// Whether the holder has stopped to renew (`isLeaseExpired`).
+/// Returns true if the holder has stopped renewing (`isLeaseExpired`).
 fn is_expired(lease: &Object, now: Timestamp) -> bool {
     let lasts = lease.at(&["spec", "leaseDurationSeconds"]).i64();
     match (candidate::moment(lease, "renewTime"), lasts) {
@@ -124,7 +124,7 @@ fn is_expired(lease: &Object, now: Timestamp) -> bool {
     }
 }
 
-/// A lease that was not there.
+/// Creates a new lease.
 pub(super) fn created(namespace: &str, name: &str, elected: &Elected, now: Timestamp) -> Object {
     let mut lease = Object::new(&GroupVersion::new("coordination.k8s.io", "v1").kind("Lease"));
     lease.set(&["metadata", "namespace"], namespace);
@@ -139,8 +139,8 @@ pub(super) fn created(namespace: &str, name: &str, elected: &Elected, now: Times
     lease
 }
 
-/// The lease after an election; nothing when it is as it should be. A holder that still renews keeps it and is shown who
-/// should have it (`preferredHolder`).
+/// Returns the lease after an election; `None` if it is up to date. A holder that still renews keeps the lease, and
+/// `preferredHolder` names its successor.
 pub(super) fn changed(lease: &Object, elected: &Elected, now: Timestamp) -> Option<Object> {
     let mut after = lease.clone();
     if lease.at(&["spec", "strategy"]).opt_str() != Some(&elected.strategy) {

@@ -1,4 +1,4 @@
-//! The steps of an election: the situations of upstream's `leaderelection_controller_test.go`.
+//! Tests of the steps of an election, with the cases of upstream's `leaderelection_controller_test.go`.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn now() -> Timestamp {
     Timestamp::from_second(NOW).unwrap()
 }
 
-/// A candidate: its name, its versions, when it was pinged and when it renewed, in seconds from now.
+/// Creates a candidate with its name, versions, and the times of its ping and renewal in seconds from now.
 fn candidate(name: &str, version: &str, pinged: Option<i64>, renewed: i64) -> Candidate {
     let mut object = Object::default();
     object.set(&["metadata", "name"], name);

@@ -1,4 +1,4 @@
-//! Removes candidates that have not renewed for half an hour (upstream's `LeaseCandidateGCController`).
+//! Deletes candidates that have not renewed for half an hour (upstream's `LeaseCandidateGCController`).
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::rounds::at_intervals;
 /// Upstream's `LeaseCandidateGCPeriod`.
 const PERIOD: Duration = Duration::from_secs(30 * 60);
 
-/// Looks at intervals while this server leads, until `tasks` is cancelled.
+/// Sweeps at intervals while this server is the leader, until `tasks` is cancelled.
 pub(super) async fn run(registry: Registry, mut leads: watch::Receiver<bool>, tasks: TaskSet) {
     let look = async {
         while leads.wait_for(|leads| *leads).await.is_ok() {
@@ -40,7 +40,7 @@ pub(super) async fn run(registry: Registry, mut leads: watch::Receiver<bool>, ta
     tasks.token().run_until_cancelled(look).await;
 }
 
-/// Removes what has expired; one that renews in the meantime stays.
+/// Deletes expired candidates, except those that renew in the meantime.
 async fn sweep(registry: &Registry, now: Timestamp) -> Result<(), Box<Status>> {
     let all = registry.list(&candidates(), "", &ListOptions::default()).await?.items;
     for old in all.iter().filter(|one| Candidate::valid(one.object(), now).is_none()) {

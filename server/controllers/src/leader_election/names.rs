@@ -1,10 +1,10 @@
-//! What the controller is called, in whose name it writes, and the resources that it works on.
+//! Name, user and resources of the controller.
 
 use portico_machinery::GroupResource;
 
-/// Upstream's name for it, and for the Lease of the server that runs it.
+/// Upstream's name of the controller, and of the Lease of the server that runs it.
 pub const NAME: &str = "leader-election-controller";
-/// The user of kube-apiserver's own clients.
+/// User name of kube-apiserver's own clients.
 pub(super) const USER: &str = "system:apiserver";
 
 pub(super) fn candidates() -> GroupResource {

@@ -1,11 +1,11 @@
-//! The conditions of a namespace that is being deleted, pure (upstream's five conditions).
+//! Conditions of a namespace that is being deleted (upstream's five conditions). Pure.
 
 use std::collections::BTreeMap;
 
 use portico_machinery::{GroupResource, Node, Object, Status};
 use serde::{Deserialize, Serialize};
 
-/// A condition as it stands in `status.conditions`.
+/// A condition in `status.conditions`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Condition {
@@ -18,27 +18,27 @@ struct Condition {
     message: String,
 }
 
-/// What is left in a namespace.
+/// Remaining content of a namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remaining {
-    /// How many objects of each resource.
+    /// Number of objects of each resource.
     pub objects: BTreeMap<GroupResource, usize>,
-    /// How many objects each finalizer holds.
+    /// Number of objects with each finalizer.
     pub finalizers: BTreeMap<String, usize>,
-    /// Groups that could not be asked, each with the reason.
+    /// Groups that could not be queried, with the reason.
     pub unreachable: Vec<String>,
-    /// Resources that could not be emptied, each with the reason.
+    /// Resources that could not be deleted, with the reason.
     pub failures: Vec<String>,
 }
 
 impl Remaining {
-    /// Whether nothing is left and everybody could be asked.
+    /// Returns true if nothing remains and all servers could be queried.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty() && self.unreachable.is_empty() && self.failures.is_empty()
     }
 
-    /// Objects of a resource that are still there, and the finalizers on them.
+    /// Adds the remaining objects of a resource and their finalizers.
     pub fn add(&mut self, resource: GroupResource, count: usize, finalizers: impl Iterator<Item = String>) {
         self.objects.insert(resource, count);
         for finalizer in finalizers {
@@ -83,7 +83,7 @@ impl Remaining {
     }
 }
 
-/// The namespace with its conditions brought up to date; nothing when they are already.
+/// Returns the namespace with updated conditions; `None` if they are up to date.
 #[must_use]
 pub fn reported(namespace: &Object, remaining: &Remaining, now: &str) -> Option<Object> {
     let wanted = [
@@ -148,7 +148,7 @@ fn set(all: &mut Vec<Condition>, kind: &str, status: &str, reason: &str, message
     condition.message = message;
 }
 
-/// The namespace without the finalizer that this controller holds.
+/// Returns the namespace without this finalizer.
 #[must_use]
 pub fn finalized(namespace: &Object, finalizer: &str) -> Object {
     let mut finalized = namespace.clone();

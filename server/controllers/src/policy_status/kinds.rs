@@ -1,4 +1,4 @@
-//! Which kinds a policy's expressions are checked against (upstream's `typesToCheck`). Pure.
+//! Kinds against which a policy's expressions are checked (upstream's `typesToCheck`). Pure.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use portico_machinery::{Cursor, GroupVersionKind, Object};
 /// Limit (Expressions): the other kinds are skipped.
 const MAX_KINDS: usize = 10;
 
-/// The kinds that the rules of a policy name, in order of group, version and kind. Rules with wildcards name none.
-/// `kinds_for` finds those of a group, version and resource.
+/// Returns the kinds that the rules of a policy name, ordered by group, version and kind. Rules with wildcards are ignored.
+/// `kinds_for` returns the kinds of a group, version and resource.
 pub(super) fn of_policy(
     policy: &Object,
     kinds_for: impl Fn(&str, &str, &str) -> Vec<GroupVersionKind>,
@@ -55,7 +55,7 @@ fn of_rule(
     found
 }
 
-/// Sorted, as upstream looks at them.
+/// Returns the values of a field of a rule, sorted, as in upstream.
 fn texts<'r>(rule: &Cursor<'r>, field: &'static str) -> Vec<&'r str> {
     let mut texts: Vec<&str> = rule.field(field).items().map(|at| at.str()).collect();
     texts.sort_unstable();
@@ -68,7 +68,7 @@ mod tests {
 
     use super::*;
 
-    /// Of each resource a kind of its own name, except for `none`.
+    /// Returns the kinds of these rules. Each resource has a kind with its own name, except the resource `none`.
     fn kinds(rules: &str) -> Vec<String> {
         let json = format!(r#"{{"spec": {{"matchConstraints": {{"resourceRules": {rules}}}}}}}"#);
         let policy = Object::from_json(json.as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! `clusterrole-aggregation-controller`: fills the rules of ClusterRoles that gather those of others.
+//! `clusterrole-aggregation-controller`: fills the rules of aggregated ClusterRoles.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use portico_machinery::{Object, Reason, Status};
 use portico_registry::{Change, ChangeStream, Context, Part, Registry, Stored, UpdateOptions};
 use tokio::time::timeout;
 
-/// kube-controller-manager's name for it.
+/// Name of the controller in kube-controller-manager.
 pub const NAME: &str = "clusterrole-aggregation-controller";
-/// Changes looked at together, at most.
+/// Maximum number of changes processed together.
 const BATCH: usize = 512;
-/// A write that was refused is tried again after so long, if nothing happens before.
+/// Delay after which a failed write is retried, unless a change arrives earlier.
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// The ClusterRoles, by name.
+/// ClusterRoles, by name.
 type Roles = BTreeMap<String, Stored>;
 
-/// Keeps the rules of gathering roles until `tasks` is cancelled.
+/// Maintains the rules of aggregated roles until `tasks` is cancelled.
 pub async fn run(registry: Registry, tasks: TaskSet) {
     tasks.token().run_until_cancelled(keep(&registry)).await;
 }
@@ -42,7 +42,7 @@ async fn keep(registry: &Registry) {
     }
 }
 
-/// Ends when the store closes.
+/// Processes changes until the store closes or changes were missed.
 async fn gather(registry: &Registry, mut roles: Roles, changes: ChangeStream) {
     let mut batches = changes.ready_chunks(BATCH);
     loop {
@@ -75,7 +75,7 @@ fn by_name(all: Vec<Stored>) -> Roles {
     all.into_iter().map(|stored| (stored.name().to_owned(), stored)).collect()
 }
 
-/// The roles whose rules are not what they gather, and the rules that they should have.
+/// Returns the aggregated roles whose rules are outdated, with the desired rules.
 fn wanted(roles: &Roles) -> Vec<(&Stored, Vec<Rule>)> {
     let gathering = roles.values().filter(|role| gathers(role.object()));
     let objects: Vec<&Object> = roles.values().map(Stored::object).collect();
@@ -86,11 +86,11 @@ fn gathers(role: &Object) -> bool {
     role.at(&["aggregationRule"]).is_present()
 }
 
-/// The rules that a role should have; nothing when it has them. `all` is sorted by name. Pure.
+/// Returns the desired rules of a role; `None` if they are up to date. `all` is sorted by name. Pure.
 fn decide(role: &Object, all: &[&Object]) -> Option<Vec<Rule>> {
     let mut rules: Vec<Rule> = Vec::new();
     for selector in role.at(&["aggregationRule", "clusterRoleSelectors"]).items() {
-        // What cannot be read selects nothing; validation lets no such selector in.
+        // An invalid selector selects nothing; validation rejects such selectors.
         let Ok(Some(selector)) = LabelSelector::of_object(&selector) else { continue };
         let selected =
             |other: &&&Object| other.name() != role.name() && selector.matches(other.label_entries());
@@ -111,7 +111,7 @@ async fn write(registry: &Registry, role: &Stored, rules: Vec<Rule>) -> Result<(
     let resource = Resource::ClusterRoles.group_resource();
     let options = UpdateOptions::default();
     match registry.update(&Context::system(NAME), &resource, Part::Main, object, &options).await {
-        // Somebody was faster; that change is on its way here.
+        // Another client was faster; its change will arrive as an event.
         Err(status) if matches!(status.reason(), Reason::Conflict | Reason::NotFound) => Ok(()),
         written => written.map(drop),
     }

@@ -1,7 +1,7 @@
-//! The bootstrap policy, reconciled at the start (hook `rbac/bootstrap-roles`).
+//! Bootstrap policy, reconciled at the start (hook `rbac/bootstrap-roles`).
 //!
-//! What is missing is added, what others have added stays, and `rbac.authorization.kubernetes.io/autoupdate: "false"`
-//! protects an object altogether (access kinds 1.4).
+//! Missing parts are added and additions by users are kept; the annotation `rbac.authorization.kubernetes.io/autoupdate:
+//! "false"` protects an object from all changes.
 
 mod decide;
 mod facts;
@@ -20,13 +20,13 @@ use crate::rounds::until_done;
 pub use decide::Step;
 pub use facts::{Content, Entry, WrongFacts, entries};
 
-/// The namespaces that roles of the policy live in.
+/// Namespaces that contain roles of the policy.
 const NAMESPACES: [&str; 2] = ["kube-system", "kube-public"];
 
-/// Brings the policy into the store, and answers the revision at which it is there; tries for half a minute.
+/// Reconciles the policy, and returns the revision at which it is complete; retries for half a minute.
 ///
 /// # Errors
-/// The last refusal.
+/// Returns the last failure.
 pub async fn reconcile(registry: &Registry) -> Result<i64, String> {
     let wanted = entries().map_err(|e| e.to_string())?;
     let done = until_done("roles and bindings of the bootstrap policy", || attempt(registry, &wanted));
@@ -42,7 +42,7 @@ async fn attempt(registry: &Registry, wanted: &[Entry]) -> Result<i64, Box<Statu
     }
     let context = Context::system("system:apiserver");
     join_all(NAMESPACES.map(|name| ensure_namespace(registry, &context, name))).await;
-    // All at once: they share commits.
+    // Concurrent writes share commits.
     let carried = join_all(steps.into_iter().map(|step| carry_out(registry, &context, step))).await;
     carried.into_iter().try_fold(before, |latest, one| Ok(latest.max(one?)))
 }
@@ -59,7 +59,7 @@ async fn present(registry: &Registry) -> Result<HashMap<Key, Stored>, Box<Status
     Ok(present)
 }
 
-/// Creates the namespace of a role, if need be. A failure is left to the role's own creation, which reports it.
+/// Creates the namespace of a role if it does not exist. A failure is ignored: creating the role reports it.
 async fn ensure_namespace(registry: &Registry, context: &Context, name: &str) {
     let namespaces = GroupResource::new("", "namespaces");
     if registry.get(&namespaces, "", name).await.is_ok() {
@@ -74,7 +74,7 @@ async fn ensure_namespace(registry: &Registry, context: &Context, name: &str) {
     }
 }
 
-/// Carries a step out and answers the revision of its write.
+/// Executes a step and returns the revision of its write.
 async fn carry_out(registry: &Registry, context: &Context, step: Step) -> Result<i64, Box<Status>> {
     let resource = step.resource.group_resource();
     let options = CreateOptions::default();
@@ -97,7 +97,7 @@ async fn carry_out(registry: &Registry, context: &Context, step: Step) -> Result
     };
     match unless_unreadable(done) {
         Ok(written) => Ok(written.map_or(0, |written| written.stored.revision())),
-        // Another server was faster: the next attempt, or the next start, checks what it wrote.
+        // Another server was faster: the next attempt or the next start checks its object.
         Err(status) if status.reason() == Reason::AlreadyExists => Ok(0),
         Err(status) => Err(status),
     }

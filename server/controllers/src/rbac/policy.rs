@@ -1,6 +1,6 @@
-//! Follows roles and bindings and hands on their content, with its revision.
+//! Follows roles and bindings and passes on their content, with its revision.
 //!
-//! It must not know who decides by it.
+//! Does not depend on how the content is used.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +12,13 @@ use portico_machinery::rbac::{Fact, Key, Resource};
 use portico_registry::{Change, Registry, Stored};
 use tokio::sync::watch;
 
-/// Events handed on together, at most.
+/// Maximum number of events passed on together.
 const BATCH: usize = 512;
 
-/// The content of objects from now on; nothing stands for one that is gone.
+/// New content of objects; `None` for deleted ones.
 pub type Changes = Vec<(Key, Option<Fact>)>;
 
-/// Why the policy can no longer be kept up to date.
+/// Error that ends the feed.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
     /// Roles and bindings cannot be followed.
@@ -29,7 +29,7 @@ pub enum PolicyError {
     Closed,
 }
 
-/// See the module.
+/// Feed of the content of roles and bindings.
 #[derive(Clone, Debug)]
 pub struct PolicyFeed {
     known: Signal,
@@ -43,30 +43,30 @@ impl Default for PolicyFeed {
 }
 
 impl PolicyFeed {
-    /// Has not looked yet.
+    /// Creates a feed that has delivered nothing yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Given once everything that was there at the start has been handed on.
+    /// Returns a signal that is set once all objects that existed at the start are delivered.
     #[must_use]
     pub fn known(&self) -> Signal {
         self.known.clone()
     }
 
-    /// Resolves once every change up to `revision`, that of a change of the policy, has been handed on.
+    /// Waits until every change up to `revision`, the revision of a change of the policy, is delivered.
     pub async fn reached(&self, revision: i64) {
         let mut handed_on = self.handed_on.subscribe();
-        // It cannot end without: `self` holds the sender.
+        // Cannot fail: `self` holds the sender.
         drop(handed_on.wait_for(|at| *at >= revision).await);
     }
 
-    /// Hands changes to `sink` in order of revision until `tasks` is cancelled. A batch that holds a change holds every
-    /// change that was made before it.
+    /// Passes changes to `sink` in the order of revisions until `tasks` is cancelled. A batch that contains a change contains
+    /// every change before it.
     ///
     /// # Errors
-    /// [`PolicyError`].
+    /// Returns [`PolicyError`] if the objects cannot be followed.
     pub async fn run(
         self,
         registry: Registry,
@@ -97,14 +97,14 @@ impl PolicyFeed {
     }
 }
 
-/// The keys that there are, so that a relist shows which are gone.
+/// Existing keys, to detect deletions in a relist.
 #[derive(Default)]
 struct Names {
     keys: BTreeSet<Key>,
 }
 
 impl Names {
-    /// Turns one change into facts and answers its revision.
+    /// Converts a change to facts and returns its revision.
     fn take(&mut self, resource: Resource, change: Change, changes: &mut Changes) -> i64 {
         match change {
             Change::Put(stored) => {
@@ -138,7 +138,7 @@ impl Names {
             self.keys.remove(&key);
             changes.push((key, None));
         }
-        // One after another: all of them decoded at once would be large.
+        // Decoded one by one to limit memory.
         all.into_iter().for_each(|stored| self.put(resource, &stored, changes));
     }
 }

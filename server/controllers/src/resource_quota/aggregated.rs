@@ -1,5 +1,5 @@
-//! Polls aggregated API servers for counts of the objects that quotas limit, in tasks of its own: a server that is away delays
-//! no other count. The last known number counts.
+//! Polls aggregated API servers for counts of the objects that quotas limit, in separate tasks: an unavailable server delays no
+//! other count. The last known count is used.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,26 +12,26 @@ use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
 use portico_machinery::GroupResource;
 
-/// The verbs that a kind must offer to be counted, wherever its objects are (upstream's `GetQuotableResources`).
+/// Verbs that a kind must support to be counted, on any server (upstream's `GetQuotableResources`).
 pub const COUNTABLE_VERBS: [&str; 4] = ["create", "list", "watch", "delete"];
 
 /// Collections of aggregated APIs that are counted concurrently.
 ///
 /// Limit (Admission and quota): further ones wait.
 const WORKERS: usize = 4;
-/// Between two questions about one collection, as long as there are few.
+/// Interval between two requests about one collection while there are few collections.
 const PERIOD: Duration = Duration::from_secs(1);
 /// Collections of aggregated APIs that are counted in one second.
 ///
 /// Limit (Admission and quota): each is counted less often; the last count is used.
 const MAX_A_PERIOD: usize = 16;
 
-/// Other API servers, asked live.
+/// Access to other API servers by requests.
 pub trait OtherServers: Send + Sync {
-    /// Whether another server has a group.
+    /// Returns true if another server serves a group.
     fn has_group(&self, group: &str) -> bool;
 
-    /// How many objects of a resource are in a namespace; nothing when no other server has the resource.
+    /// Returns the number of objects of a resource in a namespace; `None` if no other server serves the resource.
     fn count<'a>(
         &'a self,
         resource: &'a GroupResource,
@@ -39,25 +39,25 @@ pub trait OtherServers: Send + Sync {
     ) -> BoxFuture<'a, Result<Option<u64>, String>>;
 }
 
-/// How long a collection rests when so many are asked for.
+/// Returns the poll interval of each collection for this number of collections.
 fn period(collections: usize) -> Duration {
     let times = collections.div_ceil(MAX_A_PERIOD).max(1);
     PERIOD * u32::try_from(times).unwrap_or(u32::MAX)
 }
 
-/// Objects of a kind in a namespace.
+/// Kind and namespace of objects to count.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Collection {
     pub(super) namespace: String,
     pub(super) resource: GroupResource,
 }
 
-/// See the module. Cheap to clone.
+/// Counts of objects on other servers. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct ForeignCounts {
     others: Arc<dyn OtherServers>,
     queue: WorkQueue<Collection>,
-    /// What is asked for, with the last answer.
+    /// Polled collections, with the last count; `None` before the first response.
     known: Arc<Mutex<HashMap<Collection, Option<u64>>>>,
 }
 
@@ -68,12 +68,12 @@ impl ForeignCounts {
         Self { others, queue, known: Arc::default() }
     }
 
-    /// Whether another server may have objects of a resource.
+    /// Returns true if another server may have objects of a resource.
     pub(super) fn may_have(&self, resource: &GroupResource) -> bool {
         self.others.has_group(&resource.group)
     }
 
-    /// How many objects there are, as far as known. What is not known yet is asked for.
+    /// Returns the last known number of objects, and starts polling the collection if it is new.
     pub(super) fn count(&self, collection: Collection) -> Option<u64> {
         let mut known = self.known.lock();
         if let Some(count) = known.get(&collection) {
@@ -84,8 +84,8 @@ impl ForeignCounts {
         None
     }
 
-    /// Starts those who ask, until `tasks` is cancelled. `is_wanted` says whether a quota still counts a collection,
-    /// `changed` is called with each whose number is another one.
+    /// Starts the polling workers, which run until `tasks` is cancelled. `is_wanted` returns true if a quota still counts a
+    /// collection; `changed` is called for each collection whose count has changed.
     pub(super) fn run_workers(
         &self,
         tasks: &TaskSet,
@@ -109,9 +109,9 @@ impl ForeignCounts {
         });
     }
 
-    /// Asks for a number; whether it is another one.
+    /// Requests the count of a collection. Returns true if the count has changed.
     async fn ask(&self, collection: &Collection) -> Result<bool, String> {
-        // What nobody serves any more keeps its number: it says nothing of what was there.
+        // A resource that is no longer served keeps its last count: the missing API does not mean that the objects are gone.
         let Some(count) = self.others.count(&collection.resource, &collection.namespace).await? else {
             return Ok(false);
         };

@@ -1,4 +1,4 @@
-//! Counts what is used of a quota, of a state in which the quota and all that it counts are as of one moment.
+//! Counts the usage of a quota in a snapshot that contains the quota and all counted objects at one revision.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use super::aggregated::{COUNTABLE_VERBS, Collection, ForeignCounts};
 use super::decide::{self, Counted};
 use super::watched::{QuotaKey, quotas};
 
-/// Number of objects that are decoded before other tasks may run.
+/// Number of objects decoded before other tasks may run.
 const TURN: usize = 256;
 
-/// Counts quotas. Cheap to clone.
+/// Counter of the usage of quotas. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Counter {
     pub(super) registry: Registry,
     pub(super) foreign: ForeignCounts,
-    /// Kinds that were served here once: of one that is served no more nothing is left, which is a number, too.
+    /// Kinds that were served at some time. Objects of a kind that is no longer served count as zero.
     served: Arc<Mutex<BTreeSet<GroupResource>>>,
 }
 
-/// What was counted.
+/// Result of a count.
 pub(super) struct Recount {
-    /// The quota, as of the moment that was counted.
+    /// The quota at the revision of the count.
     pub(super) quota: Stored,
     pub(super) counted: Vec<Counted>,
-    /// When it is another amount though nothing is written.
+    /// Time at which the usage changes without a write; `None` if it does not.
     pub(super) changes_at: Option<Timestamp>,
 }
 
@@ -47,7 +47,7 @@ impl Counter {
         Self { registry, foreign, served: Arc::default() }
     }
 
-    /// Counts what is used of a quota; nothing when there is none.
+    /// Counts the usage of a quota; `None` if the quota does not exist.
     pub(super) async fn recount(&self, key: &QuotaKey) -> Result<Option<Recount>, Box<Status>> {
         let Some(quota) = self.look(&[], key).await?.1 else { return Ok(None) };
         let kinds = self.kinds(quota.object());
@@ -86,7 +86,7 @@ impl Counter {
         Ok(Some(Recount { quota, counted, changes_at }))
     }
 
-    /// These resources and the quota at one moment.
+    /// Reads these resources and the quota at one revision.
     async fn look(
         &self,
         resources: &[GroupResource],
@@ -102,7 +102,7 @@ impl Counter {
         Ok((together, quota))
     }
 
-    /// The kinds that a quota counts, as far as they are served.
+    /// Returns the served kinds that a quota counts.
     fn kinds(&self, quota: &Object) -> Vec<Kind> {
         let names = decide::limited(quota);
         let mut served = self.served.lock();
@@ -120,7 +120,7 @@ impl Counter {
         kinds
     }
 
-    /// What another server's objects use; nothing while their number is not known.
+    /// Returns the usage by objects on another server; `None` while their number is unknown.
     fn foreign_usage(&self, resource: &GroupResource, quota: &Object, key: &QuotaKey) -> Option<Counted> {
         let collection = Collection { namespace: key.namespace.clone(), resource: resource.clone() };
         let count = self.foreign.count(collection)?;
@@ -131,7 +131,7 @@ impl Counter {
     }
 }
 
-/// Objects and a quota, as of one moment.
+/// A snapshot of objects and a quota at one revision.
 struct Counting<'a> {
     together: &'a ConsistentSnapshots,
     quota: &'a Object,
@@ -140,7 +140,7 @@ struct Counting<'a> {
 }
 
 impl Counting<'_> {
-    /// What the objects of a kind use, and when that is another amount though nothing is written.
+    /// Counts the usage by objects of a kind, and returns the time at which it changes without a write.
     async fn count(
         &self,
         resource: &GroupResource,
@@ -174,14 +174,14 @@ impl Counting<'_> {
     }
 }
 
-/// So many of each.
+/// Returns a usage of `count` for each name.
 fn plain(names: Vec<String>, count: usize) -> Counted {
     let count = Quantity::whole(i64::try_from(count).unwrap_or(i64::MAX));
     let usage: Amounts = names.iter().map(|name| (name.clone(), count.clone())).collect();
     Counted { names, usage: Ok(usage) }
 }
 
-/// What a quota limits of what objects of a kind use.
+/// Returns the limited resources of a quota that objects of a kind use.
 fn names_of(evaluator: &dyn Evaluator, quota: &Object) -> Vec<String> {
     let hard = quota.at(&["spec", "hard"]);
     hard.entries().map(|(name, _)| name).filter(|name| evaluator.counts(name)).map(str::to_owned).collect()

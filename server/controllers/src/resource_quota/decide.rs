@@ -1,5 +1,5 @@
-//! What a quota's status becomes of what was counted (upstream's `CalculateUsage` and `syncResourceQuota`), and which
-//! changes of objects are worth counting again (`DefaultUpdateFilter`). Pure.
+//! Computes a quota's status from counts (upstream's `CalculateUsage` and `syncResourceQuota`), and decides which changes of
+//! objects require a new count (`DefaultUpdateFilter`). Pure.
 
 use std::collections::BTreeSet;
 
@@ -7,16 +7,16 @@ use jiff::Timestamp;
 use portico_machinery::Object;
 use portico_quota::{Amounts, Evaluator, add, amounts, matches, requirements};
 
-/// What the objects of one kind use of a quota.
+/// Usage of a quota by the objects of one kind.
 #[derive(Clone, Debug)]
 pub struct Counted {
-    /// The resources of the quota that objects of the kind use.
+    /// Resources of the quota that objects of the kind use.
     pub names: Vec<String>,
-    /// What they use of them together, or why they cannot be counted.
+    /// Total usage of these resources, or the error of counting it.
     pub usage: Result<Amounts, String>,
 }
 
-/// What is used of a quota: as counted, and as before where nothing was counted or something could not be.
+/// Returns the usage of a quota: the counted amounts, and the previous ones where nothing was counted or counting failed.
 #[must_use]
 pub fn used(quota: &Object, counted: &[Counted]) -> Amounts {
     let hard = hard(quota);
@@ -31,7 +31,7 @@ pub fn used(quota: &Object, counted: &[Counted]) -> Amounts {
     used
 }
 
-/// The quota with a status of this; nothing when it has that already.
+/// Returns the quota with a status of this usage; `None` if the status is up to date.
 #[must_use]
 pub fn with_status(quota: &Object, used: &Amounts) -> Option<Object> {
     let hard = hard(quota);
@@ -53,8 +53,8 @@ pub fn with_status(quota: &Object, used: &Amounts) -> Option<Object> {
     Some(written)
 }
 
-/// What is used of a quota that has changed since it was counted: what was charged meanwhile comes on top of what was
-/// found. Nothing when more than charges has changed, and it has to be counted again.
+/// Adds charges made since a count to its result. Returns `None` if the quota has changed in any other way, in which
+/// case it must be counted again.
 #[must_use]
 pub fn rebased(counted: &Object, used: &Amounts, current: &Object) -> Option<Amounts> {
     let (before, now) = (limits(counted), limits(current));
@@ -70,7 +70,7 @@ pub fn rebased(counted: &Object, used: &Amounts, current: &Object) -> Option<Amo
     used.iter().map(moved).collect()
 }
 
-/// Whether a quota's status lacks what its spec limits, or what is used of it: that comes first.
+/// Returns true if the status lacks limits of the spec or a usage. Such quotas are counted first.
 #[must_use]
 pub fn is_incomplete(quota: &Object) -> bool {
     let (status_hard, used) = (amounts(&quota.at(&["status", "hard"])), quota.at(&["status", "used"]));
@@ -79,7 +79,7 @@ pub fn is_incomplete(quota: &Object) -> bool {
     hard(quota) != status_hard || !portico_quota::counted_resources(unknown()).is_empty()
 }
 
-/// Whether a change of an object changes what is used of a quota.
+/// Returns true if a change of an object changes the usage of a quota.
 #[must_use]
 pub fn changes_usage(
     quota: &Object,
@@ -106,20 +106,20 @@ pub fn changes_usage(
     usage(before) != usage(after)
 }
 
-/// What a quota limits, and what it limits as far as its status says.
+/// Returns the limits in the spec, and those in the status.
 #[must_use]
 pub fn limits(quota: &Object) -> (Amounts, Amounts) {
     (hard(quota), amounts(&quota.at(&["status", "hard"])))
 }
 
-/// The resources that a quota limits, or has limited as far as its status says.
+/// Returns the names of resources limited by the spec or by the status.
 #[must_use]
 pub fn limited(quota: &Object) -> BTreeSet<String> {
     let names = quota.at(&["spec", "hard"]).entries().map(|(name, _)| name.to_owned());
     names.chain(in_force(quota)).collect()
 }
 
-/// The resources that a quota limits as far as its status says: that is what admission goes by.
+/// Returns the names of resources limited by the status, which admission enforces.
 #[must_use]
 pub fn in_force(quota: &Object) -> BTreeSet<String> {
     quota.at(&["status", "hard"]).entries().map(|(name, _)| name.to_owned()).collect()

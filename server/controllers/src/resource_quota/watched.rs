@@ -1,4 +1,4 @@
-//! Which quotas there are, so that a change of an object in a namespace without one costs one look.
+//! Index of quotas, so that a change of an object in a namespace without quotas costs one lookup.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -10,39 +10,38 @@ use tokio::time::Instant;
 
 use super::decide;
 
-/// For so long after a quota has begun to limit something, new objects are counted again, too: a write that was admitted
-/// before may be committed so much later. As long as a request may take by default.
+/// Time after a change of limits during which new objects are also recounted: a write admitted before the change may commit
+/// within this time. Equal to the default request timeout.
 const SETTLING: Duration = Duration::from_secs(60);
 
-/// The resource of quotas.
 pub(super) fn quotas() -> GroupResource {
     GroupResource::new("", "resourcequotas")
 }
 
-/// Where a quota lies.
+/// Namespace and name of a quota.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct QuotaKey {
     pub(super) namespace: String,
     pub(super) name: String,
 }
 
-/// A quota as the log showed it last.
+/// A quota in its last state seen in the log.
 pub(super) struct WatchedQuota {
     pub(super) stored: Stored,
-    /// What it limits.
+    /// Names of limited resources.
     names: BTreeSet<String>,
-    /// Until then new objects are counted again.
+    /// End of the time during which new objects are recounted.
     settled_at: Option<Instant>,
-    /// How long counting took last.
+    /// Duration of the last count.
     took: Duration,
 }
 
-/// A quota that a change may concern.
+/// A quota that a change may affect.
 pub(super) struct ConcernedQuota {
     pub(super) stored: Stored,
-    /// Whether writes may still be on their way that the quota did not count.
+    /// True if uncounted writes that were admitted earlier may still commit.
     pub(super) is_settling: bool,
-    /// How long counting took last.
+    /// Duration of the last count.
     pub(super) took: Duration,
 }
 
@@ -53,12 +52,12 @@ pub(super) struct Watched {
 }
 
 impl WatchedQuota {
-    /// Whether objects of a kind may use anything that the quota limits.
+    /// Returns true if objects of a kind may use a resource that the quota limits.
     pub(super) fn concerns(&self, resource: &GroupResource) -> bool {
         self.names.iter().any(|name| may_count(resource, name))
     }
 
-    /// What is to be known of it beyond the lock.
+    /// Returns the facts that are needed after the lock is released.
     pub(super) fn as_of(&self, now: Instant) -> ConcernedQuota {
         let is_settling = self.settled_at.is_some_and(|settled_at| now < settled_at);
         ConcernedQuota { stored: self.stored.clone(), is_settling, took: self.took }
@@ -66,7 +65,7 @@ impl WatchedQuota {
 }
 
 impl Watched {
-    /// Takes the state of a quota; whether what it limits is new.
+    /// Stores the state of a quota. Returns true if its limits are new.
     pub(super) fn put(&mut self, stored: Stored, now: Instant) -> bool {
         let names = decide::limited(stored.object());
         let quotas = self.namespaces.entry(stored.namespace().to_owned()).or_default();
@@ -83,7 +82,6 @@ impl Watched {
         is_new
     }
 
-    /// Forgets a quota.
     pub(super) fn remove(&mut self, namespace: &str, name: &str) {
         let Some(quotas) = self.namespaces.get_mut(namespace) else { return };
         quotas.remove(name);
@@ -92,22 +90,20 @@ impl Watched {
         }
     }
 
-    /// Forgets all.
     pub(super) fn clear(&mut self) {
         self.namespaces.clear();
     }
 
-    /// The quotas of a namespace.
+    /// Returns the quotas of a namespace.
     pub(super) fn of(&self, namespace: &str) -> impl Iterator<Item = &WatchedQuota> {
         self.namespaces.get(namespace).into_iter().flat_map(HashMap::values)
     }
 
-    /// All quotas.
     pub(super) fn all(&self) -> impl Iterator<Item = &WatchedQuota> {
         self.namespaces.values().flat_map(HashMap::values)
     }
 
-    /// Keeps how long counting a quota took.
+    /// Records the duration of a count.
     pub(super) fn counted(&mut self, key: &QuotaKey, took: Duration) {
         let quota = self.namespaces.get_mut(&key.namespace).and_then(|quotas| quotas.get_mut(&key.name));
         if let Some(quota) = quota {

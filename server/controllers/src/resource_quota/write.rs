@@ -1,4 +1,4 @@
-//! Writes what was counted into a quota's status.
+//! Writes counts to a quota's status.
 
 use jiff::Timestamp;
 use portico_machinery::user::MASTERS;
@@ -9,9 +9,9 @@ use super::count::{Counter, Recount};
 use super::decide;
 use super::watched::{QuotaKey, quotas};
 
-/// Who writes.
+/// User name of the writes.
 const USER: &str = "system:serviceaccount:kube-system:resourcequota-controller";
-/// What writes, for the managers of fields.
+/// User agent of the writes, which names the field manager.
 const AGENT: &str = "kube-controller-manager";
 /// Attempts to write the status of a quota while requests are charged to it.
 ///
@@ -22,17 +22,17 @@ const MAX_WRITES: usize = 16;
 /// Limit (Admission and quota): it is counted again after a delay.
 const MAX_COUNTS: usize = 4;
 
-/// Counts one quota and writes what it has found.
+/// Counts one quota and writes the result.
 pub(super) struct Writer<'a> {
     pub(super) counter: &'a Counter,
     pub(super) key: &'a QuotaKey,
 }
 
 impl Writer<'_> {
-    /// Counts and writes; when it is another amount though nothing is written.
+    /// Counts and writes. Returns the time at which the usage changes without a write.
     ///
     /// # Errors
-    /// What could not be counted, after the rest was written; 409 when it is written by others all the time.
+    /// Returns errors of counting, after the rest is written, and 409 if other writers change the quota continuously.
     pub(super) async fn write(&self) -> Result<Option<Timestamp>, Box<Status>> {
         for _ in 0..MAX_COUNTS {
             let Some(recount) = self.counter.recount(self.key).await? else { return Ok(None) };
@@ -48,7 +48,7 @@ impl Writer<'_> {
         Err(self.conflict())
     }
 
-    /// Writes what was counted and was charged since; whether that still holds.
+    /// Writes the counts and the charges made since. Returns false if the count is outdated.
     async fn write_counted(&self, recount: &Recount) -> Result<bool, Box<Status>> {
         let counted = recount.quota.object();
         let used = decide::used(counted, &recount.counted);

@@ -1,8 +1,8 @@
-//! Addresses as upstream reads them (`utilnet.ParseIPSloppy`) and prints them.
+//! Parses and formats addresses like upstream (`utilnet.ParseIPSloppy`).
 
 use std::net::IpAddr;
 
-/// Reads an address; leading zeros in IPv4 fields are decimal, and an IPv4 address that is written as IPv6 is one of IPv4.
+/// Parses an address. Leading zeros in IPv4 fields are decimal, and IPv4-mapped IPv6 addresses become IPv4 addresses.
 pub(super) fn parse(text: &str) -> Option<IpAddr> {
     let strict = |text: &str| text.parse::<IpAddr>().ok().map(|ip| ip.to_canonical());
     strict(text).or_else(|| {

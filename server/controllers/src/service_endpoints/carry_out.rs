@@ -1,4 +1,4 @@
-//! Writing slices as they were decided on.
+//! Executes decisions about slices.
 
 use portico_kit::metrics::{self, Desc};
 use portico_machinery::{GroupResource, Object, Reason, Status};
@@ -11,31 +11,31 @@ use super::trigger_times;
 use crate::account::NamespacedName;
 use crate::outcome::is_namespace_going;
 
-/// What is to be done about slices, in this order.
+/// Writes of slices, executed in this order.
 #[derive(Clone, Debug, Default)]
 pub struct SliceChanges {
-    /// Slices to make.
+    /// Slices to create.
     pub create: Vec<Slice>,
     /// Slices to replace.
     pub update: Vec<Slice>,
-    /// Slices that go.
+    /// Slices to delete.
     pub delete: Vec<Slice>,
 }
 
 impl SliceChanges {
-    /// How many there are.
+    /// Returns the number of writes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.create.len() + self.update.len() + self.delete.len()
     }
 
-    /// Whether there is nothing to do.
+    /// Returns true if there are no writes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Replaces slices that would go by those that would be made, as long as they may: one write where there were two.
+    /// Replaces deletions by updates with the content of created slices, for pairs that `may` allows: one write instead of two.
     pub fn recycle(&mut self, mut may: impl FnMut(&Slice, &Slice) -> bool) {
         let mut kept = Vec::new();
         for old in std::mem::take(&mut self.delete) {
@@ -51,7 +51,7 @@ impl SliceChanges {
         self.delete = kept;
     }
 
-    /// Sets the annotation that names when the cause of the written slices was.
+    /// Sets the annotation with the time of the change that caused the writes.
     pub fn set_trigger_time(&mut self, time: Option<&str>) {
         const PATH: [&str; 3] = ["metadata", "annotations", trigger_times::ANNOTATION];
         for slice in self.create.iter_mut().chain(&mut self.update) {
@@ -65,7 +65,7 @@ impl SliceChanges {
     }
 }
 
-/// Counts of writes, under upstream's name of one controller.
+/// Counter of writes, with the metric name of one controller.
 #[derive(Clone)]
 pub struct ChangeMetrics(Family<[(&'static str, &'static str); 1], Counter>);
 
@@ -81,16 +81,15 @@ impl ChangeMetrics {
     }
 }
 
-/// The resource.
 pub(super) fn endpoint_slices() -> GroupResource {
     GroupResource::new("discovery.k8s.io", "endpointslices")
 }
 
-/// A write of a slice that was refused.
+/// Failed write of a slice.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to {what} EndpointSlice for Service {of}: {status}")]
 pub(super) struct CarryOutError {
-    /// `create`, or what was to be done to which slice.
+    /// Failed operation, such as `create`.
     what: String,
     of: String,
     status: Box<Status>,
@@ -102,10 +101,10 @@ impl From<CarryOutError> for Box<Status> {
     }
 }
 
-/// Writes the slices of a Service. Nothing more can be made in a namespace that is going: that ends it without an error.
+/// Writes the slices of a Service. If creations fail because the namespace is being deleted, ends without an error.
 ///
 /// # Errors
-/// The first refusal.
+/// Returns the first failure.
 pub(super) async fn carry_out(
     registry: &Registry,
     (context, service): (&Context, &NamespacedName),

@@ -1,4 +1,4 @@
-//! `endpoints-controller`: keeps the Endpoints of Services that select pods, and deletes those of Services that go.
+//! `endpoints-controller`: maintains the Endpoints of Services with selectors, and deletes those of deleted Services.
 
 pub mod decide;
 
@@ -22,14 +22,14 @@ use crate::log::Listener;
 use crate::outcome::{is_namespace_going, unless};
 use decide::decide;
 
-/// Kube-controller-manager's name for it.
+/// Name of the controller in kube-controller-manager.
 pub const NAME: &str = "endpoints-controller";
-/// Its service account.
+/// Service account of the controller.
 const ACCOUNT: &str = "endpoint-controller";
-/// On Endpoints that leaders are elected with: they have no Service, and stay.
+/// Annotation of Endpoints that are used for leader election: they have no Service and are not deleted.
 pub(super) const LEADER_ANNOTATION: &str = "control-plane.alpha.kubernetes.io/leader";
 
-/// How it works.
+/// Settings of the controller.
 #[derive(Clone, Copy, Debug)]
 pub struct EndpointsSettings {
     /// `--concurrent-endpoint-syncs`
@@ -38,7 +38,7 @@ pub struct EndpointsSettings {
     pub batch_period: Duration,
 }
 
-/// The controller. Cheap to clone.
+/// Handle of the controller. Cheap to clone.
 #[derive(Clone)]
 pub struct Endpoints {
     settings: EndpointsSettings,
@@ -48,20 +48,20 @@ pub struct Endpoints {
 }
 
 impl Endpoints {
-    /// Knows nothing yet.
+    /// Creates the controller.
     #[must_use]
     pub fn new(settings: EndpointsSettings, queues: &QueueMetrics, events: &Events) -> Self {
         let queue = WorkQueue::with_metrics("endpoint", Policy::CONTROLLER, queues);
         Self { settings, queue, times: Arc::default(), recorder: events.recorder(ACCOUNT, ACCOUNT) }
     }
 
-    /// Where Services are queued.
+    /// Returns the queue of Services, with its delay.
     #[must_use]
     pub fn subscriber(&self) -> Subscriber {
         Subscriber { queue: self.queue.clone(), batch_period: self.settings.batch_period }
     }
 
-    /// Starts what works, until `tasks` is cancelled.
+    /// Starts the workers, which run until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
         let (worker, registry) = (self.clone(), registry.clone());
         run_workers(tasks, NAME, self.settings.workers, self.queue.clone(), move |key| {
@@ -84,7 +84,7 @@ impl Endpoints {
         }
         let pods = selected_pods(registry, key, stored.object()).await?;
         let current = registry.get_stored(&key.of("", "endpoints")).await?;
-        // Asked for although nothing may come of it: the state that it keeps has to move on.
+        // Called even if nothing is written, because it updates its state.
         let time = self.times.next(key, &service, &pods);
         let current = current.as_ref().map(portico_registry::Stored::object);
         let Some(wanted) = decide(&service, &pods, current, time.as_deref()) else {
@@ -121,8 +121,8 @@ impl Endpoints {
 }
 
 impl Listener for Endpoints {
-    /// Queues Endpoints whose Services may have gone while nobody looked (`checkLeftoverEndpoints`); Services are queued by
-    /// those who follow them.
+    /// Enqueues Endpoints, whose Services may have been deleted while the controller did not run (`checkLeftoverEndpoints`).
+    /// Services are enqueued by `triggers`.
     fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
         Box::pin(async move {
             let all = registry.list(&endpoints(), "", &ListOptions::default()).await?.items;
@@ -139,7 +139,6 @@ impl Listener for Endpoints {
     }
 }
 
-/// The resource.
 pub(super) fn endpoints() -> GroupResource {
     GroupResource::new("", "endpoints")
 }

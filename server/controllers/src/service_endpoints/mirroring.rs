@@ -1,4 +1,4 @@
-//! `endpointslice-mirroring-controller`: mirrors Endpoints that people write for Services without selectors.
+//! `endpointslice-mirroring-controller`: mirrors Endpoints that users create for Services without selectors.
 
 pub mod decide;
 
@@ -22,16 +22,16 @@ use crate::events::{EventRecorder, Events};
 use crate::log::Listener;
 use decide::{MANAGER, decide, may_mirror};
 
-/// Kube-controller-manager's name for it.
+/// Name of the controller in kube-controller-manager.
 pub const NAME: &str = "endpointslice-mirroring-controller";
-/// Its service account.
+/// Service account of the controller.
 const ACCOUNT: &str = "endpointslicemirroring-controller";
-/// What its events call it.
+/// Component that the controller's events name as their source.
 const COMPONENT: &str = "endpoint-slice-mirroring-controller";
-/// Failures: 1 s, doubling, up to 100 s.
+/// Backoff after failures: 1 s, doubled each time, up to 100 s.
 const RETRIES: Policy = Policy::new(Duration::from_secs(1), Duration::from_secs(100), 2.0, 0.0);
 
-/// How it works.
+/// Settings of the controller.
 #[derive(Clone, Copy, Debug)]
 pub struct MirroringSettings {
     /// `--mirroring-concurrent-service-endpoint-syncs`
@@ -42,7 +42,7 @@ pub struct MirroringSettings {
     pub batch_period: Duration,
 }
 
-/// The controller. Cheap to clone.
+/// Handle of the controller. Cheap to clone.
 #[derive(Clone)]
 pub struct Mirroring {
     settings: MirroringSettings,
@@ -52,7 +52,7 @@ pub struct Mirroring {
 }
 
 impl Mirroring {
-    /// Knows nothing yet.
+    /// Creates the controller.
     #[must_use]
     pub fn new(
         settings: MirroringSettings,
@@ -75,7 +75,7 @@ impl Mirroring {
         }
     }
 
-    /// Starts what works, until `tasks` is cancelled.
+    /// Starts the workers, which run until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
         let (worker, registry) = (self.clone(), registry.clone());
         run_workers(tasks, NAME, self.settings.workers, self.queue.clone(), move |key| {
@@ -126,7 +126,7 @@ impl Mirroring {
         }
     }
 
-    /// A Service counts when it has no selector, and when that changes.
+    /// Enqueues a Service without a selector, or whose selector was added or removed.
     fn on_service(&self, change: &Logged) {
         let (selects, selected) = (has_selector(&change.stored()), change.before().map(|b| has_selector(&b)));
         let is_for_us = match selected {
@@ -144,7 +144,7 @@ impl Listener for Mirroring {
         Box::pin(async move {
             let all = registry.list(&endpoints(), "", &ListOptions::default()).await?.items;
             all.iter().for_each(|one| self.queue.add(NamespacedName::new(one.namespace(), one.name())));
-            // Slices whose Endpoints went while nobody looked.
+            // Slices whose Endpoints may have been deleted while the controller did not run.
             let slices = registry.list(&endpoint_slices(), "", &ListOptions::default()).await?.items;
             for slice in &slices {
                 let label = |key: &str| slice.record().value.label(key);

@@ -1,36 +1,36 @@
-//! What endpoints say of nodes, and how much of the computing power each zone has (`topologycache.SetNodes`).
+//! Facts about nodes for endpoints, and the share of the CPU capacity of each zone (`topologycache.SetNodes`).
 
 use std::collections::BTreeMap;
 
 use portico_machinery::Object;
 
-/// The label that says in which zone a node is.
+/// Label with the zone of a node.
 const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
-/// Nodes with one of these serve no pods of users.
+/// Labels of nodes that run no pods of users.
 const EXCLUDED_LABELS: [&str; 2] =
     ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
 
-/// The zone of a node, where it says one.
+/// Returns the zone of a node, if it has one.
 #[must_use]
 pub fn zone(node: &Object) -> Option<&str> {
     node.label(ZONE_LABEL).filter(|zone| !zone.is_empty())
 }
 
-/// Whether a node is ready.
+/// Returns true if a node is ready.
 #[must_use]
 pub fn is_ready(node: &Object) -> bool {
     portico_registry::condition::is_true(node, "Ready")
 }
 
-/// What a node counts for in shares: its zone and its processors; nothing where it serves no pods of users.
+/// Returns the zone and CPU capacity of a node that counts towards shares; `None` if it is not ready or runs no pods of users.
 #[must_use]
 pub fn counted(node: &Object) -> Option<(Option<&str>, &str)> {
     let serves = is_ready(node) && !EXCLUDED_LABELS.iter().any(|label| node.label(label).is_some());
     serves.then(|| (zone(node), node.str_at("status.allocatable.cpu")))
 }
 
-/// The share of each zone in the processors of all ready nodes; nothing when a node does not say enough, or all are in one
-/// zone.
+/// Returns the share of each zone in the CPU capacity of all ready nodes; `None` if a node lacks its zone or capacity, or if all
+/// nodes are in one zone.
 #[must_use]
 pub fn shares<'a>(nodes: impl Iterator<Item = &'a Object>) -> Option<BTreeMap<String, f64>> {
     let mut milli: BTreeMap<String, i64> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What a pod says of where it is and whether it serves (`k8s.io/endpointslice/util/controller_utils.go`).
+//! Addresses and readiness of pods (`k8s.io/endpointslice/util/controller_utils.go`).
 
 use std::net::IpAddr;
 
@@ -7,114 +7,95 @@ use serde::Deserialize;
 use super::address;
 use super::service::{Service, ServicePort, TargetPort};
 
-/// A pod, as far as endpoints are about it.
+/// Fields of a Pod that the endpoints controllers use.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Pod {
-    /// Who it is.
     pub metadata: PodMetadata,
-    /// What was asked for.
     pub spec: PodSpec,
-    /// What is.
     pub status: PodStatus,
 }
 
-/// Who a pod is.
+/// Metadata of a pod.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PodMetadata {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
-    /// Its uid.
     pub uid: String,
-    /// Since when it is being deleted.
+    /// Time of the deletion request; `None` if the pod is not being deleted.
     pub deletion_timestamp: Option<String>,
 }
 
-/// What was asked for.
+/// Spec of a pod.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PodSpec {
-    /// The node that it is bound to, empty before.
+    /// Node that the pod is bound to; empty before.
     pub node_name: String,
-    /// Its host name.
     pub hostname: String,
-    /// The domain of its host name: the name of a Service.
+    /// Domain of the host name, which is the name of a Service.
     pub subdomain: String,
-    /// Its containers.
     pub containers: Vec<Container>,
-    /// Containers that run before those; sidecars among them go on.
+    /// Init containers; sidecars among them keep running.
     pub init_containers: Vec<Container>,
 }
 
-/// A container.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Container {
-    /// Its ports.
     pub ports: Vec<ContainerPort>,
-    /// `Always` for sidecars.
+    /// Restart policy; `Always` for sidecars.
     pub restart_policy: String,
 }
 
-/// A port of a container.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ContainerPort {
-    /// Its name.
     pub name: String,
-    /// Its protocol.
     pub protocol: String,
-    /// Its number.
     pub container_port: i64,
 }
 
-/// What is.
+/// Status of a pod.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PodStatus {
-    /// `Pending`, `Running`, `Succeeded`, `Failed`.
+    /// Phase: `Pending`, `Running`, `Succeeded` or `Failed`.
     pub phase: String,
-    /// Its first address.
+    /// Primary address.
     #[serde(rename = "podIP")]
     pub pod_ip: String,
-    /// Its addresses.
+    /// Addresses of all families.
     #[serde(rename = "podIPs")]
     pub pod_ips: Vec<PodIp>,
-    /// Its conditions.
     pub conditions: Vec<PodCondition>,
 }
 
-/// An address of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct PodIp {
-    /// The address.
     pub ip: String,
 }
 
-/// A condition of a pod.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PodCondition {
-    /// Its type.
     pub r#type: String,
-    /// `True`, `False`, `Unknown`.
+    /// Status: `True`, `False` or `Unknown`.
     pub status: String,
-    /// When the status changed.
+    /// Time of the last change of the status.
     pub last_transition_time: Option<String>,
 }
 
 impl Pod {
-    /// Whether its `Ready` condition is true.
+    /// Returns true if the condition `Ready` is true.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.ready_condition().is_some_and(|condition| condition.status == "True")
     }
 
-    /// When its readiness changed.
+    /// Returns the time of the last change of readiness.
     #[must_use]
     pub fn ready_since(&self) -> Option<jiff::Timestamp> {
         portico_machinery::time::parse(self.ready_condition()?.last_transition_time.as_deref()?)
@@ -124,7 +105,7 @@ impl Pod {
         self.status.conditions.iter().find(|condition| condition.r#type == "Ready")
     }
 
-    /// Whether it is being deleted.
+    /// Returns true if the pod is being deleted.
     #[must_use]
     pub fn is_terminating(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
@@ -134,20 +115,20 @@ impl Pod {
         matches!(self.status.phase.as_str(), "Failed" | "Succeeded")
     }
 
-    /// Whether endpoints name it (`ShouldPodBeInEndpoints`).
+    /// Returns true if the pod belongs in endpoints (`ShouldPodBeInEndpoints`).
     #[must_use]
     pub fn belongs_in_endpoints(&self, include_terminating: bool) -> bool {
         let has_address = !self.status.pod_ip.is_empty() || !self.status.pod_ips.is_empty();
         !self.is_terminal() && has_address && (include_terminating || !self.is_terminating())
     }
 
-    /// Its addresses of a family.
+    /// Returns the addresses of one family.
     pub fn addresses(&self, wants_v6: bool) -> impl Iterator<Item = IpAddr> {
         let parsed = self.status.pod_ips.iter().filter_map(|pod_ip| address::parse(&pod_ip.ip));
         parsed.filter(move |ip| ip.is_ipv6() == wants_v6)
     }
 
-    /// Its host name, where endpoints of the Service have it (`ShouldSetHostname`).
+    /// Returns the host name for endpoints of the Service; `None` if they do not include it (`ShouldSetHostname`).
     #[must_use]
     pub fn hostname_for(&self, service: &Service) -> Option<&str> {
         let spec = &self.spec;
@@ -155,7 +136,7 @@ impl Pod {
             .then_some(spec.hostname.as_str())
     }
 
-    /// The number of the port that a Service's port leads to; nothing when the pod has no port of that name (`FindPort`).
+    /// Returns the port number for a port of a Service; `None` if the pod has no port with the name (`FindPort`).
     #[must_use]
     pub fn find_port(&self, port: &ServicePort) -> Option<i64> {
         let name = match port.target_port.as_ref()? {
@@ -168,7 +149,7 @@ impl Pod {
         named.next().map(|p| p.container_port)
     }
 
-    /// Whether a change of the pod may change endpoints that name it (`podEndpointsChanged`).
+    /// Returns true if a change of the pod may change endpoints (`podEndpointsChanged`).
     #[must_use]
     pub fn differs_from(&self, before: &Self) -> bool {
         self.metadata.deletion_timestamp != before.metadata.deletion_timestamp

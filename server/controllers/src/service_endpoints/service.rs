@@ -1,4 +1,4 @@
-//! What a Service says of the endpoints that it wants.
+//! Fields of Services that determine their endpoints.
 
 use std::collections::BTreeMap;
 
@@ -6,104 +6,93 @@ use serde::Deserialize;
 
 use super::address;
 
-/// On EndpointSlices and Endpoints of Services without a cluster address.
+/// Label of EndpointSlices and Endpoints of Services without a cluster IP.
 pub const HEADLESS_LABEL: &str = "service.kubernetes.io/headless";
 
-/// A Service, as far as endpoints are about it.
+/// Fields of a Service that the endpoints controllers use.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Service {
-    /// Who it is.
     pub metadata: ServiceMetadata,
-    /// What it wants.
     pub spec: ServiceSpec,
 }
 
-/// Who a Service is.
+/// Metadata of a Service.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ServiceMetadata {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
-    /// Its uid.
     pub uid: String,
-    /// Its labels, which its endpoints carry.
+    /// Labels, which are copied to the endpoints.
     pub labels: BTreeMap<String, String>,
-    /// Its annotations.
     pub annotations: BTreeMap<String, String>,
-    /// Since when it is there.
     pub creation_timestamp: Option<String>,
-    /// Since when it is being deleted.
+    /// Time of the deletion request; `None` if the Service is not being deleted.
     pub deletion_timestamp: Option<String>,
 }
 
-/// What a Service wants.
+/// Spec of a Service.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ServiceSpec {
-    /// `ClusterIP`, `NodePort`, `LoadBalancer`, `ExternalName`.
+    /// Type: `ClusterIP`, `NodePort`, `LoadBalancer` or `ExternalName`.
     pub r#type: String,
-    /// Which pods; nothing when somebody else says where it is.
+    /// Selector of pods; `None` if users manage the endpoints.
     pub selector: Option<BTreeMap<String, String>>,
-    /// Its ports.
     pub ports: Vec<ServicePort>,
-    /// Its address; `None` for headless Services.
+    /// Cluster IP; `None` (as text) for headless Services.
     #[serde(rename = "clusterIP")]
     pub cluster_ip: String,
-    /// `IPv4`, `IPv6`, in order of preference.
+    /// IP families in order of preference: `IPv4`, `IPv6`.
     pub ip_families: Vec<String>,
-    /// Whether pods count as ready from the start.
+    /// True if pods are published before they are ready.
     pub publish_not_ready_addresses: bool,
-    /// Which endpoints are preferred.
+    /// Preference for endpoints that are close to the client.
     pub traffic_distribution: Option<String>,
 }
 
-/// A port of a Service.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ServicePort {
-    /// Its name.
     pub name: String,
-    /// Its protocol.
     pub protocol: String,
-    /// What is spoken.
+    /// Application protocol.
     pub app_protocol: Option<String>,
-    /// Where it leads to in a pod.
+    /// Port of the pods.
     pub target_port: Option<TargetPort>,
 }
 
-/// The port of a pod, by number or by name.
+/// Port of a pod, by number or name.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum TargetPort {
-    /// A number.
+    /// Number of the port.
     Number(i64),
-    /// The name of a container's port.
+    /// Name of a container's port.
     Name(String),
 }
 
 impl Service {
-    /// Whether controllers write where it is: it selects pods, and is no mere name for something elsewhere.
+    /// Returns true if controllers manage the endpoints: the Service has a selector and is not an external name.
     #[must_use]
     pub fn selects_pods(&self) -> bool {
         self.spec.selector.is_some() && self.spec.r#type != "ExternalName"
     }
 
-    /// Whether it has no cluster address (`!IsServiceIPSet`).
+    /// Returns true if the Service has no cluster IP (`!IsServiceIPSet`).
     #[must_use]
     pub fn is_headless(&self) -> bool {
         matches!(self.spec.cluster_ip.as_str(), "" | "None")
     }
 
-    /// Whether it may have no ports, and endpoints all the same.
+    /// Returns true if the Service is headless without ports, in which case its endpoints have no ports either.
     #[must_use]
     pub fn may_lack_ports(&self) -> bool {
         self.spec.ports.is_empty() && self.spec.cluster_ip == "None"
     }
 
-    /// The types of addresses that its slices have (`getAddressTypesForService`).
+    /// Returns the address types of the slices (`getAddressTypesForService`).
     #[must_use]
     pub fn address_types(&self) -> Vec<&'static str> {
         let known = |family: &String| ["IPv4", "IPv6"].into_iter().find(|known| known == family);
@@ -120,7 +109,7 @@ impl Service {
         families
     }
 
-    /// Whether its Endpoints, which have one family only, are of IPv6 for a pod (`podToEndpointAddressForService`).
+    /// Returns true if the Endpoints, which have a single family, contain IPv6 addresses (`podToEndpointAddressForService`).
     #[must_use]
     pub fn wants_v6(&self, pod_ip: &str) -> bool {
         let is_v6 = |text: &str| address::parse(text).is_some_and(|ip| ip.is_ipv6());
@@ -131,7 +120,7 @@ impl Service {
         }
     }
 
-    /// Whether hints are by zones of nodes (`hintsEnabled`); the deprecated annotation wins.
+    /// Returns true if the Service requests hints by zones (`hintsEnabled`); the deprecated annotation takes precedence.
     #[must_use]
     pub fn wants_zone_hints(&self) -> bool {
         let annotations = &self.metadata.annotations;

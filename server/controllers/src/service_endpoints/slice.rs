@@ -1,4 +1,4 @@
-//! EndpointSlices as controllers read and write them.
+//! EndpointSlices, as read and written by the controllers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,127 +8,114 @@ use serde::{Deserialize, Serialize};
 
 use super::service::Service;
 
-/// Names the Service of a slice.
+/// Label with the name of the Service of a slice.
 pub const SERVICE_LABEL: &str = "kubernetes.io/service-name";
-/// Names who keeps a slice.
+/// Label with the manager of a slice.
 pub const MANAGED_BY_LABEL: &str = "endpointslice.kubernetes.io/managed-by";
 
-/// A slice: the object as it is stored, or as it is to be, and what controllers look at.
+/// A slice: the stored or new object, and the fields that controllers use.
 #[derive(Clone, Debug, Default)]
 pub struct Slice {
-    /// Everything else.
+    /// The object, whose other fields are preserved.
     pub object: Object,
-    /// Its name; empty when it is not there yet.
+    /// Name; empty for a new slice.
     pub name: String,
-    /// `IPv4`, `IPv6`, `FQDN`.
+    /// Address type: `IPv4`, `IPv6` or `FQDN`.
     pub address_type: String,
-    /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// The ports of its endpoints.
     pub ports: Vec<Port>,
-    /// Its endpoints.
     pub endpoints: Vec<Endpoint>,
 }
 
-/// A port, as slices write it.
+/// A port of a slice.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Port {
-    /// Its name, which may be empty.
+    /// Name, which may be empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its protocol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
-    /// Its number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<i64>,
-    /// What is spoken.
+    /// Application protocol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub app_protocol: Option<String>,
 }
 
-/// What distinguishes sets of ports: their order does not.
+/// Ports without their order, for comparisons.
 pub type PortSet = BTreeSet<Port>;
 
-/// An endpoint.
+/// An endpoint of a slice.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Endpoint {
-    /// Its addresses, of one type.
+    /// Addresses, all with the type of the slice.
     pub addresses: Vec<String>,
-    /// Whether it serves.
     pub conditions: Conditions,
-    /// Its host name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
-    /// What it is.
+    /// Object that the endpoint represents, usually a pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_ref: Option<TargetRef>,
-    /// Topology in the form of before.
+    /// Topology in the deprecated form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deprecated_topology: Option<BTreeMap<String, String>>,
-    /// Its node.
+    /// Name of the node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_name: Option<String>,
-    /// Its zone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
-    /// Who is to use it.
+    /// Zones and nodes that should use the endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hints: Option<Hints>,
 }
 
-/// Whether an endpoint serves.
+/// Conditions of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Conditions {
-    /// Whether it is to be used.
+    /// True if clients should use the endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<bool>,
-    /// Whether it answers, be it that it is going.
+    /// True if the endpoint serves requests, even while it terminates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serving: Option<bool>,
-    /// Whether it is going.
+    /// True if the endpoint is terminating.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminating: Option<bool>,
 }
 
-/// What an endpoint is.
+/// Reference to the object that an endpoint represents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct TargetRef {
-    /// Its kind.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// Its namespace.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// Its name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Its uid.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// Its version.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub api_version: String,
-    /// Its state, which no comparison minds.
+    /// Resource version, which comparisons ignore.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub resource_version: String,
-    /// The part of it that is meant.
+    /// Part of the object that the reference means.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub field_path: String,
 }
 
-/// Who is to use an endpoint.
+/// Zones and nodes that should use an endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Hints {
-    /// Who is in these zones.
+    /// Zones whose clients should use the endpoint.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub for_zones: Vec<Named>,
-    /// Who is on these nodes.
+    /// Nodes whose clients should use the endpoint.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub for_nodes: Vec<Named>,
 }
@@ -137,11 +124,10 @@ pub struct Hints {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Named {
-    /// Its name.
     pub name: String,
 }
 
-/// What stays the same of an endpoint while its conditions change (`hashEndpoint`).
+/// Identity of an endpoint, which does not depend on its conditions (`hashEndpoint`).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EndpointKey {
     addresses: Vec<String>,
@@ -150,11 +136,11 @@ pub struct EndpointKey {
     name: String,
 }
 
-/// Endpoints, each once.
+/// Endpoints by key.
 pub type EndpointSet = BTreeMap<EndpointKey, Endpoint>;
 
 impl TargetRef {
-    /// Whether both are the same thing, in whatever state.
+    /// Returns true if both refer to the same object, ignoring resource versions.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         let stateless = |of: &Self| Self { resource_version: String::new(), ..of.clone() };
@@ -163,7 +149,7 @@ impl TargetRef {
 }
 
 impl Endpoint {
-    /// What stays the same of it.
+    /// Returns the identity of the endpoint.
     #[must_use]
     pub fn key(&self) -> EndpointKey {
         let mut addresses = self.addresses.clone();
@@ -173,7 +159,7 @@ impl Endpoint {
         EndpointKey { addresses, hostname, namespace: target.namespace, name: target.name }
     }
 
-    /// Whether endpoints of one key are equal besides (`EndpointsEqualBeyondHash`).
+    /// Returns true if endpoints with the same key are equal (`EndpointsEqualBeyondHash`).
     #[must_use]
     pub fn equals_beyond_key(&self, other: &Self) -> bool {
         let same_target = match (&self.target_ref, &other.target_ref) {
@@ -186,7 +172,7 @@ impl Endpoint {
             && self.conditions == other.conditions
     }
 
-    /// Whether it is to be used.
+    /// Returns true if clients should use the endpoint.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.conditions.ready == Some(true)
@@ -194,13 +180,13 @@ impl Endpoint {
 }
 
 impl Slice {
-    /// A stored slice.
+    /// Decodes a stored slice.
     #[must_use]
     pub fn of_stored(stored: &Stored) -> Self {
         Self::of_object(stored.object().clone())
     }
 
-    /// A slice as it stands in an object; parts of another shape read as empty.
+    /// Decodes a slice. Fields that cannot be decoded are empty.
     #[must_use]
     pub fn of_object(object: Object) -> Self {
         Self {
@@ -213,7 +199,7 @@ impl Slice {
         }
     }
 
-    /// An empty slice to be made, owned by an object of the core group.
+    /// Creates an empty slice that is owned by an object of the core group.
     #[must_use]
     pub fn new(owner: &Owner<'_>, address_type: &str, ports: Vec<Port>) -> Self {
         let mut object = Object::new(&GroupVersion::new("discovery.k8s.io", "v1").kind("EndpointSlice"));
@@ -225,7 +211,7 @@ impl Slice {
         Self { object, address_type, ports, ..Self::default() }
     }
 
-    /// The object of this slice.
+    /// Converts the slice to an object.
     #[must_use]
     pub fn into_object(self) -> Object {
         let mut object = self.object;
@@ -238,13 +224,13 @@ impl Slice {
         object
     }
 
-    /// Its ports, as they are compared.
+    /// Returns the ports as a set, for comparisons.
     #[must_use]
     pub fn port_set(&self) -> PortSet {
         self.ports.iter().cloned().collect()
     }
 
-    /// Whether it belongs to this Service, not to one of the same name that is gone (`ownedBy`).
+    /// Returns true if the slice belongs to this Service, rather than to a deleted one with the same name (`ownedBy`).
     #[must_use]
     pub fn is_owned_by(&self, service: &Service) -> bool {
         let owners = self.object.owner_references();
@@ -254,16 +240,13 @@ impl Slice {
     }
 }
 
-/// What owns a slice.
+/// Owner of a slice.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner<'a> {
-    /// `Service` or `Endpoints`.
+    /// Kind: `Service` or `Endpoints`.
     pub kind: &'static str,
-    /// Its namespace.
     pub namespace: &'a str,
-    /// Its name.
     pub name: &'a str,
-    /// Its uid.
     pub uid: &'a str,
 }
 
@@ -285,7 +268,7 @@ impl<'a> OwnerRef<'a> {
     }
 }
 
-/// What names of slices begin with (`getEndpointSlicePrefix`): a dash where there is room for it.
+/// Returns the prefix of generated names (`getEndpointSlicePrefix`): with a dash if the length permits.
 fn generate_name(owner: &str) -> String {
     const LONGEST: usize = 253;
     if owner.len() < LONGEST { format!("{owner}-") } else { owner.to_owned() }

@@ -1,7 +1,7 @@
-//! `endpointslice-controller`: keeps the EndpointSlices of Services that select pods.
+//! `endpointslice-controller`: maintains the EndpointSlices of Services with selectors.
 //!
-//! What it reads is as fresh as its last write, so that it needs no record of what it expects. A slice that somebody else
-//! changes is put right a second later.
+//! Reads include the controller's own last write, so that expectations need not be tracked. A slice changed by another client is
+//! corrected a second later.
 
 pub mod decide;
 mod hints;
@@ -40,21 +40,21 @@ use decide::{Decision, Situation, decide};
 use labels::MANAGER;
 use shares::ZoneShares;
 
-/// Kube-controller-manager's name for it.
+/// Name of the controller in kube-controller-manager.
 pub const NAME: &str = "endpointslice-controller";
 
-/// What its events call it.
+/// Component that the controller's events name as their source.
 const COMPONENT: &str = "endpoint-slice-controller";
 
-/// How long a changed slice waits for changes of others of its Service, at least (`endpointSliceChangeMinSyncDelay`).
+/// Minimum delay after a change of a slice, to combine changes of a Service's slices (`endpointSliceChangeMinSyncDelay`).
 const SLICE_DELAY: Duration = Duration::from_secs(1);
-/// Failures of a Service: 1 s, doubling, up to 1000 s.
+/// Backoff after failures of a Service: 1 s, doubled each time, up to 1000 s.
 const RETRIES: Policy = Policy::new(Duration::from_secs(1), Duration::from_secs(1000), 2.0, 0.0);
-/// Bounds of histograms of endpoints: powers of two.
+/// Bounds of histograms of numbers of endpoints: powers of two.
 const COUNTS: &[f64] =
     &[2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0];
 
-/// How it works.
+/// Settings of the controller.
 #[derive(Clone, Copy, Debug)]
 pub struct SliceSettings {
     /// `--concurrent-service-endpoint-syncs`
@@ -65,7 +65,7 @@ pub struct SliceSettings {
     pub batch_period: Duration,
 }
 
-/// The controller. Cheap to clone.
+/// Handle of the controller. Cheap to clone.
 #[derive(Clone)]
 pub struct EndpointSlices {
     settings: SliceSettings,
@@ -77,14 +77,14 @@ pub struct EndpointSlices {
     recorder: EventRecorder,
 }
 
-/// Which Services look again when nodes change. Bounded by the Services and the nodes that their pods name.
+/// Services to reconcile when nodes change. The size is bounded by the Services and the nodes that their pods name.
 #[derive(Default)]
 struct ByNode {
     /// Services with pods on nodes that do not exist, by node.
     missing: HashMap<String, BTreeSet<NamespacedName>>,
-    /// The same by Service.
+    /// Missing nodes, by Service.
     nodes: HashMap<NamespacedName, BTreeSet<String>>,
-    /// Services whose hints are by zones.
+    /// Services with zone hints.
     hinted: HashSet<NamespacedName>,
 }
 
@@ -138,7 +138,7 @@ impl Metrics {
 }
 
 impl EndpointSlices {
-    /// Knows nothing yet.
+    /// Creates the controller.
     #[must_use]
     pub fn new(
         settings: SliceSettings,
@@ -157,13 +157,13 @@ impl EndpointSlices {
         }
     }
 
-    /// Where Services are queued.
+    /// Returns the queue of Services, with its delay.
     #[must_use]
     pub fn subscriber(&self) -> Subscriber {
         Subscriber { queue: self.queue.clone(), batch_period: self.settings.batch_period }
     }
 
-    /// Starts what works, until `tasks` is cancelled.
+    /// Starts the workers, which run until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
         let (worker, registry) = (self.clone(), registry.clone());
         run_workers(tasks, NAME, self.settings.workers, self.queue.clone(), move |key| {
@@ -190,7 +190,7 @@ impl EndpointSlices {
         let existing = slices_of(registry, key, MANAGER).await?;
         let nodes = nodes_of(registry, &pods).await?;
         let shares = if service.wants_zone_hints() { self.shares.read(registry).await? } else { None };
-        // Asked for although nothing may come of it: the state that it keeps has to move on.
+        // Called even if nothing is written, because it updates its state.
         let time = self.times.next(key, &service, &pods);
         let situation = Situation {
             service: &service,
@@ -231,7 +231,7 @@ impl EndpointSlices {
         carry_out(registry, (&account(NAME), key), changes, &self.metrics.changes).await
     }
 
-    /// Remembers which nodes a Service waits for.
+    /// Records the missing nodes of a Service, and its use of zone hints.
     fn wait_for(&self, key: &NamespacedName, missing: &BTreeSet<String>, is_hinted: bool) {
         let mut by_node = self.by_node.lock();
         let by_node = &mut *by_node;
@@ -285,7 +285,7 @@ impl EndpointSlices {
 
 impl Listener for EndpointSlices {
     fn begin<'a>(&'a self, _: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
-        // Services are queued by those who follow them.
+        // Services are enqueued by `triggers`.
         self.shares.forget();
         Box::pin(async { Ok(()) })
     }
@@ -300,14 +300,14 @@ impl Listener for EndpointSlices {
     }
 }
 
-/// Whether a change of a node may change the shares of zones.
+/// Returns true if a change of a node may change the shares of zones.
 fn changes_shares(change: &Logged) -> bool {
     let Some(before) = change.before().filter(|_| !change.is_gone()) else { return true };
     let shared = |node: &Object| (node::is_ready(node), node::zone(node).map(str::to_owned));
     shared(change.stored().object()) != shared(before.object())
 }
 
-/// The messages about pods that are left out because their nodes do not exist.
+/// Returns messages about pods that are skipped because their nodes do not exist.
 fn skipped(key: &NamespacedName, pods: &[Pod], missing_nodes: &BTreeSet<String>) -> Vec<String> {
     let skipped = pods.iter().filter(|pod| missing_nodes.contains(&pod.spec.node_name));
     let message = |pod: &Pod| {
@@ -317,7 +317,7 @@ fn skipped(key: &NamespacedName, pods: &[Pod], missing_nodes: &BTreeSet<String>)
     skipped.map(message).collect()
 }
 
-/// The pods that a Service selects.
+/// Returns the pods that a Service selects.
 pub(super) async fn selected_pods(
     registry: &Registry,
     key: &NamespacedName,
@@ -329,7 +329,7 @@ pub(super) async fn selected_pods(
     pods.items.iter().map(|pod| pod.read().map_err(|error| Box::new(Status::internal(error)))).collect()
 }
 
-/// The slices of a Service that a controller keeps and that are not being deleted.
+/// Returns the slices of a Service that have this manager and are not being deleted.
 pub(super) async fn slices_of(
     registry: &Registry,
     key: &NamespacedName,
@@ -345,7 +345,7 @@ pub(super) async fn slices_of(
     Ok(there.map(Slice::of_stored).collect())
 }
 
-/// The nodes of pods that exist, each with its zone.
+/// Returns the existing nodes of pods, each with its zone.
 async fn nodes_of(
     registry: &Registry,
     pods: &[Pod],

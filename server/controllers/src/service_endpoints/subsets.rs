@@ -1,4 +1,4 @@
-//! Endpoints of before slices: addresses and ports in subsets, and their one normal form (`endpoints.RepackSubsets`).
+//! Subsets of Endpoints (addresses and ports), and their canonical form (`endpoints.RepackSubsets`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,56 +6,48 @@ use serde::{Deserialize, Serialize};
 
 use super::slice::TargetRef;
 
-/// A subset: all its ports at all its addresses.
+/// A subset: all its ports are available at all its addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Subset {
-    /// Addresses to use.
+    /// Addresses that are ready.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<Address>,
     /// Addresses that are not ready.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_ready_addresses: Vec<Address>,
-    /// The ports.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<SubsetPort>,
 }
 
-/// An address.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Address {
-    /// The address.
     pub ip: String,
-    /// Its host name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub hostname: String,
-    /// Its node.
+    /// Name of the node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_name: Option<String>,
-    /// What it is.
+    /// Object that the address belongs to, usually a pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_ref: Option<TargetRef>,
 }
 
-/// A port.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct SubsetPort {
-    /// Its name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Its number.
     pub port: i64,
-    /// Its protocol.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub protocol: String,
-    /// What is spoken.
+    /// Application protocol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub app_protocol: Option<String>,
 }
 
-/// What distinguishes addresses: pods on the host's network share one.
+/// IP address and UID of the target: pods on the host's network share an address.
 type AddressKey = (String, String);
 
 impl Address {
@@ -64,7 +56,7 @@ impl Address {
         (self.ip.clone(), uid.unwrap_or_default())
     }
 
-    /// The same in whatever state its target is.
+    /// Returns the address without the resource version of its target.
     fn stateless(&self) -> Self {
         let mut address = self.clone();
         if let Some(target) = &mut address.target_ref {
@@ -74,8 +66,8 @@ impl Address {
     }
 }
 
-/// The normal form: ports that are offered at the same addresses stand in one subset, addresses in order; an address that is
-/// not ready for a port anywhere is not ready for it.
+/// Returns the canonical form: ports available at the same addresses are in one subset, addresses are sorted, and an address that
+/// is not ready for a port in any subset is not ready for the port.
 #[must_use]
 pub fn repack(subsets: &[Subset]) -> Vec<Subset> {
     let mut addresses: BTreeMap<AddressKey, Address> = BTreeMap::new();
@@ -111,7 +103,7 @@ pub fn repack(subsets: &[Subset]) -> Vec<Subset> {
     ports_at.into_iter().map(of).collect()
 }
 
-/// Whether two lists of subsets are equal in their normal forms; in which states targets are does not matter.
+/// Returns true if the canonical forms are equal, ignoring resource versions of targets.
 #[must_use]
 pub fn are_same(one: &[Subset], other: &[Subset]) -> bool {
     let normal = |subsets: &[Subset]| {

@@ -1,4 +1,4 @@
-//! When what endpoints follow changed: the annotation `endpoints.kubernetes.io/last-change-trigger-time`
+//! Times of the changes that caused endpoints to be updated: the annotation `endpoints.kubernetes.io/last-change-trigger-time`
 //! (`TriggerTimeTracker`).
 
 use std::collections::{BTreeMap, HashMap};
@@ -11,10 +11,9 @@ use super::pod::Pod;
 use super::service::Service;
 use crate::account::NamespacedName;
 
-/// The annotation.
 pub const ANNOTATION: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 
-/// What was seen of each Service. Holds one time for each Service and each of its pods, and forgets both with the Service.
+/// Observed times of each Service and of each of its pods. Forgotten together with the Service.
 #[derive(Debug, Default)]
 pub struct TriggerTimes {
     seen: Mutex<HashMap<NamespacedName, Seen>>,
@@ -27,8 +26,8 @@ struct Seen {
 }
 
 impl TriggerTimes {
-    /// The annotation's value for the present state: the earliest of the changes since the last call, or nothing. Of a
-    /// Service that was not seen before it is the time of its creation.
+    /// Returns the annotation's value for the current state: the time of the earliest change since the last call, if any. For a
+    /// new Service, this is the time of its creation.
     pub fn next(&self, key: &NamespacedName, service: &Service, pods: &[Pod]) -> Option<String> {
         let created = service.metadata.creation_timestamp.as_deref().and_then(time::parse);
         let pods: BTreeMap<String, Timestamp> =
@@ -43,7 +42,6 @@ impl TriggerTimes {
         time.map(time::rfc3339)
     }
 
-    /// Forgets a Service.
     pub fn forget(&self, key: &NamespacedName) {
         self.seen.lock().remove(key);
     }

@@ -1,7 +1,7 @@
-//! Which Services changes of Services and pods are about: queues their keys for the controllers that follow both.
+//! Finds the Services that changes of Services and pods affect, and enqueues their keys for the controllers of endpoints.
 //!
-//! The selectors of Services are kept in memory, filed by namespace and label: a pod finds its Services without any other
-//! Service being looked at, and is decoded only when it has some.
+//! The selectors of Services are indexed in memory by namespace and label: the Services of a pod are found without checking
+//! others, and a pod is decoded only if it has Services.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,16 +19,15 @@ use crate::account::NamespacedName;
 use crate::log::Listener;
 use crate::selectors::Selectors;
 
-/// A queue of Services, and how long a change of a pod waits for others.
+/// Work queue of Services, and the delay after changes of pods.
 #[derive(Clone)]
 pub struct Subscriber {
-    /// The queue.
     pub queue: WorkQueue<NamespacedName>,
-    /// The wait.
+    /// Delay after a change of a pod, to combine changes.
     pub batch_period: Duration,
 }
 
-/// Queues Services. Cheap to clone.
+/// Listener that enqueues Services. Cheap to clone.
 #[derive(Clone)]
 pub struct ServiceTriggers {
     selectors: Arc<Mutex<Selectors>>,
@@ -36,7 +35,7 @@ pub struct ServiceTriggers {
 }
 
 impl ServiceTriggers {
-    /// Queues for these.
+    /// Creates a listener for these queues.
     #[must_use]
     pub fn new(subscribers: Vec<Subscriber>) -> Self {
         Self { selectors: Arc::default(), subscribers: subscribers.into() }
@@ -58,7 +57,7 @@ impl ServiceTriggers {
         }
     }
 
-    /// The Services whose endpoints may change with a pod (`GetPodUpdateProjectionKey`, `GetServicesToUpdate`).
+    /// Returns the Services whose endpoints may change with a pod (`GetPodUpdateProjectionKey`, `GetServicesToUpdate`).
     fn services_of(&self, change: &Logged) -> BTreeSet<String> {
         let (pod, before) = (change.stored(), change.before());
         let matching = |pod: &Stored| {
@@ -73,7 +72,7 @@ impl ServiceTriggers {
         }
         let differs = match (pod.read::<Pod>(), before.read::<Pod>()) {
             (Ok(pod), Ok(before)) => pod.differs_from(&before),
-            // What cannot be compared may have changed.
+            // A pod that cannot be decoded may have changed.
             _ => true,
         };
         if differs { &now | &then } else { &now ^ &then }
@@ -105,7 +104,6 @@ impl Listener for ServiceTriggers {
     }
 }
 
-/// The resource.
 pub(super) fn services() -> GroupResource {
     GroupResource::new("", "services")
 }

@@ -1,4 +1,4 @@
-//! Puts IPAddresses right, by the verbs of users.
+//! Repairs IPAddresses with the verbs of users.
 
 use std::net::IpAddr;
 
@@ -17,7 +17,7 @@ use crate::recorder::Recorder;
 
 type Result<T> = std::result::Result<T, Box<Status>>;
 
-/// See the module.
+/// Repair of IPAddresses.
 #[derive(Clone)]
 pub(super) struct Addresses {
     registry: Registry,
@@ -30,7 +30,7 @@ impl Addresses {
         Self { registry: registry.clone(), recorder }
     }
 
-    /// Checks that each address of a Service is put down as its own.
+    /// Checks that each address of a Service has an IPAddress that refers to the Service.
     pub(super) async fn of_service(&self, service: &ObjectRef) -> Result<()> {
         let Some(service) = self.registry.get_stored(service).await? else { return Ok(()) };
         let taken = decide::addresses_of(service.object());
@@ -60,7 +60,7 @@ impl Addresses {
         Ok(())
     }
 
-    /// Checks that an IPAddress is somebody's.
+    /// Checks that an IPAddress belongs to a Service.
     pub(super) async fn address(&self, name: &str) -> Result<Reconciled> {
         let Some(address) = self.known(name).await? else { return Ok(Reconciled::Done) };
         let referred = self.referred(address.object()).await?;
@@ -101,7 +101,7 @@ impl Addresses {
         self.registry.get_stored(&at).await
     }
 
-    /// The Service that an IPAddress names.
+    /// Returns the Service that an IPAddress refers to.
     async fn referred(&self, address: &Object) -> Result<Option<Stored>> {
         if !decide::names_a_service(address) {
             return Ok(None);
@@ -111,7 +111,7 @@ impl Addresses {
         self.registry.get_stored(&at).await
     }
 
-    /// All ranges that there are, those on their way out, too.
+    /// Returns all existing ranges, including those that are being deleted.
     async fn ranges(&self) -> Result<Vec<IpNet>> {
         let cidrs = GroupResource::new("networking.k8s.io", "servicecidrs");
         let cidrs = self.registry.list(&cidrs, "", &ListOptions::default()).await?.items;

@@ -1,4 +1,4 @@
-//! What is wrong with an address of a Service, or with an IPAddress; pure (upstream's ipallocator repair).
+//! Decides the repair of an address of a Service, or of an IPAddress (upstream's ipallocator repair). Pure.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -13,34 +13,31 @@ const FAMILY_LABEL: &str = "ipaddress.kubernetes.io/ip-family";
 const MANAGER_LABEL: &str = "ipaddress.kubernetes.io/managed-by";
 const MANAGER: &str = "ipallocator.k8s.io";
 
-/// So long another API server may take to write a Service behind its address.
+/// Time that another API server may take between allocating an address and writing its Service.
 const WRITE: Duration = Duration::from_secs(60);
-/// So long it may take to take back an address of a write that was refused.
+/// Time that another API server may take to release the address of a refused write.
 const UNDO: Duration = Duration::from_secs(5);
 
-/// What to do for an address of a Service.
+/// Repair of an address of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Repair {
-    /// Nothing.
     Leave,
-    /// Nothing can be done but to report it.
+    /// Only report the problem, because it cannot be repaired.
     Warn(Warning),
-    /// Make the IPAddress, after taking away what stands there.
+    /// Create the IPAddress, after deleting an existing one.
     Make(Option<Warning>),
 }
 
-/// What to do about an IPAddress.
+/// Action for an IPAddress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cleanup {
-    /// Nothing.
     Leave,
-    /// Nothing before this long.
+    /// Check again after this duration.
     Wait(Duration),
-    /// Take it away.
     Delete(Warning),
 }
 
-/// The addresses that a Service has.
+/// Returns the addresses of a Service.
 #[must_use]
 pub fn addresses_of(service: &Object) -> Vec<&str> {
     if matches!(service.at(&["spec", "clusterIP"]).str(), "" | "None") {
@@ -49,7 +46,7 @@ pub fn addresses_of(service: &Object) -> Vec<&str> {
     service.at(&["spec", "clusterIPs"]).items().map(|address| address.str()).collect()
 }
 
-/// Looks at one address of a Service. `known` is the IPAddress of that name, `referred` the Service that it names.
+/// Decides about an address of a Service. `known` is the IPAddress with that name, `referred` the Service that it refers to.
 #[must_use]
 pub fn repair(
     service: &Object,
@@ -93,7 +90,7 @@ pub fn repair(
     }
 }
 
-/// Looks at an IPAddress. `referred` is the Service that it names.
+/// Decides about an IPAddress. `referred` is the Service that it refers to.
 #[must_use]
 pub fn cleanup(address: &Object, referred: Option<&Object>, now: Timestamp) -> Cleanup {
     if !is_managed(address) {
@@ -132,7 +129,7 @@ pub fn cleanup(address: &Object, referred: Option<&Object>, now: Timestamp) -> C
     delete("IPAddressWrongReference", note)
 }
 
-/// The IPAddress of an address that a Service has.
+/// Returns the IPAddress for an address of a Service.
 #[must_use]
 pub fn address_for(service: &Object, ip: IpAddr) -> Object {
     let mut object = Object::new(&GroupVersion::new("networking.k8s.io", "v1").kind("IPAddress"));
@@ -145,14 +142,14 @@ pub fn address_for(service: &Object, ip: IpAddr) -> Object {
     object
 }
 
-/// Namespace and name of what an IPAddress refers to.
+/// Returns the namespace and name of the object that an IPAddress refers to.
 #[must_use]
 pub fn parent(address: &Object) -> (&str, &str) {
     let parent = address.at(&["spec", "parentRef"]);
     (parent.field("namespace").str(), parent.field("name").str())
 }
 
-/// Whether it refers to a Service at all.
+/// Returns true if an IPAddress refers to a Service.
 #[must_use]
 pub fn names_a_service(address: &Object) -> bool {
     let parent = address.at(&["spec", "parentRef"]);

@@ -1,4 +1,4 @@
-//! Upstream's table of what can be wrong between Services and IPAddresses.
+//! Tests with upstream's cases of inconsistent Services and IPAddresses.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Puts node ports right: each that a Service has is held by it, and what no Service has is free.
+//! Repairs node ports: each port of a Service is allocated to it, and ports without a Service are free.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -17,7 +17,7 @@ use crate::recorder::{Recorder, Warning};
 /// Upstream's interval.
 const PERIOD: Duration = Duration::from_secs(180);
 
-/// See the module.
+/// Repair of node ports.
 #[derive(Clone)]
 pub(super) struct Ports {
     registry: Registry,
@@ -52,7 +52,7 @@ impl Ports {
         Self { registry: registry.clone(), in_use, range, recorder, found, failed }
     }
 
-    /// Checks all of them; returns when to do it again.
+    /// Checks all node ports; returns the delay before the next check.
     pub(super) async fn check(&self) -> Result<Duration, Box<Status>> {
         let checked = self.check_all().await;
         if checked.is_err() {
@@ -62,7 +62,7 @@ impl Ports {
     }
 
     async fn check_all(&self) -> Result<(), Box<Status>> {
-        // Ports before Services: what a write takes in between is with its Service then, and no leak.
+        // Allocations are read before Services: a port allocated in between then belongs to a Service and is no leak.
         let mut held: HashMap<u16, HeldPort> = HashMap::new();
         for port in self.in_use.all().await? {
             if self.has(&port).await? {
@@ -105,7 +105,7 @@ impl Ports {
                 let note = format!("Port {port} was assigned to multiple services; please recreate service");
                 warn("PortAlreadyAllocated", note).await;
             }
-            // A Service that was written since has its own way, and its own event.
+            // A Service that was written in the meantime is handled by its own event.
             None => {
                 if self.in_use.hold(number, service).await? {
                     self.count("repair");
@@ -116,7 +116,7 @@ impl Ports {
         Ok(())
     }
 
-    /// Whether its holder is there and has it.
+    /// Returns true if the holder of a port exists and uses the port.
     async fn has(&self, held: &HeldPort) -> Result<bool, Box<Status>> {
         let (namespace, name) = (held.namespace.clone(), held.name.clone());
         let service = self.registry.get_stored(&ObjectRef { resource: services(), namespace, name }).await?;
@@ -128,7 +128,7 @@ impl Ports {
     }
 }
 
-/// The node ports of a Service, each once, the one for health checks among them.
+/// Returns the distinct node ports of a Service, including that for health checks.
 fn ports_of(service: &Object) -> Vec<i64> {
     let ports = service.at(&["spec", "ports"]);
     let ports = ports.items().filter_map(|port| port.field("nodePort").i64());

@@ -1,13 +1,11 @@
-//! The two resources that are held against each other.
+//! Names of the two resources that are compared.
 
 use portico_machinery::GroupResource;
 
-/// Services.
 pub fn services() -> GroupResource {
     GroupResource::new("", "services")
 }
 
-/// IPAddresses.
 pub fn addresses() -> GroupResource {
     GroupResource::new("networking.k8s.io", "ipaddresses")
 }

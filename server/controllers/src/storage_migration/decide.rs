@@ -1,36 +1,36 @@
-//! Which steps the migrations of a resource have to take, pure.
+//! Decides the steps of the migrations of a resource. Pure.
 
 use portico_machinery::{GroupResource, Object};
 use portico_registry::Stored;
 use portico_registry::condition;
 
-/// It is the resource's turn.
+/// Condition of the migration that runs for its resource.
 pub(super) const RUNNING: &str = "Running";
-/// All objects are stored anew.
+/// Condition after all objects are rewritten.
 pub(super) const SUCCEEDED: &str = "Succeeded";
-/// Some object, or the resource itself, is in the way.
+/// Condition if an object or the resource cannot be migrated.
 pub(super) const FAILED: &str = "Failed";
 
-/// What a migration has to do next.
+/// Next step of a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It has ended: it runs no longer, and the definition's condition is to be set.
+    /// The migration has ended: remove its condition Running and update the condition of the definition.
     CleanUp,
-    /// It is its turn.
+    /// Set the condition Running.
     Start,
-    /// Objects are to be stored anew.
+    /// Rewrite the objects.
     Run,
 }
 
-/// The resource that a migration names.
+/// Returns the resource that a migration names.
 pub(super) fn resource_of(migration: &Object) -> GroupResource {
     let resource = migration.at(&["spec", "resource"]);
     let [group, resource] = ["group", "resource"].map(|field| resource.field(field).str());
     GroupResource::new(group, resource)
 }
 
-/// The steps of the migrations of one resource: those that have ended are cleaned up; the oldest of those that wait starts
-/// when none runs.
+/// Returns the steps of the migrations of one resource: ended ones are cleaned up, and the oldest pending one starts if none
+/// is running.
 pub(super) fn steps<'a>(all: &'a [Stored], resource: &GroupResource) -> Vec<(&'a Stored, Step)> {
     let concerned: Vec<&Stored> = all.iter().filter(|m| resource_of(m.object()) == *resource).collect();
     let mut steps: Vec<(&Stored, Step)> =
@@ -43,7 +43,7 @@ pub(super) fn steps<'a>(all: &'a [Stored], resource: &GroupResource) -> Vec<(&'a
     steps
 }
 
-/// Of one that is, or was, running.
+/// Returns the step of a migration with the condition Running.
 fn step(migration: &Object) -> Option<Step> {
     is_running(migration).then(|| if has_ended(migration) { Step::CleanUp } else { Step::Run })
 }

@@ -1,5 +1,4 @@
-//! What the definition of a custom resource reports of its migrations (condition StorageMigrating). Built-in resources have
-//! none.
+//! Condition StorageMigrating of the definition of a custom resource. Built-in resources have no definition.
 
 use jiff::Timestamp;
 use portico_machinery::{GroupResource, Object, Reason, Status};
@@ -8,12 +7,12 @@ use portico_registry::definition::{self, storage_version};
 use portico_registry::{Context, Registry};
 
 const STORAGE_MIGRATING: &str = "StorageMigrating";
-/// The field manager that upstream writes it as.
+/// Upstream's field manager of the condition.
 const MANAGER: &str = "migration-runner-controller";
-/// How often somebody else may be faster.
+/// Maximum attempts after conflicts.
 const ATTEMPTS: usize = 5;
 
-/// Its objects are being stored anew; a change of the definition from now on is noticed by its generation.
+/// Reports that a migration has started. The observed generation allows detecting later changes of the definition.
 pub(super) async fn started(
     registry: &Registry,
     resource: &GroupResource,
@@ -26,7 +25,7 @@ pub(super) async fn started(
     .await
 }
 
-/// It is over. What is stored is in one version now, unless the definition has changed meanwhile.
+/// Reports that a migration has ended, and sets the stored versions unless the definition has changed in the meantime.
 pub(super) async fn ended(
     registry: &Registry,
     resource: &GroupResource,
@@ -35,7 +34,7 @@ pub(super) async fn ended(
     change(registry, resource, |definition| end(definition, succeeded)).await
 }
 
-/// Upstream drops the older versions after a failure, too, when the definition is the same; here they stay.
+/// Applies the end of a migration. Unlike upstream, keeps the older stored versions after a failure.
 fn end(definition: &mut Object, succeeded: bool) {
     if !succeeded {
         return set_condition(definition, reported("False", "MigrationFailed", "The migration has failed"));
@@ -65,7 +64,7 @@ fn set_condition(definition: &mut Object, reported: Condition) {
     condition::set(definition, reported, Timestamp::now());
 }
 
-/// Changes the status of the definition, if there is one.
+/// Changes the status of the definition, if it exists.
 async fn change(
     registry: &Registry,
     resource: &GroupResource,

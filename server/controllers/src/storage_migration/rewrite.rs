@@ -1,30 +1,30 @@
-//! Storing objects anew: a write that changes nothing, by the verbs of users.
+//! Rewrites objects with no-op updates, using the verbs of users.
 
 use futures::stream::{self, StreamExt};
 use portico_machinery::{GroupResource, Reason, Status};
 use portico_registry::{Context, ListOptions, Part, Registry, Stored, UpdateOptions};
 
-/// What a resource must have to be migrated.
+/// Verbs that a resource must support to be migrated.
 pub(super) const VERBS: [&str; 3] = ["update", "patch", "list"];
 
-/// Objects read at a time.
+/// Number of objects per page of a list.
 const PAGE: usize = 500;
-/// Objects written at a time: writes that are under way together share one commit.
+/// Maximum number of concurrent writes, which share commits.
 const TOGETHER: usize = 32;
 
-/// How it ended.
+/// Result of rewriting all objects.
 #[derive(Debug)]
 pub(super) enum Rewritten {
-    /// All objects that there were are stored anew, or gone.
+    /// All objects are rewritten or deleted.
     Done,
-    /// An object cannot be written, and trying again will not help.
+    /// An object cannot be written, and a retry would not succeed.
     Refused(Box<Status>),
 }
 
-/// Stores all objects anew that were written up to a revision; what was written later is so already.
+/// Rewrites all objects last written at or before a revision. Later writes use the current version already.
 ///
 /// # Errors
-/// What may be better after a while.
+/// Returns temporary errors, which are worth a retry.
 pub(super) async fn all(
     registry: &Registry,
     context: &Context,
@@ -52,7 +52,7 @@ pub(super) async fn all(
     }
 }
 
-/// Whoever was faster has stored it anew, or deleted it.
+/// Rewrites an object. Conflicts are ignored: another client has rewritten or deleted the object.
 async fn store(
     registry: &Registry,
     context: &Context,

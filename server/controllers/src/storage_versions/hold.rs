@@ -1,11 +1,11 @@
-//! Which requests wait until storage versions are reported: the last filter of upstream's chain.
+//! Refuses writes until storage versions are reported, as the last filter of upstream's chain.
 
 use portico_machinery::{GroupResource, RequestInfo, Status, UserInfo};
 
 use super::{GROUP, RESOURCE, StorageVersions};
 
 impl StorageVersions {
-    /// Why a request cannot be served yet: 503 for writes of resources whose storage version is not reported.
+    /// Returns the error for a request that cannot be served yet: 503 for writes of resources with an unreported storage version.
     #[must_use]
     pub fn refusal(&self, request: &RequestInfo, user: &UserInfo) -> Option<Status> {
         if self.shared.reported.is_signaled() || passes(request, user) {
@@ -20,8 +20,8 @@ impl StorageVersions {
     }
 }
 
-/// Reads, the reports, and what reports wait for: the system's namespaces, which the server makes itself, and
-/// the lease that is its identity.
+/// Returns true for requests that are never refused: reads, the reports, and their prerequisites, which are the system namespaces
+/// that the server creates and its identity lease.
 fn passes(request: &RequestInfo, user: &UserInfo) -> bool {
     if !request.is_resource_request || matches!(request.verb.as_str(), "get" | "list" | "watch") {
         return true;

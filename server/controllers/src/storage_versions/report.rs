@@ -1,26 +1,26 @@
-//! What a StorageVersion should report, pure.
+//! Computes the content of a StorageVersion. Pure.
 
 use jiff::Timestamp;
 use portico_machinery::{GroupResource, Object, time};
 use serde::Serialize;
 
-/// How this server stores a resource.
+/// Storage of a resource on this server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registration {
-    /// The resource; of several that share their storage, the first by group.
+    /// Resource; the first by group if several share their storage.
     pub resource: GroupResource,
-    /// The version that objects are written in, `apps/v1`.
+    /// Version in which objects are written, such as `apps/v1`.
     pub encoding: String,
-    /// The versions that can be read, newest stable first; the one written in among them.
+    /// Versions that can be decoded, newest stable first, including the written one.
     pub decodable: Vec<String>,
-    /// The versions of its group that are served.
+    /// Served versions of the group.
     pub served: Vec<String>,
-    /// The resource and those that share its storage.
+    /// The resource and all others that share its storage.
     pub covers: Vec<GroupResource>,
 }
 
 impl Registration {
-    /// The name of its object: `<group>.<resource>`, where the core group is `core`.
+    /// Returns the name of the StorageVersion: `<group>.<resource>`, with `core` for the core group.
     #[must_use]
     pub fn name(&self) -> String {
         let GroupResource { group, resource } = &self.resource;
@@ -62,7 +62,7 @@ const COMMON: [&str; 2] = [STATUS, "commonEncodingVersion"];
 const CONDITIONS: [&str; 2] = [STATUS, "conditions"];
 const AGREED: &str = "AllEncodingVersionsEqual";
 
-/// The object with this server's entry as it should be, and whether all servers agree.
+/// Returns the object with this server's entry, and the common version and condition of all servers.
 #[must_use]
 pub fn reported(current: &Object, server: &str, registration: &Registration, now: Timestamp) -> Object {
     let mut object = current.clone();

@@ -1,7 +1,7 @@
-//! The ConfigMap from which backends learn whom to trust: `kube-system/extension-apiserver-authentication`.
+//! ConfigMap `kube-system/extension-apiserver-authentication`, which lists the CAs and front proxies that backends trust.
 //!
-//! Several API servers of one store may publish different authorities. As in a kube-apiserver, each adds what is missing of its own and
-//! leaves what others have published, so that they come to rest.
+//! Several API servers of one store may publish different CAs. As in a kube-apiserver, each server adds its own missing
+//! entries and keeps those published by others, so that the servers do not overwrite each other repeatedly.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -16,7 +16,7 @@ const NAME: &str = "extension-apiserver-authentication";
 const CLIENT_CA: &str = "client-ca-file";
 const PROXY_CA: &str = "requestheader-client-ca-file";
 const ALLOWED_NAMES: &str = "requestheader-allowed-names";
-/// All keys about front proxies.
+/// Keys with settings of front proxies.
 const PROXY_KEYS: [&str; 6] = [
     PROXY_CA,
     ALLOWED_NAMES,
@@ -25,25 +25,27 @@ const PROXY_KEYS: [&str; 6] = [
     "requestheader-group-headers",
     "requestheader-extra-headers-prefix",
 ];
-/// How often a process takes trust back, at most: a write may lose a race, and another control service that still has its own front
-/// proxy puts it back, which must come to rest.
+/// Maximum number of times that a process withdraws trust. A withdrawal may lose a race, and another control service that still
+/// uses its own front proxy adds the trust again; the limit ends this.
 const WITHDRAWALS: usize = 3;
-/// For how long an expired authority is still published, for clocks that differ. Upstream's.
+/// Time for which an expired CA is still published, to allow for clock skew. As upstream.
 const SLACK: Duration = Duration::from_secs(300);
 
-/// The content of the ConfigMap.
+/// Content of the ConfigMap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuthenticationInfo {
-    /// The CAs of client certificates, PEM.
+    /// CAs of client certificates in PEM.
     pub client_ca: Option<String>,
-    /// In which headers front proxies name the caller, when there may be any, and the CAs of their certificates, PEM.
+    /// CAs of front proxies' certificates in PEM, and the headers in which front proxies name the caller; `None` if
+    /// front proxies are not used.
     pub front_proxy: Option<(String, FrontProxy)>,
-    /// The client's name of a front proxy that an earlier start may have made, and that this one does not have: its trust is taken back.
+    /// Client name of a front proxy that an earlier start may have created and this one does not use. Trust in this
+    /// front proxy is withdrawn.
     pub withdrawn: Option<String>,
 }
 
 impl AuthenticationInfo {
-    /// The object that is kept. What others write in it stays.
+    /// Returns the maintained object. Other keys of the ConfigMap are preserved.
     #[must_use]
     pub fn object(self) -> SystemObject {
         let left = AtomicUsize::new(WITHDRAWALS);
@@ -73,7 +75,7 @@ impl AuthenticationInfo {
         Some(reported)
     }
 
-    /// What is published and what is ours, for the keys of which there is something of ours.
+    /// Returns the published entries merged with the own ones, for each key with own entries.
     fn merged<'a>(&self, published: &impl Fn(&str) -> &'a str) -> Vec<(&'static str, String)> {
         let mut data = Vec::new();
         data.extend(self.client_ca.as_ref().map(|ca| (CLIENT_CA, all_of(published(CLIENT_CA), ca))));
@@ -93,7 +95,7 @@ impl AuthenticationInfo {
                     names.push(name.clone());
                 }
             }
-            // Older servers publish nothing about uids.
+            // Older servers publish nothing about UIDs.
             if key != "requestheader-uid-headers" || !names.is_empty() {
                 data.push((key, list(&names)));
             }
@@ -102,8 +104,8 @@ impl AuthenticationInfo {
     }
 }
 
-/// Without the trust in a front proxy of ours; nothing if there is none. Its name stays where it is the only one: without any, backends
-/// would believe every name of the other authorities.
+/// Returns the ConfigMap without the CA of Portico's own front proxy and its client name; `None` if the CA is not published.
+/// The name is kept if it is the only one: with no names, backends would accept any name certified by the remaining CAs.
 fn without_own(current: &Object, name: &str) -> Option<Object> {
     let data = current.at(&["data"]);
     let published = certificates(data.entry_str(PROXY_CA).unwrap_or_default());
@@ -129,7 +131,7 @@ fn without_own(current: &Object, name: &str) -> Option<Object> {
     Some(left)
 }
 
-/// The authorities of both texts that have not expired, each once.
+/// Returns the distinct CAs of both texts that have not expired.
 fn all_of(published: &str, own: &str) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let oldest = i64::try_from(now.saturating_sub(SLACK).as_secs()).unwrap_or(i64::MAX);
@@ -142,20 +144,20 @@ fn all_of(published: &str, own: &str) -> String {
     all.concat()
 }
 
-/// What can be read of a bundle: what cannot is nothing that a backend could trust.
+/// Parses the certificates of a bundle. Invalid ones are skipped, because backends could not use them either.
 fn certificates(pem: &str) -> Vec<(CertInfo, String)> {
     let ders = parse_certs(NAME, pem.as_bytes()).unwrap_or_default();
     let read = |der: &_| CertInfo::parse(der).ok().map(|info| (info, pem_text("CERTIFICATE", der)));
     ders.iter().filter_map(read).collect()
 }
 
-/// The names of a list; what is no list has none.
+/// Parses a list of names; empty if the text is not a list.
 fn names(text: &str) -> Vec<String> {
     serde_json::from_str(text).unwrap_or_default()
 }
 
 fn list(names: &[String]) -> String {
-    // Texts always encode.
+    // Encoding strings cannot fail.
     serde_json::to_string(names).unwrap_or_default()
 }
 

@@ -1,5 +1,5 @@
-//! How workloads find this API: the ServiceCIDR `kubernetes`, the Service `default/kubernetes`, its Endpoints and its
-//! EndpointSlice.
+//! Objects with which workloads find this API: the ServiceCIDR `kubernetes`, the Service `default/kubernetes`, its Endpoints
+//! and its EndpointSlice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -14,10 +14,10 @@ use super::SystemObject;
 
 const NAMESPACE: &str = "default";
 const NAME: &str = "kubernetes";
-/// The port of the Service.
+/// Port of the Service.
 pub const SERVICE_PORT: u16 = 443;
 
-/// A port, as Services and slices write it.
+/// A port of Services and slices.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Port {
@@ -34,7 +34,7 @@ impl Port {
     }
 }
 
-/// What Endpoints hold: the addresses of one port.
+/// A subset of Endpoints: the addresses with one port.
 #[derive(Serialize)]
 struct Subset {
     addresses: Vec<Address>,
@@ -67,17 +67,17 @@ struct Ready<'a> {
     message: &'static str,
 }
 
-/// Where facades are reached, as far as that is known.
+/// Function that returns the known addresses of facades.
 pub type Reached = Arc<dyn Fn() -> BTreeSet<SocketAddr> + Send + Sync>;
 
-/// The one facade of this control service.
+/// Returns the address of the single facade of this control service.
 #[must_use]
 pub fn alone(reached: watch::Receiver<Option<SocketAddr>>) -> Reached {
     Arc::new(move || reached.borrow().iter().copied().collect())
 }
 
-/// The objects: the ranges of cluster addresses (the Service gets the first one's first address), and where facades are
-/// reached.
+/// Returns the objects. `ranges` are the ranges of cluster IPs, `first_ip` is the first address of the first range, which the
+/// Service gets, and `addresses` returns the addresses of facades.
 #[must_use]
 pub fn objects(ranges: &[String], first: IpAddr, reached: &Reached) -> Vec<SystemObject> {
     let ranges = ranges.to_vec();
@@ -105,7 +105,7 @@ pub fn objects(ranges: &[String], first: IpAddr, reached: &Reached) -> Vec<Syste
     ]
 }
 
-/// The addresses that others could use: neither kind of object may name the loopback interface. By port.
+/// Returns the addresses by port, without loopback addresses, which neither kind of object may contain.
 fn elsewhere(all: &BTreeSet<SocketAddr>) -> BTreeMap<u16, Vec<String>> {
     let mut ports = BTreeMap::<u16, Vec<String>>::new();
     for address in all.iter().filter(|address| !address.ip().is_loopback()) {
@@ -182,13 +182,13 @@ fn endpoints(current: Option<&Object>, reached: &BTreeMap<u16, Vec<String>>) -> 
         return None;
     }
     let mut object = current.cloned().unwrap_or_else(|| new("", "Endpoints"));
-    // The slice below is made here, too: kube-controller-manager need not mirror these.
+    // The slice is also created here, so that kube-controller-manager need not mirror these Endpoints.
     object.set(&["metadata", "labels", "endpointslice.kubernetes.io/skip-mirror"], "true");
     object.set(&["subsets"], subsets);
     (current != Some(&object)).then_some(object)
 }
 
-/// A slice has one port: those who share the lowest one are in it.
+/// Returns the slice. A slice has one set of ports: it contains the facades that share the lowest port.
 fn slice(current: Option<&Object>, reached: &BTreeMap<u16, Vec<String>>) -> Option<Object> {
     let (port, ips) = reached.first_key_value()?;
     let mut object = current.cloned().unwrap_or_else(|| {
@@ -207,8 +207,8 @@ fn slice(current: Option<&Object>, reached: &BTreeMap<u16, Vec<String>>) -> Opti
     (current != Some(&object)).then_some(object)
 }
 
-/// Where others reach a listener that was bound here (upstream's `ResolveBindAddress`): its own address, or, when it is
-/// bound to all of them or to the loopback interface, the host's: the one that packets to the world leave from.
+/// Returns the address at which other hosts reach a listener (upstream's `ResolveBindAddress`): the bound address, or, if the
+/// listener is bound to all addresses or to the loopback interface, the host's address on the default route.
 #[must_use]
 pub fn reachable(bound: SocketAddr) -> Option<SocketAddr> {
     if bound.ip().is_unspecified() {
@@ -220,7 +220,7 @@ pub fn reachable(bound: SocketAddr) -> Option<SocketAddr> {
     Some(bound)
 }
 
-/// The host's address of the same family, and the port. Nothing is sent.
+/// Returns the host's address of the same family, with the port. No packet is sent.
 fn of_host(bound: SocketAddr) -> Option<SocketAddr> {
     let (any, elsewhere) =
         if bound.is_ipv4() { ("0.0.0.0:0", "192.0.2.1:9") } else { ("[::]:0", "[2001:db8::1]:9") };

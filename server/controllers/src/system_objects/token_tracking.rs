@@ -1,5 +1,5 @@
-//! The ConfigMap that names the day since when the use of legacy tokens leaves a date on their Secrets:
-//! `kube-system/kube-apiserver-legacy-service-account-token-tracking`. Cleaners trust no Secret unused before that.
+//! ConfigMap `kube-system/kube-apiserver-legacy-service-account-token-tracking`, which contains the date since which uses of
+//! legacy tokens are recorded on their Secrets. Cleaners consider a Secret unused only after that date.
 
 use jiff::civil::Date;
 use portico_machinery::{GroupResource, GroupVersion, Object};
@@ -10,21 +10,21 @@ use super::SystemObject;
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "kube-apiserver-legacy-service-account-token-tracking";
 
-/// Where it lies.
+/// Returns the reference to the ConfigMap.
 #[must_use]
 pub fn place() -> ObjectRef {
     let resource = GroupResource::new("", "configmaps");
     ObjectRef { resource, namespace: NAMESPACE.to_owned(), name: NAME.to_owned() }
 }
 
-/// The object that is kept; `today` is UTC's.
+/// Returns the maintained object; `today` returns the date in UTC.
 #[must_use]
 pub fn object(today: impl Fn() -> Date + Send + Sync + 'static) -> SystemObject {
     let ObjectRef { resource, .. } = place();
     SystemObject::new(resource, NAMESPACE, NAME, move |current| since(current, today()))
 }
 
-/// A day that has come stands; another, or none, becomes today.
+/// Sets the date to today if it is missing or in the future.
 fn since(current: Option<&Object>, today: Date) -> Option<Object> {
     let stored = current.and_then(|object| object.at(&["data"]).entry_str("since")?.parse::<Date>().ok());
     if stored.is_some_and(|since| since <= today) {

@@ -5,17 +5,17 @@ use portico_machinery::object::Cursor;
 
 const FINALIZERS: &[&str] = &["metadata", "finalizers"];
 
-/// The change to the finalizer of an object.
+/// Change to the finalizer of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Add the missing finalizer: the object was written without the admission plugin that sets it.
     Protect,
-    /// The object is being deleted; the finalizer goes if nothing uses it.
+    /// Remove the finalizer if the object is unused: it is being deleted.
     Release,
 }
 
 impl Step {
-    /// Returns the step for an object, or `None` if its finalizer is as it should be.
+    /// Returns the step for an object; `None` if its finalizer needs no change.
     pub(super) fn of(object: &Object, finalizer: &str) -> Option<Self> {
         match (object.deletion_timestamp().is_some(), object.finalizers().contains(&finalizer)) {
             (false, false) => Some(Self::Protect),
@@ -54,13 +54,13 @@ pub(super) fn uses(pod: &Object, claim: &Object) -> bool {
         })
 }
 
-/// True if a pod uses its claims no longer, or not yet.
+/// True if a pod does not use its claims, or no longer.
 pub(super) fn may_release(pod: &Object) -> bool {
     let is_terminated = matches!(pod.at(&["status", "phase"]).str(), "Succeeded" | "Failed");
     !is_scheduled(pod) || is_terminated || is_shut_down(pod)
 }
 
-/// The names of the claims that a pod refers to.
+/// Returns the names of the claims that a pod refers to.
 pub(super) fn claims_of(pod: &Object) -> Vec<String> {
     let name = |volume: Cursor<'_>| {
         if volume.field("ephemeral").is_present() {
@@ -71,7 +71,7 @@ pub(super) fn claims_of(pod: &Object) -> Vec<String> {
     pod.at(&["spec", "volumes"]).items().filter_map(name).collect()
 }
 
-/// The name of the claim that is made for an ephemeral volume of a pod.
+/// Returns the name of the claim of an ephemeral volume of a pod.
 fn ephemeral_name(pod: &Object, volume: &str) -> String {
     format!("{}-{volume}", pod.name())
 }
@@ -80,7 +80,7 @@ fn is_scheduled(pod: &Object) -> bool {
     !pod.at(&["spec", "nodeName"]).str().is_empty()
 }
 
-/// True if the kubelet is done with a pod, or it was deleted by force (`podIsShutDown`).
+/// True if the kubelet has finished a pod, or the pod was deleted by force (`podIsShutDown`).
 fn is_shut_down(pod: &Object) -> bool {
     pod.deletion_timestamp().is_some() && pod.at(&["metadata", "deletionGracePeriodSeconds"]).i64() == Some(0)
 }

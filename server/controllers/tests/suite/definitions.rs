@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions: their names, their conditions, their APIServices, their end.
+//! Tests of CustomResourceDefinitions: names, conditions, APIServices and deletion.
 
 use futures::StreamExt;
 use portico_machinery::object::Cursor;
@@ -30,7 +30,7 @@ fn condition<'a>(object: &'a Object, kind: &str) -> Option<Cursor<'a>> {
     object.at(&["status", "conditions"]).items().find(|c| c.field("type").str() == kind)
 }
 
-/// `True NoConflicts`
+/// Returns status and reason of a condition, such as `True NoConflicts`.
 pub fn reported(object: &Object, kind: &str) -> String {
     condition(object, kind)
         .map_or(String::new(), |c| format!("{} {}", c.field("status").str(), c.field("reason").str()))
@@ -99,7 +99,7 @@ async fn a_served_version_has_an_api_service_as_long_as_a_definition_serves_it()
     harness.create(&definitions(), definition("g.example.com", "nuts", "Nut", &[])).await;
     harness.until_so(&definitions(), "nuts.g.example.com", established).await;
 
-    // Put back when somebody deletes it.
+    // Recreated after a deletion by a client.
     harness.delete(&groups, "", "v1.g.example.com").await;
     harness.until("v1.g.example.com", "True Local").await;
 
@@ -127,7 +127,7 @@ async fn a_protected_group_reports_whether_it_is_approved() {
     harness.until_so(&definitions(), "bolts.example.k8s.io", approved).await;
 }
 
-/// No definition looks at all others, and writes share commits.
+/// The cost per definition does not depend on the others, and writes share commits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_hundred_definitions_of_one_group_are_established_together() {
     let harness = Harness::open().await;

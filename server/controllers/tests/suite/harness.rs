@@ -1,4 +1,4 @@
-//! Everything that assembly would start, without its listeners.
+//! All controllers, as the assembly starts them, but without listeners.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-/// A time that no passing test needs, however busy the machine is: what takes longer never comes.
+/// Timeout of waits, long enough for slow machines.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A registry with all controllers running.
@@ -139,13 +139,13 @@ impl Harness {
         self.registry.get(resource, namespace, name).await.unwrap().object().clone()
     }
 
-    /// The object, if it is there.
+    /// Returns the object, if it exists.
     pub async fn find(&self, resource: &GroupResource, name: &str) -> Option<Object> {
         let at = ObjectRef { resource: resource.clone(), namespace: String::new(), name: name.to_owned() };
         self.registry.get_stored(&at).await.unwrap().map(|stored| stored.object().clone())
     }
 
-    /// Waits until an object of cluster scope, or its absence, is as wanted.
+    /// Waits until `is` returns a value for a cluster-scoped object, or for its absence.
     pub async fn until_so<T>(
         &self,
         resource: &GroupResource,
@@ -164,12 +164,12 @@ impl Harness {
         waited.unwrap_or_else(|_| panic!("{name} never became so"))
     }
 
-    /// Waits until an APIService's condition says this.
+    /// Waits until the condition of an APIService has this status and reason.
     pub async fn until(&self, name: &str, want: &str) -> Object {
         self.until_so(&super::groups(), name, |object| object.filter(|o| super::reason(o) == want)).await
     }
 
-    /// Waits until a route is so.
+    /// Waits until a route passes a check.
     pub async fn until_route(&self, name: &str, is: impl Fn(&Route) -> bool) {
         let wait = async {
             while !self.routes.get(name).is_some_and(|c| is(&c.route)) {
@@ -180,7 +180,7 @@ impl Harness {
     }
 }
 
-/// There are no other servers.
+/// Access to other servers for a test without any.
 struct Nowhere;
 
 impl ForeignContent for Nowhere {
@@ -249,10 +249,10 @@ pub fn api_service(group: &str, service: &str, backend: &Backend) -> Object {
     object
 }
 
-/// Answers `{}` to every request.
+/// Backend that responds with `{}` to every request.
 pub struct Backend {
     pub addr: SocketAddr,
-    /// The CA bundle, base64.
+    /// CA bundle, base64.
     pub ca: String,
     pub tasks: TaskSet,
 }

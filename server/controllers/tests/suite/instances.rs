@@ -1,4 +1,4 @@
-//! Custom resources: gone with their definition, their namespace, their owner.
+//! Tests of custom resources: deletion with their definition, namespace or owner, and storage migration.
 
 use portico_kit::metrics::Format;
 use portico_machinery::object::OwnerReference;
@@ -18,7 +18,7 @@ fn bolt(name: &str, namespace: &str) -> Object {
     object("g.example.com/v1", "Bolt", name, namespace)
 }
 
-/// A harness in which bolts are served.
+/// Opens a harness that serves bolts.
 async fn open() -> Harness {
     let harness = Harness::open().await;
     harness.namespaces.created().signaled().await;
@@ -75,7 +75,7 @@ async fn a_definition_goes_after_its_instances_and_can_be_made_anew() {
 async fn a_definition_that_was_never_established_waits_for_nothing_and_reports_so() {
     let harness = open().await;
     let mut rival = definition("g.example.com", "others", "Bolt", &[]);
-    // Somebody else's, so that the end can be looked at.
+    // A foreign finalizer keeps the definition, so that its last conditions can be checked.
     rival.set(&["metadata", "finalizers"], ["example.com/hold"]);
     harness.create(&definitions(), rival).await;
     let has_condition = |kind: &'static str, so: &'static str| {
@@ -118,7 +118,7 @@ async fn instances_go_with_their_namespace_and_with_their_owner() {
     tokio::time::timeout(PATIENCE, collected).await.unwrap();
 }
 
-/// Number of passes of the namespace controller.
+/// Returns the number of passes of the namespace controller.
 fn passes(harness: &Harness) -> usize {
     let text = harness.metrics.encode(Format::Text);
     let count = "workqueue_work_duration_seconds_count{name=\"namespace\"} ";
@@ -154,7 +154,7 @@ async fn a_namespace_is_emptied_again_when_all_that_was_left_has_gone() {
     assert!(passes < HELD / 2, "{passes} passes");
 }
 
-/// Bolts are stored in v2 from now on.
+/// Makes v2 the storage version of bolts.
 async fn store_in_v2(harness: &Harness, v1_is_served: bool) {
     let json = format!(
         r#"{{"versions":[{{"name":"v1","served":{v1_is_served},"storage":false,"schema":{{"openAPIV3Schema":{{"type":"object"}}}}}},

@@ -1,4 +1,4 @@
-//! The controllers and the route compiler over a real registry, a real database and real TLS backends.
+//! Tests of the controllers and the route compiler with a real registry, database and TLS backends.
 
 #![cfg(test)]
 
@@ -42,7 +42,7 @@ async fn a_fresh_start_makes_namespaces_built_in_api_services_and_the_lease() {
     for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
         harness.get(&GroupResource::new("", "namespaces"), "", name).await;
     }
-    // A built-in that is deleted by hand is not put back before a restart; its route stays.
+    // A deleted built-in APIService is not recreated before a restart; its route stays.
     harness.delete(&groups(), "", "v1.apps").await;
     assert!(harness.routes.get("v1.apps").is_some_and(|c| c.route.is_local()));
 }
@@ -92,8 +92,8 @@ async fn a_dead_backend_is_reported_with_the_cause_and_a_live_one_does_not_wait_
     assert!(message.contains("cannot connect to 127.0.0.1:"), "{message}");
 }
 
-/// From the write to the published route: what the first proxied request waits for on this side. No probe is due again
-/// before thirty seconds have passed, so what comes sooner comes of the write.
+/// Measures the time from the write to the published route, which delays the first proxied request. The next periodic probe is
+/// due after thirty seconds, so an earlier result is an effect of the write.
 #[tokio::test]
 async fn a_created_group_is_routed_and_available_without_waiting_for_a_period() {
     let harness = Harness::open().await;

@@ -1,4 +1,4 @@
-//! The bootstrap policy, and when those who decide know of it.
+//! Tests of the bootstrap policy and of its delivery to authorizers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

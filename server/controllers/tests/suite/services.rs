@@ -1,4 +1,4 @@
-//! What Services have been given, and the repair of it.
+//! Tests of the repair of addresses and ports of Services.
 
 use portico_controllers::log::Listening;
 use portico_controllers::service_repair::ServiceRepair;
@@ -71,7 +71,7 @@ async fn an_address_that_was_taken_away_comes_back_and_a_port_of_nobody_is_free_
     let messages: Vec<&str> = events.iter().map(|e| e.object().at(&["message"]).str()).collect();
     assert_eq!(messages, ["Cluster IP [IPv4]: 10.0.0.77 is not allocated; repairing"]);
 
-    // And while it runs.
+    // Deletions while the controller runs are repaired as well.
     harness.delete(&addresses(), "", "10.0.0.77").await;
     let back = async {
         while get_stored(&harness, addresses(), "10.0.0.77").await.is_none() {

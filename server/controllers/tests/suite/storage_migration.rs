@@ -1,4 +1,4 @@
-//! Objects that are stored anew because somebody wishes so.
+//! Tests of storage migrations.
 
 use portico_machinery::{GroupResource, Object};
 use portico_registry::condition;
@@ -16,7 +16,7 @@ fn migration(name: &str, resource: &str) -> Object {
     migration
 }
 
-/// Its conditions, as soon as it runs no longer.
+/// Waits until a migration has ended, and returns its conditions.
 async fn ended(harness: &Harness, name: &str) -> Vec<String> {
     let ended = |object: Option<Object>| {
         let object = object?;

@@ -1,7 +1,7 @@
-//! Five attempts, of which one usually decides (upstream starts all five at once).
+//! Runs at most five attempts per probe; usually the first is enough (upstream starts all five at once).
 //!
-//! The first goes out alone, over a kept connection when there is one; the others follow once it has failed, or has
-//! been silent for a moment. The first success ends the wait.
+//! The first attempt runs alone, over a pooled connection if there is one. The others start when it has failed or has not
+//! finished within the hedge delay. The first success ends the probe.
 
 use std::future::Future;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use crate::availability::decide::ProbePlan;
 ///
 /// Limit (Backends): the APIService is unavailable.
 pub const ATTEMPTS: usize = 5;
-/// How long the first may be silent before the others start.
+/// Delay after which the other attempts start if the first has not finished.
 pub const HEDGE: Duration = Duration::from_millis(250);
-/// No probe takes longer, whatever name servers and dials do.
+/// Timeout of a whole probe, including name resolution and dials.
 pub const GUARD: Duration = Duration::from_secs(6);
 
-/// Asks once.
+/// Makes one attempt of a probe.
 pub trait Prober: Send + Sync + 'static {
-    /// Attempt number `attempt` asks target number `attempt`, counted round.
+    /// Makes attempt number `attempt`, against the target with that number modulo the number of targets.
     fn probe(
         &self,
         plan: &ProbePlan,
@@ -31,11 +31,11 @@ pub trait Prober: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), ProbeFailure>> + Send;
 }
 
-/// Probes until the first success, or until all attempts have failed. Returns the failure of the first attempt, so that
-/// the same state of things gives the same message.
+/// Probes until the first success, or until all attempts have failed. Returns the failure of the attempt with the lowest
+/// number, so that the same state of the backend gives the same message.
 ///
 /// # Errors
-/// The first attempt's failure, or that the guard's time was over.
+/// Returns the failure of the lowest-numbered attempt that failed, or a timeout after [`PROBE_TIMEOUT`].
 pub async fn attempt<P: Prober>(prober: &P, plan: &ProbePlan) -> Result<(), ProbeFailure> {
     let mut reported: Option<(usize, ProbeFailure)> = None;
     let result = timeout_at(Instant::now() + GUARD, race(prober, plan, &mut reported)).await;
@@ -50,7 +50,7 @@ pub async fn attempt<P: Prober>(prober: &P, plan: &ProbePlan) -> Result<(), Prob
     }
 }
 
-/// Whether one succeeded; the failure of the lowest number is left in `reported`.
+/// Returns true if an attempt succeeded; `reported` receives the failure of the lowest-numbered attempt.
 async fn race<P: Prober>(prober: &P, plan: &ProbePlan, reported: &mut Option<(usize, ProbeFailure)>) -> bool {
     let one = |number| async move { (number, prober.probe(plan, number).await) };
     let mut running = FuturesUnordered::from_iter([one(0)]);
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use crate::availability::tests::plan;
 
-    /// Attempt n takes `0[n].0` ms and ends as `0[n].1`.
+    /// Attempt n takes `0[n].0` ms; `0[n].1` is true if it succeeds.
     struct Script([(u64, bool); ATTEMPTS], AtomicUsize);
 
     impl Prober for Script {

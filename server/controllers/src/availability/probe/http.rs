@@ -1,4 +1,4 @@
-//! A probe over the network: kit's bounded GET with the aggregator's identity, verified as real traffic is.
+//! Probe over the network: a size-limited GET with the identity of the aggregator, verified in the same way as real traffic.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,14 +25,14 @@ pub struct ProbeSettings {
     ///
     /// Limit (Backends, bytes): the probe fails.
     pub max_body: usize,
-    /// The header that carries the user's name.
+    /// Header with the user name.
     pub user_header: HeaderName,
-    /// The header that carries a group.
+    /// Header with a group.
     pub group_header: HeaderName,
 }
 
 impl Default for ProbeSettings {
-    /// Upstream's 5 s and standard headers; 16 MiB.
+    /// Returns upstream's 5 s and standard headers, and 16 MiB.
     fn default() -> Self {
         Self {
             timeout: Duration::from_secs(5),
@@ -43,7 +43,7 @@ impl Default for ProbeSettings {
     }
 }
 
-/// What TLS settings depend on besides the server name: few distinct ones, shared by all that are alike.
+/// Inputs of TLS settings other than the server name. There are few distinct ones, which APIServices share.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct TlsKey {
     bundle: Option<Arc<str>>,
@@ -51,8 +51,8 @@ struct TlsKey {
     http2: bool,
 }
 
-/// TLS settings per server name over shared ones. Probes of APIServices that name the same backend alike find each
-/// other's kept connections.
+/// TLS settings per server name, built from shared ones. Probes of APIServices with equal settings for the same backend
+/// share pooled connections.
 #[derive(Default)]
 struct TlsCache {
     client_cert: Option<CertPair>,
@@ -60,11 +60,11 @@ struct TlsCache {
     named: HashMap<(TlsKey, String), ClientTls>,
 }
 
-/// More than this is forgotten and built again.
+/// Maximum number of entries; a full cache is cleared and built again.
 const SHARED: usize = 1024;
 const NAMED: usize = 16 * 1024;
 
-/// Probes over the network. Cheap to clone.
+/// Prober that uses the network. Cheap to clone.
 #[derive(Clone)]
 pub struct HttpProber {
     fetcher: Fetcher,
@@ -73,14 +73,14 @@ pub struct HttpProber {
 }
 
 impl HttpProber {
-    /// Presents this client certificate (`--proxy-client-cert-file`), if there is one.
+    /// Creates a prober that presents this client certificate (`--proxy-client-cert-file`), if there is one.
     #[must_use]
     pub fn new(fetcher: Fetcher, settings: ProbeSettings, client_cert: Option<CertPair>) -> Self {
         let tls = Arc::new(Mutex::new(TlsCache { client_cert, ..TlsCache::default() }));
         Self { fetcher, settings: Arc::new(settings), tls }
     }
 
-    /// Presents another certificate from now on; all settings are built again.
+    /// Replaces the client certificate; all TLS settings are built again.
     pub fn set_client_cert(&self, client_cert: Option<CertPair>) {
         *self.tls.lock() = TlsCache { client_cert, ..TlsCache::default() };
     }
@@ -169,8 +169,8 @@ fn failure(stage: ProbeStage, timed_out: bool, message: String) -> ProbeFailure 
     ProbeFailure { stage, timed_out, message }
 }
 
-/// Kit's words name stage, address and certificates. With several targets the address differs from attempt to
-/// attempt, and the same failure would make a new message each time: then the Service stands for it.
+/// Converts an error of the fetcher, whose text contains the stage, address and certificate names. With several targets the
+/// address differs between attempts, and the same failure would change the message each time: the Service replaces it.
 fn explained(error: &FetchError, plan: &ProbePlan) -> ProbeFailure {
     let (stage, timed_out) = match error {
         FetchError::Dial(dial) => match dial.stage() {

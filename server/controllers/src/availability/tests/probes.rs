@@ -24,8 +24,8 @@ fn pair(authority: &Authority, name: &str) -> CertPair {
         .unwrap()
 }
 
-/// Answers every request on every connection with these bytes, or never when there are none. The heads of what it was
-/// asked are kept.
+/// Backend that sends these bytes as the response to every request, or no response if they are empty. Records the heads of
+/// the requests.
 struct Backend {
     addr: SocketAddr,
     heads: Arc<Mutex<Vec<String>>>,

@@ -1,4 +1,4 @@
-//! The loops, in paused time: real queues, workers and writer; backends and registry are played.
+//! Tests of the reconcile loops in paused time, with real queues, workers and writer; backends and registry are fakes.
 
 use std::future::Future;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 
-/// How a backend answers, by group; `None` hangs.
+/// Response status of backends, by group; `None` never responds.
 #[derive(Clone, Default)]
 struct Backends {
     answers: Arc<Mutex<HashMap<String, Option<u16>>>>,
@@ -54,7 +54,7 @@ fn setup() -> Setup {
     setup_in(World::new())
 }
 
-/// A control service of this world, with backends as it sees them.
+/// Creates a control service of this registry, with its own view of the backends.
 fn setup_in(world: World) -> Setup {
     let backends = Backends::default();
     let (metrics, tasks) = (MetricsRegistry::new(), TaskSet::new());
@@ -66,12 +66,12 @@ fn setup_in(world: World) -> Setup {
 }
 
 impl Setup {
-    /// An APIService whose Service is an external name: nothing but the probe decides.
+    /// Creates an APIService whose Service is an external name, so that only the probe decides.
     fn register(&self, group: &str) {
         self.register_with(group, "");
     }
 
-    /// Its Service leads there from now on.
+    /// Points the Service of the APIService to another host.
     fn move_to(&self, group: &str, host: &str) {
         let external = format!(
             r#"{{"metadata":{{"namespace":"ns","name":"{group}"}},"spec":{{"type":"ExternalName","externalName":"{host}"}}}}"#
@@ -79,14 +79,14 @@ impl Setup {
         self.world.put(Watched::Services, object(&external));
     }
 
-    /// The same with further fields of the APIService's spec.
+    /// Creates an APIService like `register`, with additional fields in its spec.
     fn register_with(&self, group: &str, further: &str) {
         self.move_to(group, "x");
         let reference = format!(r#"{{"namespace":"ns","name":"{group}","port":443}}{further}"#);
         self.world.put(Watched::ApiServices, api_service(group, &reference));
     }
 
-    /// Time passes (in no time) until a condition is met; returns how much.
+    /// Advances the paused time until a condition is met; returns the elapsed time.
     async fn until(&self, what: impl Fn(&Self) -> bool) -> Duration {
         let start = Instant::now();
         while !what(self) {
@@ -96,7 +96,7 @@ impl Setup {
         start.elapsed()
     }
 
-    /// Who reaches the backend, and who does not, as far as that counts.
+    /// Returns the observers of a backend; true if the observer reaches it.
     fn reached_by(&self, name: &str) -> Vec<(String, bool)> {
         let seen = self.controller.observations(name).into_iter();
         seen.map(|o| (o.seen_by, o.failed_at.is_none())).collect()
@@ -109,7 +109,7 @@ impl Setup {
     }
 }
 
-/// Runs a test and takes its tasks down.
+/// Runs a test and shuts down its tasks.
 async fn with<F: Future<Output = ()>>(test: impl FnOnce(Arc<Setup>) -> F) {
     let setup = Arc::new(setup());
     test(setup.clone()).await;
@@ -150,7 +150,7 @@ async fn a_touch_makes_it_look_again_and_the_counter_counts_the_fall() {
             "aggregator_unavailable_apiservice_total{name=\"v1.g\",reason=\"FailedDiscoveryCheck\"} 1";
         assert!(s.metrics.encode(Format::Text).contains(counter));
         assert_eq!(s.gauge("v1.g").as_deref(), Some("1"));
-        // It comes back by itself, and a first unavailability would not have been counted.
+        // The backend recovers without a change; an APIService that was never available would not be counted.
         s.backends.set("v1.g", Some(200));
         let took = s.until(|s| s.world.available("v1.g").0).await;
         assert!(took <= PERIOD, "{took:?}");
@@ -183,7 +183,7 @@ async fn any_number_of_dead_backends_delays_nobody_elses_probe() {
             s.register(&format!("dead{i}"));
         }
         s.until(|s| (0..100).all(|i| !s.world.writes(&format!("v1.dead{i}")).is_empty())).await;
-        // From now on they are probed through the slow gate only.
+        // From now on they are probed with permits for slow backends only.
         sleep(Duration::from_secs(40)).await;
         s.register("live");
         let took = s.until(|s| s.world.available("v1.live").0).await;
@@ -355,7 +355,7 @@ async fn a_flood_is_written_slowly_and_then_all_at_once_and_delays_nothing_urgen
     .await;
 }
 
-/// Two control services of one store that exchange reports every second.
+/// Exchanges reports between two control services of one store every second.
 async fn exchange(a: &Setup, b: &Setup, seconds: usize) {
     let mut of_b = PeerReport::default();
     for _ in 0..seconds {
@@ -388,7 +388,7 @@ async fn a_backend_that_one_of_two_control_services_reaches_is_available_and_sel
         exchange(&a, &b, 60).await;
         assert!(a.world.available("v1.g").0);
         assert!(a.world.writes("v1.g").len() <= writes + more + 1);
-        // The other one is gone: what it reached counts no more.
+        // The other control service stops: its reports no longer apply.
         b.tasks.cancel();
         a.controller.exchange("a", [].into());
         a.until(|a| !a.world.available("v1.g").0).await;

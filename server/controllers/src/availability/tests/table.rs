@@ -1,4 +1,5 @@
-//! What upstream's `AvailableConditionController.sync` reports of a Service, its port and its endpoints, without a network.
+//! Tests of the decisions about a Service, its port and endpoints that upstream's `AvailableConditionController.sync` makes
+//! without the network.
 
 use portico_machinery::resolve::{Facts, Touched};
 

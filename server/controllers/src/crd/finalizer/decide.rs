@@ -1,4 +1,4 @@
-//! What becomes of the instances of a definition, pure.
+//! Decides whether the instances of a definition are deleted. Pure.
 
 use portico_machinery::{GroupResource, Object};
 use portico_registry::condition::{self, Condition};
@@ -6,28 +6,28 @@ use portico_registry::definition;
 
 use portico_registry::definition::{ESTABLISHED, FINALIZER, TERMINATING};
 
-/// Reason and message while instances are going.
+/// Reason and message while instances are being deleted.
 pub(super) const IN_PROGRESS: (&str, &str) =
     ("InstanceDeletionInProgress", "CustomResource deletion is in progress");
-/// Something could not be listed or deleted.
+/// Reason if instances could not be listed or deleted.
 pub(super) const FAILED: &str = "InstanceDeletionFailed";
-/// Something does not go.
+/// Reason if instances remain after the timeout.
 pub(super) const CHECK: &str = "InstanceDeletionCheck";
 
-/// Built-in resources whose objects lie where those of a definition of the same name would.
+/// Built-in resources whose objects have the same storage keys as those of a definition with the same name.
 const OVERLAPPING: [(&str, &str); 2] =
     [("apiregistration.k8s.io", "apiservices"), (definition::GROUP, definition::RESOURCE)];
 
-/// What to do.
+/// Action for a definition that is being deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
-    /// Nothing; the definition goes with these words.
+    /// Finalize the definition with this condition, without deleting instances.
     Leave(Condition),
-    /// All instances of this resource are to go.
+    /// Delete all instances of this resource.
     Empty(GroupResource),
 }
 
-/// Nothing for definitions that stay, or that do not wait for this controller.
+/// Returns the plan; `None` for definitions that are not being deleted or lack the finalizer.
 pub(super) fn plan(definition: &Object) -> Option<Plan> {
     if definition.deletion_timestamp().is_none() || !definition.finalizers().contains(&FINALIZER) {
         return None;
@@ -45,17 +45,17 @@ pub(super) fn plan(definition: &Object) -> Option<Plan> {
     })
 }
 
-/// The condition.
+/// Creates a Terminating condition.
 pub(super) fn terminating(status: &str, reason: &str, message: impl Into<String>) -> Condition {
     Condition::new(TERMINATING, status, reason, message)
 }
 
-/// All are gone.
+/// Returns the condition after all instances are gone.
 pub(super) fn completed() -> Condition {
     terminating("False", "InstanceDeletionCompleted", "removed all instances")
 }
 
-/// Whether it reports a failure: trying again does not replace that.
+/// Returns true if the condition reports a failure: a new attempt does not overwrite that.
 pub(super) fn is_failure(reported: &Condition) -> bool {
     [FAILED, CHECK].contains(&reported.reason.as_str())
 }

@@ -1,4 +1,4 @@
-//! Instances of a definition: through the registry, so that their own finalizers and owners' rules hold.
+//! Deletes instances of a definition through the registry, so that their finalizers and owner references apply.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use portico_registry::{Context, DeleteOptions, ListOptions, Registry};
 
 use super::decide::{CHECK, FAILED, terminating};
 
-/// What is in the way, in upstream's words.
+/// Failure to delete all instances, with upstream's reasons and messages.
 #[derive(Debug)]
 pub(super) struct Failure {
     reason: &'static str,
@@ -24,24 +24,25 @@ impl Failure {
         Self { reason: FAILED, message: format!("could not issue all deletes: {}", aggregate(errors)) }
     }
 
-    /// It was waited long enough.
+    /// Returns the failure after the timeout.
     pub(super) fn still_there() -> Self {
         let message = "could not confirm zero CustomResources remaining: context deadline exceeded";
         Self { reason: CHECK, message: message.to_owned() }
     }
 
-    /// What the definition's condition reports.
+    /// Converts the failure to the condition of the definition.
     pub(super) fn condition(&self) -> Condition {
         terminating("True", self.reason, &*self.message)
     }
 
-    /// What is logged.
+    /// Converts the failure to a status for the log.
     pub(super) fn status(self) -> Box<Status> {
         Box::new(Status::internal(self.message))
     }
 }
 
-/// Deletes all, namespace by namespace, so that one in which that fails does not keep the others. Whether none is left.
+/// Deletes all instances, namespace by namespace, so that a failure in one does not affect the others. Returns true if no
+/// instance is left.
 pub(super) async fn delete(registry: &Registry, resource: &GroupResource) -> Result<bool, Failure> {
     let all = match registry.list(resource, "", &ListOptions::default()).await {
         Ok(listed) => listed.items,
@@ -63,7 +64,7 @@ pub(super) async fn delete(registry: &Registry, resource: &GroupResource) -> Res
     are_gone(registry, resource).await
 }
 
-/// Whether none is left.
+/// Returns true if no instance is left.
 pub(super) async fn are_gone(registry: &Registry, resource: &GroupResource) -> Result<bool, Failure> {
     let one = ListOptions { limit: 1, ..ListOptions::default() };
     match registry.list(resource, "", &one).await {
@@ -73,7 +74,7 @@ pub(super) async fn are_gone(registry: &Registry, resource: &GroupResource) -> R
     }
 }
 
-/// A resource that nobody serves has no endpoint: the store is asked whether there is something behind it.
+/// Checks the store for objects of a resource that is not served. Returns true if there are none, an error otherwise.
 async fn nothing_is_stored(registry: &Registry, resource: &GroupResource) -> Result<bool, Failure> {
     let counts = registry.object_counts().await.map_err(|status| Failure::of_list(&status))?;
     if counts.iter().all(|(stored, _)| stored != resource) {

@@ -1,4 +1,4 @@
-//! What becomes of a dependent that another API server holds, pure.
+//! Decides about a dependent on another API server. Pure.
 
 use portico_machinery::object::OwnerReference;
 use portico_registry::Propagation;
@@ -6,11 +6,11 @@ use portico_registry::Propagation;
 use super::super::decide::{self, Dependent, Owner, Verdict};
 use super::{Action, ForeignObject, Outcome, Outcomes};
 
-/// What is to be done, or nothing; an error while an owner's state is not known. `others` are those of its owners that
-/// are not among the outcomes, each with what is known of it.
+/// Returns the action, or `None` if the dependent stays unchanged. `others` are its owners without an outcome, each
+/// with its state.
 ///
 /// # Errors
-/// An owner's state is not known yet.
+/// Returns [`Undecided`] while the state of an owner is unknown.
 pub fn action(
     object: &ForeignObject,
     outcomes: &Outcomes,
@@ -31,7 +31,7 @@ pub fn action(
         Verdict::Later => return Err(Undecided),
         Verdict::Keep => orphaned.then(|| keep(&[])),
         Verdict::Release(uids) => Some(keep(&uids)),
-        // Somebody wanted it to stay: it does, without owners.
+        // An owner was orphaned: the dependent stays, without owners.
         Verdict::Delete { .. } if orphaned => Some(keep(&absent().collect::<Vec<_>>())),
         Verdict::Delete { propagation, .. } => Some(Action::Delete(match propagation {
             Propagation::Orphan => "Orphan",
@@ -41,7 +41,7 @@ pub fn action(
     })
 }
 
-/// An owner's outcome is not known.
+/// Error: the state of an owner is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Undecided;
 
@@ -65,7 +65,7 @@ mod tests {
         }
     }
 
-    /// Its owners' uids, what is known of those that have no outcome, and what follows.
+    /// UIDs of owners, states of owners without an outcome, and the expected result.
     type Row<'a> = (&'a [&'a str], &'a [(&'a str, Owner)], Result<Option<Action>, Undecided>);
 
     #[test]

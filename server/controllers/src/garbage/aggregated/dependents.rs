@@ -1,5 +1,5 @@
-//! Dependents of our objects that other API servers hold: looked for when an owner has gone, in one sweep over all
-//! servers for all owners that went in the meantime.
+//! Dependents of local objects on other API servers. After deletions of owners, one sweep over all servers looks for the
+//! dependents of all owners deleted in the meantime.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,24 +14,24 @@ use tokio::time::Instant;
 use super::super::act::Actor;
 use super::{ForeignObject, OtherServers, Outcome, Outcomes, decide};
 
-/// From the first deletion to the sweep: others often follow at once.
+/// Delay between the first deletion and the sweep, to combine deletions that follow at once.
 const GATHER: Duration = Duration::from_secs(2);
-/// Between sweeps while somebody cannot be asked.
+/// Delay between sweeps while a server cannot be queried.
 const AGAIN: Duration = Duration::from_secs(30);
-/// Owners that are remembered; while there are more, the dependents of further ones stay.
+/// Maximum number of remembered owners; the dependents of further ones are not deleted.
 const REMEMBERED: usize = 65_536;
 
-/// After a sweep there is none for so many times as long as it took: deletions that never end must not have other servers
-/// list everything all the time.
+/// Pause after a sweep, as a multiple of its duration: a continuous series of deletions must not make other servers list all
+/// their objects all the time.
 const SHARE: u32 = 10;
 
-/// See the module. Cheap to clone.
+/// Collector of dependents on other servers. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct ForeignDependents {
     others: Arc<dyn OtherServers>,
     queue: WorkQueue<()>,
     gone: Arc<Mutex<Outcomes>>,
-    /// Before this no sweep begins: deletions that arrive earlier wait for it.
+    /// Earliest start of the next sweep; deletions that arrive earlier wait.
     not_before: Arc<Mutex<Option<Instant>>>,
 }
 
@@ -42,19 +42,19 @@ impl ForeignDependents {
         Self { others, queue, gone: Arc::default(), not_before: Arc::default() }
     }
 
-    /// An owner is about to go without its dependents.
+    /// Records that an owner is about to be deleted without its dependents.
     pub(crate) fn orphaned(&self, uid: &str) {
         self.remember(uid, Outcome::Orphaned);
     }
 
-    /// An owner is gone.
+    /// Records that an owner is deleted.
     pub(crate) fn gone(&self, uid: &str) {
         self.remember(uid, Outcome::Deleted);
         let not_before = *self.not_before.lock();
         self.queue.add_after((), until_sweep(not_before, Instant::now()));
     }
 
-    /// The first outcome counts.
+    /// Stores the outcome of an owner; only the first one is kept.
     fn remember(&self, uid: &str, outcome: Outcome) {
         let mut gone = self.gone.lock();
         if gone.len() < REMEMBERED {
@@ -67,7 +67,7 @@ impl ForeignDependents {
         }
     }
 
-    /// Starts what sweeps, until `tasks` is cancelled.
+    /// Starts the sweeper, which runs until `tasks` is cancelled.
     pub(crate) fn run_worker(&self, actor: &Actor, tasks: &TaskSet) {
         let (sweeper, actor) = (self.clone(), actor.clone());
         run_workers(tasks, "garbage-collector-dependents", 1, self.queue.clone(), move |()| {
@@ -107,7 +107,7 @@ impl ForeignDependents {
         Ok(Reconciled::Done)
     }
 
-    /// Whether nothing is left to do about it.
+    /// Processes one dependent. Returns true if nothing remains to be done.
     async fn settle(
         &self,
         actor: &Actor,
@@ -134,7 +134,7 @@ impl ForeignDependents {
     }
 }
 
-/// How long a deletion waits for its sweep.
+/// Returns the delay between a deletion and its sweep.
 fn until_sweep(not_before: Option<Instant>, now: Instant) -> Duration {
     not_before.map_or(GATHER, |not_before| not_before.saturating_duration_since(now).max(GATHER))
 }

@@ -1,5 +1,5 @@
-//! Owners that other API servers hold, asked for one by one in a queue of their own; dependents are checked by the last
-//! answer.
+//! Owners on other API servers, looked up one by one through a separate queue. The result of the last lookup decides about
+//! their dependents.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,14 +15,15 @@ use portico_registry::Registry;
 use super::super::decide::Owner;
 use super::{ForeignOwner, OtherServers};
 
-/// How many are asked for at a time.
+/// Number of concurrent lookups.
 const WORKERS: usize = 2;
-/// How often is asked while there are dependents.
+/// Interval between lookups of an owner while it has dependents.
 const PERIOD: Duration = Duration::from_secs(30);
-/// How long until one is asked for again whose state nobody knows.
+/// Delay before the next lookup of an owner whose state is unknown.
 const LATER: Duration = Duration::from_secs(120);
 
-/// What is known of them. Cheap to clone; no larger than there are owners of this kind that existing objects name.
+/// States of owners on other servers. Cheap to clone. The size is bounded by the number of such owners that existing objects
+/// refer to.
 #[derive(Clone)]
 pub(crate) struct ForeignOwners {
     others: Arc<dyn OtherServers>,
@@ -36,7 +37,7 @@ impl ForeignOwners {
         Self { others, queue, known: Arc::default() }
     }
 
-    /// The last answer; without one the owner is asked for.
+    /// Returns the last known state of an owner, and enqueues a lookup if there is none.
     pub(crate) fn look(&self, owner: ForeignOwner) -> Owner {
         if let Some(known) = self.known.lock().get(&owner) {
             return *known;
@@ -45,7 +46,8 @@ impl ForeignOwners {
         Owner::Unknown
     }
 
-    /// Starts what asks, until `tasks` is cancelled. `changed` learns the uids of owners whose dependents are to be checked.
+    /// Starts the lookups, which run until `tasks` is cancelled. `changed` receives the UIDs of owners whose dependents need a
+    /// new check.
     pub(crate) fn run_workers(
         &self,
         registry: &Registry,
@@ -70,7 +72,7 @@ impl ForeignOwners {
             return Ok(Reconciled::Done);
         }
         if registry.resolve(&owner.kind).is_some_and(|ours| ours.is_named) {
-            // Served here since.
+            // Served by this server in the meantime.
             self.known.lock().remove(&owner);
             changed(owner.uid);
             return Ok(Reconciled::Done);

@@ -1,4 +1,4 @@
-//! What one object of the policy needs, given what is there. Pure.
+//! Decides the change that one object of the policy needs. Pure.
 
 use portico_machinery::rbac::{Binding, GROUP, Resource, Rule, Subject, missing};
 use portico_machinery::{Cursor, GroupVersionKind, Node, Object};
@@ -11,32 +11,30 @@ const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 const BOOTSTRAPPING: &str = "kubernetes.io/bootstrapping";
 const AGGREGATE_TO: &str = "rbac.authorization.k8s.io/aggregate-to-";
 
-/// One write.
+/// A write that reconciles one object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// Of which resource.
     pub resource: Resource,
-    /// What is done.
     pub verb: Verb,
-    /// With which object.
+    /// Object to write.
     pub object: Object,
 }
 
-/// What is done.
+/// Kind of write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// There is none yet.
+    /// The object does not exist.
     Create,
-    /// Something is missing.
+    /// Parts of the object are missing.
     Update,
-    /// A binding grants another role, which cannot be changed.
+    /// The binding refers to another role, which is immutable.
     Recreate {
-        /// The uid of the one that goes.
+        /// UID of the binding to delete.
         uid: String,
     },
 }
 
-/// Nothing when all is there, or when it is protected.
+/// Returns the step; `None` if the object is complete or protected.
 pub(super) fn step(wanted: &Entry, present: Option<&Stored>) -> Option<Step> {
     step_of(wanted, present.map(Stored::object))
 }
@@ -65,7 +63,7 @@ fn step_of(wanted: &Entry, present: Option<&Object>) -> Option<Step> {
     (object != *present).then_some(Step { resource, verb: Verb::Update, object })
 }
 
-/// The object as the policy has it.
+/// Returns the complete object of the policy.
 fn whole(wanted: &Entry) -> Object {
     let key = &wanted.key;
     let kind = GroupVersionKind {
@@ -99,7 +97,7 @@ struct RoleRefJson<'a> {
     name: &'a str,
 }
 
-/// Labels and annotations of the policy, where nobody has set others.
+/// Adds the labels and annotations of the policy, except keys that already have a value.
 fn complete_metadata(object: &mut Object, wanted: &Entry) {
     let into = wanted.into.as_ref().map(|role| (format!("{AGGREGATE_TO}{role}"), "true"));
     let labels = [(BOOTSTRAPPING.to_owned(), "rbac-defaults")].into_iter().chain(into);
@@ -137,7 +135,7 @@ fn complete_selectors(object: &mut Object, what: &str) {
     append(object, &place, vec![own.into_node()]);
 }
 
-/// Appends to the list at a place.
+/// Appends items to a list field.
 fn append(object: &mut Object, place: &[&str], more: Vec<Node>) {
     let mut all: Vec<Node> = object.at(place).items().filter_map(|item| item.node()).collect();
     all.extend(more);

@@ -1,4 +1,4 @@
-//! Completing what is there without taking anything away.
+//! Tests of completing existing objects without removing anything.
 
 use super::*;
 use crate::rbac::bootstrap::entries;

@@ -1,21 +1,19 @@
-//! The policy as data: an embedded file, read into the content of each object. The head of `data/rbac.yaml` describes its form.
+//! The bootstrap policy as data, embedded as a file. The head of `data/rbac.yaml` describes the format.
 
 use std::collections::BTreeMap;
 
 use portico_machinery::rbac::{Binding, Key, Resource, RoleRef, Rule, Subject};
 use serde::Deserialize;
 
-/// `data/rbac.yaml` as JSON, made when this crate was built.
+/// `data/rbac.yaml` as JSON, converted by the build script.
 const FILE: &str = include_str!(concat!(env!("OUT_DIR"), "/rbac.json"));
 
 /// One object of the policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Which object.
     pub key: Key,
-    /// The role that this role's rules are gathered into, by a label.
+    /// Aggregated role that includes this role's rules, expressed by a label.
     pub into: Option<String>,
-    /// Its content.
     pub content: Content,
 }
 
@@ -24,19 +22,19 @@ pub struct Entry {
 pub enum Content {
     /// A role with rules.
     Rules(Vec<Rule>),
-    /// A ClusterRole that gathers the rules of those labelled for it.
+    /// A ClusterRole that aggregates the rules of roles with a label.
     Gathers(String),
     /// A binding.
     Binds(Binding),
 }
 
-/// The embedded file is broken: a broken build.
+/// The embedded file is invalid, which is an error of the build.
 #[derive(Debug, thiserror::Error)]
 pub enum WrongFacts {
-    /// It is of another shape.
+    /// The structure of the file is invalid.
     #[error("invalid bootstrap policy: {0}")]
     Shape(#[from] serde_json::Error),
-    /// A rule or subject cannot be read.
+    /// A rule or subject cannot be parsed.
     #[error("invalid bootstrap policy: cannot parse {0}")]
     Word(String),
 }
@@ -66,10 +64,10 @@ struct Grant {
     to: Vec<String>,
 }
 
-/// All objects of the policy.
+/// Returns all objects of the policy.
 ///
 /// # Errors
-/// [`WrongFacts`].
+/// Returns [`InvalidPolicyFile`] if the embedded file is invalid.
 pub fn entries() -> Result<Vec<Entry>, WrongFacts> {
     let file: File = serde_json::from_str(FILE)?;
     let roles = [(Resource::ClusterRoles, file.cluster_roles), (Resource::Roles, file.roles)];

@@ -1,4 +1,4 @@
-//! Which Endpoints a Service is to have, pure (`Controller.syncService` of `pkg/controller/endpoint`).
+//! Decides the Endpoints of a Service (`Controller.syncService` of `pkg/controller/endpoint`). Pure.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use crate::service_endpoints::slice::TargetRef;
 use crate::service_endpoints::subsets::{Address, Subset, SubsetPort, are_same, repack};
 use crate::service_endpoints::trigger_times;
 
-/// On Endpoints that this controller keeps.
+/// Label of Endpoints that this controller manages.
 const MANAGED_BY_LABEL: &str = "endpoints.kubernetes.io/managed-by";
-/// What it calls itself there.
+/// Value of that label.
 const MANAGER: &str = "endpoint-controller";
-/// On Endpoints that name fewer addresses than there are.
+/// Annotation of Endpoints that do not contain all addresses.
 const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
-/// Most addresses that Endpoints name.
+/// Maximum number of addresses in Endpoints.
 const CAPACITY: usize = 1000;
 
-/// The Endpoints to write; nothing when those that are there are right. `time` is when their cause was.
+/// Returns the Endpoints to write; `None` if the current ones are up to date. `time` is the time of the causing change.
 #[must_use]
 pub fn decide(
     service: &Service,
@@ -74,7 +74,7 @@ fn is_right(service: &Service, subsets: &[Subset], current: &Object) -> bool {
         && are_same(&there, subsets)
 }
 
-/// `labelsCorrectForEndpoints`: the label of headless Services does not count.
+/// Compares labels without the label of headless Services (`labelsCorrectForEndpoints`).
 fn has_labels_of(service: &Service, labels: &BTreeMap<String, String>) -> bool {
     let is_own = |key: &String| key == HEADLESS_LABEL || key == MANAGED_BY_LABEL;
     let of_service = &service.metadata.labels;
@@ -112,7 +112,7 @@ fn subsets_of(service: &Service, pods: &[Pod]) -> Vec<Subset> {
     subsets
 }
 
-/// `podToEndpointAddressForService`; nothing for a pod without an address of the family.
+/// Returns the address of a pod; `None` without an address of the family (`podToEndpointAddressForService`).
 fn address_of(service: &Service, pod: &Pod) -> Option<Address> {
     let ip = pod.addresses(service.wants_v6(&pod.status.pod_ip)).next()?;
     let metadata = &pod.metadata;
@@ -130,7 +130,7 @@ fn address_of(service: &Service, pod: &Pod) -> Option<Address> {
     })
 }
 
-/// Keeps as many addresses as Endpoints may name, ready ones first, of each subset its part; whether some had to go
+/// Limits the addresses to the capacity, ready ones first, in proportion to the subsets. Returns true if addresses were removed
 /// (`truncateEndpoints`).
 fn truncate(mut subsets: Vec<Subset>) -> (Vec<Subset>, bool) {
     let ready: usize = subsets.iter().map(|subset| subset.addresses.len()).sum();

@@ -1,4 +1,4 @@
-//! Which slices mirror Endpoints, pure (`reconciler.reconcile` of `pkg/controller/endpointslicemirroring`).
+//! Decides the slices that mirror Endpoints (`reconciler.reconcile` of `pkg/controller/endpointslicemirroring`). Pure.
 
 use std::collections::BTreeMap;
 
@@ -13,25 +13,24 @@ use crate::service_endpoints::slice::{
 use crate::service_endpoints::subsets::{Address, Subset, SubsetPort, repack};
 use crate::service_endpoints::trigger_times;
 
-/// Who keeps slices that mirror Endpoints.
+/// Value of the label `managed-by` of slices that mirror Endpoints.
 pub(super) const MANAGER: &str = "endpointslicemirroring-controller.k8s.io";
-/// Endpoints with this label `true` are not mirrored.
+/// Label whose value `true` excludes Endpoints from mirroring.
 const SKIP_LABEL: &str = "endpointslice.kubernetes.io/skip-mirror";
-/// Not carried over.
+/// Annotation that is not copied to slices.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// What there is to do, and what could not be mirrored.
+/// Writes of slices, and numbers of addresses that were not mirrored.
 #[derive(Debug, Default)]
 pub struct Decision {
-    /// The writes.
     pub changes: SliceChanges,
-    /// Addresses that are none.
+    /// Number of invalid addresses.
     pub invalid: usize,
-    /// Addresses that are not mirrored, invalid ones among them.
+    /// Number of addresses that are not mirrored, including invalid ones.
     pub skipped: usize,
 }
 
-/// What is wanted of one type of addresses at one set of ports.
+/// Desired endpoints with one address type and one set of ports.
 #[derive(Debug, Default)]
 struct Wanted {
     ports: Vec<Port>,
@@ -40,13 +39,13 @@ struct Wanted {
 
 type ByPorts<T> = BTreeMap<(String, PortSet), T>;
 
-/// Whether Endpoints may be mirrored at all (`shouldMirror`).
+/// Returns true if Endpoints may be mirrored (`shouldMirror`).
 #[must_use]
 pub fn may_mirror(endpoints: &Object) -> bool {
     endpoints.label(SKIP_LABEL) != Some("true") && endpoints.annotation(LEADER_ANNOTATION).is_none()
 }
 
-/// Decides; `max` is how many addresses of a subset are mirrored.
+/// Decides the slices. `max` is the maximum number of mirrored addresses per subset.
 #[must_use]
 pub fn decide(endpoints: &Object, existing: Vec<Slice>, max: usize) -> Decision {
     let mut decision = Decision::default();
@@ -122,7 +121,7 @@ fn port_of(port: &SubsetPort) -> Port {
     }
 }
 
-/// `addressToEndpoint`.
+/// Converts an address to an endpoint and its address type (`addressToEndpoint`).
 fn endpoint_of(address: &Address, is_ready: bool) -> Option<(Endpoint, &'static str)> {
     let ip = address::parse(&address.ip)?;
     let endpoint = Endpoint {
@@ -136,14 +135,14 @@ fn endpoint_of(address: &Address, is_ready: bool) -> Option<(Endpoint, &'static 
     Some((endpoint, if ip.is_ipv6() { "IPv6" } else { "IPv4" }))
 }
 
-/// The annotations of Endpoints that their slices carry.
+/// Returns the annotations of Endpoints that are copied to their slices.
 fn annotations_of(endpoints: &Object) -> BTreeMap<String, String> {
     let all = endpoints.at(&["metadata", "annotations"]);
     let carried = all.entries().filter(|(key, _)| ![trigger_times::ANNOTATION, LAST_APPLIED].contains(key));
     carried.map(|(key, value)| (key.to_owned(), value.str().to_owned())).collect()
 }
 
-/// Whether a slice mirrors what is wanted already.
+/// Returns true if a slice is up to date.
 fn is_right(endpoints: &Object, slice: &Slice, wanted: &EndpointSet) -> bool {
     let mut labels = slice.labels.clone();
     labels.remove(MANAGED_BY_LABEL);

@@ -1,4 +1,4 @@
-//! Which slices a Service is to have, pure (`Reconciler.Reconcile` of `k8s.io/endpointslice`).
+//! Decides the slices of a Service (`Reconciler.Reconcile` of `k8s.io/endpointslice`). Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,43 +13,41 @@ use crate::service_endpoints::slice::{
     Conditions, Endpoint, EndpointSet, Owner, Port, PortSet, Slice, TargetRef,
 };
 
-/// What there is.
+/// Input of the decision.
 pub struct Situation<'a> {
-    /// The Service.
     pub service: &'a Service,
-    /// The pods that its selector takes.
+    /// Pods that the Service selects.
     pub pods: &'a [Pod],
-    /// Its slices that are not being deleted.
+    /// Slices of the Service that are not being deleted.
     pub existing: Vec<Slice>,
-    /// The zone of each node that pods are on, where it has one; nodes that are not here do not exist.
+    /// Zones of the existing nodes of pods. Nodes that are not listed do not exist.
     pub nodes: &'a BTreeMap<String, Option<String>>,
-    /// The shares of zones, where enough is known of nodes.
+    /// Shares of zones; `None` if facts about nodes are missing.
     pub shares: Option<&'a BTreeMap<String, f64>>,
-    /// How many endpoints a slice holds.
+    /// Maximum number of endpoints per slice.
     pub max: usize,
 }
 
-/// What there is to do.
+/// Writes of slices, and counts of changes.
 #[derive(Debug, Default)]
 pub struct Decision {
-    /// The writes.
     pub changes: SliceChanges,
-    /// Nodes that pods are bound to and that do not exist; those pods are left out until they do.
+    /// Nodes that pods are bound to and that do not exist; these pods are omitted until the nodes exist.
     pub missing_nodes: BTreeSet<String>,
-    /// Endpoints that come.
+    /// Number of added endpoints.
     pub added: usize,
-    /// Endpoints that go.
+    /// Number of removed endpoints.
     pub removed: usize,
 }
 
-/// Endpoints of one set of ports.
+/// Desired endpoints with one set of ports.
 #[derive(Debug, Default)]
 struct Wanted {
     ports: Vec<Port>,
     endpoints: EndpointSet,
 }
 
-/// Decides.
+/// Decides the slices of all address types.
 #[must_use]
 pub fn decide(mut situation: Situation<'_>) -> Decision {
     let mut decision = Decision::default();
@@ -63,7 +61,7 @@ pub fn decide(mut situation: Situation<'_>) -> Decision {
     decision
 }
 
-/// `Reconciler.reconcileByAddressType`.
+/// Decides the slices of one address type (`Reconciler.reconcileByAddressType`).
 fn of_address_type(
     situation: &Situation<'_>,
     address_type: &str,
@@ -107,7 +105,7 @@ fn of_address_type(
     let mut changes = SliceChanges { create, update, delete };
     changes.recycle(|old, new| old.address_type == new.address_type && old.is_owned_by(service));
     if service.metadata.deletion_timestamp.is_some() {
-        // What is made now, the garbage collector may have looked for already.
+        // The garbage collector may already have listed the dependents, and would miss a slice created now.
         changes.create.clear();
     }
     let all = &mut decision.changes;
@@ -116,7 +114,7 @@ fn of_address_type(
     all.delete.append(&mut changes.delete);
 }
 
-/// A Service without endpoints has one empty slice: that it has none is known, then.
+/// Keeps one empty slice for a Service without endpoints, so that its absence of endpoints is known.
 fn keep_placeholder(placeholder: Slice, create: &mut Vec<Slice>, delete: &mut Vec<Slice>) {
     let is_placeholder = |slice: &Slice| {
         slice.labels == placeholder.labels && slice.endpoints.is_empty() && slice.ports.is_empty()
@@ -148,8 +146,8 @@ fn wanted(
         let wanted = by_ports.entry(ports.iter().cloned().collect()).or_default();
         wanted.ports = ports;
         let node = &pod.spec.node_name;
-        // Nothing binds pods to nodes here: one that is bound to none is taken for what it says of itself. Upstream never
-        // meets such a pod with an address.
+        // Without a scheduler, pods may not be bound to a node: their own status is used. Upstream never has unbound pods with an
+        // address.
         let is_missing = !node.is_empty() && !situation.nodes.contains_key(node);
         if is_missing && !service.spec.publish_not_ready_addresses {
             missing_nodes.insert(node.clone());
@@ -164,7 +162,7 @@ fn wanted(
     by_ports
 }
 
-/// `getEndpointPorts`: ports that a pod does not have are left out.
+/// Returns the ports of a pod; ports that the pod lacks are omitted (`getEndpointPorts`).
 fn ports_of(service: &Service, pod: &Pod) -> Vec<Port> {
     let found = service.spec.ports.iter().filter_map(|port| {
         Some(Port {
@@ -177,7 +175,7 @@ fn ports_of(service: &Service, pod: &Pod) -> Vec<Port> {
     found.collect()
 }
 
-/// `podToEndpoint`.
+/// Converts a pod to an endpoint (`podToEndpoint`).
 fn endpoint_of(service: &Service, pod: &Pod, zone: Option<String>, address_type: &str) -> Endpoint {
     let (serving, terminating) = (pod.is_ready(), pod.is_terminating());
     let ready = service.spec.publish_not_ready_addresses || (serving && !terminating);

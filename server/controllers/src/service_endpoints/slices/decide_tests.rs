@@ -1,4 +1,4 @@
-//! Situations of Services, pods and slices, and what becomes of them.
+//! Tests of the decisions about slices.
 
 use super::*;
 use portico_machinery::Object;
@@ -35,7 +35,7 @@ fn decide_on(service: &Service, pods: &[Pod], existing: Vec<Slice>, max: usize) 
     decide(Situation { service, pods, existing, nodes: &nodes, shares: None, max })
 }
 
-/// What is there after the writes of a decision.
+/// Returns the slices after the writes of a decision.
 fn written(decision: Decision) -> Vec<Slice> {
     let named = |(at, mut slice): (usize, Slice)| {
         if slice.name.is_empty() {
@@ -85,13 +85,13 @@ fn endpoints_are_packed_into_few_slices_with_few_writes() {
     let service = service(HTTP);
     let there = written(decide_on(&service, &pods(5), Vec::new(), 3));
     assert_eq!(there.iter().map(|slice| slice.endpoints.len()).collect::<Vec<_>>(), [3, 2]);
-    // One more fits into the second.
+    // A further endpoint fits into the second slice.
     assert_eq!(counts(&decide_on(&service, &pods(6), there.clone(), 3)), (0, 1, 0));
-    // Two more need a slice of their own: neither slice has room for both.
+    // Two further endpoints need another slice: neither slice has room for both.
     assert_eq!(counts(&decide_on(&service, &pods(7), there.clone(), 3)), (1, 0, 0));
-    // One that goes takes one write.
+    // Removing an endpoint takes one write.
     assert_eq!(counts(&decide_on(&service, &pods(5)[1..], there.clone(), 3)), (0, 1, 0));
-    // None left: both go, and one of them becomes the empty slice.
+    // Without endpoints, one slice is deleted and the other becomes the empty slice.
     assert_eq!(counts(&decide_on(&service, &[], there, 3)), (0, 1, 1));
 }
 
@@ -184,13 +184,13 @@ fn ready_endpoints_are_hinted_as_traffic_is_to_be_distributed() {
     assert_eq!(hints("PreferSameZone"), (1, 0));
     assert_eq!(hints("PreferSameNode"), (1, 1));
     assert_eq!(hints("Elsewhere"), (0, 0));
-    // A Service that no longer asks for hints loses them.
+    // Hints are removed if the Service no longer requests them.
     let spec = format!(r#"{HTTP},"trafficDistribution":"PreferClose""#);
     let there = written(decide_on(&service(&spec), &pods(2), Vec::new(), 3));
     let decision = decide_on(&service(HTTP), &pods(2), there.clone(), 3);
     assert_eq!(counts(&decision), (0, 1, 0));
     assert!(decision.changes.update[0].endpoints.iter().all(|endpoint| endpoint.hints.is_none()));
-    // One that does gets them in the slices that stay.
+    // Hints are added to slices that exist.
     assert!(decide_on(&service(&spec), &pods(2), there, 3).changes.is_empty());
 }
 

@@ -1,18 +1,18 @@
-//! Hints by `spec.trafficDistribution` (`trafficdist.ReconcileHints`).
+//! Hints for `spec.trafficDistribution` (`trafficdist.ReconcileHints`).
 
 use crate::service_endpoints::slice::{Endpoint, Hints, Named, Slice};
 
-/// Which endpoints are preferred.
+/// Preferred topology of endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Preferred {
-    /// Those of the same zone.
+    /// Endpoints in the same zone.
     Zone,
-    /// Those of the same node, then of the same zone.
+    /// Endpoints on the same node, then in the same zone.
     Node,
 }
 
 impl Preferred {
-    /// Reads the field; nothing where all endpoints are alike.
+    /// Parses the field; `None` if there is no preference.
     pub(super) fn of(distribution: Option<&str>) -> Option<Self> {
         match distribution? {
             "PreferClose" | "PreferSameZone" => Some(Self::Zone),
@@ -40,7 +40,7 @@ impl Preferred {
     }
 }
 
-/// Gives all ready endpoints their hints; unchanged slices that need others are written as well.
+/// Sets the hints of all ready endpoints. Unchanged slices with outdated hints are added to `update`.
 pub(super) fn prefer(
     preferred: Preferred,
     create: &mut [Slice],
@@ -52,7 +52,7 @@ pub(super) fn prefer(
     create.iter_mut().chain(update).for_each(|slice| preferred.set(slice));
 }
 
-/// Takes all hints away; unchanged slices that have some are written as well (`RemoveHintsFromSlices`).
+/// Removes all hints. Unchanged slices with hints are added to `update` (`RemoveHintsFromSlices`).
 pub(super) fn remove(create: &mut [Slice], update: &mut Vec<Slice>, unchanged: Vec<Slice>) {
     let has_hints = |slice: &Slice| slice.endpoints.iter().any(|endpoint| endpoint.hints.is_some());
     update.extend(unchanged.into_iter().filter(has_hints));

@@ -1,21 +1,21 @@
-//! The labels of slices: those of their Service, and what finds them (`setEndpointSliceLabels`).
+//! Labels of slices: those of the Service, and those that identify the slice (`setEndpointSliceLabels`).
 
 use std::collections::BTreeMap;
 
 use crate::service_endpoints::service::{HEADLESS_LABEL, Service};
 use crate::service_endpoints::slice::{MANAGED_BY_LABEL, SERVICE_LABEL};
 
-/// Who keeps the slices of Services with selectors.
+/// Value of the label `managed-by` of slices of Services with selectors.
 pub(super) const MANAGER: &str = "endpointslice-controller.k8s.io";
 
 type Labels = BTreeMap<String, String>;
 
-/// Labels that no Service gives its slices.
+/// Returns true for labels that are not copied from the Service.
 fn is_reserved(key: &str) -> bool {
     [SERVICE_LABEL, MANAGED_BY_LABEL, HEADLESS_LABEL].contains(&key)
 }
 
-/// The labels of a slice, and whether those that it has differ in what comes of the Service's.
+/// Returns the labels of a slice; true if its current labels differ in those copied from the Service.
 pub(super) fn labels_of(service: &Service, current: &Labels) -> (Labels, bool) {
     let own = |labels: &Labels| -> Labels {
         labels.iter().filter(|(key, _)| !is_reserved(key)).map(|(k, v)| (k.clone(), v.clone())).collect()

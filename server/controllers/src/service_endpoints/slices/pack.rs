@@ -1,4 +1,4 @@
-//! Filling slices with the endpoints of one set of ports, with few writes (`Reconciler.reconcileByPortMapping`).
+//! Packs the endpoints of one set of ports into slices with few writes (`Reconciler.reconcileByPortMapping`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use super::labels::labels_of;
 use crate::service_endpoints::service::Service;
 use crate::service_endpoints::slice::{EndpointSet, Slice};
 
-/// What there is to do, and how many endpoints come and go.
+/// Writes of slices, and the numbers of added and removed endpoints.
 #[derive(Debug, Default)]
 pub(super) struct Packed {
     pub(super) create: Vec<Slice>,
@@ -16,7 +16,7 @@ pub(super) struct Packed {
     pub(super) removed: usize,
 }
 
-/// Slices by name, and what becomes of each.
+/// Slices by name, and the names of unchanged, updated and deleted ones.
 struct Packing {
     by_name: BTreeMap<String, Slice>,
     unchanged: BTreeSet<String>,
@@ -25,7 +25,7 @@ struct Packing {
     removed: usize,
 }
 
-/// Brings `existing` slices to what is `desired`, and makes more from `empty` where these do not suffice.
+/// Updates `existing` slices to contain the `desired` endpoints, and creates further slices from `empty` if necessary.
 pub(super) fn pack(
     service: &Service,
     existing: Vec<Slice>,
@@ -60,7 +60,7 @@ pub(super) fn pack(
     Packed { create, update, delete, added, removed: packing.removed }
 }
 
-/// Keeps in each slice what is desired there; endpoints that have a place are desired no more.
+/// Keeps the desired endpoints in each slice, and removes them from `desired`.
 fn keep(service: &Service, existing: Vec<Slice>, desired: &mut EndpointSet) -> Packing {
     let mut packing = Packing {
         by_name: BTreeMap::new(),
@@ -109,7 +109,7 @@ fn fill(slice: &mut Slice, desired: &mut EndpointSet, max: usize) {
 }
 
 impl Packing {
-    /// Fills slices that are written in any case, the fullest ones first.
+    /// Fills slices that are written anyway, the fullest ones first.
     fn fill_updated(&mut self, desired: &mut EndpointSet, max: usize) {
         let length =
             |packing: &Self, name: &String| packing.by_name.get(name).map_or(0, |s| s.endpoints.len());
@@ -122,7 +122,7 @@ impl Packing {
         }
     }
 
-    /// The unchanged slice that is closest to full with all that is left, when they fit into one (`getSliceToFill`).
+    /// Returns the unchanged slice that is closest to full with the `left` endpoints, if any has room for all (`getSliceToFill`).
     fn slice_to_fill(&self, left: usize, max: usize) -> Option<String> {
         if left >= max {
             return None;

@@ -1,4 +1,4 @@
-//! The shares of zones in the processors of nodes, read once for all Services until a node changes them.
+//! Shares of zones in the CPU capacity of nodes, cached for all Services until a node changes them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use crate::service_endpoints::node;
 
 type Shares = Option<Arc<BTreeMap<String, f64>>>;
 
-/// See the module. Clones share it.
+/// Cache of the shares. Clones share the cache.
 #[derive(Clone, Default)]
 pub(super) struct ZoneShares(Arc<Mutex<Known>>);
 
 #[derive(Default)]
 struct Known {
-    /// Changes of nodes so far.
+    /// Number of changes of nodes so far.
     changes: u64,
-    /// What was read, and after how many changes.
+    /// Cached shares, and the number of changes when they were read.
     read: Option<(u64, Shares)>,
 }
 
 impl ZoneShares {
-    /// Those of the nodes that there are; nothing when too little is known of them.
+    /// Returns the shares of the existing nodes; `None` if facts about nodes are missing.
     pub(super) async fn read(&self, registry: &Registry) -> Result<Shares, Box<Status>> {
         let changes = {
             let known = self.0.lock();
@@ -37,14 +37,14 @@ impl ZoneShares {
         };
         let all = registry.list(&GroupResource::new("", "nodes"), "", &ListOptions::default()).await?;
         let shares = node::shares(all.items.iter().map(Stored::object)).map(Arc::new);
-        // A node that has changed meanwhile has them read again.
+        // A change of a node in the meantime invalidates the shares again.
         self.0.lock().read = Some((changes, shares.clone()));
         Ok(shares)
     }
 
-    /// Has them read again when a node counts otherwise than before.
+    /// Invalidates the cache if a change of a node affects the shares.
     pub(super) fn on_node(&self, change: &Logged) {
-        // Where nobody has read them, nodes are not decoded.
+        // Nodes are not decoded if nothing is cached.
         if self.0.lock().read.is_none() {
             return self.forget();
         }
@@ -56,7 +56,7 @@ impl ZoneShares {
         }
     }
 
-    /// Has them read again.
+    /// Invalidates the cache.
     pub(super) fn forget(&self) {
         let mut known = self.0.lock();
         known.changes += 1;

@@ -1,25 +1,25 @@
-//! Hints in proportion to the processors of zones (`topologycache.AddHints`), for Services that ask for it by annotation.
+//! Hints in proportion to the CPU capacity of zones (`topologycache.AddHints`), for Services with the annotation.
 
 use std::collections::BTreeMap;
 
 use super::hints;
 use crate::service_endpoints::slice::{Endpoint, Hints, Named, Slice};
 
-/// How much more than its share an endpoint may get.
+/// Maximum fraction by which the load of an endpoint may exceed its share.
 const OVERLOAD: f64 = 0.2;
 
 type Counts = BTreeMap<String, usize>;
 type Shares = BTreeMap<String, f64>;
 
-/// How many endpoints a zone is to get.
+/// Number of endpoints for a zone.
 #[derive(Clone, Copy, Debug)]
 struct Allocation {
     maximum: usize,
     desired: f64,
 }
 
-/// Gives all ready endpoints a zone, or takes all hints away where that would overload some. `shares` are those of zones in
-/// the processors of nodes, where enough is known of these.
+/// Assigns a zone to all ready endpoints, or removes all hints if endpoints would be overloaded. `shares` are the zones' shares
+/// in the CPU capacity; `None` if facts about nodes are missing.
 pub(super) fn distribute(
     shares: Option<&Shares>,
     create: &mut [Slice],
@@ -61,7 +61,7 @@ fn in_zone(zone: &str) -> Hints {
     Hints { for_zones: vec![Named { name: zone.to_owned() }], for_nodes: Vec::new() }
 }
 
-/// How many endpoints each zone is to get; nothing when no distribution keeps below the overload (`getAllocations`).
+/// Returns the number of endpoints for each zone; `None` if every distribution exceeds the overload (`getAllocations`).
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -82,7 +82,7 @@ fn allocate(shares: &Shares, endpoints: usize) -> Option<BTreeMap<String, Alloca
     Some(shares.iter().map(|(zone, share)| (zone.clone(), allocation(share))).collect())
 }
 
-/// How many endpoints of a slice are hinted for each zone; nothing when the slice has to be written (`getHintsByZone`).
+/// Returns the number of endpoints of a slice with hints for each zone; `None` if the slice must be written (`getHintsByZone`).
 fn hinted(slice: &Slice, allocated: &Counts, allocations: &BTreeMap<String, Allocation>) -> Option<Counts> {
     let mut counts = Counts::new();
     for endpoint in slice.endpoints.iter().filter(|endpoint| endpoint.is_ready()) {
@@ -99,7 +99,7 @@ fn hinted(slice: &Slice, allocated: &Counts, allocations: &BTreeMap<String, Allo
     counts.iter().all(fits).then_some(counts)
 }
 
-/// How many endpoints each zone gives to others or gets from them (`getGivingAndReceivingZones`).
+/// Returns the number of endpoints that each zone gives to and receives from other zones (`getGivingAndReceivingZones`).
 fn givers_and_receivers(allocations: &BTreeMap<String, Allocation>, allocated: &Counts) -> (Counts, Counts) {
     let (mut over, mut under) = (Shares::new(), Shares::new());
     for (zone, allocation) in allocations {
@@ -134,7 +134,7 @@ fn most(zones: &Shares) -> Option<(String, f64)> {
     most.map(|(zone, number)| (zone.clone(), number))
 }
 
-/// Moves endpoints of zones that give to zones that receive (`redistributeHints`).
+/// Moves endpoints from giving to receiving zones (`redistributeHints`).
 fn redistribute(endpoints: &mut [&mut Endpoint], giving: &mut Counts, receiving: &mut Counts) {
     for endpoint in endpoints {
         let Some(receiver) = receiving.keys().next().cloned() else { return };
@@ -146,7 +146,7 @@ fn redistribute(endpoints: &mut [&mut Endpoint], giving: &mut Counts, receiving:
     }
 }
 
-/// Takes one off a count; whether there was one.
+/// Decrements a count. Returns false if the count is 0.
 fn take(counts: &mut Counts, zone: &str) -> bool {
     let Some(count) = counts.get_mut(zone) else { return false };
     *count -= 1;
