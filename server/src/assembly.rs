@@ -1,4 +1,5 @@
-//! Joins the components: trust, store, registry, routes, controllers, catalog, services; starts and ends them.
+//! Construction of the control service from its components: certificates, store, registry, routes, controllers, catalog and gRPC
+//! services. Starts and stops the components.
 
 mod aggregated;
 mod authorizers;
@@ -88,10 +89,10 @@ const STOP_GRACE: Duration = Duration::from_secs(5);
 /// Limit (Facades and control services): the control service stops.
 const MOVE_GRACE: Duration = Duration::from_secs(5);
 
-/// The services behind their chain, as a tower service.
+/// The gRPC services behind their chain of layers, as a tower service.
 pub type LocalServices = Chain<tonic::service::Routes>;
 
-/// A control service that runs.
+/// Running control service.
 pub struct Server {
     settings: ServerSettings,
     address: SocketAddr,
@@ -106,12 +107,12 @@ pub struct Server {
     registry: Registry,
     manifests: Option<Manifests>,
     tasks: TaskSet,
-    /// Ends after everything that writes has ended.
+    /// Tasks of the store, which end after all tasks that write.
     store_tasks: TaskSet,
     drain: drain::Signal,
 }
 
-/// What the components stand on.
+/// Inputs of the components: the open store, kinds and task sets.
 struct Opened {
     kinds: Arc<Kinds>,
     table: ResourceTable,
@@ -122,11 +123,11 @@ struct Opened {
 }
 
 impl Server {
-    /// Opens the store, starts every component, and serves gRPC. Returns once the address is bound; readiness is the
-    /// health's to tell.
+    /// Opens the store, starts every component, and serves gRPC. Returns once the address is bound; the health
+    /// checks report readiness.
     ///
     /// # Errors
-    /// [`StartError`], before anything is served.
+    /// [`StartError`]; no call is served in this case.
     pub async fn start(settings: ServerSettings, process: Process) -> Result<Self, StartError> {
         let settings = front_proxy::named(settings);
         portico_kit::atomic_file::private_dir(&settings.data_dir)
@@ -140,7 +141,7 @@ impl Server {
             Opened { kinds, table, store: Arc::clone(&store), encryption, tasks: tasks.clone(), store_tasks };
         let started = Self::start_on(on, settings, process).await;
         if started.is_err() {
-            // The next start finds a database that was closed.
+            // Close the database properly for the next start.
             tasks.cancel();
             store.close().await;
         }
@@ -249,20 +250,21 @@ impl Server {
         })
     }
 
-    /// Where gRPC is served.
+    /// Returns the address at which gRPC is served.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The services for the facade of the same process (no socket, no TLS, the same chain), and the proof that its
-    /// calls carry. Deadlines and limits are the caller's: there is no transport that would know of them.
+    /// Returns the services for the facade of the same process (without socket and TLS, behind the same chain), and the proof of
+    /// trust that its calls carry. The caller sets deadlines and limits, because no transport enforces them.
     #[must_use]
     pub fn local(&self) -> (LocalServices, LocalTrust) {
         self.local.clone()
     }
 
-    /// Publishes where the facade of the same process was bound: workloads find it as the Service `default/kubernetes`.
+    /// Publishes the address at which the facade of the same process listens. Workloads find it as
+    /// the Service `default/kubernetes`.
     pub fn advertise(&self, facade: SocketAddr) {
         match self.settings.advertise_address {
             None => self.advertised.publish(facade),
@@ -273,41 +275,41 @@ impl Server {
         }
     }
 
-    /// What clients check the facade's certificate with, PEM.
+    /// Returns the CA with which clients verify the certificate of the facade, as PEM.
     ///
     /// # Errors
-    /// When the certificate folder cannot be read.
+    /// The certificate folder cannot be read.
     pub fn facade_trust(&self) -> Result<String, StartError> {
         Ok(self.pki.current().facade_trust(&self.settings.cert_dir)?)
     }
 
-    /// The internal CA's certificate, PEM.
+    /// Returns the certificate of the internal CA, as PEM.
     #[must_use]
     pub fn internal_ca(&self) -> String {
         self.pki.current().authority.cert_pem().to_owned()
     }
 
-    /// The serving certificate for the facade of the same process, as it is renewed.
+    /// Returns the serving certificate for the facade of the same process, with its renewals.
     #[must_use]
     pub fn facade_serving(&self) -> watch::Receiver<CertPair> {
         self.pki.facade_serving()
     }
 
-    /// The files of the client certificate that backends are shown, and of its key: those of settings, or this process's own.
+    /// Returns the paths of the client certificate for backends and of its key: those in the settings, or this process's own.
     #[must_use]
     pub fn proxy_client(&self) -> Option<(PathBuf, PathBuf)> {
         self.settings.proxy_client.clone()
     }
 
-    /// What a folder of manifests would come to, on a server that is there for this alone.
+    /// Checks a folder of manifests on a server that runs only for this purpose.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// The folder cannot be read.
     pub async fn check_manifests(&self, settings: ManifestsSettings) -> Result<ManifestsReport, String> {
         portico_manifests::check(settings, &self.registry).await
     }
 
-    /// Why the folder of manifests has not been applied yet, whenever that changes; nothing where there is none.
+    /// Returns the reason why the folder of manifests is not applied yet, with its changes; `None` if no folder is configured.
     #[must_use]
     pub fn unapplied_manifests(&self) -> Option<watch::Receiver<Option<UnappliedManifests>>> {
         self.manifests.as_ref().map(|manifests| manifests.state().unapplied())
@@ -318,7 +320,7 @@ impl Server {
         self.ready.signaled().await;
     }
 
-    /// Writes both kubeconfigs. `facade` is `https://host:port` and the CA of its certificate (PEM), when known.
+    /// Writes both kubeconfigs. `facade` is `https://host:port` and the CA of the facade's certificate (PEM), if known.
     ///
     /// # Errors
     /// [`StartError::DataDir`].
@@ -339,13 +341,13 @@ impl Server {
         kubeconfigs::write_admin(dir, &addresses, &pki.admin).map_err(failed)
     }
 
-    /// `host:port` under which the control service is reached.
+    /// Returns `host:port` under which the control service is reachable.
     #[must_use]
     pub fn control_name(&self) -> String {
         self.settings.control_external_address.clone().unwrap_or_else(|| reachable(self.address).to_string())
     }
 
-    /// Reads token and CA files again, and looks at the folder of manifests (SIGHUP).
+    /// Reads token and CA files again, and reconciles the folder of manifests (SIGHUP).
     pub async fn reload(&self) {
         if let Some(manifests) = &self.manifests {
             manifests.look();
@@ -358,7 +360,7 @@ impl Server {
         }
     }
 
-    /// Waits for a task that the service cannot live without to fail.
+    /// Waits until a task fails that the service requires.
     pub async fn failed(&self) -> portico_kit::tasks::TaskFailure {
         tokio::select! {
             failure = self.tasks.failed() => failure,
@@ -366,16 +368,16 @@ impl Server {
         }
     }
 
-    /// Stops without waiting for calls or facades: what is under way is cut off. What was acknowledged is stored.
+    /// Stops without waiting for calls or facades; running calls are aborted. Acknowledged writes are stored.
     pub async fn stop_at_once(self) {
         self.drain.signal();
-        // Whoever waits for the store is gone before it is: nobody reports its end as a failure.
+        // Tasks that wait for the store end first, so that they do not report the closed store as a failure.
         self.tasks.shutdown(Duration::ZERO).await;
         self.store.close().await;
         self.store_tasks.shutdown(STOP_GRACE).await;
     }
 
-    /// Stops taking calls, lets running ones end, and closes the store: what was acknowledged is on disk already.
+    /// Stops accepting calls, waits for running ones, and closes the store. Acknowledged writes are already on disk.
     pub async fn stop(self) {
         if timeout(MOVE_GRACE, self.facades.drain()).await.is_err() {
             tracing::warn!("facades did not move to another control service in time");
@@ -390,7 +392,7 @@ impl Server {
     }
 }
 
-/// An address that a client on this machine can dial.
+/// Returns an address that a client on this machine can dial.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let mut address = address;
     if address.ip().is_unspecified() {
@@ -403,8 +405,8 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     address
 }
 
-/// Opens the store, whose values are encrypted as `--encryption-provider-config` says; keys that several control services have in
-/// common are those of the store then.
+/// Opens the store, encrypted as `--encryption-provider-config` requires. If the store can be shared, also synchronizes the keys
+/// that control services share.
 async fn open_store(
     settings: &ServerSettings,
     (indexer, layout): (KindIndexer, EtcdLayout),
@@ -431,7 +433,7 @@ async fn open_store(
     Ok((store, encryption))
 }
 
-/// Sends facades their configuration, now and whenever it changes.
+/// Sends facades their configuration and its changes.
 fn publish(
     settings: &ServerSettings,
     (identity, issuers, signer): (&Arc<Identity>, Option<&TokenIssuers>, Option<&TokenSigner>),
@@ -454,7 +456,7 @@ fn publish(
     }
 }
 
-/// `kubernetes_feature_enabled` and `version_info`
+/// Registers the metrics `kubernetes_feature_enabled` and `version_info`.
 fn expose_features(settings: &ServerSettings, metrics: &portico_kit::metrics::Registry) {
     metrics.constants(
         Desc::gauge(
@@ -488,7 +490,7 @@ fn expose_features(settings: &ServerSettings, metrics: &portico_kit::metrics::Re
         .set(1);
 }
 
-/// Where clients in the first range of Services reach the API, as facades publish it to them.
+/// Returns the setting with the address of the API in the first range of Services, which facades show to clients.
 fn service_address(settings: &ServerSettings) -> Option<(PayloadKind, String, Option<Payload>)> {
     let range = settings.registry.service_ranges.first()?;
     let address = SocketAddr::new(range.hosts().next()?, kubernetes_service::SERVICE_PORT);
@@ -496,14 +498,14 @@ fn service_address(settings: &ServerSettings) -> Option<(PayloadKind, String, Op
     Some((PayloadKind::Setting, setting::SERVICE_ADDRESS.to_owned(), Some(Payload::Setting(text))))
 }
 
-/// The release that facades show, and the oldest that others may be of.
+/// Returns the setting with the release that facades report and the oldest compatible release.
 fn emulated(settings: &ServerSettings) -> (PayloadKind, String, Option<Payload>) {
     let EffectiveVersion { emulation, min_compatibility } = settings.version;
     let said = Payload::Setting(format!("{emulation}\n{min_compatibility}"));
     (PayloadKind::Setting, setting::EFFECTIVE_VERSION.to_owned(), Some(said))
 }
 
-/// Who else is asked about writes.
+/// Creates the admission chain.
 fn admission_chain(
     settings: &ServerSettings,
     process: &Process,

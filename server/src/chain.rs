@@ -1,7 +1,7 @@
-//! The layers around the gRPC services: who calls, and what no message needs to be read for.
+//! Layers around the gRPC services: authentication, tracing, audit, and authorization that does not depend on a message.
 //!
-//! For sockets and for the in-process facade alike. What depends on a message (the object asked for) is authorized by the
-//! service itself, through the [`Caller`] left in extensions.
+//! The layers apply to sockets and to the in-process facade alike. Services authorize requests that depend on a message (the
+//! requested object) themselves, with the [`Caller`] in the extensions of the request.
 
 mod audit;
 mod authentication;
@@ -25,10 +25,10 @@ pub use caller::Caller;
 pub use identities::Identities;
 use trace::Trace;
 
-/// The services behind the layers, outermost first.
+/// Services behind the layers, outermost first.
 pub type Chain<S> = Authentication<Trace<Audit<MethodAuthorization<S>>>>;
 
-/// Puts the layers around the services.
+/// Layer that adds the chain to the services.
 #[derive(Clone)]
 pub struct ChainLayer {
     identities: Arc<Identities>,
@@ -36,7 +36,7 @@ pub struct ChainLayer {
 }
 
 impl ChainLayer {
-    /// Layers that trust these identities, and let this one record calls.
+    /// Creates layers that trust these identities. Calls are recorded if there is an auditor.
     #[must_use]
     pub fn new(identities: Arc<Identities>, auditor: Option<Arc<Auditor>>) -> Self {
         Self { identities, auditor }

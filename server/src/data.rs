@@ -1,4 +1,4 @@
-//! A data folder without a server: backups, restores, and looking after its database.
+//! Operations on a data folder without a server: backups, restores, and maintenance of its database.
 
 mod copies;
 mod servers;
@@ -25,55 +25,56 @@ pub use portico_store::{
     migrate, restore_from,
 };
 
-/// How far a restore into etcd moves the revision by default: each is a write there, unless etcd is further already.
+/// Default increase of the revision by a restore into etcd. Each revision is a write, unless the revision of etcd
+/// is already higher.
 pub const ETCD_REVISION_BUMP: i64 = 10_000;
-/// The database's file in the data folder.
+/// File name of the database in the data folder.
 const DATABASE: &str = "portico.db";
-/// The group of records that are no objects of the API.
+/// Group of internal records, which are not objects of the API.
 const INTERNAL: &str = "portico.dev";
 
-/// Why a database cannot be looked after.
+/// Error of an operation on a data folder.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
-    /// It cannot be opened or read.
+    /// The database cannot be opened or read.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The embedded descriptions of kinds do not load: a broken build.
+    /// The embedded descriptions of kinds cannot be loaded: the build is broken.
     #[error("kinds: {0}")]
     Kinds(#[from] portico_kinds::LoadError),
-    /// The encryption configuration.
+    /// The encryption configuration cannot be used.
     #[error("--encryption-provider-config: {0}")]
     Encryption(#[from] crate::encryption::EncryptionError),
-    /// There is no database.
+    /// The database does not exist.
     #[error("{} does not exist", .0.display())]
     Missing(PathBuf),
 }
 
-/// What an export has written.
+/// Result of an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exported {
-    /// Objects that were written.
+    /// Number of objects that were written.
     pub objects: u64,
-    /// What it could not write.
+    /// Objects that could not be written.
     pub end: ExportEnd,
 }
 
-/// The database of a data folder.
+/// Returns the path of the database in a data folder.
 #[must_use]
 pub fn database(data_dir: &Path) -> PathBuf {
     data_dir.join(DATABASE)
 }
 
-/// A data folder to be looked after.
+/// Data folder that no server uses.
 pub struct DataFolder {
     database: PathBuf,
     indexer: KindIndexer,
-    /// What opens values that are sealed.
+    /// Seal with which encrypted values are opened.
     opener: Option<Arc<Seal>>,
 }
 
 impl DataFolder {
-    /// Of this folder; the release decides which kinds are known.
+    /// Opens a data folder; the release determines the known kinds.
     ///
     /// # Errors
     /// [`DataError::Missing`].
@@ -86,7 +87,7 @@ impl DataFolder {
         Ok(Self { database, indexer: portico_resources::table().indexer(&kinds), opener: None })
     }
 
-    /// The same, whose sealed values are opened as this file of `--encryption-provider-config` says.
+    /// Sets the file of `--encryption-provider-config` with which encrypted values are opened.
     ///
     /// # Errors
     /// [`DataError::Encryption`].
@@ -102,7 +103,7 @@ impl DataFolder {
         }
     }
 
-    /// Looks for what is wrong with the database; writes nothing, and may run beside a server.
+    /// Checks the database for errors; writes nothing, and can run while a server uses the database.
     ///
     /// # Errors
     /// [`DataError::Open`].
@@ -110,11 +111,10 @@ impl DataFolder {
         Ok(self.doctor().examine().await?)
     }
 
-    /// Writes the current state of every object that can be read, as one line of JSON each, in the order of resources,
-    /// namespaces and names.
+    /// Writes the current state of every readable object as a line of JSON, sorted by resource, namespace and name.
     ///
     /// # Errors
-    /// [`DataError::Open`], those of `out` included.
+    /// [`DataError::Open`], also for errors of `out`.
     pub async fn export(&self, out: &mut (impl Write + Send)) -> Result<Exported, DataError> {
         let (doctor, mut objects) = (self.doctor(), 0);
         let written = doctor.export(|record| {
@@ -129,7 +129,7 @@ impl DataFolder {
         Ok(Exported { objects, end })
     }
 
-    /// Removes the objects that cannot be read; nobody else may have the database open.
+    /// Removes unreadable objects. No other process may have the database open.
     ///
     /// # Errors
     /// [`DataError::Open`].

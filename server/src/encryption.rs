@@ -1,6 +1,6 @@
-//! `--encryption-provider-config`: what values are sealed with in the database, read, checked, kept up to date.
+//! `--encryption-provider-config`: reads, checks and reloads the configuration of encryption at rest.
 //!
-//! The file becomes the rules of a [`Seal`]; key services are asked over their sockets. The store knows neither.
+//! The file becomes the rules of a [`Seal`], and key services are called over their sockets. The store depends on neither.
 
 mod configuration;
 mod error;
@@ -23,7 +23,7 @@ pub use error::EncryptionError;
 use providers::Built;
 pub(crate) use providers::SHARED_FILES;
 
-/// The name of the check of all key services.
+/// Name of the health check of all key services.
 const CHECK: &str = "kms-providers";
 
 /// Flags of encryption at rest.
@@ -36,10 +36,10 @@ pub struct EncryptionSettings {
 }
 
 impl EncryptionSettings {
-    /// Reads and checks the file, if there is one; asks nobody.
+    /// Reads and checks the file, if one is given. Key services are not called.
     ///
     /// # Errors
-    /// [`EncryptionError`], in upstream's words.
+    /// [`EncryptionError`] with upstream's message.
     pub fn check(&self) -> Result<(), EncryptionError> {
         let Some(path) = &self.config else { return Ok(()) };
         let read = configuration::read(path, self.automatic_reload)?;
@@ -47,7 +47,7 @@ impl EncryptionSettings {
     }
 }
 
-/// What opens the values of a file, for a data folder that nobody serves.
+/// Returns the seal that opens the values of a data folder without a server.
 ///
 /// # Errors
 /// [`EncryptionError`].
@@ -57,7 +57,7 @@ pub(crate) fn opener(path: &std::path::Path) -> Result<Arc<Seal>, EncryptionErro
     Ok(Seal::new(rules, metrics))
 }
 
-/// What seals and opens the values of a file in a process that serves nothing: key services are asked once now, and again in `tasks`.
+/// Returns the seal for a process that serves no requests. Key services are called once, and polled in `tasks`.
 ///
 /// # Errors
 /// [`EncryptionError`].
@@ -73,7 +73,7 @@ pub(crate) async fn sealer(path: &std::path::Path, tasks: &TaskSet) -> Result<Ar
     Ok(Seal::new(rules, metrics))
 }
 
-/// Metrics that nobody reads.
+/// Creates metrics that are not exported.
 fn uncounted() -> SealMetrics {
     SealMetrics::new(&Registry::new(), "")
 }
@@ -82,13 +82,13 @@ fn uncounted() -> SealMetrics {
 pub(crate) struct Encryption {
     seal: Arc<Seal>,
     services: Arc<ArcSwap<Vec<Arc<Envelope>>>>,
-    /// Present while the file is read again.
+    /// Reloader of the file; `None` if it is not reloaded.
     reload: Option<reload::Reload>,
 }
 
 impl Encryption {
-    /// Reads the file and asks each key service once: one that does not answer yet is asked again, and keeps nobody from
-    /// starting.
+    /// Reads the file and calls each key service once. A service that does not respond is called again later and does not
+    /// prevent the start.
     pub(crate) async fn start(
         settings: &EncryptionSettings,
         server_id: &str,
@@ -126,7 +126,7 @@ impl Encryption {
         Arc::clone(&self.seal)
     }
 
-    /// Adds the check of the key services: upstream's conditions, and not to /livez.
+    /// Adds the health check of the key services under upstream's conditions; not to /livez.
     pub(crate) fn add_check(&self, health: &Health) -> Result<(), HealthError> {
         if self.reload.is_none() && self.services.load().is_empty() {
             return Ok(());
@@ -136,7 +136,7 @@ impl Encryption {
         health.add(&[Endpoint::Healthz, Endpoint::Readyz], check)
     }
 
-    /// Reads the file again whenever it changes.
+    /// Reloads the file when it changes.
     pub(crate) fn watch(self, tasks: &TaskSet) {
         if let Some(reload) = self.reload {
             tasks.spawn_until_cancelled("encryption-config", reload.run(tasks.clone()));
@@ -144,7 +144,7 @@ impl Encryption {
     }
 }
 
-/// What the last question to each key service came to.
+/// Returns the errors of the last calls of the key services.
 fn healthy(services: &[Arc<Envelope>]) -> Result<(), String> {
     let failed = |(index, service): (usize, &Arc<Envelope>)| {
         service.health().err().map(|error| format!("kms-provider-{index}: {error}"))

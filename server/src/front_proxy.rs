@@ -1,7 +1,8 @@
-//! The front proxy's identity where no flag names one: a CA, which backends read in the ConfigMap
-//! `extension-apiserver-authentication`, and the client certificate that they are shown. The names are kubeadm's.
+//! Identity of the front proxy if no flag names one: a CA, which backends read from the ConfigMap
+//! `extension-apiserver-authentication`, and a client certificate for connections to backends. The names are those of kubeadm.
 //!
-//! Backends take whom this CA has signed for any user: it signs nothing else, and neither half of this program believes it.
+//! Backends accept a client with a certificate of this CA as any user. The CA therefore signs nothing else, and neither half of
+//! Portico trusts it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,29 +13,29 @@ use portico_machinery::FrontProxy;
 
 use crate::settings::ServerSettings;
 
-/// The CA's files in the folder of certificates.
+/// Base name of the CA's files in the certificate folder.
 pub(crate) const CA: &str = "front-proxy-ca";
-/// The client certificate's files there, and its common name: the one name that backends accept.
+/// Base name of the client certificate's files, and its common name, which is the only name that backends accept.
 pub(crate) const CLIENT: &str = "front-proxy-client";
-/// How long this process's own certificate is valid; those of facades elsewhere are younger.
+/// Lifetime of this process's certificate; those of remote facades are shorter.
 const CERTIFICATE_LIFE: Duration = Duration::from_secs(365 * 86_400);
 
-/// The identity, as it lies in the folder of certificates.
+/// Identity of the front proxy, stored in the certificate folder.
 pub struct FrontProxyIdentity {
-    /// The CA.
+    /// CA of the front proxy.
     pub authority: Arc<Authority>,
-    /// What backends are shown by this process.
+    /// Client certificate that this process presents to backends.
     pub client: PemPair,
 }
 
 impl FrontProxyIdentity {
-    /// Loads it, or makes what is missing or due.
+    /// Loads the identity; creates missing parts and renews a certificate that is due.
     pub(crate) fn load_or_create(dir: &Path) -> Result<Self, PkiError> {
         let authority = Authority::load_or_create(dir, CA, FRONT_PROXY_CA)?;
         Self::of(Arc::new(authority), dir)
     }
 
-    /// With another client certificate where that is due, of the same CA.
+    /// Returns the identity with a renewed client certificate of the same CA, if it is due.
     pub(crate) fn renewed(&self, dir: &Path) -> Result<Self, PkiError> {
         Self::of(Arc::clone(&self.authority), dir)
     }
@@ -45,17 +46,17 @@ impl FrontProxyIdentity {
     }
 }
 
-/// A client that speaks for users towards backends.
+/// Returns the profile of the client certificate for backends.
 pub(crate) fn client(life: Duration) -> Profile {
     Profile::client(CLIENT, &[], life)
 }
 
-/// Makes the CA, unless it is there.
+/// Creates the CA, unless it exists.
 pub(crate) fn make_ca(dir: &Path) -> Result<(), PkiError> {
     Authority::load_or_create(dir, CA, FRONT_PROXY_CA).map(drop)
 }
 
-/// These settings with the files of the process's own identity where they ask for one.
+/// Adds the files of the process's own identity to the settings, if they require one.
 pub(crate) fn named(mut settings: ServerSettings) -> ServerSettings {
     if settings.own_front_proxy {
         let (ca, client) =
@@ -66,7 +67,7 @@ pub(crate) fn named(mut settings: ServerSettings) -> ServerSettings {
     settings
 }
 
-/// What kubeadm's flags have a kube-apiserver publish.
+/// Returns the settings that kubeadm's flags make a kube-apiserver publish.
 fn published(client_ca_file: PathBuf) -> FrontProxy {
     let one = |name: &str| vec![name.to_owned()];
     FrontProxy {

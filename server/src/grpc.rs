@@ -1,4 +1,4 @@
-//! The services: each a thin adapter between generated messages and a crate.
+//! The gRPC services: adapters between generated messages and the other crates.
 
 pub(crate) mod admin;
 pub(crate) mod admission;
@@ -20,13 +20,13 @@ use tonic::Request;
 
 use crate::chain::Caller;
 
-/// A gRPC failure, boxed: it is large and rare.
+/// Result of a gRPC call.
 pub(crate) type RpcResult<T> = Result<T, tonic::Status>;
 
-/// The caller that the chain left.
+/// Returns the caller that the chain has added to the request.
 ///
 /// # Errors
-/// UNAUTHENTICATED when there is none: a service that was mounted without the chain serves nobody.
+/// UNAUTHENTICATED if there is none, that is, if the service was mounted without the chain.
 pub(crate) fn caller<T>(request: &Request<T>) -> RpcResult<Caller> {
     request
         .extensions()
@@ -35,29 +35,29 @@ pub(crate) fn caller<T>(request: &Request<T>) -> RpcResult<Caller> {
         .ok_or_else(|| tonic::Status::unauthenticated("the caller is not authenticated"))
 }
 
-/// Asks the caller's authorizer, as gRPC.
+/// Authorizes a request of the caller; errors are gRPC statuses.
 pub(crate) async fn authorize(caller: &Caller, request: RequestInfo) -> RpcResult<()> {
     caller.authorize(request).await.map_err(|status| to_rpc(&status))
 }
 
-/// The same of what only a message names, whoever brings it.
+/// Authorizes a request that only the message describes, also if a facade forwards it.
 pub(crate) async fn authorize_message(caller: &Caller, request: RequestInfo) -> RpcResult<()> {
     caller.authorize_message(request).await.map_err(|status| to_rpc(&status))
 }
 
-/// The last filter before a service: writes wait until storage versions are published, where they are.
+/// Gate in front of the services: refuses writes until storage versions are published, if they are published at all.
 #[derive(Clone)]
 pub(crate) struct Hold(pub(crate) Option<StorageVersions>);
 
 impl Hold {
-    /// Why the request cannot be served yet; what it is is asked only while something is held.
+    /// Returns the refusal of a request; `None` if it is not blocked. The request is described only while the gate is closed.
     pub(crate) fn refusal(&self, caller: &Caller, request: impl FnOnce() -> RequestInfo) -> Option<Status> {
         let versions = self.0.as_ref().filter(|versions| !versions.reported().is_signaled())?;
         versions.refusal(&request(), caller.user())
     }
 }
 
-/// A Kubernetes refusal as gRPC.
+/// Converts a Kubernetes Status to a gRPC status.
 pub(crate) fn refused(status: impl Into<Box<Status>>) -> tonic::Status {
     to_rpc(&status.into())
 }

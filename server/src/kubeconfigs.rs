@@ -1,4 +1,4 @@
-//! The kubeconfigs that the server writes: `admin.kubeconfig` for people, `facade.kubeconfig` for facades. Mode 0600.
+//! Kubeconfigs that the server writes: `admin.kubeconfig` for users, `facade.kubeconfig` for facades. Mode 0600.
 
 use std::path::{Path, PathBuf};
 
@@ -8,21 +8,21 @@ use portico_kit::atomic_file;
 use portico_kit::pki::PemPair;
 use serde::Serialize;
 
-/// Where the two halves are reached and what to trust.
+/// Addresses of facade and control service, and the CAs to trust.
 pub struct Addresses {
-    /// `https://host:port` of the facade; absent when nobody knows it yet.
+    /// `https://host:port` of the facade; `None` if it is not known yet.
     pub facade: Option<String>,
     /// `https://host:port` of the control service.
     pub control: String,
-    /// The CA of the facade's serving certificate, PEM.
+    /// CA of the facade's serving certificate, as PEM.
     pub facade_ca: String,
-    /// The internal CA, PEM.
+    /// Internal CA, as PEM.
     pub internal_ca: String,
-    /// The store's identity: facades take no saved state of another one for theirs.
+    /// ID of the store. Facades do not use a saved state of another store.
     pub store_id: String,
 }
 
-/// A kubeconfig as JSON, which is YAML too.
+/// Kubeconfig as JSON, which is valid YAML.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Kubeconfig {
@@ -63,7 +63,7 @@ enum Entry {
     },
 }
 
-/// What kubeconfigs may contain beyond what clients know.
+/// Extension, a part of kubeconfigs that other clients ignore.
 #[derive(Serialize)]
 struct Extension {
     name: &'static str,
@@ -101,10 +101,10 @@ fn write(path: &Path, kubeconfig: &Kubeconfig) -> std::io::Result<()> {
     atomic_file::write(path, &text, 0o600)
 }
 
-/// Writes `admin.kubeconfig`: context `portico` is the facade, context `control` the gRPC address.
+/// Writes `admin.kubeconfig`: the context `portico` is the facade, the context `control` the gRPC address.
 ///
 /// # Errors
-/// What the file system reports.
+/// Errors of the file system.
 pub fn write_admin(dir: &Path, addresses: &Addresses, admin: &PemPair) -> std::io::Result<PathBuf> {
     let path = dir.join("admin.kubeconfig");
     let control = cluster("control", &addresses.control, &addresses.internal_ca);
@@ -125,7 +125,7 @@ pub fn write_admin(dir: &Path, addresses: &Addresses, admin: &PemPair) -> std::i
 /// Writes `facade.kubeconfig`: only the control service, for `portico facade --control-kubeconfig`.
 ///
 /// # Errors
-/// What the file system reports.
+/// Errors of the file system.
 pub fn write_facade(dir: &Path, addresses: &Addresses, facade: &PemPair) -> std::io::Result<PathBuf> {
     let path = dir.join("facade.kubeconfig");
     let mut control = cluster("control", &addresses.control, &addresses.internal_ca);

@@ -1,7 +1,7 @@
-//! The control service: owns state, speaks gRPC.
+//! The control service, which owns state and serves gRPC.
 //!
-//! `assembly` joins the components (store, registry, routes, catalog, controllers) behind the services of `grpc`, with the
-//! `chain` around them. Knows no HTTP paths of the Kubernetes API and never imports the facade.
+//! `assembly` combines the components (store, registry, routes, catalog, controllers) with the services of `grpc` and the layers
+//! of `chain`. This crate does not depend on the HTTP paths of the Kubernetes API or on the facade.
 
 mod assembly;
 mod chain;
@@ -47,7 +47,7 @@ pub use settings::{
     ServiceAccountSettings, SigningSettings, TokenWebhookSettings,
 };
 
-/// Checks that what is asked for by name is there in the release that is emulated.
+/// Checks that the resources which are enabled by name exist in the emulated release.
 ///
 /// # Errors
 /// [`RuntimeConfigError`]
@@ -58,7 +58,7 @@ pub fn check_introduced(
     portico_kinds::Kinds::check_introduced(evaluator, wanted)
 }
 
-/// The resource that objects of a named one are stored under, built in or of a definition.
+/// Returns the resource under which objects of a named resource are stored, for built-in and custom resources.
 ///
 /// # Errors
 /// [`NoStorage`]

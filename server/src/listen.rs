@@ -1,4 +1,4 @@
-//! The gRPC listener: TLS connections from kit, each served by tonic on the thread that accepted it.
+//! The gRPC listener: TLS connections, each served by tonic on the thread that accepted it.
 
 use std::future::ready;
 use std::io;
@@ -19,16 +19,16 @@ use tonic::service::Routes;
 use tonic::transport::server::Router;
 use tower::{BoxError, Layer, Service};
 
-/// What every request of a connection knows of its peer.
+/// Information about the peer that every request of a connection has.
 #[derive(Clone)]
 pub struct Connected {
-    /// The address.
+    /// Address of the peer.
     pub address: SocketAddr,
-    /// What the peer presented and holds the key of; verdicts about it are kept here.
+    /// Verified certificate chain of the peer. Results of authentication are cached in it.
     pub chain: Option<Arc<PeerChain>>,
 }
 
-/// A connection with its peer, whose frames are counted: h2 answers those that only cost work without bound.
+/// Connection with its peer. Its frames are counted, because h2 handles an unlimited number of frames that only cost work.
 struct Connection {
     io: TlsIo,
     frames: FrameReader,
@@ -37,7 +37,7 @@ struct Connection {
     _open: DropGuard,
 }
 
-/// Serves a connection in this runtime until it ends, or until what it has begun by the drain is done.
+/// Serves a connection in this runtime until it ends; after the drain signal, until its running calls have ended.
 pub async fn serve<L>(server: Router<L>, accepted: Accepted, mut drained: Watch)
 where
     L: Layer<Routes>,
@@ -51,7 +51,7 @@ where
     let connected = Connected { address, chain };
     let (io, frames, open) = (accepted.io, FrameReader::new(), closed.clone().drop_guard());
     let connection = Connection { io, frames, connected, _open: open };
-    // tonic takes the end of the connections to come for a stop: there are none, and no end of them.
+    // tonic shuts down at the end of the stream of connections, so the stream must not end.
     let incoming = stream::once(ready(Ok::<_, io::Error>(connection))).chain(stream::pending());
     let end = async move {
         tokio::select! { () = drained.signaled() => {}, () = closed.cancelled() => {} }

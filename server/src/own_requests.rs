@@ -1,4 +1,4 @@
-//! Requests of the control service's own parts that are recorded as those of users are.
+//! Audit of requests by components of the control service, recorded like those of users.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use portico_registry::{Answer, Call};
 
 use crate::grpc::recorded::{note_answer, wanted_by};
 
-/// Who answers requests, with an audit log in front where there is one.
+/// Handler of requests, behind an audit log if there is one.
 pub(crate) struct OwnRequests<S> {
     server: S,
     auditor: Option<Arc<Auditor>>,
@@ -23,10 +23,10 @@ impl<S> OwnRequests<S> {
         Self { server, auditor }
     }
 
-    /// The event of a request, where the policy wants one.
+    /// Creates the audit event of a request; `None` if the policy does not record it.
     fn audited(&self, call: &Call) -> Option<Audited> {
         if matches!(call.verb.as_str(), "get" | "list") {
-            // What a part reads to find out what to write is in no log, whoever keeps it.
+            // Reads are never recorded: components read many objects to decide on writes.
             return None;
         }
         let auditor = self.auditor.as_ref()?;

@@ -1,7 +1,7 @@
-//! The internal trust: one CA, and everything that it signs at start. Used for nothing else. Beside it the front proxy's identity,
-//! which is another CA's.
+//! Internal PKI: one CA with all certificates that it signs at startup, used for nothing else. Contains the identity of the front
+//! proxy as well, which has a separate CA.
 //!
-//! Files lie in the certificate folder: `internal-ca`, `control` (the gRPC server), `admin`, `facade` (clients).
+//! Files in the certificate folder: `internal-ca`, `control` (the gRPC server), `admin`, `facade` (clients).
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -14,35 +14,35 @@ use portico_machinery::user::MASTERS;
 
 use crate::front_proxy::FrontProxyIdentity;
 
-/// How long servers' and administrators' certificates are valid; renewed at start and while running.
+/// Lifetime of certificates of servers and administrators; renewed at startup and while running.
 const CERTIFICATE_LIFE: Duration = Duration::from_secs(365 * 86_400);
-/// How long a facade's client certificate is valid.
+/// Lifetime of a facade's client certificate.
 const FACADE_LIFE: Duration = Duration::from_secs(30 * 86_400);
-/// The name of the administrator in `admin.kubeconfig`.
+/// Name of the administrator in `admin.kubeconfig`.
 const ADMIN: &str = "portico:admin";
-/// The name of facades in `facade.kubeconfig`.
+/// Name of facades in `facade.kubeconfig`.
 const FACADE: &str = "system:portico:facade";
 
-/// The facade's serving certificate in its folder, as upstream names it.
+/// Base name of the facade's serving certificate in its folder, as in upstream.
 const SERVING: &str = "apiserver";
 
-/// What the internal CA has signed.
+/// The internal CA and its certificates.
 pub struct Pki {
-    /// The CA.
+    /// Internal CA.
     pub authority: Arc<Authority>,
-    /// The gRPC server's.
+    /// Certificate of the gRPC server.
     pub control: PemPair,
     /// The administrator's client certificate.
     pub admin: PemPair,
-    /// Facades' first client certificate.
+    /// Initial client certificate of facades.
     pub facade: PemPair,
-    /// Who speaks for users towards backends, where no flag names somebody.
+    /// Identity of the front proxy; `None` if flags name another one.
     pub front_proxy: Option<FrontProxyIdentity>,
 }
 
 impl Pki {
-    /// Loads or makes everything, a front proxy's identity if that is wanted. `names` are what the control service is called,
-    /// besides localhost.
+    /// Loads all certificates, or creates them; the identity of a front proxy only if `own_front_proxy` is set. `names` are the
+    /// names of the control service, except for localhost.
     ///
     /// # Errors
     /// [`PkiError`] names the file.
@@ -60,7 +60,8 @@ impl Pki {
         })
     }
 
-    /// The same while the process lives. The front proxy's CA stays the one published to backends, whatever became of its files.
+    /// Renews certificates of a running process. The CA of the front proxy remains the published one, even if its
+    /// files have changed.
     ///
     /// # Errors
     /// [`PkiError`] names the file.
@@ -69,8 +70,8 @@ impl Pki {
         Ok(Self { front_proxy, ..Self::load_or_create(dir, names, false)? })
     }
 
-    /// A serving certificate for the facade of the same process: the one that somebody has put into the folder, or one of
-    /// ours.
+    /// Returns the serving certificate for the facade of the same process: a certificate that was placed in the folder, or one of
+    /// the internal CA.
     ///
     /// # Errors
     /// [`PkiError`] names the file.
@@ -82,7 +83,8 @@ impl Pki {
         Ok(self.authority.load_or_issue(dir, SERVING, &profile)?.0)
     }
 
-    /// What clients check that certificate with, PEM: a foreign certificate stands for itself, as its CA is not known.
+    /// Returns the CA for that certificate as PEM. A certificate that was placed in the folder is returned itself, because its
+    /// CA is unknown.
     ///
     /// # Errors
     /// [`PkiError`] names the file.
@@ -92,7 +94,7 @@ impl Pki {
     }
 }
 
-/// The names by which a client on this machine, and in a cluster, reaches a server.
+/// Adds the names under which a server is reachable on this machine and in a cluster.
 fn with_local(names: &[String]) -> Vec<String> {
     let fixed = [
         "localhost",

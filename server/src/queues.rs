@@ -1,6 +1,6 @@
-//! Priority and fairness of native gRPC callers: their calls for objects wait for seats as HTTP requests do at a facade.
+//! Priority and fairness for native gRPC callers: their calls for objects wait for seats, as HTTP requests do in a facade.
 //!
-//! What facades forward has had its turn there. It must not know messages: a call comes as attributes.
+//! Calls that facades forward have had a seat there. This module does not depend on messages: it receives attributes of calls.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use portico_proto::rpc_status::to_rpc;
 
 use crate::chain::Caller;
 
-/// See the module. Cheap to clone; without seats nobody waits.
+/// Queues for native callers. Cheap to clone; without seats, calls do not wait.
 #[derive(Clone)]
 pub(crate) struct Queues(Option<Arc<Inner>>);
 
@@ -28,7 +28,7 @@ struct Inner {
     rules: ArcSwap<Rules<Waker>>,
 }
 
-/// A call that runs: its seat, and what writes are estimated by while it watches.
+/// Running call: its seat, and its registration as a watch, from which the cost of writes is estimated.
 #[derive(Default)]
 pub(crate) struct Running {
     seat: Option<Seat>,
@@ -36,14 +36,15 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// The call needs its seat no longer.
+    /// Releases the seat of the call.
     pub(crate) fn leave_seat(&mut self) {
         self.seat = None;
     }
 }
 
 impl Queues {
-    /// For so many seats; a call without a deadline has this time. An all-in-one has a facade's queues in the same registry.
+    /// Creates queues with a number of seats. Calls without a deadline wait according to `call_time`. The metrics have their own
+    /// prefix, because an all-in-one process registers the queues of a facade as well.
     pub(crate) fn new(seats: Option<usize>, call_time: Duration, registry: &Registry) -> Self {
         Self(seats.map(|seats| {
             let dispatcher = Dispatcher::new(seats, call_time, |_, _, _| {});
@@ -54,7 +55,7 @@ impl Queues {
         }))
     }
 
-    /// Shares out seats, and gives them back, until the tasks end.
+    /// Rebalances seats between priority levels until the tasks end.
     pub(crate) fn run(&self, tasks: &TaskSet) {
         if let Some(inner) = &self.0 {
             tasks.spawn_until_cancelled("flow-rebalance", inner.dispatcher.clone().rebalance());
@@ -62,7 +63,7 @@ impl Queues {
         }
     }
 
-    /// Goes by the content of these objects from now on.
+    /// Applies changes of flow schemas and priority levels.
     pub(crate) fn follow(&self, changes: &Changes) {
         let Some(inner) = &self.0 else { return };
         let mut known = inner.known.lock();
@@ -82,7 +83,7 @@ impl Queues {
         inner.rules.store(Arc::new(inner.dispatcher.digest(&schemas, &levels)));
     }
 
-    /// Estimates lists by these counts from now on, by `resource.group`.
+    /// Sets the numbers of stored objects by `resource.group`, from which the cost of lists is estimated.
     pub(crate) fn set_stored(&self, stored: HashMap<String, StoredObjects>) {
         if let Some(inner) = &self.0 {
             inner.dispatcher.set_stored(stored);
@@ -92,7 +93,7 @@ impl Queues {
     /// Waits until a call may run.
     ///
     /// # Errors
-    /// RESOURCE_EXHAUSTED, with the time after which the client should come again.
+    /// RESOURCE_EXHAUSTED, with the time after which the client should retry.
     pub(crate) async fn turn(
         &self,
         caller: &Caller,

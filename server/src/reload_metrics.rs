@@ -89,7 +89,7 @@ pub(crate) struct ReloadMetrics {
     reloads: Family<Labels<2>, Counter>,
     last: Family<Labels<2>, FloatGauge>,
     info: Family<Labels<2>, Gauge>,
-    /// Hash of the id of this server.
+    /// Hash of the ID of this server.
     server: String,
     in_force: Mutex<Option<String>>,
 }
@@ -106,12 +106,12 @@ impl ReloadMetrics {
         }
     }
 
-    /// The first configuration is in force, whose bytes have this hash.
+    /// Records the initial configuration by the hash of its bytes.
     pub(crate) fn started(&self, hash: String) {
         self.put_in_force(hash);
     }
 
-    /// A changed configuration is in force.
+    /// Records a changed configuration that is in use.
     pub(crate) fn succeeded(&self, hash: String) {
         self.ended("success");
         self.put_in_force(hash);
@@ -124,7 +124,7 @@ impl ReloadMetrics {
         self.info.get_or_create(&self.config(hash)).set(1);
     }
 
-    /// A changed configuration cannot be used.
+    /// Records a changed configuration that cannot be used.
     pub(crate) fn failed(&self) {
         self.ended("failure");
     }

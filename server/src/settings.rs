@@ -1,4 +1,4 @@
-//! The settings of the control service: plain values, parsed and checked before anything binds.
+//! Settings of the control service: plain values, parsed and checked before any socket is bound.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -22,108 +22,108 @@ use crate::encryption::EncryptionSettings;
 /// Settings of the control service.
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
-    /// The folder of database, kubeconfigs and, by default, certificates.
+    /// Folder of the database, kubeconfigs and, by default, certificates.
     pub data_dir: PathBuf,
-    /// The folder of certificates.
+    /// Folder of certificates.
     pub cert_dir: PathBuf,
-    /// Where gRPC is served; port 0 = any free one.
+    /// Address at which gRPC is served; port 0 selects a free port.
     pub control_address: SocketAddr,
-    /// A socket that listens at that address already: whoever started the process made it.
+    /// Socket that already listens at that address, inherited from the parent process.
     pub passed_socket: Option<Arc<TcpListener>>,
-    /// `HOST:PORT` under which others reach the control service.
+    /// `HOST:PORT` under which the control service is reachable for others.
     pub control_external_address: Option<String>,
-    /// Further names of both halves, for certificates.
+    /// Additional host name of the control service and the facade, for certificates.
     pub external_hostname: Option<String>,
-    /// The address of the facade of the same process, for its certificate.
+    /// Address of the facade of the same process, for its certificate.
     pub bind_address: IpAddr,
-    /// CAs of client certificates.
+    /// File with CAs of client certificates.
     pub client_ca_file: Option<PathBuf>,
     /// Front proxies, as published to backends.
     pub request_header: Option<FrontProxy>,
-    /// Bearer tokens, CSV.
+    /// File with bearer tokens, CSV.
     pub token_auth_file: Option<PathBuf>,
-    /// Who else knows bearer tokens.
+    /// Webhook that authenticates bearer tokens.
     pub token_webhook: Option<TokenWebhookSettings>,
-    /// Who else issues tokens.
+    /// Other issuers of tokens.
     pub authentication: AuthenticationSettings,
-    /// Service accounts' tokens.
+    /// Issuing and validation of service account tokens.
     pub service_accounts: ServiceAccountSettings,
-    /// Who is asked what callers may do.
+    /// Authorizers of requests.
     pub authorization: AuthorizationSettings,
-    /// The client certificate that backends see when they are probed, and its key.
+    /// Paths of the client certificate with which backends are probed, and of its key.
     pub proxy_client: Option<(PathBuf, PathBuf)>,
-    /// Whether this process makes both of them itself, and the CA of them: none is given.
+    /// True if this process creates the client certificate for backends and its CA, because flags name none.
     pub own_front_proxy: bool,
-    /// How backends are dialed.
+    /// Configuration file of the egress selector, for connections to backends.
     pub egress_selector_config_file: Option<PathBuf>,
-    /// Ranges that backends may lie in; empty = all but forbidden ones.
+    /// Address ranges in which backends may be; empty for all but forbidden ranges.
     pub backend_allow_cidr: Vec<IpNet>,
-    /// How long a connection to a backend may take.
+    /// Timeout for establishing a connection to a backend.
     pub backend_dial_timeout: Duration,
-    /// Bounds of calls to webhooks.
+    /// Limits of webhook calls.
     pub webhooks: portico_registry::WebhookLimits,
-    /// Whether endpoints are dialed instead of cluster addresses.
+    /// True if endpoints are dialed in place of cluster IPs.
     pub enable_aggregator_routing: bool,
-    /// Which versions of built-in APIs are served.
+    /// Emulated release, which determines the served versions of built-in APIs.
     pub expiration: Evaluator,
-    /// Where workloads reach the facade, when that is not set later; port 0 is whichever the facade gets.
+    /// Address at which workloads reach the facade, unless it is set later; port 0 selects the port of the facade.
     pub advertise_address: Option<SocketAddr>,
-    /// Where servers behind the same address reach this one's facade, when that is another address.
+    /// Address at which other servers behind the same address reach the facade of this one, if it differs.
     pub peer_advertise_address: Option<SocketAddr>,
-    /// Which group versions and resources are served beside, or less than, the default.
+    /// Group versions and resources that are served in addition to the default, or disabled.
     pub runtime_config: RuntimeConfig,
-    /// Which release is shown, and the oldest that others may be of.
+    /// Reported release, and the oldest compatible release.
     pub version: EffectiveVersion,
     /// Feature gates.
     pub features: FeatureGates,
-    /// Controllers of kube-controller-manager to run, by its names.
+    /// Enabled controllers of kube-controller-manager, by name.
     pub controllers: BTreeSet<&'static str>,
-    /// How they work.
+    /// Settings of the controllers.
     pub controller_settings: ControllerSettings,
-    /// How control services of one database agree on which of them runs the controllers; none: this one does, whatever others do.
+    /// Leader election for the controllers among the control services of one database; `None` to always run them.
     pub leader_election: Option<LeadershipTimers>,
-    /// How servers agree on which of them holds elections (gate `CoordinatedLeaderElection`).
+    /// Leader election for the controller of coordinated elections (gate `CoordinatedLeaderElection`).
     pub coordinated_leadership: LeadershipTimers,
-    /// Signing certificate requests.
+    /// Signing of certificate requests.
     pub signing: SigningSettings,
-    /// How long objects of kinds that expire (events) are kept after their last write.
+    /// Lifetime of objects of kinds that expire (events) after their last write.
     pub event_ttl: Duration,
     /// Encryption at rest.
     pub encryption: EncryptionSettings,
-    /// The store.
+    /// Settings of the store.
     pub store: portico_store::Settings,
-    /// The PostgreSQL database that it is in.
+    /// PostgreSQL database of the store, if it is the engine.
     pub postgres: Option<portico_store::PostgresSettings>,
-    /// The etcd that it is in; where there is neither: a SQLite file.
+    /// Address and settings of etcd, if it is the engine. Without PostgreSQL and etcd, the engine is SQLite.
     pub etcd: Option<portico_store::EtcdSettings>,
-    /// The registry.
+    /// Settings of the registry.
     pub registry: portico_registry::Settings,
-    /// Which admission plugins are on, and what they are configured with.
+    /// Enabled admission plugins and their configuration.
     pub admission: portico_admission::AdmissionSettings,
-    /// Bytes that made OpenAPI documents may take together, compressed.
+    /// Maximum total size of built OpenAPI documents, in compressed bytes.
     pub openapi_cache_bytes: usize,
-    /// Seats of priority and fairness for native gRPC callers; without any nobody waits for one.
+    /// Seats of priority and fairness for native gRPC callers; `None` to disable it.
     pub seats: Option<usize>,
-    /// The time of a call that has no deadline: it waits for a seat for a quarter of it.
+    /// Assumed duration of a call without a deadline, which waits for a seat for a quarter of it.
     pub call_time: Duration,
-    /// gRPC connections at a time.
+    /// Maximum number of gRPC connections.
     pub max_connections: usize,
-    /// gRPC calls at a time in one connection.
+    /// Maximum number of concurrent gRPC calls in one connection.
     pub max_streams_per_connection: u32,
-    /// The folder of manifests that is applied and followed.
+    /// Folder of manifests that is applied and followed.
     pub manifests: Option<portico_manifests::Settings>,
-    /// Boot checks pass on /livez for so long.
+    /// Time for which checks of post-start hooks pass on /livez regardless of their state.
     pub livez_grace_period: Duration,
 }
 
 impl ServerSettings {
-    /// Whether several control services may share the store.
+    /// True if several control services can share the store.
     pub(crate) fn shares_store(&self) -> bool {
         self.postgres.is_some() || self.etcd.is_some()
     }
 }
 
-/// A webhook that knows bearer tokens; field names follow the flags.
+/// Settings of a webhook that authenticates bearer tokens; fields are named after the flags.
 #[derive(Clone, Debug)]
 pub struct TokenWebhookSettings {
     /// `--authentication-token-webhook-config-file`
@@ -134,23 +134,23 @@ pub struct TokenWebhookSettings {
     pub cache_ttl: Duration,
 }
 
-/// OpenID Connect issuers, and who is let in without credentials.
+/// OpenID Connect issuers, and anonymous access.
 #[derive(Clone, Debug)]
 pub enum AuthenticationSettings {
-    /// There are none.
+    /// No issuers.
     None,
-    /// One, as flags set it.
+    /// One issuer, configured by flags.
     Flags(Box<OidcFlags>),
     /// `--authentication-config`
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Whether a flag says who is let in without credentials, so that the file may not.
+        /// True if a flag configures anonymous access, so that the file must not.
         anonymous_flag: bool,
     },
 }
 
-/// What flags set of an issuer; field names follow them.
+/// Flags of an issuer; fields are named after the flags.
 #[derive(Clone, Debug)]
 pub struct OidcFlags {
     /// `--oidc-issuer-url`
@@ -161,9 +161,9 @@ pub struct OidcFlags {
     pub ca_file: Option<PathBuf>,
     /// `--oidc-username-claim`
     pub username_claim: String,
-    /// `--oidc-username-prefix`; empty = upstream's default, `-` = nothing.
+    /// `--oidc-username-prefix`; empty for upstream's default, `-` for no prefix.
     pub username_prefix: String,
-    /// `--oidc-groups-claim`; empty = no groups.
+    /// `--oidc-groups-claim`; empty for no groups.
     pub groups_claim: String,
     /// `--oidc-groups-prefix`
     pub groups_prefix: String,
@@ -173,21 +173,21 @@ pub struct OidcFlags {
     pub required_claims: BTreeMap<String, String>,
 }
 
-/// Who decides what callers may do.
+/// Configuration of authorizers.
 #[derive(Clone, Debug)]
 pub enum AuthorizationSettings {
-    /// As flags set it.
+    /// Authorizers configured by flags.
     Flags(AuthorizationFlags),
     /// `--authorization-config`
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// `--authorization-policy-file`
         policy_file: Option<PathBuf>,
     },
 }
 
-/// What flags set of authorization; field names follow them.
+/// Flags of authorization; fields are named after the flags.
 #[derive(Clone, Debug)]
 pub struct AuthorizationFlags {
     /// `--authorization-mode`
@@ -204,18 +204,18 @@ pub struct AuthorizationFlags {
     pub unauthorized_ttl: Duration,
 }
 
-/// Who issues service accounts' tokens, and how; field names follow the flags.
+/// Issuing and validation of service account tokens; fields are named after the flags.
 #[derive(Clone, Debug)]
 pub struct ServiceAccountSettings {
-    /// `--service-account-issuer`: the first signs, tokens of all are trusted.
+    /// `--service-account-issuer`: the first one issues tokens, and tokens of all are trusted.
     pub issuers: Vec<String>,
-    /// `--service-account-key-file`: keys to check tokens with, besides the signing one.
+    /// `--service-account-key-file`: keys that validate tokens, in addition to the signing key.
     pub key_files: Vec<PathBuf>,
-    /// `--service-account-signing-key-file`; without, one is made and kept.
+    /// `--service-account-signing-key-file`; without it, a key is created and stored.
     pub signing_key_file: Option<PathBuf>,
-    /// `--service-account-signing-endpoint`: the socket of who signs, in the place of our key.
+    /// `--service-account-signing-endpoint`: socket of an external signer, which replaces the signing key.
     pub signing_endpoint: Option<String>,
-    /// `--api-audiences`; empty = the issuers.
+    /// `--api-audiences`; empty for the issuers.
     pub api_audiences: Vec<String>,
     /// `--service-account-max-token-expiration`
     pub max_token_expiration: Option<Duration>,
@@ -231,10 +231,10 @@ pub struct ServiceAccountSettings {
     pub legacy_clean_up_period: Duration,
 }
 
-/// A CA's certificate and its key, PEM files.
+/// Paths of a CA's certificate and its key, as PEM.
 pub type CaFiles = (PathBuf, PathBuf);
 
-/// With what certificate requests are signed; field names follow the flags.
+/// CAs that sign certificate requests; fields are named after the flags.
 #[derive(Clone, Debug)]
 pub struct SigningSettings {
     /// `--cluster-signing-cert-file` and `-key-file`: for all signers.

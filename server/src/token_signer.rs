@@ -1,7 +1,7 @@
-//! `--service-account-signing-endpoint`: somebody else signs service accounts' tokens, and names the keys to check them with.
+//! `--service-account-signing-endpoint`: an external signer that signs service account tokens and provides the public keys.
 //!
-//! Upstream rules: pkg/serviceaccount/externaljwt (`Plugin`, `keyCache`) and `completeServiceAccountOptions`. It must not know what
-//! tokens stand for.
+//! Upstream rules: pkg/serviceaccount/externaljwt (`Plugin`, `keyCache`) and `completeServiceAccountOptions`. This module does
+//! not depend on the meaning of tokens.
 
 mod client;
 mod error;
@@ -26,10 +26,10 @@ use metrics::SignerMetrics;
 
 pub(crate) use key_feed::Fetches;
 
-/// The shortest life of tokens that a signer must sign (`MinTokenAgeSec`), in seconds.
+/// Minimum token lifetime that a signer must support (`MinTokenAgeSec`), in seconds.
 const SHORTEST_LIFE: i64 = 600;
 
-/// See the module.
+/// External signer of tokens.
 pub(crate) struct TokenSigner {
     client: Arc<SignerClient>,
     feed: KeyFeed,
@@ -38,11 +38,11 @@ pub(crate) struct TokenSigner {
 }
 
 impl TokenSigner {
-    /// The signer at this socket, and the longest life of its tokens in seconds. Its keys are fetched into `keys` now, and from
-    /// time to time until `tasks` end.
+    /// Connects to the signer at a socket. Also returns the maximum lifetime of its tokens in seconds. The keys of the signer are
+    /// fetched into `keys` now, and at an interval until `tasks` end.
     ///
     /// # Errors
-    /// It cannot be reached in time, or its answer cannot be used.
+    /// The signer does not respond in time, or its response is invalid.
     pub(crate) async fn start(
         endpoint: &str,
         keys: Arc<CurrentKeys>,
@@ -59,7 +59,7 @@ impl TokenSigner {
         Ok((Arc::new(Self { client, feed, keys, metrics }), longest))
     }
 
-    /// When keys are fetched, seen anew after every fetch.
+    /// Returns the schedule of key fetches, which is updated after every fetch.
     pub(crate) fn subscribe(&self) -> watch::Receiver<Fetches> {
         self.feed.subscribe()
     }
@@ -78,7 +78,7 @@ impl TokenSigner {
         Ok(format!("{header}.{payload}.{signature}"))
     }
 
-    /// Whether a token may have this header (`validateJWTHeader`). Keys that are not published sign nothing new.
+    /// Checks the header of a token (`validateJWTHeader`). Keys that are not published must not sign new tokens.
     async fn check(&self, header: &str) -> Result<(), String> {
         let id = ExternalHeader::parse(header).map_err(|error| error.to_string())?.key_id;
         if self.keys.load().keys.iter().all(|key| key.id() != id) {
@@ -105,10 +105,10 @@ impl ExternalSigner for TokenSigner {
     }
 }
 
-/// The longest life of tokens in seconds, of `--service-account-max-token-expiration` and of what the signer signs.
+/// Returns the maximum token lifetime in seconds, from `--service-account-max-token-expiration` and the limit of the signer.
 ///
 /// # Errors
-/// Upstream's words where they do not go together.
+/// Upstream's message if the two conflict.
 pub(crate) fn longest_life(flag: Option<Duration>, signer: i64) -> Result<i64, String> {
     if signer < SHORTEST_LIFE {
         return Err(format!(
@@ -128,9 +128,9 @@ pub(crate) fn longest_life(flag: Option<Duration>, signer: i64) -> Result<i64, S
     ))
 }
 
-/// Warns where tokens of pods cannot live as long as they should (`completeServiceAccountOptions`).
+/// Warns if tokens of pods cannot have the required lifetime (`completeServiceAccountOptions`).
 pub(crate) fn warn_of_short_lives(longest: i64, extended: i64) {
-    /// What kubelet asks for in the name of pods (`WarnOnlyBoundTokenExpirationSeconds`).
+    /// Lifetime of tokens that kubelets request for pods (`WarnOnlyBoundTokenExpirationSeconds`).
     const OF_PODS: i64 = 3607;
     let life = format_duration(Duration::from_secs(longest.unsigned_abs()));
     if longest < OF_PODS {

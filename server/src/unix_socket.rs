@@ -1,4 +1,4 @@
-//! gRPC over Unix sockets, with those whom the control service asks: key services and signers of tokens.
+//! Client connections for gRPC over Unix sockets, for key services and external signers.
 
 use std::error::Error;
 use std::io;
@@ -10,12 +10,12 @@ use portico_kit::platform;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
-/// The name of a socket as the system has it: one that begins with `@` is no file.
+/// Converts a path to the name of a socket in the operating system. A path with a leading `@` is an abstract socket.
 pub(crate) fn socket(path: &str) -> String {
     path.strip_prefix('@').map_or_else(|| path.to_owned(), |name| format!("\0{name}"))
 }
 
-/// A channel to this socket, dialed when it is used.
+/// Creates a channel to a socket, which connects at the first call.
 pub(crate) fn channel(socket: String) -> Channel {
     let connector = tower::service_fn(move |_: http::Uri| {
         let socket = socket.clone();
@@ -24,7 +24,7 @@ pub(crate) fn channel(socket: String) -> Channel {
     Endpoint::from_static("http://localhost").connect_with_connector_lazy(connector)
 }
 
-/// Returns the reason why the server at a socket was not reached, as Go prints it. `None` if the server has answered.
+/// Returns the reason why the server at a socket could not be reached, as Go prints it. `None` if the server has answered.
 pub(crate) fn unreached(status: &Status, path: &str) -> Option<String> {
     let source = status.source()?;
     Some(match find_cause::<io::Error>(source) {
@@ -35,7 +35,7 @@ pub(crate) fn unreached(status: &Status, path: &str) -> Option<String> {
     })
 }
 
-/// A code as Go prints it.
+/// Returns the name of a code as Go prints it.
 pub(crate) fn code_name(code: Code) -> &'static str {
     match code {
         Code::Ok => "OK",

@@ -1,5 +1,5 @@
-//! Other API servers, asked live: for the controllers that empty namespaces, collect garbage and count quotas, as upstream's do, and
-//! for the folder of manifests.
+//! Requests to aggregated API servers by controllers (namespaces, garbage collection and quotas, as in upstream) and by the
+//! folder of manifests.
 
 mod counted;
 mod from_folder;
@@ -37,15 +37,15 @@ const MAX_BODY: usize = 16 << 20;
 const USER: &str = "system:serviceaccount:kube-system:namespace-controller";
 const GROUPS: [&str; 3] =
     ["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"];
-/// Who asks for the folder of manifests what servers have.
+/// User for requests of the manifests folder.
 const FOLDER: &str = "system:portico:manifests";
 const FOLDER_GROUPS: [&str; 2] = ["system:masters", "system:authenticated"];
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
-/// How many objects a page of a list has.
+/// Maximum number of objects on a page of a list.
 const PAGE: usize = 500;
 
-/// The query of a page of a list.
+/// Returns the query for a page of a list.
 fn page(limit: usize, go_on: &str) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     query.append_pair("limit", &limit.to_string());
@@ -55,13 +55,13 @@ fn page(limit: usize, go_on: &str) -> String {
     query.finish()
 }
 
-/// Backends by the routes to them.
+/// Aggregated API servers by their routes.
 pub(super) struct Aggregated {
     pub(super) routes: Routes,
     pub(super) backends: Arc<ToBackends>,
 }
 
-/// `/apis/G/V`, as far as it matters here.
+/// Resource list at `/apis/G/V`, with the fields that are used here.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct ResourceList {
@@ -83,18 +83,18 @@ impl Resource {
         self.verbs.iter().any(|v| v == verb)
     }
 
-    /// Whether objects of it live in namespaces and can be found and deleted.
+    /// True if objects of the resource are namespaced and can be listed and deleted.
     fn is_content(&self) -> bool {
         self.namespaced && self.is_deletable()
     }
 
-    /// Whether objects of it can be found and deleted.
+    /// True if objects of the resource can be listed and deleted.
     fn is_deletable(&self) -> bool {
         !self.name.contains('/') && self.can("list") && self.can("delete")
     }
 }
 
-/// A list of objects, metadata alone.
+/// List of objects with their metadata.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Objects {
@@ -128,12 +128,12 @@ struct Metadata {
     owner_references: Vec<OwnerReference>,
 }
 
-/// The groups of a controller's service account, or of the folder's user.
+/// Returns the groups of a controller's service account, or of the user of the manifests folder.
 fn groups_of(user: &str) -> &'static [&'static str] {
     if user == FOLDER { &FOLDER_GROUPS } else { &GROUPS }
 }
 
-/// One request in a controller's name.
+/// Request on behalf of a controller.
 struct Asked<'a> {
     user: &'static str,
     method: Method,
@@ -147,7 +147,7 @@ impl<'a> Asked<'a> {
         Self { user, method: Method::GET, path, content_type: "", body: Bytes::new() }
     }
 
-    /// What names one resource, or the objects of one, as metadata.
+    /// Returns the request for one resource or for a list of objects, as metadata.
     fn request(&self) -> FetchRequest {
         let mut headers = HeaderMap::new();
         headers.insert("x-remote-user", HeaderValue::from_static(self.user));
@@ -163,17 +163,17 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Reads what a Go program wrote.
+/// Decodes JSON of a backend as Go would.
 fn read<T: Default + DeserializeOwned>(body: &[u8]) -> Result<T, String> {
     json::from_slice(body).map_err(|error| error.to_string())
 }
 
-/// Whether a 404 is an API server's: anything else may answer so without knowing what was asked for.
+/// True if a 404 was sent by an API server. Other servers may respond with 404 to requests that they do not understand.
 fn says_not_found(body: &[u8]) -> bool {
     Status::from_json(body).is_some_and(|status| status.reason() == Reason::NotFound)
 }
 
-/// What says no kind is taken for what was asked for, as clients in Go take it.
+/// Checks the kind of a response. A missing kind counts as the requested one, as for Go clients.
 fn check_kind(kind: &str, is_wanted: impl Fn(&str) -> bool) -> Result<(), String> {
     if kind.is_empty() || is_wanted(kind) {
         return Ok(());
@@ -186,7 +186,7 @@ impl Aggregated {
         self.backends.send(backend, &asked.request()).await.map_err(|error| error.to_string())
     }
 
-    /// What a GET answers; nothing when the backend, which must know what it speaks of, says that it is not there.
+    /// Returns the response to a GET; `None` if an API server reports that the object does not exist.
     async fn get<T: Default + DeserializeOwned>(
         &self,
         backend: &Backend,
@@ -201,8 +201,8 @@ impl Aggregated {
         }
     }
 
-    /// The resources of a group version. One that is routed to a backend which does not serve it is a failure: nobody
-    /// knows what there is.
+    /// Returns the resources of a group version. A backend that does not serve the routed group version is an error, because its
+    /// resources are unknown.
     async fn resources(
         &self,
         backend: &Backend,
@@ -224,7 +224,7 @@ impl Aggregated {
         Ok(list.resources.items)
     }
 
-    /// The objects of a collection, metadata alone; none of a resource that is not there any more, as upstream has it.
+    /// Returns the metadata of the objects in a collection; empty if the resource no longer exists, as in upstream.
     async fn objects(&self, backend: &Backend, user: &'static str, path: &str) -> Result<Objects, String> {
         let objects: Objects = self.get(backend, user, path).await?.unwrap_or_default();
         let is_list = |kind: &str| kind.ends_with("List");
@@ -242,7 +242,7 @@ impl Aggregated {
         }
     }
 
-    /// Deletes what is there, and what is left then, of one resource.
+    /// Deletes the objects of a resource, and records the remaining ones.
     async fn empty_resource(
         &self,
         backend: &Backend,
@@ -260,7 +260,7 @@ impl Aggregated {
         self.objects(backend, USER, collection).await
     }
 
-    /// One group version. Resources that another version of the group has shown already are left alone.
+    /// Deletes the objects of a group version. Resources in `seen` are skipped, because another version of the group served them.
     async fn empty_group(
         &self,
         route: &Route,

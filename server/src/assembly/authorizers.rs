@@ -1,8 +1,7 @@
-//! Who decides what callers may do: `--authorization-mode` and its flags, or the file of `--authorization-config`, which is read
-//! again when it changes.
+//! Authorizers: `--authorization-mode` and its flags, or the file of `--authorization-config`, which is reloaded when it changes.
 //!
-//! Upstream rules: pkg/kubeapiserver/authorizer. Facades receive the modes alone: what a mode needs a webhook or a file for, they
-//! ask the control service.
+//! Upstream rules: pkg/kubeapiserver/authorizer. Facades receive only the modes. For modes that need a webhook or a file, they
+//! call the control service.
 
 mod backend;
 mod configuration;
@@ -40,7 +39,7 @@ use counted::Counted;
 use metrics::AuthorizationMetrics;
 use webhook::Webhook;
 
-/// What authorizers are made of; it outlives changes of the configuration.
+/// Dependencies of the authorizers, which outlive changes of the configuration.
 pub(super) struct Parts {
     pub(super) rbac: Arc<dyn Authorizer>,
     pub(super) relations: Relations,
@@ -48,19 +47,19 @@ pub(super) struct Parts {
     pub(super) metrics: Metrics,
 }
 
-/// Authorizers in their order, and the modes that facades receive.
+/// Authorizers in order, and the modes that facades receive.
 struct Chain {
     authorizers: AuthorizerUnion,
     modes: Vec<Mode>,
-    /// Credentials in files that webhooks are called with are read again as long as the chain is there.
+    /// Tasks that reload the credential files of webhooks, as long as the chain is in use.
     tasks: TaskSet,
 }
 
-/// See the module. Cheap to clone.
+/// Authorizers of the current configuration. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Authorizers {
     current: Arc<ArcSwap<Chain>>,
-    /// The file that is read again.
+    /// Configuration file that is reloaded.
     file: Option<FileWatch<Chain>>,
 }
 
@@ -68,7 +67,7 @@ impl Authorizers {
     /// Reads flags and files.
     ///
     /// # Errors
-    /// [`StartError::Authorization`] names what cannot be used.
+    /// [`StartError::Authorization`] names the invalid flag or file.
     pub(super) fn new(settings: &ServerSettings, parts: Parts) -> Result<Self, StartError> {
         match &settings.authorization {
             AuthorizationSettings::Flags(flags) => {
@@ -89,12 +88,12 @@ impl Authorizers {
         }
     }
 
-    /// Whether a mode is among those that decide.
+    /// True if a mode is enabled.
     pub(super) fn has(&self, mode: Mode) -> bool {
         self.current.load().modes.contains(&mode)
     }
 
-    /// Sends facades the modes, now and whenever they change.
+    /// Sends facades the modes and their changes.
     pub(super) fn publish(&self, board: &Board, tasks: &TaskSet) {
         board.post([self.setting()]);
         let Some(file) = &self.file else { return };
@@ -109,7 +108,7 @@ impl Authorizers {
         });
     }
 
-    /// Looks at the file now.
+    /// Reloads the file.
     pub(super) async fn reload(&self) -> Result<(), FileError> {
         match &self.file {
             Some(file) => file.reload().await.map(drop),
@@ -141,17 +140,17 @@ impl Authorizer for Authorizers {
     }
 }
 
-/// Makes chains of configurations.
+/// Builder of chains from configurations.
 struct Builder {
     parts: Parts,
     policies: Option<Arc<Policies>>,
 }
 
 impl Builder {
-    /// The authorizers of a configuration behind those that no configuration turns off.
+    /// Builds the authorizers of a configuration, after those that are always enabled.
     ///
     /// # Errors
-    /// What one of them cannot be made of.
+    /// Error of the authorizer that cannot be created.
     fn chain(&self, configuration: &Configuration) -> Result<Chain, String> {
         let tasks = TaskSet::new();
         let metrics = AuthorizationMetrics::new(&self.parts.metrics);
@@ -176,11 +175,11 @@ impl Builder {
     }
 }
 
-/// What upstream says where a file asks for policies that no flag names.
+/// Upstream's message about a file with the mode ABAC without the flag for policies.
 const NO_POLICIES: &str =
     "authorizer type ABAC is not allowed if it was not enabled at initial server startup";
 
-/// A file that makes a chain. Modes other than webhooks have to stay.
+/// Watches a configuration file. A new version must have the same modes, except for webhooks.
 fn watched(path: &Path, builder: Builder, reloads: ReloadMetrics) -> Result<FileWatch<Chain>, StartError> {
     let required = OnceLock::<BTreeSet<Mode>>::new();
     let refused: Mutex<Option<Vec<u8>>> = Mutex::default();
@@ -191,7 +190,7 @@ fn watched(path: &Path, builder: Builder, reloads: ReloadMetrics) -> Result<File
         match (&made, required.get()) {
             (Ok(chain), None) => {
                 let kept = chain.modes.iter().copied().filter(|mode| *mode != Mode::Webhook);
-                // Only the first one comes here.
+                // Only the first version gets here.
                 let _ = required.set(kept.collect());
                 reloads.started(sha256_label(bytes));
             }
@@ -199,7 +198,7 @@ fn watched(path: &Path, builder: Builder, reloads: ReloadMetrics) -> Result<File
                 *refused = None;
                 reloads.succeeded(sha256_label(bytes));
             }
-            // The same file is tried again and again.
+            // Failures of the same file are counted once.
             (Err(_), Some(_)) if refused.as_deref() != Some(bytes) => {
                 *refused = Some(bytes.to_vec());
                 reloads.failed();
@@ -211,7 +210,7 @@ fn watched(path: &Path, builder: Builder, reloads: ReloadMetrics) -> Result<File
     FileWatch::new(vec![path.to_owned()], parse).map_err(|error| StartError::Authorization(error.to_string()))
 }
 
-/// The policies of a file.
+/// Reads the policies of a file.
 fn policies(file: &Path) -> Result<Arc<Policies>, StartError> {
     let failed = |reason: String| StartError::Authorization(format!("{}: {reason}", file.display()));
     let text = portico_kit::config_file::read_text(file)

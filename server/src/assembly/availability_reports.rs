@@ -1,4 +1,4 @@
-//! Reports about backends that control services of one store exchange.
+//! Reports about backends that the control services of one store exchange.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::evidence::AvailabilityController;
 use super::server_records::{PERIOD, ServerRecords};
 
-/// Interval of reading others' reports and comparing the own one. Both are in memory.
+/// Interval at which reports of other control services are read and compared. All reports are in memory.
 const EXCHANGE_PERIOD: Duration = Duration::from_secs(1);
 
-/// Exchanges reports.
+/// Exchange of reports about backends.
 #[derive(Clone)]
 pub(super) struct AvailabilityReports {
     records: ServerRecords,
@@ -24,19 +24,19 @@ pub(super) struct AvailabilityReports {
 }
 
 impl AvailabilityReports {
-    /// Uses the records of this store; `own` is the identity of this start of the control service.
+    /// Uses the records of a store; `own` identifies this run of the control service.
     pub(super) fn new(store: &Arc<dyn Store>, own: &str, availability: AvailabilityController) -> Self {
         let resource = GroupResource::new("portico.dev", "availabilityreports");
         let records = ServerRecords::new(store, resource, "AvailabilityReport");
         Self { records, own: own.to_owned(), availability }
     }
 
-    /// Announces that others may object; call it before backends are checked.
+    /// Announces that other control services may disagree. Must be called before backends are checked.
     pub(super) fn begin(&self) {
         drop(self.availability.exchange(&self.own, BTreeMap::new()));
     }
 
-    /// Exchanges reports until it is dropped.
+    /// Exchanges reports until the future is dropped.
     pub(super) async fn run(&self) {
         let mut ticks = interval(EXCHANGE_PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -55,7 +55,7 @@ impl AvailabilityReports {
         }
     }
 
-    /// Removes the own report.
+    /// Removes the record of this control service.
     pub(super) async fn release(&self) {
         self.records.release(&self.own).await;
     }
@@ -67,7 +67,7 @@ impl AvailabilityReports {
         others.map(|record| (record.key.name().to_owned(), report(record))).collect()
     }
 
-    /// Writes the own report. Returns true if it is written.
+    /// Writes the record of this control service. Returns true on success.
     async fn write(&self, report: &PeerReport) -> bool {
         self.records
             .renew(&self.own, |record| {
@@ -78,7 +78,7 @@ impl AvailabilityReports {
     }
 }
 
-/// The report of a control service; an empty one where a later version writes others.
+/// Decodes the report of a control service; empty if a later version wrote it in another format.
 fn report(record: &Record) -> PeerReport {
     #[derive(Default, serde::Deserialize)]
     #[serde(default)]

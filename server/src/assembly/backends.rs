@@ -1,5 +1,5 @@
-//! How backends are dialed from here: egress, address policy, client certificate. Probes, catalog and
-//! webhooks share it.
+//! Connections to backends from the control service: egress, address policy and client certificate. Probes, catalog and webhooks
+//! share them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use super::evidence::AvailabilityController;
 use super::process::Process;
 use crate::settings::ServerSettings;
 
-/// A probe has 5 s in all: a step that hangs must end before that, or nobody learns which one it was.
+/// Timeout of one step of a connection. It is shorter than the 5 s of a probe, so that the probe can report the failed step.
 const STEP_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// The way to backends.
+/// Connections to backends.
 pub(super) struct Backends {
     pub(super) fetcher: Fetcher,
     client_cert: Option<FileWatch<CertPair>>,
@@ -54,8 +54,8 @@ impl Backends {
         Ok(Self { fetcher: Fetcher::new(connector, tasks.clone()), client_cert })
     }
 
-    /// The way to webhooks: those behind Services are reached as backends are, those behind URLs by upstream's
-    /// `controlplane` selection.
+    /// Returns the client for webhooks. Webhooks behind Services are reached like backends, those with URLs by upstream's
+    /// `controlplane` egress selection.
     pub(super) fn webhooks(
         &self,
         settings: &ServerSettings,
@@ -71,18 +71,18 @@ impl Backends {
         Ok(Webhooks::new(WebhookConnectors { urls, services, resolver }, limits))
     }
 
-    /// The certificate that backends see, as it changes.
+    /// Returns the certificate that backends receive, with its changes.
     pub(super) fn client_cert_watch(&self) -> Option<FileWatch<CertPair>> {
         self.client_cert.clone()
     }
 
-    /// Probes that present the certificate.
+    /// Returns a prober that presents the client certificate.
     pub(super) fn prober(&self, settings: ProbeSettings) -> HttpProber {
         let client_cert = self.client_cert.as_ref().map(|w| CertPair::clone(&w.current()));
         HttpProber::new(self.fetcher.clone(), settings, client_cert)
     }
 
-    /// Reports lost connections to the controller.
+    /// Reports lost connections to the availability controller.
     pub(super) fn tell_losses(&self, availability: &AvailabilityController) {
         let lost = availability.on_connection_lost();
         self.fetcher.on_lost(Box::new(move |target| {
@@ -90,7 +90,7 @@ impl Backends {
         }));
     }
 
-    /// The hook that takes changed certificates up; only where there is one.
+    /// Adds the hook that applies a changed client certificate; does nothing without a certificate.
     pub(super) fn add_hook(
         &self,
         prober: HttpProber,
@@ -114,7 +114,7 @@ impl Backends {
     }
 }
 
-/// The dialer of one of upstream's selections; nothing when there is no file or it leaves this one direct.
+/// Returns the dialer for one of upstream's egress selections; `None` without a file, or if the selection is direct.
 pub(super) fn egress(
     settings: &ServerSettings,
     selection: &str,

@@ -1,4 +1,4 @@
-//! The server's checks on the board, so that each facade shows them under upstream's names.
+//! Publication of the server's health checks on the board, so that each facade shows them under upstream's names.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use portico_proto::convert::{Check, Payload, PayloadKind};
 
 use crate::grpc::config::board::Board;
 
-/// Checks are looked at this often once all have passed, and more often before: readiness waits for them.
+/// Interval between evaluations of the checks. It increases from 1 ms to 1 s, so that readiness is reported early.
 const PERIOD: Policy = Policy::new(Duration::from_millis(1), Duration::from_secs(1), 1.3, 0.0);
 
-/// Posts the results of all checks, for ever; only changes travel. `known` is given once they have been posted, `ready`
-/// when all that readiness needs pass for the first time.
+/// Posts the results of all checks until `tasks` are canceled. `known` is signaled after the first post, `ready` when all checks
+/// that readiness requires have passed for the first time.
 pub(super) fn publish(health: Health, board: Board, known: Signal, ready: Signal, tasks: &TaskSet) {
     tasks.spawn_until_cancelled("health-checks", async move {
         let mut pause = Backoff::new(PERIOD);
@@ -41,7 +41,7 @@ pub(super) fn publish(health: Health, board: Board, known: Signal, ready: Signal
     });
 }
 
-/// Each check with the endpoints on which it stands.
+/// Evaluates each check, with the endpoints that include it.
 async fn evaluate(health: &Health) -> Vec<(String, Check)> {
     let mut all: Vec<(String, Check)> = Vec::new();
     for endpoint in [Endpoint::Healthz, Endpoint::Livez, Endpoint::Readyz] {

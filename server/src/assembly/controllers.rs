@@ -1,5 +1,5 @@
-//! Controllers that get every kind: what kube-apiserver itself keeps, and those that `--controllers` governs, which are
-//! kube-controller-manager's, as far as Portico has them.
+//! Controllers that watch objects of all kinds: those that are part of kube-apiserver, and those of kube-controller-manager that
+//! `--controllers` enables, as far as Portico implements them.
 
 mod governed;
 mod wanted;
@@ -36,7 +36,7 @@ use super::signing::Signing;
 use crate::front_proxy;
 use crate::settings::ServerSettings;
 
-/// Upstream's hooks of what is kept here: they pass once everything is being kept.
+/// Upstream's hooks of the controllers of kube-apiserver. They pass once all of these controllers run.
 const HOOKS: [&str; 4] = [
     "start-cluster-authentication-info-controller",
     "bootstrap-controller",
@@ -44,10 +44,10 @@ const HOOKS: [&str; 4] = [
     "start-legacy-token-tracking-controller",
 ];
 
-/// Upstream's hook of what elects leaders.
+/// Upstream's hook of the controller for coordinated leader election.
 const ELECTIONS_HOOK: &str = "start-kube-apiserver-coordinated-leader-election-controller";
 
-/// Publishes where the facade is reached.
+/// Publisher of the address of the facade.
 #[derive(Clone)]
 pub(super) struct Advertised {
     address: Arc<watch::Sender<Option<SocketAddr>>>,
@@ -61,25 +61,25 @@ impl Advertised {
     }
 }
 
-/// What the assembly passes to controllers.
+/// Inputs of the controllers.
 pub(super) struct ControllerInputs<'a> {
-    /// What clients inside check the facade's certificate with.
+    /// CA with which clients in the cluster verify the certificate of the facade, as PEM.
     pub(super) ca: &'a str,
-    /// What signs service accounts' tokens.
+    /// Signer of service account tokens.
     pub(super) identity: Arc<Identity>,
-    /// The CAs that sign certificate requests.
+    /// CAs that sign certificate requests.
     pub(super) signing: &'a Signing,
-    /// What other API servers hold in namespaces.
+    /// Aggregated API servers.
     pub(super) aggregated: Arc<Aggregated>,
-    /// Where workloads reach the facade, once that is known.
+    /// Address at which workloads reach the facade, once it is known.
     pub(super) advertised: Arc<watch::Sender<Option<SocketAddr>>>,
-    /// Who gets how many objects are stored.
+    /// Receiver of the numbers of stored objects.
     pub(super) counted: Box<dyn Fn(Counted) + Send + Sync>,
-    /// Who else gets every change.
+    /// Other listeners for changes.
     pub(super) listeners: Vec<Arc<dyn Listener>>,
 }
 
-/// Starts them; they end with `tasks`.
+/// Starts the controllers, which end with `tasks`.
 pub(super) fn start(
     settings: &ServerSettings,
     registry: &Registry,
@@ -146,7 +146,7 @@ pub(super) fn start(
     Ok(Advertised { address: reported.advertised, objects })
 }
 
-/// Tells other control services of the store where this one's facade is reached, until it stops.
+/// Publishes the address of this control service's facade to other control services of the store, until the tasks end.
 fn keep_record(masters: MasterLeases, objects: &SystemObjects, tasks: &TaskSet) {
     let (objects, token) = (objects.clone(), tasks.token());
     tasks.spawn("master-lease", async move {
@@ -155,7 +155,7 @@ fn keep_record(masters: MasterLeases, objects: &SystemObjects, tasks: &TaskSet) 
     });
 }
 
-/// What keeps Services' addresses and ports right; its hook passes once all of them have been checked.
+/// Creates the repair of Services' addresses and ports. Its hook passes once all Services have been checked.
 fn repair(
     settings: &ServerSettings,
     registry: &Registry,
@@ -172,7 +172,7 @@ fn repair(
     Ok(repair)
 }
 
-/// What elects leaders among the candidates of components, behind a gate and where candidates are served.
+/// Creates the coordinated leader election; `None` without its gate, or if lease candidates are not served.
 fn elections(
     settings: &ServerSettings,
     registry: &Registry,
@@ -197,7 +197,7 @@ fn elections(
     Ok(Some(Arc::new(elections)))
 }
 
-/// The authorities that backends are to trust.
+/// Returns the authorities that backends should trust.
 fn authentication(settings: &ServerSettings, signing: &Signing) -> Result<AuthenticationInfo, FileError> {
     let pem = |path: &PathBuf| {
         let read = portico_kit::config_file::read_text(path);
@@ -217,7 +217,7 @@ fn authentication(settings: &ServerSettings, signing: &Signing) -> Result<Authen
     })
 }
 
-/// PEM texts as one: files need not end with a new line.
+/// Joins PEM texts, which need not end with a line end.
 fn joined(pems: &[String]) -> String {
     pems.iter().map(|pem| format!("{}\n", pem.trim_end())).collect()
 }

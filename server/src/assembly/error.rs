@@ -1,22 +1,22 @@
-//! Why a control service does not start.
+//! Errors that prevent the start of a control service.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use portico_gostd::os::error_text;
 
-/// Why the control service does not start; one line for people.
+/// Error that prevents the start of the control service. The message is one line for users.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The data folder cannot be made or used.
+    /// The data folder cannot be created or used.
     #[error("--data-dir {}: {}", path.display(), error_text(source))]
     DataDir {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// Certificates cannot be made, read or used.
+    /// Certificates cannot be created, read or used.
     #[error("certificates: {0}")]
     Pki(#[from] portico_kit::pki::PkiError),
     /// A certificate cannot be served.
@@ -28,24 +28,24 @@ pub enum StartError {
     /// A CA cannot be used.
     #[error("certificates: {0}")]
     Authority(#[from] portico_auth::authn::AuthorityError),
-    /// A key of service accounts' tokens cannot be used.
+    /// A key for service account tokens cannot be used.
     #[error("{}: {source}", path.display())]
     TokenKey {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error in the key.
         source: portico_auth::jwt::KeyError,
     },
-    /// Somebody else who signs tokens.
+    /// The external signer of tokens cannot be used.
     #[error("while setting up external-jwt-signer: {0}")]
     TokenSigner(String),
-    /// Lives of tokens that do not go together.
+    /// Conflicting lifetimes of tokens.
     #[error("{0}")]
     TokenLife(String),
-    /// The system gives no threads.
+    /// The operating system refused to create threads.
     #[error("cannot start threads: {}", error_text(.0))]
     Threads(#[source] std::io::Error),
-    /// The store does not open.
+    /// The store cannot be opened.
     #[error("cannot open the store: {0}")]
     Store(#[from] portico_store::OpenError),
     /// The PostgreSQL database cannot be opened.
@@ -57,68 +57,68 @@ pub enum StartError {
     /// Keys that are shared through the store cannot be read or written there.
     #[error("cannot share the files of {name} between control services: {reason}")]
     SharedFiles {
-        /// Which.
+        /// Name of the set of files.
         name: &'static str,
-        /// Why.
+        /// Error of the store.
         reason: String,
     },
-    /// Another control service of the database has another one.
+    /// The file differs from that of other control services of the database.
     #[error(
         "{}: the control services of the database use a different file; remove this file to use theirs (its signatures \
          are no longer trusted)",
         path.display()
     )]
     SharedFile {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// The encryption configuration's file.
+    /// The encryption configuration cannot be used.
     #[error("--encryption-provider-config: {0}")]
     Encryption(#[from] crate::encryption::EncryptionError),
-    /// The egress selector's file.
+    /// The egress selector configuration cannot be used.
     #[error("--egress-selector-config-file: {0}")]
     Egress(#[from] portico_kit::egress::EgressError),
-    /// The kubeconfig of webhooks.
+    /// The kubeconfig of webhooks cannot be used.
     #[error("{}: {reason}", file.display())]
     WebhookUsers {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Why.
+        /// Error in the file.
         reason: String,
     },
-    /// Who knows bearer tokens.
+    /// The configuration of authentication is invalid.
     #[error("authentication: {0}")]
     Authentication(String),
-    /// Who decides what callers may do.
+    /// The configuration of authorization is invalid.
     #[error("authorization: {0}")]
     Authorization(String),
-    /// The address is taken, or not ours.
+    /// The address is in use, or does not belong to this host.
     #[error("--control-address {address}: {}", error_text(source))]
     Bind {
-        /// The address.
+        /// Address to bind.
         address: SocketAddr,
-        /// Why.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// The embedded descriptions of kinds do not load: a broken build.
+    /// The embedded descriptions of kinds cannot be loaded: the build is broken.
     #[error("kinds: {0}")]
     Kinds(#[from] portico_kinds::LoadError),
-    /// Stored definitions of custom resources that cannot be read.
+    /// Stored definitions of custom resources cannot be read.
     #[error("definitions of custom resources: {0}")]
     Definitions(String),
-    /// Reflection needs our own descriptors; broken ones are a broken build.
+    /// The embedded descriptors for reflection are invalid: the build is broken.
     #[error("reflection: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
-    /// Two hooks of one name: a broken build.
+    /// Two hooks have the same name: the build is broken.
     #[error("hooks: {0}")]
     Hook(#[from] portico_kit::hooks::HookError),
-    /// Two checks of one name: a broken build.
+    /// Two checks have the same name: the build is broken.
     #[error("health: {0}")]
     Health(#[from] portico_kit::health::HealthError),
 }
 
 impl StartError {
-    /// Whether the database is not the one that was served last: starting again changes nothing.
+    /// True if the database was replaced since it was last served; a restart does not help.
     #[must_use]
     pub fn is_replaced(&self) -> bool {
         matches!(self, Self::Store(portico_store::OpenError::Replaced { .. }))
@@ -136,7 +136,7 @@ impl StartError {
         matches!(self, Self::Bind { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse)
     }
 
-    /// Whether a setting is wrong, rather than the machine or the data.
+    /// True if a setting is invalid, as opposed to a problem of the machine or the data.
     #[must_use]
     pub fn is_setting(&self) -> bool {
         matches!(

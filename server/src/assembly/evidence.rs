@@ -1,4 +1,4 @@
-//! What Explain knows from modules that do not know each other: probes, facades and conversions.
+//! Facts for Explain from modules that do not depend on each other: probes, facades and conversions.
 
 use portico_controllers::availability::{Availability, HttpProber, Observation, ProbeStage};
 use portico_machinery::GroupVersion;
@@ -8,15 +8,15 @@ use portico_routes::{Ack, Evidence, Manifest, Mirrored, ReachStage, Reached};
 
 use crate::grpc::config::facades::{Facades, Hints};
 
-/// The controller that checks availability.
+/// Controller that checks the availability of backends.
 pub(super) type AvailabilityController = Availability<HttpProber>;
 
-/// All of them together.
+/// Sources of the facts that Explain reports.
 pub(super) struct Seen {
     pub(super) availability: AvailabilityController,
     pub(super) facades: Facades,
     pub(super) registry: Registry,
-    /// Where there is a folder of manifests.
+    /// State of the folder of manifests, if one is configured.
     pub(super) from_folder: Option<State>,
 }
 
@@ -61,7 +61,7 @@ fn stage(stage: ProbeStage) -> ReachStage {
     }
 }
 
-/// Facades' words on their way to the availability.
+/// Passes observations of facades to the availability controller.
 pub(super) struct ObservationsToAvailability(pub(super) AvailabilityController);
 
 impl Hints for ObservationsToAvailability {

@@ -1,4 +1,4 @@
-//! The components behind the services, and the post-start hooks that start them, under upstream's names.
+//! Components of the control service, and the post-start hooks that start them, under upstream's names.
 
 mod admission;
 mod definitions;
@@ -52,11 +52,11 @@ use crate::queues::Queues;
 use crate::settings::ServerSettings;
 use definitions::Definitions;
 
-/// Everything that the services stand on besides registry and store.
+/// Components on which the services depend, in addition to registry and store.
 pub(super) struct Components {
     pub(super) routes: Routes,
     pub(super) board: Board,
-    /// Of native gRPC callers.
+    /// Queues for native gRPC callers.
     pub(super) queues: Queues,
     pub(super) facades: Facades,
     availability: AvailabilityController,
@@ -67,32 +67,32 @@ pub(super) struct Components {
     informers: Informers,
     policy: PolicyFeed,
     served: ServedHere,
-    /// This server's.
+    /// Lease of this server.
     lease: IdentityLease,
-    /// Where workloads reach the facade, once that is known.
+    /// Address at which workloads reach the facade, once it is known.
     pub(super) advertised: Arc<watch::Sender<Option<SocketAddr>>>,
-    /// Whether facades may send requests to other servers behind the same address.
+    /// True if facades may forward requests to other servers behind the same address.
     has_peers: bool,
-    /// What the folder of manifests says of APIServices.
+    /// State of the folder of manifests, for explanations of APIServices.
     from_folder: Option<portico_manifests::State>,
-    /// Holds writes until it has published how resources are stored; only behind gates.
+    /// Publisher of storage versions, which blocks writes until it is done; `None` without its gates.
     pub(super) storage_versions: Option<StorageVersions>,
-    /// Given once all checks have passed for the first time.
+    /// Signaled once all checks have passed for the first time.
     pub(super) ready: Signal,
-    /// Given once facades can learn of every check.
+    /// Signaled once facades can receive every check.
     pub(super) checks_known: Signal,
 }
 
-/// What the process has besides.
+/// Further inputs of the components.
 pub(super) struct Surroundings<'a> {
     pub(super) tasks: &'a TaskSet,
-    /// Where gRPC is served.
+    /// Address at which gRPC is served.
     pub(super) own: SocketAddr,
     pub(super) from_folder: Option<portico_manifests::State>,
 }
 
 impl Components {
-    /// Makes the components and registers what starts them. Nothing runs before the hooks do.
+    /// Creates the components and registers the hooks that start them.
     pub(super) fn join(
         settings: &ServerSettings,
         registry: &Registry,
@@ -213,7 +213,8 @@ impl Components {
         })?;
         let (r, policy) = (registry.clone(), self.policy.clone());
         hooks.add_post_start("rbac/bootstrap-roles", move |cx: HookContext| async move {
-            // Done is what those who decide know of: the first request after "ready" is checked by it.
+            // The hook is done when the authorizers have the roles, because the first request after "ready" is
+            // authorized by them.
             let in_force = async {
                 policy.reached(rbac::bootstrap::reconcile(&r).await?).await;
                 Ok(())
@@ -262,7 +263,7 @@ impl Components {
         Ok(())
     }
 
-    /// Keeps what facades decide and queue by up to date.
+    /// Publishes changes of policy, flow control and peers to facades.
     pub(super) fn keep_entries(&self, registry: &Registry, rbac: &Arc<Rbac>, tasks: &TaskSet) {
         self.keep_policy(registry, rbac, tasks);
         self.keep_flow_control(registry, tasks);
@@ -271,7 +272,7 @@ impl Components {
         }
     }
 
-    /// Says to facades where other servers behind the same address are.
+    /// Publishes the addresses of other servers behind the same address to facades.
     fn keep_peers(&self, registry: &Registry, tasks: &TaskSet) {
         let board = self.board.clone();
         let sink = move |peers: &PeerAddresses| {
@@ -283,7 +284,7 @@ impl Components {
         tasks.spawn_critical("peers", followed);
     }
 
-    /// Keeps those who decide up to date: here at once, facades by the board.
+    /// Publishes roles and bindings: to the local authorizer directly, to facades by the board.
     fn keep_policy(&self, registry: &Registry, rbac: &Arc<Rbac>, tasks: &TaskSet) {
         let (board, rbac) = (self.board.clone(), Arc::clone(rbac));
         let sink = move |revision, changes: Changes| {
@@ -299,7 +300,7 @@ impl Components {
         tasks.spawn_critical("rbac-policy", feed);
     }
 
-    /// Keeps facades and our own queues up to date on flow schemas and priority levels.
+    /// Publishes flow schemas and priority levels to facades and to the local queues.
     fn keep_flow_control(&self, registry: &Registry, tasks: &TaskSet) {
         let (board, queues) = (self.board.clone(), self.queues.clone());
         queues.run(tasks);
@@ -313,7 +314,7 @@ impl Components {
         tasks.spawn_critical("flow-control", flow_feed::run(registry.clone(), tasks.clone(), sink));
     }
 
-    /// Sends facades how many objects are stored: lists are estimated by that.
+    /// Returns a function that sends facades the numbers of stored objects, from which they estimate the cost of lists.
     pub(super) fn stored_objects(&self) -> Box<dyn Fn(Counted) + Send + Sync> {
         let (board, queues) = (self.board.clone(), self.queues.clone());
         Box::new(move |counted| {
@@ -326,7 +327,7 @@ impl Components {
         })
     }
 
-    /// The checks that are no hooks: store, informers, auto-registration.
+    /// Adds the checks that are not hooks: store, informers, auto-registration.
     pub(super) fn add_checks(
         &self,
         health: &Health,
@@ -353,7 +354,7 @@ impl Components {
         Ok(())
     }
 
-    /// What config streams are fed from.
+    /// Returns the sources of configuration streams.
     pub(super) fn sources(&self, store: &dyn Store) -> Arc<Sources> {
         let identity = store.identity();
         Arc::new(Sources {
@@ -367,7 +368,7 @@ impl Components {
         })
     }
 
-    /// What Explain knows.
+    /// Returns the sources of the facts that Explain reports.
     pub(super) fn evidence(&self, registry: &Registry) -> Arc<dyn Evidence + Send + Sync> {
         Arc::new(Seen {
             availability: self.availability.clone(),
@@ -377,23 +378,23 @@ impl Components {
         })
     }
 
-    /// What other API servers hold in namespaces.
+    /// Returns the aggregated API servers.
     pub(super) fn aggregated(&self) -> Arc<Aggregated> {
         Arc::new(Aggregated { routes: self.routes.clone(), backends: self.served.backends() })
     }
 
-    /// What follows, in the log, instances of definitions.
+    /// Returns the listener for instances of definitions; `None` if definitions are not served.
     pub(super) fn instances(&self) -> Option<Arc<dyn Listener>> {
         self.definitions.listener()
     }
 
-    /// Documents by hash.
+    /// Returns the OpenAPI and discovery documents by hash.
     pub(super) fn documents(&self) -> Documents {
         self.served.documents()
     }
 }
 
-/// The group versions that this build serves itself, with their priorities.
+/// Returns the group versions that this build serves, with their priorities.
 fn installed(kinds: &Kinds) -> impl Iterator<Item = Installed> {
     kinds.served().map(|served| Installed {
         group_version: served.group_version.clone(),
@@ -402,7 +403,7 @@ fn installed(kinds: &Kinds) -> impl Iterator<Item = Installed> {
     })
 }
 
-/// The same as APIServices that are kept.
+/// Returns the APIServices to create for the installed group versions.
 fn desired(kinds: &Kinds) -> impl Iterator<Item = Desired> {
     installed(kinds).map(|i| Desired {
         group_version: i.group_version,
@@ -412,12 +413,12 @@ fn desired(kinds: &Kinds) -> impl Iterator<Item = Desired> {
     })
 }
 
-/// This server's, in each start of the process another.
+/// Creates the identity of this server, which is different in each run of the process.
 pub(super) fn own_identity() -> Identity {
     Identity::new(&hostname(), &uuid::Uuid::new_v4().to_string())
 }
 
-/// The resolver's mode.
+/// Returns the mode of the resolver.
 fn mode(settings: &ServerSettings) -> Mode {
     if settings.enable_aggregator_routing { Mode::Endpoints } else { Mode::ClusterIp }
 }

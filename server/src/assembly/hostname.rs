@@ -1,6 +1,6 @@
-//! This host's name.
+//! Host name of this machine.
 
-/// This host's name, as leases and events carry it.
+/// Returns the host name, as used in leases and events.
 pub(super) fn hostname() -> String {
     let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     match hostname.trim() {

@@ -1,4 +1,4 @@
-//! Who the control service trusts: built from files, built anew when they change.
+//! Identities that the control service trusts: built from files, and rebuilt when the files change.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,28 +26,28 @@ use super::node_graph::NodeGraph;
 use crate::chain::Identities;
 use crate::settings::ServerSettings;
 
-/// The identities and the files behind them. Cheap to clone.
+/// Trusted identities and the files that define them. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct TrustedIdentities {
     pub(super) identities: Arc<Identities>,
     pub(super) authorizer: Arc<dyn Authorizer>,
     pub(super) authorizers: Authorizers,
-    /// The way to webhooks, once there is one.
+    /// Client for webhooks, set once the registry exists.
     pub(super) calls: Calls,
-    /// What roles and bindings say, for the authorizer.
+    /// Roles and bindings for the authorizer.
     pub(super) rbac: Arc<Rbac>,
-    /// What objects have to do with which nodes, when somebody decides by it.
+    /// Relations of objects to nodes; `None` without the Node authorizer.
     nodes: Option<Arc<RwLock<Graph>>>,
     internal: Authority,
-    /// The CA that signs certificate requests, where it is ours.
+    /// CA that signs certificate requests, if Portico created it.
     signing: Option<Authority>,
     files: Vec<FileWatch<Part>>,
     reviews: Arc<Reviews>,
-    /// Whose tokens are reviewed; nobody's until there is somebody who knows the objects.
+    /// Keys and issuers of trusted tokens; empty until a reviewer is set.
     trust: Arc<ArcSwap<TokenTrust>>,
 }
 
-/// One file's part of the authenticators.
+/// Content of one file, from which an authenticator is built.
 enum Part {
     Client(Authority),
     Tokens(Arc<TokenFile>),
@@ -70,7 +70,7 @@ fn watched(
     path.map(|path| FileWatch::new(vec![path.clone()], read)).transpose()
 }
 
-/// Authenticators of what the files hold now; gRPC knows no anonymous caller and no front proxy.
+/// Builds authenticators from the current content of the files. gRPC has no anonymous callers and no front proxies.
 fn authenticators(
     internal: &Authority,
     signing: Option<&Authority>,
@@ -89,7 +89,7 @@ fn authenticators(
     })
 }
 
-/// The tokens of a file as it is now, for token reviews.
+/// Tokens in the current version of a file, for token reviews.
 struct FixedTokens(FileWatch<Part>);
 
 impl TokenAuthenticator for FixedTokens {
@@ -102,10 +102,10 @@ impl TokenAuthenticator for FixedTokens {
 }
 
 impl TrustedIdentities {
-    /// Has authorizers and token reviews call webhooks as the registry does.
+    /// Sets the client with which authorizers and token reviews call webhooks.
     pub(super) fn call_with(&self, registry: &Registry) {
         if let Some(webhooks) = registry.objects().webhooks() {
-            // Nobody has set it before.
+            // Set only once.
             let _ = self.calls.set(webhooks.clone());
         }
     }
@@ -165,23 +165,23 @@ impl TrustedIdentities {
         })
     }
 
-    /// Who has to be notified of every change, so that nodes may what they should.
+    /// Returns the listener that updates the relations of objects to nodes; `None` without the Node authorizer.
     pub(super) fn node_listener(&self) -> Option<Arc<dyn Listener>> {
         self.nodes.clone().map(|graph| Arc::new(NodeGraph::new(graph)) as _)
     }
 
-    /// The tokens that files name, as they change.
+    /// Returns the tokens of files, with their changes.
     pub(super) fn fixed_tokens(&self) -> Vec<Arc<dyn TokenAuthenticator>> {
         self.files.iter().map(|file| Arc::new(FixedTokens(file.clone())) as _).collect()
     }
 
-    /// Trusts tokens that stand for objects, too, once there is somebody who knows the objects.
+    /// Sets the reviewer of tokens that are bound to objects, and trusts their keys.
     pub(super) fn review_with(&self, identity: &Identity, reviewer: Arc<dyn Reviewer>) {
         self.identities.review_with(reviewer);
         self.trust_keys_of(identity);
     }
 
-    /// Trusts the keys that are known now.
+    /// Trusts the current keys.
     pub(super) fn trust_keys_of(&self, identity: &Identity) {
         let trust = TokenTrust::new(identity.keys.load().as_ref().clone(), identity.bootstrap_tokens)
             .with_others(!identity.remote.is_empty())
@@ -192,14 +192,14 @@ impl TrustedIdentities {
         }
     }
 
-    /// Authenticates by what files and keys say now.
+    /// Rebuilds the authenticators from the current files and keys.
     fn renew(&self) {
         let chain =
             authenticators(&self.internal, self.signing.as_ref(), &self.files, &self.reviews, &self.trust);
         self.identities.replace(chain);
     }
 
-    /// Reloads changed files, by period and on a signal.
+    /// Reloads changed files periodically.
     pub(super) fn watch(&self, tasks: &TaskSet) {
         for file in &self.files {
             file.watch(tasks, "authentication-file");
@@ -212,7 +212,7 @@ impl TrustedIdentities {
         }
     }
 
-    /// Reads all files again now; what cannot be read stays as it was and is logged.
+    /// Reloads all files. If a file cannot be read, its previous content stays in use and the error is logged.
     pub(super) async fn reload(&self) {
         for file in &self.files {
             if let Err(error) = file.reload().await {

@@ -1,4 +1,4 @@
-//! The backend that decides about images, as a kubeconfig's current context says it.
+//! Backend of ImagePolicyWebhook, as defined by the current context of a kubeconfig.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use portico_registry::ClientConfig;
 use super::error::StartError;
 use super::webhook_users;
 
-/// Reads the file and what it names; whether the backend answers is found out when it is asked.
+/// Reads a kubeconfig and the files that it names. The backend is not called.
 ///
 /// # Errors
 /// [`StartError::WebhookUsers`] names the file.
@@ -22,10 +22,10 @@ pub(super) fn read(file: &Path, tasks: &TaskSet) -> Result<ImageBackend, StartEr
     Ok(ImageBackend::new(&config, webhook_users::read_current(file, tasks)?))
 }
 
-/// Where the current context leads.
+/// Returns the client configuration of the current context.
 ///
 /// # Errors
-/// Why nobody can be asked there.
+/// The context does not define a usable cluster.
 pub(super) fn config(file: &Path) -> Result<ClientConfig, String> {
     let cluster = KubeconfigCluster::read(file).map_err(|error| error.to_string())?;
     if cluster.server.is_empty() {

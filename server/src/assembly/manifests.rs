@@ -1,4 +1,4 @@
-//! The folder of manifests: applied once the server works by itself, and a check of readiness of its own.
+//! The folder of manifests: applied once all other checks have passed; has its own readiness check.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use super::process::Process;
 use crate::own_requests::OwnRequests;
 use crate::settings::ServerSettings;
 
-/// The check of readiness.
+/// Name of the readiness check.
 const NAME: &str = "manifests";
-/// How often it is looked whether the server works.
+/// Interval between evaluations of the other checks.
 const PERIOD: Policy = Policy::new(Duration::from_millis(1), Duration::from_secs(1), 1.3, 0.0);
 
-/// What follows the folder, where there is one; its check is added. Nothing is applied yet.
+/// Creates the follower of the folder and adds its check; `None` without a folder. Objects are applied after [`start`].
 pub(super) fn join(
     settings: &ServerSettings,
     registry: &Registry,
@@ -36,8 +36,8 @@ pub(super) fn join(
     Ok(Some(manifests))
 }
 
-/// Applies and follows it, where there is one: as soon as all other checks have passed, so that system namespaces and roles are
-/// there.
+/// Applies the folder and follows it, if one is configured. Waits until all other checks have passed, so that system namespaces
+/// and roles exist.
 pub(super) fn start(manifests: Option<Manifests>, others: FromFolder, health: Health, tasks: &TaskSet) {
     let Some(manifests) = manifests else { return };
     tasks.spawn_until_cancelled("manifests", async move {

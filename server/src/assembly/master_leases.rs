@@ -1,5 +1,5 @@
-//! Addresses of the facades of all control services of one store (upstream's `masterleases`): all see the same records at the same
-//! revision, so that none overwrites another one's result.
+//! Addresses of the facades of all control services of one store (upstream's `masterleases`). All control services see the same
+//! records at the same revision, so that they do not overwrite each other's results.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
@@ -12,33 +12,33 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::server_records::{PERIOD, ServerRecords};
 
-/// Addresses of the facades of control services. Cheap to clone.
+/// Records with the addresses of facades. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct MasterLeases {
     records: ServerRecords,
     own: watch::Receiver<Option<SocketAddr>>,
 }
 
-/// The resource of the records.
+/// Returns the resource of the records.
 pub(super) fn resource() -> GroupResource {
     GroupResource::new("portico.dev", "masterleases")
 }
 
 impl MasterLeases {
-    /// Of this store; `own` is where the facade of this control service is reached, once that is known.
+    /// Uses the records of a store; `own` is the address of this control service's facade, once it is known.
     pub(super) fn new(store: &Arc<dyn Store>, own: watch::Receiver<Option<SocketAddr>>) -> Self {
         Self { records: ServerRecords::new(store, resource(), "MasterLease"), own }
     }
 
-    /// Where all of them are reached, as far as this process has seen.
+    /// Returns the addresses of all facades, as far as this process has read them.
     pub(super) fn addresses(&self) -> BTreeSet<SocketAddr> {
         let snapshot = self.records.seen();
         let records = snapshot.iter().flat_map(|snapshot| snapshot.iter());
         records.filter_map(|record| record.key.name().parse().ok()).collect()
     }
 
-    /// Keeps the own record, and removes those of others that are gone, until it is dropped; `changed` is called when the own
-    /// address has changed.
+    /// Renews the own record and removes expired ones of other control services, until the future is dropped. Calls `changed`
+    /// when the own address has changed.
     pub(super) async fn run(mut self, changed: impl Fn()) {
         let mut ticks = interval(PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,6 +1,6 @@
-//! Passes to the Node authorizer which objects relate to which nodes, from the one log that all controllers read.
+//! Listener that updates the relations of objects to nodes for the Node authorizer, from the log that all controllers read.
 //!
-//! It keeps nothing of objects but edges, and must not know who decides by them.
+//! Only relations are stored. The listener does not depend on the authorizers.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use portico_controllers::log::Listener;
 use portico_machinery::{Reason, Status};
 use portico_registry::{Logged, Registry, Stored};
 
-/// See the module.
+/// Listener that updates the graph of the Node authorizer.
 #[derive(Clone, Debug)]
 pub(super) struct NodeGraph {
     graph: Arc<RwLock<Graph>>,
 }
 
 impl NodeGraph {
-    /// Fills this graph.
+    /// Creates a listener that updates this graph.
     pub(super) fn new(graph: Arc<RwLock<Graph>>) -> Self {
         Self { graph }
     }
@@ -30,11 +30,11 @@ impl Listener for NodeGraph {
             for source in Source::ALL {
                 let all = match registry.follow(&source.resource()).await {
                     Ok(followed) => followed.initial,
-                    // Not served by this configuration.
+                    // This configuration does not serve the resource.
                     Err(status) if status.reason() == Reason::NotFound => Vec::new(),
                     Err(status) => return Err(status),
                 };
-                // One after another: all of them decoded at once would be large.
+                // Objects are decoded one after another to limit memory.
                 let facts = all.into_iter().map(|stored| {
                     (source.vertex(stored.namespace(), stored.name()), source.fact(stored.object()))
                 });

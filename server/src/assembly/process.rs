@@ -1,4 +1,4 @@
-//! What the process lends to the control service.
+//! Resources of the process that the control service uses.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use portico_kit::metrics;
 use portico_kit::offload::Offload;
 use portico_kit::telemetry::Telemetry;
 
-/// See the module.
+/// Resources of the process that the control service uses.
 pub struct Process {
     /// Metrics of the process.
     pub metrics: metrics::Registry,
-    /// The log.
+    /// Configuration of the log.
     pub telemetry: Telemetry,
-    /// Threads that serve connections.
+    /// Runtimes that serve connections.
     pub runtimes: Arc<ConnectionRuntimes>,
     /// Threads for work that takes long.
     pub offload: Arc<Offload>,
-    /// Who records calls; without, nothing is.
+    /// Audit log; `None` if calls are not audited.
     pub auditor: Option<Arc<Auditor>>,
 }

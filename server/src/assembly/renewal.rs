@@ -1,4 +1,4 @@
-//! Certificates of the internal CA while the process lives: issued anew when two thirds of their life have passed.
+//! Certificates of the internal CA, which are renewed when two thirds of their lifetime have passed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use super::error::StartError;
 use crate::pki::Pki;
 use crate::settings::ServerSettings;
 
-/// How often certificates are looked at.
+/// Interval between checks of the certificates.
 const PERIOD: Duration = Duration::from_secs(3600);
 
-/// What the CA has signed, as it is renewed. Cheap to clone.
+/// Certificates of the internal CA, with their renewals. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Renewed {
     inner: Arc<Inner>,
@@ -33,7 +33,7 @@ struct Inner {
 }
 
 impl Renewed {
-    /// Begins with what was loaded.
+    /// Starts with the loaded certificates.
     pub(super) fn new(
         settings: &ServerSettings,
         pki: Arc<Pki>,
@@ -53,17 +53,17 @@ impl Renewed {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// What is in force.
+    /// Returns the current certificates.
     pub(super) fn current(&self) -> Arc<Pki> {
         self.inner.current.load_full()
     }
 
-    /// The facade's serving certificate.
+    /// Returns the facade's serving certificate, with its renewals.
     pub(super) fn facade_serving(&self) -> watch::Receiver<CertPair> {
         self.inner.facade.subscribe()
     }
 
-    /// What this control service works with, by what it is for.
+    /// Returns the certificates that this control service uses, with their purposes.
     pub(super) fn certificates(&self) -> Vec<(&'static str, CertInfo)> {
         let pki = self.current();
         let all = [("serving gRPC", &*pki.control.cert_pem), ("internal CA", pki.authority.cert_pem())];
@@ -74,8 +74,8 @@ impl Renewed {
         all.filter_map(|(usage, pem)| Some((usage, CertInfo::of_pem(usage, pem).ok()?))).collect()
     }
 
-    /// Looks at the certificates for ever. Kubeconfigs on disk are written at start; a client certificate in them
-    /// outlives any sensible uptime, and the next start renews it.
+    /// Checks the certificates until `tasks` are canceled. Kubeconfigs on disk are written at startup; their client certificates
+    /// last longer than a process should run, and the next start renews them.
     pub(super) fn keep(&self, tasks: &TaskSet) {
         let this = self.clone();
         tasks.spawn_until_cancelled("certificate-renewal", async move {
@@ -93,7 +93,7 @@ impl Renewed {
 
     fn look(&self) -> Result<(), PkiError> {
         let inner = &*self.inner;
-        // Those who show it to backends follow its files.
+        // Users of the client certificate for backends reload its files.
         let pki = self.current().renewed(&inner.dir, &inner.control_names)?;
         inner.control.replace_default(pki.control.cert_pair("control.crt")?);
         let facade = pki.facade_serving(&inner.dir, &inner.facade_names)?.cert_pair("apiserver.crt")?;
@@ -109,7 +109,7 @@ impl Renewed {
     }
 }
 
-/// What the control service is called besides localhost.
+/// Returns the names of the control service, except for localhost.
 pub(super) fn names(settings: &ServerSettings) -> Vec<String> {
     let external = settings.control_external_address.as_ref();
     let host =

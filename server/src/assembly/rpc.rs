@@ -1,4 +1,4 @@
-//! The gRPC services, joined behind the chain and served.
+//! The gRPC services, combined behind the chain of layers and served.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,12 +42,12 @@ use crate::grpc::routes::{Explainer, RoutesService};
 use crate::listen;
 use crate::settings::ServerSettings;
 
-/// How often a quiet connection is asked whether it lives.
+/// Interval of HTTP/2 keepalive pings on an idle connection.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
-/// How long the answer may take.
+/// Timeout for the response to a keepalive ping.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What the services stand on.
+/// Dependencies of the services.
 pub(super) struct Services {
     pub(super) registry: Registry,
     pub(super) admission: Arc<AdmissionChain>,
@@ -56,8 +56,8 @@ pub(super) struct Services {
     pub(super) process: Process,
 }
 
-/// A server with our message limits. A service bounds its answers itself where one could be larger: an answer that is refused for its size
-/// would be one to a write that is done.
+/// Wraps a service with the limit of message sizes. Responses that could be larger are limited by the services themselves: if the
+/// server refused a response because of its size, the caller would get an error for a completed write.
 macro_rules! limited {
     ($server:ident, $service:expr) => {
         $server::new($service).max_decoding_message_size(MAX_MESSAGE_BYTES)
@@ -65,7 +65,7 @@ macro_rules! limited {
 }
 
 impl Services {
-    /// Every service of the contract, health and reflection, and the chain to put around them.
+    /// Builds every service of the API, health and reflection, and the chain of layers around them.
     pub(super) fn join(
         self,
         components: &Components,
@@ -118,7 +118,7 @@ impl Services {
     }
 }
 
-/// `grpc.health.v1`: serving once all checks have passed, until the stop.
+/// `grpc.health.v1`: serving once all checks have passed, until the server stops.
 fn health(components: &Components, tasks: &TaskSet) -> HealthServer<impl Health> {
     let (reporter, service) = tonic_health::server::health_reporter();
     let (ready, stop) = (components.ready.clone(), tasks.token());
@@ -137,11 +137,11 @@ fn reflection<'a>() -> Reflection<'a> {
     Reflection::configure()
         .register_encoded_file_descriptor_set(DESCRIPTORS)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        // What errors carry: clients decode details along these.
+        // Types of error details, which clients decode with these descriptors.
         .register_encoded_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)
 }
 
-/// Serves each connection on the runtime that accepted it, until drained.
+/// Serves each connection on the runtime that accepted it, until the server is drained.
 pub(super) fn serve(
     settings: &ServerSettings,
     listener: TlsListener,

@@ -1,4 +1,4 @@
-//! The catalog, joined: definitions and routes in, entries onto the board.
+//! Connection of the catalog to its inputs (definitions and routes) and to the board, which receives its entries.
 
 mod definitions;
 
@@ -20,14 +20,14 @@ use super::reached::reached;
 use super::to_backends::ToBackends;
 use crate::grpc::config::board::Board;
 
-/// What this server says of its Kubernetes version in OpenAPI documents.
+/// Kubernetes version in OpenAPI documents.
 const KUBERNETES_VERSION: &str = "1.36";
 
-/// The catalog and what it needs of other modules.
+/// Catalog with its inputs.
 pub(super) struct ServedHere {
     catalog: Catalog,
     backends: Arc<ToBackends>,
-    /// Whether there are definitions of custom resources.
+    /// True if definitions of custom resources are served.
     defines: bool,
 }
 
@@ -39,7 +39,7 @@ impl ServedHere {
         Self { catalog, backends, defines: definition::are_served(kinds) }
     }
 
-    /// The way to backends.
+    /// Returns the client for backends.
     pub(super) fn backends(&self) -> Arc<ToBackends> {
         Arc::clone(&self.backends)
     }
@@ -48,7 +48,7 @@ impl ServedHere {
         self.catalog.documents()
     }
 
-    /// Registers what starts the catalog.
+    /// Registers the hooks that start the catalog.
     pub(super) fn add_hooks(
         &self,
         registry: &Registry,
@@ -73,14 +73,14 @@ impl ServedHere {
             reached(&cx, &initiated).await
         })?;
         for name in ["apiservice-openapi-controller", "apiservice-openapiv3-controller"] {
-            // Both are part of the catalog's run; upstream's checks of these names do not wait for documents either.
+            // Both are part of the catalog's task. Upstream's checks with these names do not wait for documents either.
             hooks.add_post_start(name, |_| async { Ok(()) })?;
         }
         Ok(())
     }
 }
 
-/// Posts entries as they change.
+/// Posts changed entries to the board.
 async fn post(catalog: Catalog, board: Board) {
     let mut reader = catalog.subscribe();
     loop {
@@ -92,7 +92,7 @@ async fn post(catalog: Catalog, board: Board) {
     }
 }
 
-/// Passes routes to the catalog as they change.
+/// Passes changed routes to the catalog.
 async fn follow(catalog: Catalog, backends: Arc<ToBackends>, routes: Routes) {
     let mut updates = routes.publisher().subscribe(None);
     let mut names: BTreeSet<Arc<str>> = BTreeSet::new();

@@ -1,7 +1,7 @@
-//! One record for each control service of a store, of what it has to report to the others.
+//! Records by which the control services of a store exchange information, one for each control service.
 //!
-//! Each keeps its record and renews it. A control service that finds that another one's has not been renewed for longer than it lasts,
-//! by its own clock, removes it. The records are no objects of the API: they are not served.
+//! Each control service renews its record. A record that was not renewed within its lifetime, by the local clock of another
+//! control service, is removed by that control service. The records are not served over the API.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use tokio::time::Instant;
 
 /// Lifetime of a record after its last renewal (upstream's `master-lease` of 15 s).
 const LASTS: Duration = Duration::from_secs(15);
-/// Interval of renewals, and of checks of others' records (upstream's `reconcileInterval`).
+/// Interval of renewals, and of checks of other records (upstream's `reconcileInterval`).
 pub(super) const PERIOD: Duration = Duration::from_secs(10);
 
-/// The records of one resource. Cheap to clone.
+/// Records of one resource. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct ServerRecords {
     store: Arc<dyn Store>,
@@ -25,23 +25,23 @@ pub(super) struct ServerRecords {
     kind: &'static str,
 }
 
-/// Revisions of other control services' records, and since when they have them.
+/// Last seen revisions of other records, and the times at which they were first seen.
 pub(super) type Renewals = HashMap<Key, (i64, Instant)>;
 
 impl ServerRecords {
     pub(super) fn new(store: &Arc<dyn Store>, resource: GroupResource, kind: &'static str) -> Self {
         let resource = Resource::from(resource);
-        // They are read without waiting.
+        // Records are read without waiting.
         store.keep(&resource);
         Self { store: Arc::clone(store), resource, kind }
     }
 
-    /// All records, as far as this process has seen them.
+    /// Returns all records, as far as this process has read them; `None` if they are not in memory yet.
     pub(super) fn seen(&self) -> Option<Snapshot> {
         self.store.cached(&self.resource)
     }
 
-    /// Writes a record with further fields of its spec. Returns true if it is written.
+    /// Writes a record with further fields of its spec. Returns true on success.
     pub(super) async fn renew(&self, name: &str, fields: impl FnOnce(&mut Object)) -> bool {
         let key = self.key(name);
         let written = async {
@@ -51,12 +51,12 @@ impl ServerRecords {
         logged(written.await)
     }
 
-    /// Removes a record of this control service: others need not wait until it has expired.
+    /// Removes a record of this control service, so that others need not wait until it expires.
     pub(super) async fn release(&self, name: &str) {
         logged(self.remove(&self.key(name), Expect::Any).await);
     }
 
-    /// Removes the records of other control services that are gone.
+    /// Removes expired records of other control services.
     pub(super) async fn remove_expired(&self, own: Option<&str>, renewals: &mut Renewals) {
         let snapshot = match self.store.snapshot(&self.resource).await {
             Ok(snapshot) => snapshot,
@@ -97,14 +97,14 @@ impl ServerRecords {
 
     async fn write(&self, txn: Txn) -> Result<(), TxnError> {
         match self.store.commit(vec![txn]).await.pop() {
-            // Another one has removed it, or it was renewed after all.
+            // The record was removed or renewed by another control service.
             Some(Err(TxnError::NotFound { .. } | TxnError::Conflict { .. })) | None => Ok(()),
             Some(written) => written.map(drop),
         }
     }
 }
 
-/// Logs a failure. Returns true if there is none.
+/// Logs a failure. Returns true on success.
 fn logged(done: Result<(), TxnError>) -> bool {
     done.inspect_err(
         |error| tracing::debug!(%error, "cannot write the record of a control service, retrying"),

@@ -1,8 +1,8 @@
-//! Keys that control services of one database have in common: the internal CA, the front proxy's, the CA that signs certificate
-//! requests, and the key of service accounts' tokens. The first one makes them and puts them into the store, the others take them from there; each
-//! has them as files in its folder of certificates.
+//! Keys that the control services of one database share: the internal CA, the CA of the front proxy, the CA that signs
+//! certificate requests, and the key of service account tokens. The first control service creates them and writes them to the
+//! store; the others read them there. Each control service has them as files in its certificate folder.
 //!
-//! They are no objects of the API: nobody is served them. Where Secrets are encrypted at rest they are, too.
+//! The keys are not served over the API. They are encrypted at rest if Secrets are.
 
 use std::io;
 use std::path::Path;
@@ -19,17 +19,17 @@ use crate::encryption::SHARED_FILES;
 use crate::front_proxy;
 use crate::settings::ServerSettings;
 
-/// Files that belong together, by the name of their object.
+/// Files that belong together, with the name of their object.
 struct Files {
     name: &'static str,
     files: &'static [&'static str],
     make: fn(&Path) -> Result<(), StartError>,
 }
 
-/// Makes the folder and the store agree, before anything reads the files.
+/// Synchronizes the certificate folder with the store, before the files are read.
 ///
 /// # Errors
-/// [`StartError::SharedFile`] when the folder has other ones than the store.
+/// [`StartError::SharedFile`] if the folder has other files than the store.
 pub(super) async fn agree(store: &dyn Store, settings: &ServerSettings) -> Result<(), StartError> {
     let internal = Files {
         name: "internal-ca",
@@ -66,7 +66,7 @@ async fn agree_on(store: &dyn Store, dir: &Path, files: &Files) -> Result<(), St
             let object = Object::from_json(record.value.json()).map_err(|error| failed(error.to_string()))?;
             return take(&object, dir, files, may_replace);
         }
-        // What is made here now is nobody's yet: another process may be first.
+        // Another process may write its files to the store first; new files may then be replaced.
         may_replace = !files.files.iter().any(|file| dir.join(file).exists());
         (files.make)(dir)?;
         let value = value(dir, files)?;
@@ -78,7 +78,7 @@ async fn agree_on(store: &dyn Store, dir: &Path, files: &Files) -> Result<(), St
     }
 }
 
-/// Puts what the store has into the folder.
+/// Writes the files of the store to the folder.
 fn take(object: &Object, dir: &Path, files: &Files, may_replace: bool) -> Result<(), StartError> {
     for file in files.files {
         let (path, content) = (dir.join(file), object.at(&["data", file]).str().to_owned());
@@ -97,7 +97,7 @@ fn take(object: &Object, dir: &Path, files: &Files, may_replace: bool) -> Result
     Ok(())
 }
 
-/// The files as the store keeps them.
+/// Encodes the files as an object of the store.
 fn value(dir: &Path, files: &Files) -> Result<Value, StartError> {
     let mut object = Object::new(&GroupVersion::new("portico.dev", "v1").kind("SharedFiles"));
     object.set(&["metadata", "name"], files.name);

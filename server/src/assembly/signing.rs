@@ -1,5 +1,5 @@
-//! The CAs that sign certificate requests: those of files, as they change, or one of our own, which is then trusted with client
-//! certificates. The internal CA never signs such requests, and the signing CA signs nothing else.
+//! CAs that sign certificate requests: those of files, with their changes, or Portico's own signing CA, which is then trusted for
+//! client certificates. The internal CA never signs such requests, and the signing CA signs nothing else.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,35 +16,35 @@ use crate::grpc::config::board::Board;
 use crate::pki::Pki;
 use crate::settings::{CaFiles, ServerSettings, SigningSettings};
 
-/// Its files in the folder of certificates.
+/// Base name of the signing CA's files in the certificate folder.
 pub(super) const OWN: &str = "signing-ca";
-/// Its common name.
+/// Common name of the signing CA.
 const OWN_NAME: &str = "portico-signing-ca";
 
-/// Whether a CA of our own signs: somebody does, and no file says who.
+/// True if Portico's own signing CA signs: signing is enabled, and no file names another CA.
 pub(super) fn has_own(settings: &ServerSettings) -> bool {
     let files = &settings.signing;
     settings.controllers.contains(signing::NAME) && files.all.is_none() && !has_single(files)
 }
 
-/// Makes it, unless it is there.
+/// Creates the signing CA, unless it exists.
 pub(super) fn make_own(dir: &Path) -> Result<(), StartError> {
     Ok(Authority::load_or_create(dir, OWN, OWN_NAME).map(drop)?)
 }
 
-/// See the module.
+/// CAs that sign certificate requests.
 pub(super) struct Signing {
     pub(super) signers: Signers,
-    /// The certificate of our own CA, PEM, where it signs.
+    /// Certificate of Portico's own signing CA as PEM; `None` if it does not sign.
     pub(super) own_ca: Option<String>,
-    /// CAs that may sign nothing for others, by what they are called: what the internal one has signed makes facades, and what the
-    /// front proxy's has signed is any user to backends.
+    /// CAs that must not sign certificate requests, by name: certificates of the internal CA identify facades, and a certificate
+    /// of the front proxy's CA can act as any user towards backends.
     private: Arc<[(&'static str, String)]>,
     files: Vec<FileWatch<RequestSigner>>,
 }
 
 impl Signing {
-    /// Reads files, or makes a CA on the first start; nothing where nobody signs.
+    /// Reads the files, or creates a CA on the first start. Contains no signers if signing is disabled.
     ///
     /// # Errors
     /// [`StartError`] names the file.
@@ -103,12 +103,12 @@ impl Signing {
         Ok(Arc::new(move || watch.current()))
     }
 
-    /// Takes changed files up.
+    /// Reloads changed files.
     pub(super) fn watch(&self, tasks: &TaskSet) {
         self.files.iter().for_each(|file| file.watch(tasks, "cluster-signing-files"));
     }
 
-    /// Has facades trust our own CA.
+    /// Publishes Portico's own signing CA to facades, which trust it.
     pub(super) fn publish(&self, board: &Board) {
         let payload = self.own_ca.clone().map(Payload::Setting);
         board.post(payload.map(|ca| (PayloadKind::Setting, setting::SIGNING_CA.to_owned(), Some(ca))));

@@ -1,4 +1,4 @@
-//! What the kinds' data say of how each resource is stored, as it is published (gates `StorageVersionAPI` and
+//! Registration of the storage version of each resource, derived from the kinds (gates `StorageVersionAPI` and
 //! `APIServerIdentity`).
 
 use std::collections::{BTreeMap, HashSet};
@@ -9,10 +9,10 @@ use portico_machinery::{GroupResource, GroupVersion};
 
 use crate::settings::ServerSettings;
 
-/// Both must be on.
+/// Gates that must both be enabled.
 const GATES: [&str; 2] = ["StorageVersionAPI", "APIServerIdentity"];
 
-/// Publishes them when the gates are on; `server` is this server's identity.
+/// Returns the publisher of storage versions; `None` unless the gates are enabled. `server` is the identity of this server.
 pub(super) fn teller(
     settings: &ServerSettings,
     kinds: &Kinds,
@@ -24,7 +24,7 @@ pub(super) fn teller(
     Ok(Some(StorageVersions::new(server, registrations(kinds, &*Kinds::all()?))))
 }
 
-/// One per storage that serves something, by group and resource. `known` are all versions, served or not.
+/// Returns one registration for each stored resource that is served. `known` contains all versions, served or not.
 fn registrations(kinds: &Kinds, known: &Kinds) -> Vec<Registration> {
     let mut resources: BTreeMap<(&str, &str), &KindInfo> = BTreeMap::new();
     for info in kinds.iter().filter(|info| info.stored) {

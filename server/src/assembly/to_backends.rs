@@ -1,4 +1,4 @@
-//! The way to backends for the catalog and for controllers: same trust, same names, same certificate as real traffic.
+//! HTTP client for backends, for the catalog and for controllers, with the same trust, names and certificate as proxied requests.
 
 use std::collections::HashMap;
 
@@ -14,28 +14,28 @@ use portico_server_catalog::{Answer, Fetch, FetchFailure, FetchFuture, Get};
 
 use super::backends::Backends;
 
-/// Reaches backends as real traffic does: same trust, same names, same certificate.
+/// Client for backends, with the same trust, names and certificate as proxied requests.
 pub(super) struct ToBackends {
     fetcher: Fetcher,
     client_cert: Option<portico_kit::certs::FileWatch<CertPair>>,
     known: Mutex<Known>,
 }
 
-/// What backends that are trusted alike share: trust, and whether HTTP/2 is spoken.
+/// Key of shared TLS settings: trust, and whether HTTP/2 is used.
 type Alike = (Trust, bool);
-/// TLS settings and the fingerprint of the client certificate that they present.
+/// Fingerprint of the client certificate, and the TLS settings that present it.
 type Prepared = (Option<[u8; 32]>, ClientTls);
 
-/// More server names than this are forgotten and prepared again.
+/// Maximum number of cached server names; the cache is cleared when it is full.
 const NAMED: usize = 16 * 1024;
 
-/// Bundles by hash, and TLS settings of those that were used.
+/// CA bundles by hash, and TLS settings in use.
 #[derive(Default)]
 struct Known {
     bundles: HashMap<String, Bytes>,
     tls: HashMap<Alike, Prepared>,
-    /// The same under a server name. Kept, because kept connections are found by the settings' identity: new ones for
-    /// each fetch would mean a new connection for each fetch, and the old ones kept for nobody.
+    /// TLS settings by server name. They are cached because pooled connections are found by the identity of the settings: with
+    /// new settings for each fetch, no connection could be reused.
     named: HashMap<(Alike, String), Prepared>,
 }
 
@@ -60,7 +60,7 @@ impl ToBackends {
         known.named.retain(|((trust, _), _), _| *trust != gone);
     }
 
-    /// TLS settings shared by all backends that are trusted alike, under this one's name.
+    /// Returns TLS settings for a backend's server name. Backends with equal trust share the settings.
     fn tls(&self, backend: &Backend) -> Result<ClientTls, FetchFailure> {
         let failed = |e: portico_kit::tls::TlsError| FetchFailure(e.to_string());
         let pair = self.client_cert.as_ref().map(|w| w.current());
@@ -101,7 +101,7 @@ impl ToBackends {
         Ok(tls)
     }
 
-    /// Sends a request to a backend's first address.
+    /// Sends a request to the first address of a backend.
     pub(super) async fn send(
         &self,
         backend: &Backend,
@@ -174,7 +174,7 @@ mod tests {
             ..Backend::default()
         };
         let id = |backend: &Backend| backends.tls(backend).unwrap().id();
-        // Kept connections are found by this identity.
+        // Pooled connections are found by this identity.
         assert_eq!(id(&of("a.default.svc")), id(&of("a.default.svc")));
         assert_ne!(id(&of("a.default.svc")), id(&of("b.default.svc")));
         assert_ne!(id(&of("a.default.svc")), id(&Backend { http2: true, ..of("a.default.svc") }));

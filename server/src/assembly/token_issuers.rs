@@ -1,8 +1,8 @@
-//! Tokens of OpenID Connect issuers: `--oidc-*`, or the file of `--authentication-config`, which is read again when it changes.
+//! Tokens of OpenID Connect issuers: `--oidc-*`, or the file of `--authentication-config`, which is reloaded when it changes.
 //!
-//! Upstream rules: pkg/kubeapiserver/authenticator (`newJWTAuthenticator`, `authenticationConfigUpdater`). Only the control service
-//! knows issuers: facades ask it for reviews, as they do for what a webhook knows. What the file says of callers without credentials
-//! is sent to facades.
+//! Upstream rules: pkg/kubeapiserver/authenticator (`newJWTAuthenticator`, `authenticationConfigUpdater`). Only the control
+//! service validates these tokens: facades send it TokenReviews, as they do for tokens of a webhook. The anonymous access that
+//! the file configures is published to facades.
 
 mod address;
 mod configuration;
@@ -37,23 +37,23 @@ use configuration::{Configuration, Initial};
 use issuer::Issuer;
 use metrics::IssuerMetrics;
 
-/// How long the issuers of a changed file may take to be reached (`UpdateAuthenticationConfigTimeout`).
+/// Timeout for reaching the issuers of a changed file (`UpdateAuthenticationConfigTimeout`).
 const HEALTHY_WITHIN: Duration = Duration::from_secs(60);
 
-/// The dialers of the egress selector's proxies.
+/// Dialers of the proxies in the egress selector.
 pub(super) struct Egress {
     pub(super) controlplane: Option<EgressDialer>,
     pub(super) cluster: Option<EgressDialer>,
 }
 
-/// Issuers that are asked for their keys as long as this is there.
+/// Issuers of one configuration. Their keys are fetched as long as this value exists.
 #[derive(Default)]
 struct Issuers {
     all: Vec<Issuer>,
     tasks: TaskSet,
 }
 
-/// What issuers are made with.
+/// Dependencies of issuers.
 struct Parts {
     egress: Egress,
     metrics: IssuerMetrics,
@@ -82,7 +82,7 @@ impl Parts {
     }
 }
 
-/// See the module. Cheap to clone.
+/// Issuers of the current configuration. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct TokenIssuers {
     inner: Arc<Inner>,
@@ -92,21 +92,21 @@ struct Inner {
     current: ArcSwap<Issuers>,
     parts: Parts,
     file: Option<(FileWatch<Loaded>, Arc<ReloadMetrics>)>,
-    /// The audiences of this API: tokens are for these, whatever audiences their issuer knows.
+    /// Audiences of this API. A valid token counts as one for these, regardless of the audiences that its issuer knows.
     audiences: Vec<String>,
 }
 
-/// A file's content and what it says.
+/// Content of a file and its parsed configuration.
 struct Loaded {
     bytes: Vec<u8>,
     configuration: Configuration,
 }
 
 impl TokenIssuers {
-    /// Reads flags or the file and begins to ask for keys; nothing where no issuer can be named.
+    /// Reads flags or the file and starts to fetch keys; `None` if no issuers can be configured.
     ///
     /// # Errors
-    /// [`StartError::Authentication`] names what is wrong.
+    /// [`StartError::Authentication`] names the error.
     pub(super) fn new(
         settings: &ServerSettings,
         egress: Egress,
@@ -141,7 +141,7 @@ impl TokenIssuers {
         Ok(Some(Self { inner: Arc::new(Inner { current, parts, file, audiences }) }))
     }
 
-    /// Sends facades who is let in without credentials, and follows the file.
+    /// Publishes the configuration of anonymous access to facades, and follows the file.
     pub(super) fn publish(&self, board: &Board, tasks: &TaskSet) {
         let Some((file, _)) = &self.inner.file else { return };
         if let Some(anonymous) = &file.current().configuration.anonymous {
@@ -153,7 +153,7 @@ impl TokenIssuers {
         tasks.spawn_until_cancelled("authentication-config-reload", async move { this.follow(&file).await });
     }
 
-    /// Looks at the file now.
+    /// Reloads the file.
     pub(super) async fn reload(&self) -> Result<(), FileError> {
         match &self.inner.file {
             Some((file, _)) => file.reload().await.map(drop),
@@ -161,7 +161,7 @@ impl TokenIssuers {
         }
     }
 
-    /// Puts changes in force once their issuers are reached; tries again with those that are not.
+    /// Applies changed configurations once their issuers are reachable; retries with issuers that are not.
     async fn follow(&self, file: &FileWatch<Loaded>) {
         let mut changes = file.subscribe();
         let mut is_due = false;
@@ -227,7 +227,7 @@ fn failed(error: FileError) -> StartError {
     StartError::Authentication(error.to_string())
 }
 
-/// A file that is read again. What it says of callers without credentials has to stay.
+/// Watches the file. A new version must not change the configuration of anonymous access.
 fn watched(path: &Path, own: &[String], reloads: Arc<ReloadMetrics>) -> Result<FileWatch<Loaded>, FileError> {
     let (initial, own) = (OnceLock::<Initial>::new(), own.to_vec());
     let refused: Mutex<Option<Vec<u8>>> = Mutex::default();
@@ -237,12 +237,12 @@ fn watched(path: &Path, own: &[String], reloads: Arc<ReloadMetrics>) -> Result<F
         let mut refused = refused.lock();
         match (&read, initial.get()) {
             (Ok(first), None) => {
-                // Only the first one comes here.
+                // Only the first version gets here.
                 let _ = initial.set(Initial(first.anonymous.clone()));
                 reloads.started(sha256_label(bytes));
             }
             (Ok(_), Some(_)) => *refused = None,
-            // The same file is tried again and again.
+            // Failures of the same file are counted once.
             (Err(_), Some(_)) if refused.as_deref() != Some(bytes) => {
                 *refused = Some(bytes.to_vec());
                 reloads.failed();

@@ -1,4 +1,4 @@
-//! What facades receive about service accounts' tokens: whom to trust, and the keys to check with, as they change.
+//! Publication of trusted issuers and public keys of service account tokens to facades, with their changes.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::token_signer::{Fetches, TokenSigner};
 
 type Change = (PayloadKind, String, Option<Payload>);
 
-/// Sends facades whom to trust. No private key is among it.
+/// Publishes trusted issuers and public keys to facades. No private key is included.
 pub(super) fn publish(identity: &Identity, jwks_uri: Option<&str>, board: &Board) {
     let keys = identity.keys.load();
     let on = |on: bool| if on { "true".to_owned() } else { String::new() };
@@ -27,7 +27,7 @@ pub(super) fn publish(identity: &Identity, jwks_uri: Option<&str>, board: &Board
     board.post(entries(identity).into_iter().chain(settings.map(|(name, value)| set(name, value))));
 }
 
-/// Sends changed keys to facades and to the control service itself, until `tasks` end.
+/// Publishes changed keys to facades and to the control service itself, until `tasks` end.
 pub(super) fn follow(
     signer: &TokenSigner,
     identity: &Arc<Identity>,
@@ -55,7 +55,7 @@ pub(super) fn follow(
     });
 }
 
-/// One for each key, in their order: two keys may have one id.
+/// Returns an entry for each key, in order. The entries have positions as keys, because two keys may have the same ID.
 fn entries(identity: &Identity) -> Vec<Change> {
     let keys = identity.keys.load();
     let entry = |(at, key): (usize, &portico_auth::jwt::PublicKey)| {

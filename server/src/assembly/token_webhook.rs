@@ -1,6 +1,6 @@
-//! A webhook that knows bearer tokens (`--authentication-token-webhook-config-file`), its answers remembered.
+//! Webhook that authenticates bearer tokens (`--authentication-token-webhook-config-file`), with a cache of its answers.
 //!
-//! Upstream rules: plugin/pkg/authenticator/token/webhook. Nothing is locked while it is asked.
+//! Upstream rules: plugin/pkg/authenticator/token/webhook. No lock is held during a call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,20 +21,20 @@ use crate::settings::TokenWebhookSettings;
 /// Limit (Authentication and authorization): the call fails.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// See the module.
+/// Token webhook.
 pub(super) struct TokenWebhook {
     backend: ReviewBackend,
     version: Version,
-    /// The audiences of this API: tokens that name none are for these.
+    /// Audiences of this API, which apply to tokens that name none.
     audiences: Vec<String>,
     answers: TokenAnswers,
     calls: Calls,
-    /// Whether the last call has failed: a log says so once.
+    /// True if the last call failed: consecutive failures are logged once.
     failing: AtomicBool,
 }
 
 impl TokenWebhook {
-    /// As settings say.
+    /// Creates the webhook from its settings.
     ///
     /// # Errors
     /// [`StartError::Authentication`] names the file.
@@ -66,7 +66,7 @@ impl TokenWebhook {
         remote::answer(self.version, &body, audiences, &self.audiences)
     }
 
-    /// Logs the first of the failures in a row; with many tokens there are many.
+    /// Logs the first of consecutive failures as an error and the following ones at debug level.
     fn failed(&self, error: String) -> String {
         if self.failing.swap(true, Ordering::Relaxed) {
             tracing::debug!(error, "Failed to make webhook authenticator request");

@@ -1,4 +1,4 @@
-//! Service accounts' tokens: from settings, key files and signers to what issues and checks them.
+//! Issuing and validation of service account tokens, configured by settings, key files and external signers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,16 +20,16 @@ use super::token_webhook::TokenWebhook;
 use crate::settings::ServerSettings;
 use crate::token_signer::{self, TokenSigner};
 
-/// The key that signs when no other is given, in the folder of certificates.
+/// File name of the signing key that is created if no other is configured, in the certificate folder.
 pub(super) const OWN_KEY: &str = "service-account.key";
 
-/// The audiences of this API.
+/// Returns the audiences of this API.
 fn audiences(settings: &ServerSettings) -> &[String] {
     let s = &settings.service_accounts;
     if s.api_audiences.is_empty() { &s.issuers } else { &s.api_audiences }
 }
 
-/// Who else issues tokens, where somebody may.
+/// Creates the issuers of other tokens; `None` if none are configured.
 pub(super) fn issuers(
     settings: &ServerSettings,
     process: &Process,
@@ -39,7 +39,7 @@ pub(super) fn issuers(
     TokenIssuers::new(settings, egress, audiences(settings), &process.metrics)
 }
 
-/// Whom tokens are signed by, and the keys that they are checked with: read, made on the first start, or fetched.
+/// Creates the signer of tokens and the keys that validate them. Keys are read, created on the first start, or fetched.
 pub(super) async fn identity(
     settings: &ServerSettings,
     identities: &TrustedIdentities,
@@ -70,7 +70,7 @@ pub(super) async fn identity(
     Ok((Arc::new(identity), external))
 }
 
-/// Who signs, with which keys, for how long.
+/// Signer of tokens, with its keys and lifetimes.
 struct Signers {
     keys: Arc<CurrentKeys>,
     signer: Signer,
@@ -116,7 +116,7 @@ async fn signers(
     })
 }
 
-/// The key that signs, read or made, and all keys that tokens are checked with.
+/// Returns the signing key, which is read or created, and all keys that validate tokens.
 fn keys_of_files(settings: &ServerSettings) -> Result<(SigningKey, Vec<PublicKey>), StartError> {
     let s = &settings.service_accounts;
     let signer = match &s.signing_key_file {
@@ -134,13 +134,13 @@ fn keys_of_files(settings: &ServerSettings) -> Result<(SigningKey, Vec<PublicKey
     Ok((signer, keys))
 }
 
-/// Whether a key of our own signs.
+/// True if Portico's own key signs tokens.
 pub(super) fn has_own(settings: &ServerSettings) -> bool {
     let s = &settings.service_accounts;
     s.signing_endpoint.is_none() && s.signing_key_file.is_none()
 }
 
-/// Makes it, unless it is there.
+/// Creates the signing key, unless it exists.
 pub(super) fn make_own(dir: &Path) -> Result<(), StartError> {
     own_key(&dir.join(OWN_KEY)).map(drop)
 }

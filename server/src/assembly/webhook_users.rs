@@ -1,4 +1,4 @@
-//! Credentials for calls of admission webhooks: the users of a kubeconfig, each named as the host that it is for.
+//! Credentials for calls of webhooks: the users of a kubeconfig, each named after the host for which it is used.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,23 +14,23 @@ use portico_registry::{Credential, WebhookUser, WebhookUsers};
 
 use super::error::StartError;
 
-/// What a user is called that is for every host.
+/// Name of a user that is used for every host.
 const ANY_HOST: &str = "*";
 
-/// The users of this file; files that it names are read again when they change. Without a file there are none.
+/// Reads the users of a kubeconfig; files that it names are reloaded when they change. Returns no users without a file.
 ///
 /// # Errors
-/// [`StartError::WebhookUsers`] names the file, and the user where it is one.
+/// [`StartError::WebhookUsers`] names the file, and the user if the error is in one.
 pub(super) fn read(file: Option<&Path>, tasks: &TaskSet) -> Result<WebhookUsers, StartError> {
     let Some(file) = file else { return Ok(WebhookUsers::default()) };
     let (users, current) = users(file, tasks)?;
     Ok(WebhookUsers::new(users, current.as_deref()))
 }
 
-/// The user of the current context, whatever host is called. Nobody where the file says none.
+/// Reads the user of the current context, which is used for every host. Returns no users if the file does not name one.
 ///
 /// # Errors
-/// As [`read`].
+/// See [`read`].
 pub(super) fn read_current(file: &Path, tasks: &TaskSet) -> Result<WebhookUsers, StartError> {
     let (users, current) = users(file, tasks)?;
     let current = users.into_iter().find(|(name, _)| Some(name) == current.as_ref());
@@ -39,7 +39,7 @@ pub(super) fn read_current(file: &Path, tasks: &TaskSet) -> Result<WebhookUsers,
 
 type Named = (String, WebhookUser);
 
-/// The users of a file, and the name of the one of the current context.
+/// Reads the users of a file, and the name of the user of the current context.
 fn users(file: &Path, tasks: &TaskSet) -> Result<(Vec<Named>, Option<String>), StartError> {
     let failed = |reason: String| StartError::WebhookUsers { file: file.to_owned(), reason };
     let KubeconfigUsers { users, current } =
@@ -102,7 +102,7 @@ fn bearer_header(token: &[u8]) -> Result<HeaderValue, String> {
     header(&format!("Bearer {}", String::from_utf8_lossy(token).trim()))
 }
 
-/// A header that logs do not show.
+/// Creates a header value that logs do not show.
 fn header(value: &str) -> Result<HeaderValue, String> {
     let mut value = HeaderValue::from_str(value).map_err(|_| "invalid header value".to_owned())?;
     value.set_sensitive(true);

@@ -1,8 +1,9 @@
-//! Audit of native callers: what the policy asks for is recorded of their calls, at each stage, as facades record requests.
+//! Audit of native callers: records their calls at each stage as the policy requires, as facades do for HTTP requests.
 //!
-//! What a facade forwards it has recorded itself, but for histories, whose objects only their messages name; and what it asks for in
-//! its own name is the API server's own business.
-//! A client gets the end of an answer after its last event. Upstream: `WithAudit`, `WithFailedAuthenticationAudit`.
+//! Calls that a facade forwards are recorded by the facade, except for histories, whose objects are named only in the messages.
+//! Requests that a facade makes on its own account are internal and not recorded.
+//! A client receives the end of a response after its last event is processed. Upstream: `WithAudit`,
+//! `WithFailedAuthenticationAudit`.
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
@@ -26,17 +27,17 @@ use super::methods::{Access, access};
 use super::recorded_body::RecordedBody;
 use super::recording::{Recording, audit_id, note_refusal};
 
-/// What streams until the client has enough of it.
+/// Suffix of methods that stream until the client cancels.
 const LONG_RUNNING: &str = "/Watch";
-/// What these methods are about is in their messages, which a facade hands on as they are.
+/// Service whose messages name the objects of a call, and are forwarded by facades without decoding.
 const KNOWN_HERE: &str = "/portico.history.v1.History/";
 
-/// Whether a facade's own event says too little of a call.
+/// True if a facade's own event does not identify the objects of a call.
 fn is_known_here(path: &str) -> bool {
     path.starts_with(KNOWN_HERE)
 }
 
-/// See the module.
+/// Audit layer.
 #[derive(Clone)]
 pub struct Audit<S> {
     auditor: Option<Arc<Auditor>>,
@@ -44,7 +45,7 @@ pub struct Audit<S> {
 }
 
 impl<S> Audit<S> {
-    /// Around `inner`; without an auditor nothing is recorded.
+    /// Wraps `inner`. Without an auditor, calls are not recorded.
     pub(super) fn new(inner: S, auditor: Option<Arc<Auditor>>) -> Self {
         Self { auditor, inner }
     }
@@ -71,7 +72,7 @@ where
         let Some(auditor) = self.auditor.clone().filter(|_| records) else {
             return Step::passed(self.inner.call(request));
         };
-        // Who asks for the health of the service is not asked for a name.
+        // Methods that are open to everyone, such as health checks, have no caller.
         let user = caller.map_or_else(|| Arc::new(UserInfo::anonymous()), |caller| caller.shared_user());
         let id = audit_id(request.headers());
         let recording = Arc::new(Recording::new(auditor, &request, Some(user), &id));
@@ -103,7 +104,7 @@ where
         return Ok(to_rpc(&status).into_http());
     }
     let mut underway = Underway::new(&recording, deadline(request.headers()));
-    // What a panic leaves behind is dropped with the call.
+    // The state of a panicked call is dropped with it.
     let answer = AssertUnwindSafe(async move { inner.call(request).await }).catch_unwind().await;
     if !recording.is_begun()
         && let Err(status) = recording.begin(&info).await
@@ -138,7 +139,7 @@ where
     })
 }
 
-/// A call that is not answered: whichever way it ends, its last event is sent, once it is known what it asks for.
+/// Call in progress. If the call ends without a response, its last event is sent when this value is dropped.
 struct Underway {
     recording: Option<Arc<Recording>>,
     deadline: Option<Instant>,
@@ -149,7 +150,7 @@ impl Underway {
         Self { recording: Some(Arc::clone(recording)), deadline }
     }
 
-    /// It is answered: the last event is sent by what is returned.
+    /// Ends the call with a response. The returned value sends the last event.
     fn end(&mut self) -> Option<Ending> {
         let recording = self.recording.take()?;
         recording.audited().map(|audited| Ending::new(Arc::clone(audited), None))
@@ -165,8 +166,8 @@ impl Drop for Underway {
     }
 }
 
-/// Event of a call that is refused before it has a caller, by the policy's rules for calls without a user; `None` if it is not
-/// recorded.
+/// Event of a call that is refused before it has a caller, by the policy's rules for calls without a user; `None` if it
+/// is not recorded.
 pub(super) fn refused(
     auditor: Option<&Arc<Auditor>>,
     request: &http::Request<Body>,
@@ -178,13 +179,13 @@ pub(super) fn refused(
     Some(Arc::clone(audited))
 }
 
-/// What a call asks for, as far as its path says.
+/// Describes a call by its path.
 fn asked(request: &http::Request<Body>) -> RequestInfo {
     let path = format!("/grpc{}", request.uri().path());
     Attributes::path(Arc::<UserInfo>::default(), "post", &path).request.as_ref().clone()
 }
 
-/// True when the head is all of the answer.
+/// Records the status in the head of a response. Returns true if the response has no body.
 fn note_head(audited: &Audited, headers: &HeaderMap) -> bool {
     match tonic::Status::from_header_map(headers) {
         Some(status) if status.code() != Code::Ok => {
@@ -202,7 +203,7 @@ fn note_head(audited: &Audited, headers: &HeaderMap) -> bool {
     }
 }
 
-/// When the client loses patience (`grpc-timeout`: at most eight digits, and a unit).
+/// Returns the deadline of the client (`grpc-timeout`: at most eight digits and a unit).
 fn deadline(headers: &HeaderMap) -> Option<Instant> {
     let text = first(headers, "grpc-timeout");
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;

@@ -1,4 +1,4 @@
-//! Authentication: leaves the [`Caller`](super::Caller) in a request's extensions, or refuses the request.
+//! Authentication layer: adds the [`Caller`](super::Caller) to the extensions of a request, or refuses the request.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::identities::{Identities, Refused, is_grpc, unauthorized};
 use super::methods::{Access, access};
 use crate::listen::Connected;
 
-/// See the module.
+/// Authentication layer.
 #[derive(Clone)]
 pub struct Authentication<S> {
     identities: Arc<Identities>,
@@ -25,7 +25,7 @@ pub struct Authentication<S> {
 }
 
 impl<S> Authentication<S> {
-    /// Around `inner`.
+    /// Wraps `inner`.
     pub(super) fn new(inner: S, identities: Arc<Identities>, auditor: Option<Arc<Auditor>>) -> Self {
         Self { identities, auditor, inner }
     }
@@ -54,7 +54,7 @@ where
             }
             Err(Refused::Ask(token)) => token,
         };
-        // Calls of the same process carry no tokens.
+        // In-process calls have no tokens.
         let client = request.extensions().get::<Connected>();
         let client = client.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |connected| connected.address.ip());
         let mut inner = take_ready(&mut self.inner);
@@ -73,7 +73,7 @@ where
     }
 }
 
-/// Names the caller, unless the method asks for none.
+/// Authenticates the caller, unless the method is open to everyone.
 fn admit(identities: &Identities, request: &mut http::Request<Body>) -> Result<(), Refused> {
     if access(request.uri().path()) != Access::Anyone {
         let caller = identities.caller(request)?;
@@ -82,7 +82,8 @@ fn admit(identities: &Identities, request: &mut http::Request<Body>) -> Result<(
     Ok(())
 }
 
-/// The answer to a call without a caller, after its audit event. Over HTTP it is 200, or 415 if the request is not gRPC.
+/// Returns the response to a call that is not authenticated, after its audit event. The HTTP status is 200, or 415 if the request
+/// is not gRPC.
 fn refused(
     auditor: Option<&Arc<Auditor>>,
     request: &http::Request<Body>,

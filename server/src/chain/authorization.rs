@@ -1,4 +1,4 @@
-//! Authorization of methods: what a method asks of a caller before its message is read.
+//! Authorization layer: checks the access that a method requires before its message is read.
 
 use std::task::{Context, Poll};
 
@@ -10,14 +10,14 @@ use super::caller::Caller;
 use super::identities::unauthorized;
 use super::methods::{Access, access};
 
-/// See the module.
+/// Authorization layer.
 #[derive(Clone)]
 pub struct MethodAuthorization<S> {
     inner: S,
 }
 
 impl<S> MethodAuthorization<S> {
-    /// Around `inner`.
+    /// Wraps `inner`.
     pub(super) fn new(inner: S) -> Self {
         Self { inner }
     }
@@ -53,7 +53,7 @@ where
     }
 }
 
-/// The caller who has to be asked about; nobody where that is settled.
+/// Returns the caller to authorize; `None` if the method requires no authorization of its path.
 fn check(request: &http::Request<Body>) -> Result<Option<Caller>, Box<tonic::Status>> {
     let path = request.uri().path();
     let access = access(path);

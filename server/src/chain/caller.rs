@@ -1,4 +1,4 @@
-//! The caller of one gRPC call: who, through whom, and whether they may.
+//! Caller of a gRPC call: the user, the peer, and the authorization of both.
 
 use std::sync::Arc;
 
@@ -12,35 +12,35 @@ use super::recording::Recording;
 
 const FACADES_ONLY: &str = "only clients with a facade certificate may call this method";
 
-/// Who is at the other end of the connection.
+/// Peer of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// A facade of this name; its verdict on a forwarded caller is final for what it could know.
+    /// Facade with this name. Its decisions on forwarded callers are final, as far as the facade knows the request.
     Facade(String),
-    /// Anybody else: speaks for itself.
+    /// Any other client, which acts for itself.
     Native,
 }
 
-/// The caller. Services find it in the request's extensions.
+/// Caller of a gRPC call. Services find it in the extensions of the request.
 #[derive(Clone)]
 pub struct Caller {
     user: Arc<UserInfo>,
     peer: Peer,
     forwarded: bool,
-    /// True if a facade asks on its own account, not for a client.
+    /// True if a facade acts on its own account, not for a client.
     own_account: bool,
     authorizer: Arc<dyn Authorizer>,
-    /// Of native callers, where calls are recorded.
+    /// Audit record of the call; `None` if it is not recorded here.
     recording: Option<Arc<Recording>>,
 }
 
 impl Caller {
-    /// Somebody who speaks for themselves.
+    /// Creates a caller that acts for itself.
     pub(super) fn native(user: Arc<UserInfo>, authorizer: Arc<dyn Authorizer>) -> Self {
         Self { user, peer: Peer::Native, forwarded: false, own_account: false, authorizer, recording: None }
     }
 
-    /// A facade, speaking for itself or for somebody.
+    /// Creates a facade, which acts for itself or for a forwarded caller.
     pub(super) fn facade(
         name: String,
         user: Arc<UserInfo>,
@@ -56,7 +56,7 @@ impl Caller {
         }
     }
 
-    /// The user to act as.
+    /// Returns the user on whose behalf the call acts.
     #[must_use]
     pub fn user(&self) -> &UserInfo {
         &self.user
@@ -70,10 +70,10 @@ impl Caller {
         self.recording = Some(recording);
     }
 
-    /// Begins the event of a call that asks for this, where calls are recorded: what is asked for stands in the message.
+    /// Begins the audit event of a call, if calls are recorded. Services call this when the request is in the message.
     ///
     /// # Errors
-    /// 500, when the event had to be stored and was not.
+    /// 500 if the event could not be stored and the policy requires it.
     pub async fn begin(&self, info: &RequestInfo) -> Result<(), Box<Status>> {
         match &self.recording {
             Some(recording) => recording.begin(info).await,
@@ -81,26 +81,26 @@ impl Caller {
         }
     }
 
-    /// The event of the call; nothing of calls that are not recorded.
+    /// Returns the audit event of the call; `None` if it is not recorded.
     #[must_use]
     pub fn audited(&self) -> Option<&Arc<Audited>> {
         self.recording.as_ref()?.audited()
     }
 
-    /// Whether a facade forwards an HTTP caller: then a Status travels whole in the answer's body.
+    /// True if a facade forwards an HTTP caller. The complete Status is then sent in the body of the response.
     #[must_use]
     pub fn is_forwarded(&self) -> bool {
         self.forwarded
     }
 
-    /// True if a facade asks on its own account. Only a facade's certificate or the in-process trust can make it so: the
-    /// metadata that says it is removed from the calls of all other peers, and facades never set it for a client.
+    /// True if a facade acts on its own account. Only a facade certificate or in-process trust allows this: the metadata is
+    /// removed from calls of all other peers, and facades never set it for a client.
     #[must_use]
     pub fn asks_on_own_account(&self) -> bool {
         self.own_account
     }
 
-    /// The facade's name, if the peer is one.
+    /// Returns the name of the facade; `None` if the peer is not a facade.
     #[must_use]
     pub fn facade_name(&self) -> Option<&str> {
         match &self.peer {
@@ -109,23 +109,24 @@ impl Caller {
         }
     }
 
-    /// Asks whether the caller may do this; what a facade forwards has been decided there.
+    /// Authorizes a request of the caller. Requests that a facade forwards were authorized there.
     ///
     /// # Errors
-    /// The 403 Status.
+    /// The Status with code 403.
     pub async fn authorize(&self, request: RequestInfo) -> Result<(), Box<Status>> {
         if self.forwarded { Ok(()) } else { self.ask(&Attributes::new(self.user.clone(), request)).await }
     }
 
-    /// The same of what only the message names: a facade that forwards it has not read that, and its verdict says nothing of it.
+    /// Authorizes a request that only the message describes, even if a facade forwards it, because facades do not
+    /// decode the message.
     ///
     /// # Errors
-    /// The 403 Status.
+    /// The Status with code 403.
     pub async fn authorize_message(&self, request: RequestInfo) -> Result<(), Box<Status>> {
         self.ask(&Attributes::new(self.user.clone(), request)).await
     }
 
-    /// True if the caller may do this as well. Does not decide on the request, so audit events do not show the answer.
+    /// True if the caller is allowed to make another request. The result is not part of audit events.
     pub(crate) async fn may(&self, request: RequestInfo) -> bool {
         self.authorizer.decide(&Attributes::new(self.user.clone(), request)).await.allowed()
     }
@@ -142,7 +143,7 @@ impl Caller {
     }
 
     pub(super) async fn authorize_path(&self, path: &str) -> Result<(), tonic::Status> {
-        // Forwarded callers have no business here: a facade calls objects for them and nothing else.
+        // Forwarded callers are refused, because facades forward only calls for objects.
         self.ask(&Attributes::path(self.user.clone(), "post", path)).await.map_err(|s| to_rpc(&s))
     }
 

@@ -1,4 +1,4 @@
-//! Who calls: certificate, bearer token, or the in-process facade; and whom a facade speaks for.
+//! Identification of callers by certificate, bearer token or in-process trust, and of the users that facades forward.
 
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
@@ -20,10 +20,10 @@ use tonic::metadata::MetadataMap;
 use super::caller::Caller;
 use crate::listen::Connected;
 
-/// The name under which the in-process facade is known.
+/// Name of the in-process facade.
 const IN_PROCESS: &str = "in-process";
 
-/// What the chain trusts: authenticators (swapped on reload), the authorizer, and the one in-process trust.
+/// Trust of the chain: authenticators (replaced on reload), the authorizer, and the in-process trust.
 pub struct Identities {
     authenticators: ArcSwap<AuthenticatorChain>,
     reviewer: OnceLock<Arc<dyn Reviewer>>,
@@ -32,7 +32,7 @@ pub struct Identities {
 }
 
 impl Identities {
-    /// These authenticators, this authorizer, and this in-process facade.
+    /// Creates identities from these parts.
     #[must_use]
     pub fn new(
         authenticators: AuthenticatorChain,
@@ -47,12 +47,12 @@ impl Identities {
         }
     }
 
-    /// Asks this one what tokens stand for; whoever comes second is not asked.
+    /// Sets the reviewer of tokens. Later calls have no effect.
     pub fn review_with(&self, reviewer: Arc<dyn Reviewer>) {
         let _ = self.reviewer.set(reviewer);
     }
 
-    /// Finds out whose token this is, which this client presents, so that the next look knows.
+    /// Reviews the token of a client, so that the next authentication of the token succeeds without waiting.
     pub(super) async fn reviewed(&self, token: &str, client: IpAddr) -> Result<(), tonic::Status> {
         let authenticators = self.authenticators.load_full();
         let Some(reviewer) = self.reviewer.get() else { return Ok(()) };
@@ -60,12 +60,12 @@ impl Identities {
         reviewed.map_err(|error| to_rpc(&Status::too_many_requests(error.to_string(), 1)))
     }
 
-    /// Replaces the authenticators: token or CA files changed.
+    /// Replaces the authenticators after token or CA files have changed.
     pub fn replace(&self, authenticators: AuthenticatorChain) {
         self.authenticators.store(Arc::new(authenticators));
     }
 
-    /// The caller of a request. Forwarded identity is trusted from a facade, and taken out for anybody else.
+    /// Returns the caller of a request. Forwarded identities are accepted from facades, and removed from requests of other peers.
     pub(super) fn caller(&self, request: &mut http::Request<Body>) -> Result<Caller, Refused> {
         let authorizer = Arc::clone(&self.authorizer);
         if request.extensions().get::<LocalTrust>().is_some_and(|t| self.local.accepts(t)) {
@@ -86,7 +86,7 @@ impl Identities {
         Ok(Caller::native(user, authorizer))
     }
 
-    /// Refuses impersonation. Ignoring the fields would let the call run with the caller's own rights.
+    /// Refuses impersonation. If the headers were ignored, the call would have the permissions of the caller itself.
     fn refuse_other_users(&self, headers: &HeaderMap) -> Result<(), tonic::Status> {
         let authenticators = self.authenticators.load();
         let names_user = |name: &HeaderName| {
@@ -107,7 +107,7 @@ impl Identities {
             authorization: request.headers().get(AUTHORIZATION).map(HeaderValue::as_bytes),
             websocket_protocols: None,
             peer: peer.and_then(|p| p.chain.as_deref()),
-            // Front proxies speak HTTP to the facade; no header authenticates here.
+            // Front proxies use HTTP and the facade; no header authenticates here.
             headers: &NoHeaders,
             path: None,
         };
@@ -119,11 +119,11 @@ impl Identities {
     }
 }
 
-/// Why there is no caller.
+/// Reason why a call has no caller.
 pub(super) enum Refused {
-    /// This token must be reviewed first.
+    /// The token must be reviewed first.
     Ask(String),
-    /// There is none.
+    /// The call is not authenticated.
     Status(Box<tonic::Status>),
 }
 
@@ -133,13 +133,13 @@ impl From<tonic::Status> for Refused {
     }
 }
 
-/// 401, for a token that nobody could review, too.
+/// Returns 401, also for a token whose review failed.
 pub(super) fn unauthorized() -> tonic::Status {
     to_rpc(&Status::unauthorized())
 }
 
-/// A browser sends its user's client certificate with requests of any page. Without asking this server first (CORS), a page
-/// can only send other content types than gRPC's.
+/// Refuses content types other than gRPC. A browser sends the client certificate of its user with requests of any page; without a
+/// CORS preflight request, a page can only send other content types.
 fn refuse_web_content(headers: &HeaderMap) -> Result<(), tonic::Status> {
     match is_grpc(headers) {
         true => Ok(()),
@@ -153,7 +153,7 @@ pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
 }
 
 fn forwarded(headers: &HeaderMap) -> Result<Option<Forwarded>, tonic::Status> {
-    // Metadata wants its own map; only the two keys are copied.
+    // Only the two keys are copied into the map that the metadata requires.
     let mut own = HeaderMap::new();
     for key in [portico_proto::identity::USER_KEY, portico_proto::identity::ATTRIBUTES_KEY] {
         if let Some(value) = headers.get(key) {

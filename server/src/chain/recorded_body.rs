@@ -1,4 +1,4 @@
-//! An answer that is followed by its call's last event: what ends it goes out when the event is stored.
+//! Response body whose end is sent after the last audit event is stored.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,11 +15,11 @@ use super::recording::note_refusal;
 
 type Storing = Pin<Box<dyn Future<Output = bool> + Send>>;
 
-/// See the module.
+/// Response body whose end is sent after the last audit event is stored.
 pub(super) struct RecordedBody {
     body: Body,
     ending: Ending,
-    /// The last event on its way, and what goes out after it.
+    /// Last event that is being stored, and the frame to send after it.
     storing: Option<(Storing, Option<Frame<Bytes>>)>,
 }
 
@@ -28,7 +28,7 @@ impl RecordedBody {
         Self { body, ending, storing: None }
     }
 
-    /// Sends the last event, if it is not sent yet; `last` goes out after it.
+    /// Sends the last event, unless it was sent; `last` follows after it.
     fn end(&mut self, last: Option<Frame<Bytes>>) {
         let audited = self.ending.disarm();
         let status = last.as_ref().and_then(Frame::trailers_ref).and_then(tonic::Status::from_header_map);
@@ -71,7 +71,7 @@ impl http_body::Body for RecordedBody {
         }
     }
 
-    /// Never before the last event.
+    /// Returns false, because the last event must be stored first.
     fn is_end_stream(&self) -> bool {
         false
     }

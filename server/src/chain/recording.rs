@@ -1,6 +1,6 @@
-//! What a call's event begins with, and the event once it is known what the call asks for.
+//! Audit record of a call: the head of its event, and the event once the request is known.
 //!
-//! Of most methods that is known by their path. What a call of objects asks for is in its message: the service begins its event.
+//! The path of most methods describes the request. For calls of objects it is in the message, so the service begins the event.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -16,20 +16,20 @@ use portico_proto::rpc_status::from_rpc;
 
 use crate::listen::Connected;
 
-/// See the module.
+/// Audit record of a call.
 pub(super) struct Recording {
     auditor: Arc<Auditor>,
     user: Option<Arc<UserInfo>>,
-    /// The event, from the call's head.
+    /// Event with the data in the head of the call.
     head: Event,
-    /// Begun; nothing where the policy asks for nothing.
+    /// Event, once it has begun; `None` inside if the policy does not record the call.
     audited: OnceLock<Option<Arc<Audited>>>,
-    /// The first event was not stored: there are no others.
+    /// True if the first event could not be stored, which ends the record.
     is_rejected: AtomicBool,
 }
 
 impl Recording {
-    /// Of a call of this user; of nobody where nobody could be authenticated.
+    /// Creates the record of a call; `user` is `None` if the caller is not authenticated.
     pub(super) fn new<B>(
         auditor: Arc<Auditor>,
         request: &http::Request<B>,
@@ -49,10 +49,10 @@ impl Recording {
         Self { auditor, user, head, audited: OnceLock::new(), is_rejected: AtomicBool::new(false) }
     }
 
-    /// Begins the event of a call that asks for this; a call has one.
+    /// Begins the event of the call, which has only one.
     ///
     /// # Errors
-    /// 500, when the event had to be stored and was not.
+    /// 500 if the event could not be stored and the policy requires it.
     pub(super) async fn begin(&self, info: &RequestInfo) -> Result<(), Box<Status>> {
         let Some(audited) = self.make(info) else { return Ok(()) };
         if audited.process(Stage::RequestReceived).await {
@@ -63,7 +63,7 @@ impl Recording {
         Err(Box::new(Status::internal("failed to store audit event")))
     }
 
-    /// The event of this call, if it has none yet and the policy wants one.
+    /// Creates the event of the call; `None` if it has one or the policy does not record it.
     pub(super) fn make(&self, info: &RequestInfo) -> Option<&Arc<Audited>> {
         if self.is_begun() {
             return None;
@@ -81,18 +81,18 @@ impl Recording {
         made.as_ref()
     }
 
-    /// Whether it is known what the call asks for.
+    /// True if the event has begun, that is, the request is known.
     pub(super) fn is_begun(&self) -> bool {
         self.audited.get().is_some()
     }
 
-    /// The event; nothing of calls that are not recorded.
+    /// Returns the event; `None` if the call is not recorded.
     pub(super) fn audited(&self) -> Option<&Arc<Audited>> {
         self.audited.get()?.as_ref().filter(|_| !self.is_rejected.load(Relaxed))
     }
 }
 
-/// The id that the client gave to a call, or a new one.
+/// Returns the audit ID that the client sent, or a new one.
 pub(super) fn audit_id(headers: &HeaderMap) -> HeaderValue {
     match headers.get(AUDIT_ID) {
         Some(id) if !id.is_empty() => id.clone(),
@@ -100,7 +100,7 @@ pub(super) fn audit_id(headers: &HeaderMap) -> HeaderValue {
     }
 }
 
-/// The call is refused.
+/// Records the refusal of a call.
 pub(super) fn note_refusal(audited: &Audited, refusal: &tonic::Status) {
     let status = from_rpc(refusal);
     audited.set_status(&status);

@@ -1,4 +1,4 @@
-//! Traces calls: a facade's go on with the trace of its request, others begin one, as `filters.WithTracing` has it.
+//! Tracing layer: continues the trace of a facade's request, or starts a new trace, as `filters.WithTracing` does.
 
 use std::task::{Context, Poll};
 use std::time::SystemTime;
@@ -10,14 +10,14 @@ use tower::Service;
 
 use super::Caller;
 
-/// See the module.
+/// Tracing layer.
 #[derive(Clone)]
 pub struct Trace<S> {
     inner: S,
 }
 
 impl<S> Trace<S> {
-    /// Around `inner`.
+    /// Wraps `inner`.
     pub(super) fn new(inner: S) -> Self {
         Self { inner }
     }

@@ -1,4 +1,4 @@
-//! What portable backups and moves need besides the store: where databases are, keys, times, and a store of our own.
+//! Tools for portable backups and migrations: paths of databases, encryption keys, times, and exclusive access to a store.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use portico_store::{
 
 use super::{DataError, database};
 
-/// How long events are kept that are restored into etcd (the default of `--event-ttl`).
+/// Lifetime of events that are restored into etcd (the default of `--event-ttl`).
 const EVENT_TTL: Duration = Duration::from_secs(3600);
-/// Nothing is forgotten while a store is copied.
+/// Compaction interval that disables compaction while a store is copied.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// What opens sealed values; without a file of `--encryption-provider-config` nothing does.
+/// Loads the seal that opens encrypted values; a seal without keys if there is no file of `--encryption-provider-config`.
 ///
 /// # Errors
 /// [`DataError::Encryption`].
@@ -26,8 +26,8 @@ pub fn opener(encryption_config: Option<&Path>) -> Result<Arc<Seal>, DataError> 
     Ok(encryption_config.map(crate::encryption::opener).transpose()?.unwrap_or_else(Seal::none))
 }
 
-/// What an etcd is copied with: where objects stand in it, in which bytes, and what seals and opens them there, by a file of
-/// `--encryption-provider-config`. Events are kept as long as by default.
+/// Returns the format of data in an etcd: keys, encoding, and the seal defined by a file of `--encryption-provider-config`.
+/// Events expire after the default lifetime.
 ///
 /// # Errors
 /// [`DataError::Encryption`], [`DataError::Kinds`].
@@ -40,7 +40,7 @@ pub async fn known(encryption_config: Option<&Path>) -> Result<Known, DataError>
     Ok(Known { indexer: Arc::new(MetadataIndexer), layout, seal })
 }
 
-/// The database that is meant by a data folder, or by the database in it.
+/// Returns the path of a database, given the path of its data folder or of the database itself.
 #[must_use]
 pub fn database_in(path: &Path) -> PathBuf {
     if path.is_dir() || path.extension().is_none_or(|extension| extension != "db") {
@@ -49,36 +49,36 @@ pub fn database_in(path: &Path) -> PathBuf {
     path.to_owned()
 }
 
-/// The time, in Unix seconds.
+/// Returns the current time in Unix seconds.
 #[must_use]
 pub fn now() -> i64 {
     Timestamp::now().as_second()
 }
 
-/// Unix seconds of a time as RFC 3339 has it (`2026-01-31T12:00:00Z`).
+/// Parses a time in the format of RFC 3339 (`2026-01-31T12:00:00Z`); returns Unix seconds.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The text is not a valid time.
 pub fn unix_seconds(text: &str) -> Result<i64, String> {
     text.parse().map(Timestamp::as_second).map_err(|error: jiff::Error| error.to_string())
 }
 
-/// A time in Unix seconds for people.
+/// Formats a time in Unix seconds for users.
 #[must_use]
 pub fn time_text(seconds: i64) -> String {
     Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |time| time.to_string())
 }
 
-/// A store in a SQLite file that nobody else has open.
+/// Store in a SQLite file that no other process has open.
 pub struct OwnedStore {
     store: Arc<SqliteStore>,
 }
 
 impl OwnedStore {
-    /// Opens a database that is there.
+    /// Opens an existing database.
     ///
     /// # Errors
-    /// [`DataError::Missing`], [`DataError::Open`]: [`OpenError::InUse`] when it is served.
+    /// [`DataError::Missing`], [`DataError::Open`]: [`OpenError::InUse`] if a server uses the database.
     pub async fn open(database: &Path, seal: Arc<Seal>) -> Result<Self, DataError> {
         if !database.exists() {
             return Err(DataError::Missing(database.to_owned()));
@@ -90,19 +90,19 @@ impl OwnedStore {
         Ok(Self { store: Arc::new(store.map_err(|error: OpenError| DataError::Open(error))?) })
     }
 
-    /// What is stored.
+    /// Returns the source of copies.
     #[must_use]
     pub fn source(&self) -> Arc<dyn CopySource> {
         self.store.source()
     }
 
-    /// What stops its writes.
+    /// Returns the switch that stops writes.
     #[must_use]
     pub fn switch(&self) -> StoreSwitch {
         StoreSwitch(Arc::clone(&self.store) as Arc<dyn Store>)
     }
 
-    /// Lets go of it, in order.
+    /// Closes the store.
     pub async fn close(self) {
         self.store.close().await;
     }

@@ -1,26 +1,26 @@
-//! Who has renewed the Lease of an API server lately: whoever serves a store in etcd, of whatever kind.
+//! API servers that use a store in etcd, control services and others, found by their recently renewed Leases.
 
 use jiff::Timestamp;
 use portico_controllers::identity::RENEWED_ANNOTATION;
 use portico_machinery::Object;
 use portico_store::{CopyError, EtcdSource, Resource, StoredState};
 
-/// How long after its last renewal a server counts as there: three times the period.
+/// Time after its last renewal for which a server counts as running, in seconds: three times the renewal interval.
 pub const FRESH_SECONDS: i64 = 30;
-/// Where these Leases are, and what their names begin with.
+/// Namespace of the Leases, and prefix of their names.
 const NAMESPACE: &str = "kube-system";
 const NAMES: &str = "apiserver-";
 
-/// A server that is there.
+/// Running server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// The name of its Lease.
+    /// Name of its Lease.
     pub lease: String,
-    /// Whether a control service has renewed it last, or another server.
+    /// True if a control service renewed the Lease last, false for any other server.
     pub is_portico: bool,
 }
 
-/// The servers that have renewed their Leases about this time (in Unix seconds).
+/// Returns the servers whose Leases were renewed close to a time (in Unix seconds).
 ///
 /// # Errors
 /// [`CopyError`].
@@ -30,7 +30,7 @@ pub async fn servers(source: &EtcdSource, now: i64) -> Result<Vec<Server>, CopyE
     Ok(of_servers.filter_map(|state| fresh(state, now)).collect())
 }
 
-/// The server of a Lease, if it is there.
+/// Returns the server of a Lease; `None` if it is not running.
 fn fresh(state: &StoredState, now: i64) -> Option<Server> {
     let lease = Object::from_json(state.json()?).ok()?;
     let renewed = lease.at(&["spec", "renewTime"]).str().to_owned();

@@ -1,4 +1,4 @@
-//! The file: `EncryptionConfiguration` of apiserver.config.k8s.io/v1, decoded strictly, defaulted and validated.
+//! The configuration file: `EncryptionConfiguration` of apiserver.config.k8s.io/v1, decoded strictly, defaulted and validated.
 
 use std::path::Path;
 use std::time::Duration;
@@ -41,20 +41,20 @@ const SCHEME: Scheme = Scheme {
     strict: true,
 };
 
-/// A file that was read.
+/// Configuration that was read from a file.
 pub(super) struct Read {
     pub(super) configuration: Vec<ResourceRule>,
-    /// Of the bytes: keys stay nowhere but in what they are used by.
+    /// Hash of the file. The bytes themselves are not stored, because they contain keys.
     pub(super) hash: String,
 }
 
-/// An entry: these resources have these providers.
+/// Resources and the providers that encrypt them.
 pub(super) struct ResourceRule {
     pub(super) resources: Vec<String>,
     pub(super) providers: Vec<ProviderRule>,
 }
 
-/// One provider.
+/// Provider of encryption.
 pub(super) enum ProviderRule {
     Identity,
     AesGcm(Vec<KeyRule>),
@@ -63,13 +63,13 @@ pub(super) enum ProviderRule {
     Kms(KmsRule),
 }
 
-/// A key, base64.
+/// Key, encoded as base64.
 pub(super) struct KeyRule {
     pub(super) name: String,
     pub(super) secret: Zeroizing<String>,
 }
 
-/// A key service.
+/// Key service.
 pub(super) struct KmsRule {
     pub(super) name: String,
     pub(super) version: String,
@@ -80,7 +80,7 @@ pub(super) struct KmsRule {
 /// Reads the file.
 ///
 /// # Errors
-/// [`EncryptionError`], in upstream's words.
+/// [`EncryptionError`] with upstream's message.
 pub(super) fn read(path: &Path, reload: bool) -> Result<Read, EncryptionError> {
     let file = |error| EncryptionError::File { path: path.to_owned(), error };
     let bytes = Zeroizing::new(config_file::read(path).map_err(file)?);
@@ -96,7 +96,7 @@ pub(super) fn read(path: &Path, reload: bool) -> Result<Read, EncryptionError> {
     Ok(Read { configuration: rules(&object), hash: sha256_label(&bytes) })
 }
 
-/// The hash of the file, which shows whether it has changed.
+/// Returns the hash of the file, which changes with its content.
 pub(super) fn hash(path: &Path) -> Result<String, EncryptionError> {
     let file = |error| EncryptionError::File { path: path.to_owned(), error };
     Ok(sha256_label(&config_file::read(path).map_err(file)?))
@@ -110,7 +110,7 @@ fn rules(object: &Object) -> Vec<ResourceRule> {
     object.at(&["resources"]).items().map(rule).collect()
 }
 
-/// A validated provider is exactly one of them.
+/// Returns the rule of a provider; validation ensures that exactly one type is set.
 fn provider_rule(provider: &Cursor<'_>) -> Option<ProviderRule> {
     let keys = |name| {
         let field = provider.field(name);

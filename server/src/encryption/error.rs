@@ -1,4 +1,4 @@
-//! Why an encryption configuration cannot be used.
+//! Errors of an encryption configuration.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use portico_machinery::{aggregate, field};
 use portico_schema::configuration::ConfigurationError;
 use portico_store::MaskedRule;
 
-/// Why an encryption configuration cannot be used; upstream's words, one line.
+/// Error of an encryption configuration, with upstream's message in one line.
 #[derive(Debug, thiserror::Error)]
 pub enum EncryptionError {
     /// The file cannot be read.
@@ -17,38 +17,38 @@ pub enum EncryptionError {
          open {}: {}", quote(&path.display().to_string()), path.display(), error_text(error)
     )]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         error: std::io::Error,
     },
-    /// There is nothing in the file.
+    /// The file is empty.
     #[error(
         "error while parsing file: error while loading file: encryption provider configuration file {} is empty",
         quote(&.0.display().to_string())
     )]
     Empty(PathBuf),
-    /// Not an EncryptionConfiguration.
+    /// The file is not an EncryptionConfiguration.
     #[error(
         "error while parsing file: error decoding encryption provider configuration file {}: {error}",
         quote(&path.display().to_string())
     )]
     Decode {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the decoder.
         error: ConfigurationError,
     },
-    /// Values that are not allowed.
+    /// The file has invalid values.
     #[error("error while parsing file: {}", aggregate(.0))]
     Invalid(Vec<field::Error>),
-    /// A rule that could never count.
+    /// A rule that can never apply, because an earlier rule covers its resources.
     #[error("error while building transformers: {0}")]
     Masked(#[from] MaskedRule),
-    /// A provider that cannot be made.
+    /// A provider cannot be created.
     #[error("error while building transformers: {0}")]
     Provider(String),
-    /// The key services of a changed file do not answer.
+    /// The key services of a changed file do not respond.
     #[error(
         "health check for new transformers failed, polling error timed out waiting for the condition: {0}"
     )]

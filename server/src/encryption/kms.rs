@@ -1,4 +1,4 @@
-//! A key service over its Unix socket: the client of KMS v2.
+//! Client of KMS v2: calls a key service over its Unix socket.
 
 use std::future::Future;
 use std::sync::OnceLock;
@@ -17,25 +17,25 @@ use zeroize::Zeroizing;
 
 use crate::unix_socket::{self, code_name};
 
-/// From a tenth of a millisecond, each twice the one before.
+/// Upper bounds of the histogram in seconds, from a tenth of a millisecond, each twice the previous one.
 const SECONDS: &[f64] = &[
     0.0001, 0.0002, 0.0004, 0.0008, 0.0016, 0.0032, 0.0064, 0.0128, 0.0256, 0.0512, 0.1024, 0.2048, 0.4096,
     0.8192, 1.6384, 3.2768, 6.5536, 13.1072, 26.2144, 52.4288,
 ];
 
-/// See the module.
+/// Client of a key service.
 pub(super) struct KmsClient {
     name: String,
     timeout: Duration,
-    /// A path, or a name behind a zero byte.
+    /// Path of the socket, or a zero byte and the name of an abstract socket.
     socket: String,
-    /// Made when it is used first: settings are checked where no runtime is.
+    /// Created at first use, because settings are checked without a runtime.
     client: OnceLock<KeyManagementServiceClient<Channel>>,
     seconds: HistogramVec<[(&'static str, String); 3]>,
 }
 
 impl KmsClient {
-    /// Of the service at `unix:///path` (`unix:///@name`: a name that is no file). It is dialed when it is asked.
+    /// Creates a client of the service at `unix:///path` (`unix:///@name` for an abstract socket). Connects at the first call.
     pub(super) fn new(
         name: &str,
         endpoint: &str,
@@ -139,7 +139,7 @@ impl KeyService for KmsClient {
     }
 }
 
-/// Whether the service says that this key will never be unwrapped; anything else may pass.
+/// True if the service reports that it will never unwrap this key; other errors may be temporary.
 fn is_refusal(code: Code) -> bool {
     use Code::{DataLoss, FailedPrecondition, InvalidArgument, NotFound, OutOfRange};
     matches!(code, DataLoss | FailedPrecondition | InvalidArgument | NotFound | OutOfRange)

@@ -1,4 +1,4 @@
-//! From what the file says to what seals and opens: keys, key services, and the rules of which resource has which.
+//! Construction of the seal's rules from the configuration: keys, key services, and the providers of each resource.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -16,25 +16,25 @@ use super::configuration::{KeyRule, KmsRule, ProviderRule, ResourceRule};
 use super::error::EncryptionError;
 use super::kms::KmsClient;
 
-/// What holds keys of control services in the store: its plural and its group.
+/// Plural and group of the records that hold shared keys of control services.
 pub(crate) const SHARED_FILES: (&str, &str) = ("sharedfiles", "portico.dev");
 
-/// Groups of records that are no objects of the API.
+/// Groups of internal records, which are not objects of the API.
 const INTERNAL_GROUPS: &[&str] = &["portico.dev"];
 
-/// How often a key service is asked that was healthy, and ...
+/// Interval between probes of a healthy key service.
 const GOOD_INTERVAL: Duration = Duration::from_secs(20);
-/// ... that was not: as often as upstream does while somebody looks at /healthz.
+/// Interval between probes of an unhealthy key service, as in upstream while /healthz is requested.
 const BAD_INTERVAL: Duration = Duration::from_secs(3);
 
-/// What a file comes to.
+/// Rules and key services of a configuration.
 pub(super) struct Built {
     pub(super) rules: SealRules,
     /// Key services in the order of the file.
     pub(super) services: Vec<Arc<Envelope>>,
 }
 
-/// Makes the rules; asks nobody.
+/// Builds the rules. Key services are not called.
 ///
 /// # Errors
 /// [`EncryptionError`]: masked rules, KMS v1.
@@ -98,7 +98,7 @@ fn key_service(
     registry: &Registry,
 ) -> Result<Arc<Envelope>, EncryptionError> {
     if rule.version != "v2" {
-        // Upstream's words, where its gate is off.
+        // Upstream's message if its gate for KMS v1 is disabled.
         return Err(EncryptionError::Provider(
             "KMSv1 is deprecated and will only receive security updates going forward. Use KMSv2 instead."
                 .to_owned(),
@@ -114,7 +114,7 @@ fn key_service(
     Ok(Envelope::new(&rule.name, Arc::new(client), times, metrics.clone()))
 }
 
-/// Asks a key service again and again, until nobody uses it any more.
+/// Probes a key service at an interval, until it is no longer used.
 pub(super) fn poll(service: &Arc<Envelope>, tasks: &TaskSet) {
     let service: Weak<Envelope> = Arc::downgrade(service);
     tasks.spawn_until_cancelled("kms-probe", async move {

@@ -1,4 +1,4 @@
-//! Takes a changed file up: when it is read well and its key services are healthy, all at once; else what was goes on.
+//! Reloads a changed file: it replaces the previous one as a whole if it is valid and its key services are healthy.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use super::error::EncryptionError;
 use super::providers::{self, Built};
 use crate::reload_metrics::ReloadMetrics;
 
-/// How often the file is looked at.
+/// Interval between checks of the file.
 const PERIOD: Duration = Duration::from_secs(5);
-/// How long new key services have to become healthy.
+/// Time for new key services to become healthy.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How soon one that is not is asked again.
+/// Interval between probes of an unhealthy key service during a reload.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// See the module.
+/// Reloader of the configuration file.
 pub(super) struct Reload {
     pub(super) path: PathBuf,
-    /// Of the file in force.
+    /// Hash of the current configuration.
     pub(super) hash: String,
     pub(super) seal: Arc<Seal>,
     pub(super) services: Arc<ArcSwap<Vec<Arc<Envelope>>>>,
@@ -34,7 +34,7 @@ pub(super) struct Reload {
 }
 
 impl Reload {
-    /// Looks at the file for ever.
+    /// Checks the file at an interval, without end.
     pub(super) async fn run(mut self, tasks: TaskSet) {
         loop {
             tokio::time::sleep(PERIOD).await;
@@ -56,7 +56,7 @@ impl Reload {
         }
     }
 
-    /// Whether there was something new.
+    /// Reloads the file if it has changed. Returns true in this case.
     async fn look(&mut self, tasks: &TaskSet) -> Result<bool, EncryptionError> {
         if configuration::hash(&self.path)? == self.hash {
             return Ok(false);
@@ -72,7 +72,7 @@ impl Reload {
     }
 }
 
-/// Asks new key services until all are healthy.
+/// Probes new key services until all are healthy.
 async fn healthy(services: &[Arc<Envelope>]) -> Result<(), EncryptionError> {
     let until = Instant::now() + PATIENCE;
     for service in services {

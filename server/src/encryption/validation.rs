@@ -1,4 +1,4 @@
-//! Upstream's `ValidateEncryptionConfiguration`. Keys are never printed.
+//! Upstream's `ValidateEncryptionConfiguration`. Error messages never contain keys.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,19 +13,19 @@ use zeroize::Zeroizing;
 
 const AES: &[usize] = &[16, 24, 32];
 const SECRETBOX: &[usize] = &[32];
-/// Providers in upstream's order.
+/// Names of the providers in upstream's order.
 const PROVIDERS: [&str; 5] = ["kms", "aesgcm", "aescbc", "secretbox", "identity"];
-/// What is stored and is no object of the API.
+/// Stored resources that are not part of the API.
 const NO_API: [&str; 3] = ["apiserveripinfo", "serviceipallocations", "servicenodeportallocations"];
-/// In the place of keys.
+/// Replacement for keys in error messages.
 const REDACTED: &str = "\"REDACTED\"";
 
-/// Of a key service that does not set it.
+/// Timeout of a key service that does not set it.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(3);
-/// Of a key service that does not set it, as upstream has it.
+/// API version of a key service that does not set it (upstream's default).
 const DEFAULT_API_VERSION: &str = "v1";
 
-/// What is wrong with a decoded file, in upstream's order.
+/// Returns the errors of a decoded file, in upstream's order.
 pub(super) fn validate(object: &Object, reload: bool) -> Vec<Error> {
     let resources = object.at(&["resources"]);
     if resources.is_empty() {
@@ -60,12 +60,12 @@ pub(super) fn validate(object: &Object, reload: bool) -> Vec<Error> {
     errors
 }
 
-/// The API version of a key service, defaulted.
+/// Returns the API version of a key service, or its default.
 pub(super) fn api_version<'a>(kms: &Cursor<'a>) -> &'a str {
     kms.field("apiVersion").opt_str().filter(|version| !version.is_empty()).unwrap_or(DEFAULT_API_VERSION)
 }
 
-/// The timeout of a key service, defaulted; none when it is no duration.
+/// Returns the timeout of a key service, or its default; `None` if it is not a duration.
 pub(super) fn timeout(kms: &Cursor<'_>) -> Option<Duration> {
     match kms.field("timeout").opt_str() {
         None => Some(DEFAULT_TIMEOUT),
@@ -77,12 +77,12 @@ fn at_least_one(at: &Cursor<'_>) -> Error {
     at.required(&format!("at least one {} is required", at.path().as_str()))
 }
 
-/// Name and group.
+/// Splits a resource into name and group.
 fn parsed(resource: &str) -> (&str, &str) {
     resource.split_once('.').unwrap_or((resource, ""))
 }
 
-/// Upstream's `validateResourceOverlap`.
+/// Checks for overlapping resources (upstream's `validateResourceOverlap`).
 fn overlap(resources: &Cursor<'_>) -> Vec<Error> {
     let all: Vec<_> = resources.items().map(|resource| parsed(resource.str())).collect();
     let (mut duplicate, mut overlaps) = (false, false);
@@ -106,7 +106,7 @@ fn overlap(resources: &Cursor<'_>) -> Vec<Error> {
     found.into_iter().filter(|(found, _)| *found).map(|(_, why)| resources.invalid(why)).collect()
 }
 
-/// Upstream's `validateResourceNames`.
+/// Checks the name of a resource (upstream's `validateResourceNames`).
 fn name(resource: &Cursor<'_>) -> Option<Error> {
     let text = resource.str();
     let (name, group) = parsed(text);
@@ -128,7 +128,7 @@ fn name(resource: &Cursor<'_>) -> Option<Error> {
     Some(resource.invalid(why))
 }
 
-/// Upstream's `validateSingleProvider`; it would print the keys.
+/// Checks that a provider has exactly one type (upstream's `validateSingleProvider`). Upstream's message would contain the keys.
 fn single(provider: &Cursor<'_>) -> Option<Error> {
     let found = PROVIDERS.iter().filter(|name| provider.field(name).is_present()).count();
     let why = match found {
@@ -175,7 +175,7 @@ fn key(key: &Cursor<'_>, lengths: &[usize]) -> Vec<Error> {
     errors
 }
 
-/// Upstream's `validateKMSConfiguration`.
+/// Checks a key service (upstream's `validateKMSConfiguration`).
 fn key_service(kms: &Cursor<'_>, names: &BTreeSet<String>, reload: bool) -> Vec<Error> {
     let mut errors = Vec::new();
     let (version, field) = (api_version(kms), kms.field("name"));

@@ -1,4 +1,4 @@
-//! `portico.admin.v1`: operating the control service.
+//! `portico.admin.v1`: administration of the control service.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use tonic::{Request, Response};
 
 use super::{RpcResult, copies, refused, rewrap};
 
-/// The service. The chain has authorized each method as a path.
+/// Implementation of the service. The chain has authorized each method as a path.
 pub(crate) struct AdminService {
     pub(crate) metrics: metrics::Registry,
     pub(crate) store: Arc<dyn Store>,

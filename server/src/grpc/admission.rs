@@ -1,4 +1,4 @@
-//! The webhooks and policies that a write of a path would meet, as `portico.routes.v1` names them.
+//! Explanation of the webhooks and policies that apply to a write, in messages of `portico.routes.v1`.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use portico_registry::{OpenCircuit, Registry};
 
 use super::{RpcResult, refused};
 
-/// Explains what admission does to writes.
+/// Explainer of the admission of writes.
 #[derive(Clone)]
 pub(crate) struct AdmissionExplainer {
     pub(crate) chain: Arc<AdmissionChain>,
@@ -18,7 +18,7 @@ pub(crate) struct AdmissionExplainer {
 }
 
 impl AdmissionExplainer {
-    /// What a write of this path would meet; nothing when it is no path of a resource that is served here.
+    /// Returns the webhooks and policies for writes to a path; empty if the path names no served resource.
     pub(crate) async fn met_by(&self, subject: &str) -> RpcResult<Explanation> {
         let path = subject.split(['?', '#']).next().unwrap_or_default();
         let Ok(info) = RequestInfo::parse("GET", path, "") else { return Ok(Explanation::default()) };
@@ -85,7 +85,7 @@ fn failure_policy(fails: bool) -> String {
     if fails { "Fail" } else { "Ignore" }.to_owned()
 }
 
-/// In a word how it is, and since when.
+/// Returns the health in one word, and the time since which it applies.
 fn health(met: &Explained) -> (&'static str, Option<u64>) {
     if let Some(circuit) = met.open.first() {
         return ("CircuitOpen", Some(circuit.since_ms));

@@ -1,4 +1,4 @@
-//! `portico.apiregistration.v1`: APIServices with typed messages, through the registry's typed verbs.
+//! `portico.apiregistration.v1`: APIServices as typed messages, through the registry's typed verbs.
 
 mod events;
 mod options;
@@ -21,10 +21,10 @@ use super::{Hold, RpcResult, authorize, caller, recorded, refused};
 use crate::chain::Caller;
 use crate::queues::{Queues, Running};
 
-/// A stream of answers.
+/// Stream of responses.
 type Answers<T> = Pin<Box<dyn Stream<Item = RpcResult<T>> + Send>>;
 
-/// The service.
+/// Implementation of the service.
 #[derive(Clone)]
 pub(crate) struct ApiServicesService {
     registry: Registry,
@@ -34,10 +34,10 @@ pub(crate) struct ApiServicesService {
     queues: Queues,
 }
 
-/// A caller that may go on.
+/// Authorized call.
 struct Allowed {
     caller: Caller,
-    /// Until the answer is there.
+    /// Seat of the call, which is held until the response is complete.
     running: Running,
 }
 
@@ -47,7 +47,7 @@ impl ApiServicesService {
         Self { registry, explainer, resource, hold, queues }
     }
 
-    /// The caller, once it has a seat and is authorized as the equivalent Kubernetes request.
+    /// Waits for a seat and authorizes the caller for the equivalent Kubernetes request.
     async fn allow(&self, caller: Caller, verb: &str, name: &str, subresource: &str) -> RpcResult<Allowed> {
         self.allow_query(caller, self.info(verb, name, subresource), "").await
     }
@@ -66,7 +66,7 @@ impl ApiServicesService {
         }
     }
 
-    /// The same of a request whose seats depend on its query.
+    /// Like [`ApiServicesService::allow`], for a request whose number of seats depends on its query.
     async fn allow_query(&self, caller: Caller, info: RequestInfo, query: &str) -> RpcResult<Allowed> {
         recorded::begin(&caller, &info).await?;
         let running = self.queues.turn(&caller, &info, query).await?;
@@ -92,7 +92,7 @@ impl ApiServicesService {
     }
 }
 
-/// The answer to a write, which its event has, too.
+/// Returns the response to a write, and records it for audit.
 fn written_answer(
     caller: &Caller,
     context: &Context,
@@ -244,7 +244,7 @@ impl ApiServices for ApiServicesService {
         let name = request.into_inner().name;
         let found = self.registry.get(&self.resource, "", &name).await;
         let explained = self.explainer.api_service(&name);
-        // What a definition should serve and does not has no APIService, but a reason.
+        // A group version that a definition should serve, but does not, has no APIService. The definition explains the reason.
         let is_defined = explained.stages.iter().any(|stage| stage.stage == "defined");
         match found {
             Err(status) if !is_defined => Err(refused(status)),

@@ -1,4 +1,4 @@
-//! `portico.catalog.v1`: documents by content.
+//! `portico.catalog.v1`: documents by hash.
 
 use std::pin::Pin;
 
@@ -11,10 +11,10 @@ use tonic::{Request, Response};
 
 use super::RpcResult;
 
-/// A message carries so many bytes of a document.
+/// Maximum bytes of a document in one message.
 const PART_BYTES: usize = 1024 * 1024;
 
-/// The service. Only facades get here.
+/// Implementation of the service, which only facades can call.
 pub(crate) struct CatalogService {
     pub(crate) documents: Documents,
 }
@@ -33,7 +33,7 @@ impl Catalog for CatalogService {
     }
 }
 
-/// An empty document is one empty part.
+/// Splits a document into messages; an empty document is one message.
 fn parts(mut document: Bytes) -> impl Iterator<Item = RpcResult<pb::GetResponse>> {
     let mut first = true;
     std::iter::from_fn(move || {

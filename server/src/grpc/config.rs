@@ -1,4 +1,4 @@
-//! `portico.config.v1`: what facades must know, streamed; who they are and how far; their certificates.
+//! `portico.config.v1`: configuration streams, state and certificates of facades.
 
 pub(crate) mod board;
 pub(crate) mod facades;
@@ -36,16 +36,16 @@ use watcher::Watcher;
 /// Limit (Facades and control services): its feed waits and sends a larger delta, or a snapshot.
 const STREAM_QUEUE: usize = 4;
 
-/// The service.
+/// Implementation of the service.
 pub(crate) struct ConfigService {
     pub(crate) sources: Arc<Sources>,
     pub(crate) facades: Facades,
     pub(crate) authority: Arc<Authority>,
-    /// The CA of front proxies, where it is ours.
+    /// CA of front proxies, if Portico created it.
     pub(crate) front_proxy: Option<Arc<Authority>>,
     pub(crate) tasks: TaskSet,
     pub(crate) pings: Pings,
-    /// What this control service works with.
+    /// Certificates that this control service uses.
     pub(crate) own_certificates: OwnCertificates,
 }
 

@@ -1,4 +1,4 @@
-//! `Admin.DescribeLog`, `ReadStates`, `ReadChanges`, `ReadArchive` and `SetReadOnly`: what copies of a store that is served are made with.
+//! `Admin.DescribeLog`, `ReadStates`, `ReadChanges`, `ReadArchive` and `SetReadOnly`: copies of a store that is in use.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ fn unavailable(error: CopyError) -> tonic::Status {
     refused(Status::unavailable(error.to_string()))
 }
 
-/// Who the store is and how far its log goes.
+/// Describes the identity of the store and the extent of its log.
 pub(super) async fn describe(store: &dyn Store, time: i64) -> RpcResult<Response<pb::DescribeLogResponse>> {
     let source = store.copy_source();
     let extent = source.extent().await.map_err(unavailable)?;
@@ -30,7 +30,7 @@ pub(super) async fn describe(store: &dyn Store, time: i64) -> RpcResult<Response
     }))
 }
 
-/// The next objects of a revision.
+/// Returns the next objects of a revision.
 pub(super) async fn states(
     store: &dyn Store,
     request: pb::ReadStatesRequest,
@@ -50,7 +50,7 @@ pub(super) async fn states(
     }
 }
 
-/// The next part of the log.
+/// Returns the next part of the log.
 pub(super) async fn changes(store: &dyn Store, after: i64) -> RpcResult<Response<pb::ReadChangesResponse>> {
     match store.copy_source().changes(after).await {
         Ok(changes) => Ok(Response::new(pb::ReadChangesResponse {
@@ -66,7 +66,7 @@ pub(super) async fn changes(store: &dyn Store, after: i64) -> RpcResult<Response
     }
 }
 
-/// The next part of the archive.
+/// Returns the next part of the archive.
 pub(super) async fn archive(
     store: &dyn Store,
     request: pb::ReadArchiveRequest,

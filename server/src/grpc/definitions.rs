@@ -1,4 +1,4 @@
-//! `portico.apiextensions.v1`: definitions of custom resources before they are written.
+//! `portico.apiextensions.v1`: checks of custom resource definitions before they are written.
 
 use portico_proto::apiextensions as pb;
 use portico_proto::apiextensions::definitions_server::Definitions;
@@ -8,7 +8,7 @@ use tonic::{Request, Response};
 
 use super::{RpcResult, caller, refused};
 
-/// The service. The chain has authorized each method as a path.
+/// Implementation of the service. The chain has authorized each method as a path.
 pub(crate) struct DefinitionsService {
     pub(crate) registry: Registry,
 }

@@ -1,4 +1,4 @@
-//! `portico.history.v1`: what objects were, and the way back.
+//! `portico.history.v1`: past states of objects, and their restoration.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -22,7 +22,7 @@ use super::{Hold, RpcResult, authorize_message, caller, recorded, refused};
 use crate::chain::Caller;
 use crate::queues::{Queues, Running};
 
-/// The verb that reading the past needs.
+/// Verb that is required to read past states.
 const VERB: &str = "history";
 /// States in one History response without objects.
 ///
@@ -36,31 +36,31 @@ const DEFAULT_STATES: u32 = 100;
 ///
 /// Limit (Storage and watches, bytes): the rest is in the next page.
 const MAX_OBJECT_BYTES: usize = 1 << 20;
-/// Objects that are read at a time for a list.
+/// Number of objects that are read at a time for a list.
 const LISTED_AT_ONCE: usize = 100;
 
-/// The service.
+/// Implementation of the service.
 pub(crate) struct HistoryService {
     pub(crate) registry: Registry,
     pub(crate) hold: Hold,
     pub(crate) queues: Queues,
 }
 
-/// A caller that may see the past of a target.
+/// Call that is authorized to read the past states of a target.
 struct Allowed {
     caller: Caller,
     served: Arc<ServedResource>,
     target: Target,
-    /// Where its objects are.
+    /// Namespace of the target's objects.
     namespace: String,
-    /// Revision at which the history that the caller may see begins.
+    /// Revision at which the history begins that the caller may read.
     since: i64,
-    /// Until the answer is there.
+    /// Seat of the call, which is held until the response is complete.
     running: Running,
 }
 
 impl HistoryService {
-    /// The caller, once it has a seat and may see the past of what it names.
+    /// Waits for a seat and authorizes the caller to read the past states of a target.
     async fn allow(&self, caller: Caller, target: Option<pb::Target>) -> RpcResult<Allowed> {
         let is_named = target.is_some();
         let pb::Target { group, version, resource, namespace, name } = target.unwrap_or_default();
@@ -79,14 +79,14 @@ impl HistoryService {
         };
         let served = self.registry.objects().by_resource(&resource);
         let served = served.ok_or_else(|| refused(Status::no_route()))?;
-        // What was decided is about the namespace that is named: it must be where the object is.
+        // The authorization is for the namespace in the target, which must be that of the objects.
         let namespace = served.namespace_of(&target).map_err(refused)?.to_owned();
         let since = self.begins(&caller, info).await?;
         Ok(Allowed { caller, served, target, namespace, since, running })
     }
 
-    /// Revision at which the history of an allowed request begins. Only callers that may see it in all namespaces see what earlier namespaces of
-    /// the same name contained.
+    /// Returns the revision at which the history of an authorized request begins. Objects of an earlier namespace with the same
+    /// name are visible only to callers that may read the history of all namespaces.
     async fn begins(&self, caller: &Caller, info: RequestInfo) -> RpcResult<i64> {
         let namespace = info.namespace.clone();
         if namespace.is_empty() || caller.may(RequestInfo { namespace: String::new(), ..info }).await {
@@ -193,7 +193,7 @@ impl History for HistoryService {
     }
 }
 
-/// All that there was at a revision, in parts; at least one, which says the revision.
+/// Returns all objects at a revision, in messages; at least one message, which contains the revision.
 fn listed(
     registry: Registry,
     allowed: Allowed,
@@ -222,7 +222,7 @@ fn listed(
     parts.try_flatten()
 }
 
-/// Objects in messages that are not too large.
+/// Splits objects into messages of limited size.
 fn parts(revision: i64, mut objects: VecDeque<Bytes>, unreadable: Vec<String>) -> Vec<pb::ListResponse> {
     let mut parts = vec![pb::ListResponse { revision, objects: Vec::new(), unreadable }];
     let mut bytes = 0;
@@ -239,7 +239,7 @@ fn parts(revision: i64, mut objects: VecDeque<Bytes>, unreadable: Vec<String>) -
     parts
 }
 
-/// The states of an object in one message that is not too large.
+/// Returns the states of an object in one message of limited size.
 fn states_response(past: &PastObject, revision: i64, objects: bool) -> pb::StatesResponse {
     let mut answer = pb::StatesResponse {
         states: Vec::new(),
@@ -271,7 +271,7 @@ fn state(past: &Past, before: Option<&Object>, objects: bool) -> pb::State {
         Ok(object) => (Some(object), String::new()),
         Err(why) => (None, why.clone()),
     };
-    // A deletion changes no fields: what stands in them is from the write before.
+    // A deletion changes no fields, so the fields describe the last write before it.
     let written = object.filter(|_| past.state.change != EventType::Deleted);
     pb::State {
         revision: past.state.revision(),

@@ -1,4 +1,4 @@
-//! `portico.objects.v1`: one service for any kind, on the registry's entry points.
+//! `portico.objects.v1`: one service for all kinds, on top of the registry.
 
 mod call;
 mod stream;
@@ -27,7 +27,7 @@ use stream::{ListParts, WatchSteps};
 /// Limit (Audit, bytes): the list is omitted, with `audit.k8s.io/truncated`.
 const MAX_LIST_RECORD: usize = 2 * 1024 * 1024;
 
-/// The service.
+/// Implementation of the service.
 #[derive(Clone)]
 pub(crate) struct ObjectsService {
     registry: Registry,
@@ -37,14 +37,14 @@ pub(crate) struct ObjectsService {
 }
 
 impl ObjectsService {
-    /// Over this registry; the routes know Services whose backends have addresses of their own, some writes are held, and native
-    /// callers wait for seats.
+    /// Creates the service. `routes` knows Services whose backends have their own addresses, `write_gate` blocks some writes, and
+    /// `queues` assigns seats to native callers.
     pub(crate) fn new(registry: Registry, routes: Routes, hold: Hold, queues: Queues) -> Self {
         Self { registry, routes, hold, queues }
     }
 
-    /// Lets a native caller wait for a seat, authorizes it and asks the registry. A refusal is an answer for forwarded callers, an
-    /// error for native ones.
+    /// Waits for a seat (native callers), authorizes the call and passes it to the registry. Forwarded callers get a refusal as
+    /// an answer, native ones as an error.
     async fn serve(
         &self,
         caller: &crate::chain::Caller,
@@ -71,11 +71,11 @@ impl ObjectsService {
     }
 }
 
-/// An answer of the registry.
+/// Answer of the registry to a call.
 struct Served {
     answer: Answer,
     asked: Asked,
-    /// Until the answer is out.
+    /// Seat of the call, which is held until the answer is sent.
     running: Running,
 }
 
@@ -94,7 +94,7 @@ impl Objects for ObjectsService {
     async fn list(&self, request: Request<ListRequest>) -> RpcResult<Response<ListParts>> {
         let caller = caller(&request)?;
         let served = self.serve(&caller, request.into_inner().call).await?;
-        // A seat is for the making of an answer: a client that does not read would keep it from others.
+        // The seat is released once the answer exists: a client that does not read would keep it from other calls.
         let Served { mut answer, asked, .. } = served;
         let gathered = recorded::gathered(&caller, &answer);
         let head = call::head(&mut answer, &asked, MAX_LIST_RECORD);
@@ -158,7 +158,7 @@ impl Objects for ObjectsService {
 
     async fn resources(&self, request: Request<ResourcesRequest>) -> RpcResult<Response<ResourcesResponse>> {
         let caller = caller(&request)?;
-        // Whoever may read discovery may read this.
+        // Callers that may read discovery may call this method.
         let info = Attributes::path(caller.user().clone(), "get", "/apis").request.as_ref().clone();
         recorded::begin(&caller, &info).await?;
         authorize(&caller, info).await?;

@@ -1,4 +1,4 @@
-//! What answers say for the audit events of native callers.
+//! Audit data of answers to native callers.
 
 use std::sync::Arc;
 
@@ -13,20 +13,20 @@ use portico_registry::{Answer, Body, Record, Recorded};
 use super::RpcResult;
 use crate::chain::Caller;
 
-/// Begins the event of a call.
+/// Begins the audit event of a call.
 ///
 /// # Errors
-/// INTERNAL, when the event had to be stored and was not.
+/// INTERNAL if the event could not be stored and the policy requires it.
 pub(super) async fn begin(caller: &Caller, info: &RequestInfo) -> RpcResult<()> {
     caller.begin(info).await.map_err(|status| to_rpc(&status))
 }
 
-/// What the registry is to note of a call.
+/// Returns the detail of audit data that the registry must return for a call.
 pub(super) fn wanted(caller: &Caller) -> Recorded {
     caller.audited().map_or(Recorded::Nothing, |audited| wanted_by(audited))
 }
 
-/// What the registry is to note of a call that has this event.
+/// Returns the detail of audit data for the level of an event.
 pub(crate) fn wanted_by(audited: &Audited) -> Recorded {
     match audited.level() {
         Level::None => Recorded::Nothing,
@@ -36,14 +36,14 @@ pub(crate) fn wanted_by(audited: &Audited) -> Recorded {
     }
 }
 
-/// Notes an answer.
+/// Records an answer in the event of the caller.
 pub(super) fn note(caller: &Caller, answer: &Answer) {
     if let Some(audited) = caller.audited() {
         note_answer(audited, answer);
     }
 }
 
-/// Notes an answer in its event.
+/// Records an answer in an event.
 pub(crate) fn note_answer(audited: &Audited, answer: &Answer) {
     audited.annotate(answer.audit.iter().cloned());
     let Record { namespace, name, uid, resource_version, request, response } = answer.record.clone();
@@ -68,7 +68,7 @@ pub(crate) fn note_answer(audited: &Audited, answer: &Answer) {
     audited.set_code(answer.code);
 }
 
-/// Notes that there is somewhere to dial; the client dials.
+/// Records the dial target of a connection, which the client dials.
 pub(super) fn connects(caller: &Caller, notes: &[(String, String)]) {
     if let Some(audited) = caller.audited() {
         audited.annotate(notes.iter().cloned());
@@ -80,24 +80,24 @@ fn refused(audited: &Audited, status: &Status) {
     audited.set_response_object(status.to_json().into());
 }
 
-/// Follows the parts of a list, if they are recorded.
+/// Returns the collector for the parts of a list, if responses are recorded.
 pub(super) fn gathered(caller: &Caller, answer: &Answer) -> Option<GatheredList> {
     let is_wanted = matches!(answer.body, Body::List(_)) && is_json(answer) && answer.status.is_none();
     (is_wanted && answer.record.response.is_empty()).then(|| response(caller)).flatten()
 }
 
-/// Where a list goes that is recorded; nothing where responses are not.
+/// Returns the collector of a list in a response; `None` if responses are not recorded.
 pub(super) fn response(caller: &Caller) -> Option<GatheredList> {
     let audited = caller.audited().filter(|audited| audited.level() == Level::RequestResponse)?;
     Some(GatheredList::new(Arc::clone(audited)))
 }
 
-/// YAML is made by facades, of JSON.
+/// True if the answer is JSON; facades convert JSON to YAML.
 fn is_json(answer: &Answer) -> bool {
     matches!(answer.encoding, Encoding::Yaml) || answer.media_type().starts_with("application/json")
 }
 
-/// Notes what was sent through a typed verb; it is made only where it is recorded.
+/// Records the request object of a typed verb; `json` is called only if it is recorded.
 pub(super) fn sent(caller: &Caller, name: &str, json: impl FnOnce() -> Vec<u8>) {
     let Some(audited) = caller.audited() else { return };
     audited.complete_reference(&ObjectReference { name: name.to_owned(), ..ObjectReference::default() });
@@ -106,7 +106,7 @@ pub(super) fn sent(caller: &Caller, name: &str, json: impl FnOnce() -> Vec<u8>) 
     }
 }
 
-/// Notes how a typed verb ended: with an object, or refused.
+/// Records the result of a typed verb: an object, or a refusal.
 pub(super) fn ended(
     caller: &Caller,
     annotations: Vec<(String, String)>,

@@ -1,7 +1,8 @@
-//! `Admin.Rewrap`: what is not sealed with the first provider of its resource is written anew, as it is.
+//! `Admin.Rewrap`: writes values again that are not sealed with the first provider of their resource.
 //!
-//! It looks at what is stored, so a call that was cut off is gone on with by the next one. Objects get new resource versions, as
-//! from a write that changes nothing; whoever writes one meanwhile wins, and has sealed it by that. Past states keep their versions.
+//! An interrupted call is continued by the next one, which looks for values that remain. Objects get new resource versions,
+//! as from a write without changes. A concurrent write of an object takes precedence and has sealed it as well. Past states
+//! keep their versions.
 
 use std::sync::Arc;
 
@@ -12,14 +13,15 @@ use tokio::sync::mpsc;
 
 use super::{RpcResult, refused};
 
-/// Objects written with one sync.
+/// Number of objects that are written with one sync to disk.
 const BATCH: usize = 100;
-/// Messages that may wait for the caller.
+/// Maximum number of progress messages that wait for the caller.
 pub(super) const QUEUE: usize = 16;
 
 type Progress = mpsc::Sender<RpcResult<pb::RewrapProgress>>;
 
-/// Where nothing is sealed all history would be forgotten for nothing. Rules that have values stored as they are, are rules.
+/// Refuses the call if no rules for encryption are configured, because it would remove the history without effect. Rules with the
+/// identity provider count as rules.
 pub(super) fn refuse_without_rules(store: &dyn Store) -> RpcResult<()> {
     if store.has_seal_rules() {
         return Ok(());
@@ -29,10 +31,10 @@ pub(super) fn refuse_without_rules(store: &dyn Store) -> RpcResult<()> {
     Err(tonic::Status::failed_precondition(text))
 }
 
-/// Rewrites all resources; ends when nobody listens any more.
+/// Rewraps all resources; ends early if the caller disconnects.
 pub(super) async fn run(store: Arc<dyn Store>, progress: Progress) {
     if let Err(status) = rewrap(&*store, &progress).await {
-        // Nobody is left to report to.
+        // The send fails if the caller has disconnected.
         let _gone = progress.send(Err(refused(status))).await;
     }
 }
@@ -45,7 +47,8 @@ async fn rewrap(store: &dyn Store, progress: &Progress) -> Result<(), Status> {
             return Ok(());
         }
     }
-    // Past states are sealed as they were, or not at all. Those that a rule of histories keeps go to the archive so.
+    // Past states are sealed with older keys or not at all. Compaction moves those that the history retention keeps
+    // to the archive.
     let until = store.revision();
     store.compact(until).await.map_err(unavailable)?;
     let (mut done, mut states) = (pb::RewrapProgress::default(), 0);
@@ -68,7 +71,7 @@ fn number(count: impl TryInto<i64>) -> i64 {
     count.try_into().unwrap_or(i64::MAX)
 }
 
-/// Whether somebody still listens.
+/// Rewraps one resource. Returns false if the caller has disconnected.
 async fn of_resource(
     store: &dyn Store,
     resource: &Resource,
@@ -95,7 +98,7 @@ async fn of_resource(
     Ok(true)
 }
 
-/// Writes these objects as they are, where they are still at these revisions.
+/// Writes objects again without changes, if they still have these revisions.
 async fn write(store: &dyn Store, batch: &[(Key, i64)]) -> Result<(), Status> {
     let mut same = Vec::with_capacity(batch.len());
     for (key, revision) in batch {

@@ -1,4 +1,4 @@
-//! `portico.routes.v1`: what may be reached, and why not; also the Explain of APIServices.
+//! `portico.routes.v1`: routes and their availability; also the Explain method of APIServices.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tonic::{Request, Response};
 use super::admission::{self, AdmissionExplainer};
 use super::{RpcResult, refused};
 
-/// Explains routes with all evidence that there is.
+/// Explainer of routes with the facts of all modules.
 #[derive(Clone)]
 pub(crate) struct Explainer {
     routes: Routes,
@@ -29,7 +29,7 @@ impl Explainer {
         self.routes.explain(subject, &*self.evidence)
     }
 
-    /// The typed answer about one APIService.
+    /// Returns the typed response about one APIService.
     pub(crate) fn api_service(&self, name: &str) -> typed::ExplainResponse {
         let stages = self.stages(name);
         let failing = stages.iter().find(|s| !s.ok);
@@ -57,7 +57,7 @@ fn words(stage: &Stage) -> &str {
     if stage.message.is_empty() { &stage.reason } else { &stage.message }
 }
 
-/// The service. The chain has authorized each method as a path.
+/// Implementation of the service. The chain has authorized each method as a path.
 pub(crate) struct RoutesService {
     pub(crate) explainer: Explainer,
     pub(crate) admission: AdmissionExplainer,
@@ -127,7 +127,7 @@ fn summary(compiled: &Compiled) -> pb::RouteSummary {
     }
 }
 
-/// The paths that a group version claims, as upstream registers them.
+/// Returns the paths of a group version, as upstream registers them.
 fn paths(route: &Route) -> Vec<String> {
     let root = route.group_version.root();
     if route.group_version.is_core() && !route.is_local() {

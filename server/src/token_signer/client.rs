@@ -1,4 +1,4 @@
-//! The client of a signer: every call has a deadline, within which a signer that is away is dialed again.
+//! Client of an external signer. Every call has a deadline; until then, a signer that cannot be reached is dialed again.
 
 use std::future::Future;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::unix_socket;
 ///
 /// Limit (Authentication and authorization): the fetch is retried.
 const FETCH_WITHIN: Duration = Duration::from_secs(60);
-/// How long the signer may take to describe itself.
+/// Timeout for fetching the metadata of the signer.
 const METADATA_WITHIN: Duration = Duration::from_secs(10);
 /// Time for the external signer to sign a token.
 ///
@@ -29,7 +29,7 @@ const SIGN_WITHIN: Duration = Duration::from_secs(10);
 /// Backoff for redialing a socket on which no process listens.
 const REDIAL: Policy = Policy::new(Duration::from_millis(50), Duration::from_secs(1), 2.0, 0.2);
 
-/// See the module.
+/// Client of an external signer.
 pub(super) struct SignerClient {
     path: String,
     client: ExternalJwtSignerClient<Channel>,
@@ -44,7 +44,7 @@ impl SignerClient {
         Self { path: path.to_owned(), client, metrics, fetch_within: FETCH_WITHIN }
     }
 
-    /// The header and the signature of a token with these claims (base64url).
+    /// Signs claims (base64url). Returns the header and the signature of the token.
     pub(super) async fn sign(&self, claims: &str) -> Result<(String, String), SignerError> {
         let ask = |mut client: ExternalJwtSignerClient<Channel>| async move {
             client.sign(pb::SignJwtRequest { claims: claims.to_owned() }).await
@@ -53,7 +53,7 @@ impl SignerClient {
         Ok((answer.header, answer.signature))
     }
 
-    /// Its keys, as it names them.
+    /// Fetches the public keys of the signer.
     pub(super) async fn fetch_keys(&self) -> Result<pb::FetchKeysResponse, SignerError> {
         let ask = |mut client: ExternalJwtSignerClient<Channel>| async move {
             client.fetch_keys(pb::FetchKeysRequest {}).await
@@ -61,7 +61,7 @@ impl SignerClient {
         self.call("FetchKeys", self.fetch_within, ask).await
     }
 
-    /// The longest life of tokens that it signs, in seconds.
+    /// Returns the maximum lifetime of tokens that the signer supports, in seconds.
     pub(super) async fn longest_life(&self) -> Result<i64, SignerError> {
         let ask = |mut client: ExternalJwtSignerClient<Channel>| async move {
             client.metadata(pb::MetadataRequest {}).await
@@ -84,7 +84,7 @@ impl SignerClient {
         answer
     }
 
-    /// Asks until there is an answer (`WaitForReady`).
+    /// Repeats a call until the signer responds (`WaitForReady`).
     async fn answer<T, F>(
         &self,
         until: Instant,

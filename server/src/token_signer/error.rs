@@ -1,24 +1,24 @@
-//! Why a signer gave nothing that can be used, and the gRPC code that it is counted by.
+//! Errors of an external signer, with the gRPC codes for metrics.
 
 use crate::unix_socket::code_name;
 use tonic::{Code, Status};
 
-/// See the module.
+/// Error of an external signer.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{text}")]
 pub(super) struct SignerError {
     text: String,
-    /// The code as Go prints it, where gRPC reports one.
+    /// Code as Go prints it; `None` for an error that gRPC did not report.
     pub(super) code: Option<&'static str>,
 }
 
 impl SignerError {
-    /// Found here, in what was answered.
+    /// Creates an error about an invalid response.
     pub(super) fn own(text: String) -> Self {
         Self { text, code: None }
     }
 
-    /// An error of gRPC.
+    /// Converts an error of gRPC.
     pub(super) fn of(status: &Status) -> Self {
         Self::rpc(status.code(), status.message())
     }
@@ -28,7 +28,7 @@ impl SignerError {
         Self { text: format!("rpc error: code = {code} desc = {message}"), code: Some(code) }
     }
 
-    /// The same, with what was done.
+    /// Prepends the failed operation to the message.
     pub(super) fn context(self, doing: &str) -> Self {
         Self { text: format!("{doing}: {}", self.text), ..self }
     }

@@ -1,4 +1,4 @@
-//! What a signer reports of its keys, checked (`getTokenVerificationKeys`). Pure.
+//! Validation of the keys that a signer returns (`getTokenVerificationKeys`). Pure functions.
 
 use std::time::Duration;
 
@@ -6,27 +6,27 @@ use portico_auth::jwt::PublicKey;
 use portico_gostd::strconv::quote;
 use portico_proto::externaljwt as pb;
 
-/// The longest id of a key.
+/// Maximum length of a key ID.
 const MAX_KEY_ID: usize = 1024;
-/// From the first second of the year 1 to the last of the year 9999.
+/// Valid timestamps in Unix seconds, from the first second of the year 1 to the last of the year 9999.
 const TIMES: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 const NANOS: i32 = 1_000_000_000;
 
-/// See the module.
+/// Validated keys of a signer.
 #[derive(Debug)]
 pub(super) struct FetchedKeys {
     pub(super) keys: Vec<PublicKey>,
-    /// How old they are, in seconds of Unix time.
+    /// Time at which the keys were current, in Unix seconds.
     pub(super) data_timestamp: f64,
-    /// How soon they are to be fetched again.
+    /// Time until the next fetch.
     pub(super) refresh: Duration,
 }
 
 impl FetchedKeys {
-    /// Reads an answer.
+    /// Validates a response.
     ///
     /// # Errors
-    /// Upstream's words.
+    /// Upstream's message.
     pub(super) fn read(answer: &pb::FetchKeysResponse) -> Result<Self, String> {
         let hint = answer.refresh_hint_seconds;
         let refresh = u64::try_from(hint).ok().filter(|seconds| *seconds > 0).map(Duration::from_secs);

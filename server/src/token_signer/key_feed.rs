@@ -1,4 +1,5 @@
-//! The keys of a signer: fetched again when it wants, and when a token names one that is not there (`keyCache`).
+//! Keys of an external signer: fetched at the interval that the signer requests, and when a token names an
+//! unknown key (`keyCache`).
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -14,26 +15,26 @@ use super::error::SignerError;
 use super::fetched_keys::FetchedKeys;
 use super::metrics::SignerMetrics;
 
-/// How soon a signer is asked again that gave no keys (`fallbackRefreshDuration` is the last of these).
+/// Backoff after a failed fetch (its maximum is `fallbackRefreshDuration`).
 const RETRY: Policy = Policy::new(Duration::from_secs(1), Duration::from_secs(10), 2.0, 0.2);
-/// How soon keys may be fetched again for a token of an unknown key: anybody can make one up.
+/// Minimum interval between fetches for tokens with an unknown key, because anyone can send such a token.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
-/// How long a request waits for newer keys.
+/// Maximum time that a request waits for newer keys.
 const WAIT: Duration = Duration::from_secs(2);
 
-/// When keys are fetched.
+/// Schedule of key fetches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fetches {
-    /// One time at which they are, in seconds of Unix time.
+    /// Time of one of the fetches, in Unix seconds.
     pub(crate) at: i64,
-    /// Seconds from one to the next.
+    /// Interval between fetches, in seconds.
     pub(crate) every: i64,
-    /// How many fetches have ended, well or not.
+    /// Number of fetches that have ended, successful or not.
     ended: u64,
 }
 
 impl Fetches {
-    /// The same where the next fetch is at this time. A second more or less is no news for anybody.
+    /// Returns the schedule with the next fetch at a time. Deviations of a second do not change the schedule.
     fn next_at(self, at: i64, every: i64) -> Self {
         let off = if self.every == every { at.saturating_sub(self.at).rem_euclid(every) } else { every };
         let same = off <= 1 && self.every == every;
@@ -42,20 +43,20 @@ impl Fetches {
     }
 }
 
-/// See the module. Cheap to clone.
+/// Feed of an external signer's keys. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct KeyFeed {
     client: Arc<SignerClient>,
     keys: Arc<CurrentKeys>,
     metrics: SignerMetrics,
     fetches: Arc<watch::Sender<Fetches>>,
-    /// When the last fetch ended.
+    /// Time at which the last fetch ended.
     last: Arc<watch::Sender<Option<Instant>>>,
     wanted: Arc<Notify>,
 }
 
 impl KeyFeed {
-    /// Fetches keys into `keys`, now and then until `tasks` end.
+    /// Fetches keys into `keys` now, and at an interval until `tasks` end.
     pub(super) async fn start(
         client: Arc<SignerClient>,
         keys: Arc<CurrentKeys>,
@@ -74,7 +75,7 @@ impl KeyFeed {
         self.fetches.subscribe()
     }
 
-    /// Fetches keys now, unless the last fetch ended less than `pause` ago. Whether keys came.
+    /// Fetches keys now, unless the last fetch ended less than `pause` ago. Returns true if the fetch succeeded.
     pub(super) async fn newer(&self, pause: Duration) -> bool {
         let mut fetches = self.fetches.subscribe();
         let ended = fetches.borrow_and_update().ended;
@@ -89,7 +90,7 @@ impl KeyFeed {
     async fn follow(&self, refresh: Duration) {
         let (mut retry, mut wait) = (Backoff::new(RETRY), refresh);
         loop {
-            // Who wants newer keys waits for the next fetch; running out of time is a reason to fetch, too.
+            // A request for newer keys triggers the next fetch; so does the timeout.
             let _ = tokio::time::timeout(wait, self.wanted.notified()).await;
             wait = match self.fetch().await {
                 Ok(refresh) => {
@@ -107,7 +108,7 @@ impl KeyFeed {
         }
     }
 
-    /// Fetches keys once; after how long they are to be fetched again.
+    /// Fetches keys once. Returns the time until the next fetch.
     async fn fetch(&self) -> Result<Duration, SignerError> {
         let answer = self.client.fetch_keys().await;
         let answer = answer.map_err(|e| e.context("while getting externally supported jwt signing keys"));
@@ -115,7 +116,7 @@ impl KeyFeed {
         self.metrics.fetched(fetched.as_ref().map(|fetched| fetched.data_timestamp));
         self.last.send_replace(Some(Instant::now()));
         let refresh = fetched.map(|fetched| {
-            // The same set stays the same for whoever compares.
+            // Equal keys are not replaced, so that comparisons by identity find no change.
             if self.keys.load().keys != fetched.keys {
                 self.keys.replace(fetched.keys);
             }

@@ -1,4 +1,4 @@
-//! What is counted of a signer, under upstream's names.
+//! Metrics of an external signer, with upstream's names.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -14,7 +14,7 @@ type CodeLabel = [(&'static str, &'static str); 1];
 type CallLabels = [(&'static str, String); 2];
 type NoLabels = [(&'static str, &'static str); 0];
 
-/// See the module. Cheap to clone.
+/// Metrics of an external signer. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct SignerMetrics {
     fetched: Family<NoLabels, FloatGauge>,
@@ -59,7 +59,7 @@ impl SignerMetrics {
         }
     }
 
-    /// Keys came, which are as old as the signer says (in seconds of Unix time), or did not.
+    /// Records a fetch of keys: the time at which the keys were current (Unix seconds), or the error.
     pub(super) fn fetched(&self, fetched: Result<f64, &SignerError>) {
         self.fetches.get_or_create(&[("code", code(fetched.err()))]).inc();
         if let Ok(data) = fetched {
@@ -69,12 +69,12 @@ impl SignerMetrics {
         }
     }
 
-    /// A token was signed, or not.
+    /// Counts a request to sign a token.
     pub(super) fn signed(&self, error: Option<&SignerError>) {
         self.signed.get_or_create(&[("code", code(error))]).inc();
     }
 
-    /// A call took so long.
+    /// Records the duration of a call.
     pub(super) fn called(&self, method: &str, error: Option<&SignerError>, took: Duration) {
         let labels =
             [("method", format!("/v1.ExternalJWTSigner/{method}")), ("code", code(error).to_owned())];

@@ -1,4 +1,4 @@
-//! How many objects other API servers hold of what quotas count.
+//! Counts of objects in aggregated API servers, for quotas.
 
 use std::cmp::Reverse;
 
@@ -11,13 +11,14 @@ use super::{Aggregated, PAGE, Resource, page};
 
 const USER: &str = "system:serviceaccount:kube-system:resourcequota-controller";
 
-/// Whether objects of it live in namespaces and can be counted (upstream's `GetQuotableResources`).
+/// True if objects of the resource are namespaced and can be counted (upstream's `GetQuotableResources`).
 fn is_countable(resource: &Resource) -> bool {
     resource.namespaced && COUNTABLE_VERBS.iter().all(|verb| resource.can(verb))
 }
 
 impl Aggregated {
-    /// How many objects a collection has. A backend that says how many are left is asked for one page of one object.
+    /// Counts the objects of a collection. If the backend reports the number of remaining items, one page with
+    /// one object suffices.
     async fn count_in(&self, backend: &Backend, collection: &str) -> Result<u64, String> {
         let (mut count, mut go_on, mut limit) = (0, String::new(), 1);
         loop {
@@ -31,7 +32,7 @@ impl Aggregated {
         }
     }
 
-    /// How many objects of a resource are in a namespace, in the first version of the group that has it.
+    /// Counts the objects of a resource in a namespace, in the first version of the group that serves the resource.
     async fn count(&self, resource: &GroupResource, namespace: &str) -> Result<Option<u64>, String> {
         let mut routes = self.routes.published();
         routes.retain(|route| route.group_version.group == resource.group);

@@ -1,4 +1,5 @@
-//! Objects of the folder of manifests that other API servers keep: each request once, within a bound, as the folder's user.
+//! Objects of the manifests folder that aggregated API servers serve: requests without retries, with limits, as
+//! the folder's user.
 
 use std::sync::Arc;
 
@@ -17,16 +18,16 @@ use portico_registry::{Answer, Call, Record, Recorded};
 use super::{Aggregated, FOLDER, MAX_BODY, METADATA, TIMEOUT};
 use crate::own_requests::OwnRequests;
 
-/// Bytes of an answer that is no Status which a refusal shows.
+/// Maximum length of a response that is shown in an error if it is not a Status, in bytes.
 const SHOWN: usize = 200;
 
-/// Other API servers, for the folder of manifests.
+/// Aggregated API servers, as the manifests folder uses them.
 pub(crate) struct FromFolder {
     servers: Arc<Aggregated>,
     requests: OwnRequests<Folder>,
 }
 
-/// Answers the folder's requests.
+/// Handler of the folder's requests.
 struct Folder(Arc<Aggregated>);
 
 impl FromFolder {
@@ -79,7 +80,7 @@ impl Requests for Folder {
 }
 
 impl Aggregated {
-    /// The backend of a group version, while it is available.
+    /// Returns the backend of a group version, if it is available.
     fn available(&self, group_version: &GroupVersion) -> Result<Arc<Backend>, String> {
         let name = group_version.api_service_name();
         let route = self.routes.get(&name).filter(|compiled| compiled.is_published());
@@ -111,7 +112,7 @@ fn request(call: &Call) -> Result<FetchRequest, String> {
         headers.append("x-remote-group", value(group)?);
     }
     headers.insert(header::USER_AGENT, value(&call.user_agent)?);
-    // Of a list, metadata is enough.
+    // For a list, metadata suffices.
     let accept = if call.verb == "list" { METADATA } else { &call.accept };
     headers.insert(header::ACCEPT, value(accept)?);
     if !call.body.is_empty() {
@@ -127,7 +128,7 @@ fn request(call: &Call) -> Result<FetchRequest, String> {
     Ok(FetchRequest { method, path, headers, timeout: TIMEOUT, body, max_body: MAX_BODY })
 }
 
-/// The answer of a backend; a Status has the code that was sent.
+/// Converts the response of a backend. A Status gets the HTTP status code of the response.
 fn read(fetched: &Fetched) -> Answer {
     let code = fetched.status.as_u16();
     if (200..=299).contains(&code) {
@@ -145,7 +146,7 @@ fn read(fetched: &Fetched) -> Answer {
     Answer::status(status)
 }
 
-/// The texts of warnings: `299 - "text"`.
+/// Returns the texts of warning headers of the form `299 - "text"`.
 fn warnings(headers: &HeaderMap) -> Vec<String> {
     let texts = headers.get_all(header::WARNING).iter().map(header_text::text);
     let quoted = texts.filter_map(|text| text.split_once('"')?.1.rsplit_once('"'));

@@ -1,4 +1,4 @@
-//! Owners and dependents that other API servers hold, for the garbage collector: asked live, metadata alone.
+//! Owners and dependents in aggregated API servers, for the garbage collector. Only metadata is requested.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use super::{Aggregated, Asked, Item, PAGE, Resource, page, read, says_not_found}
 
 const USER: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
 
-/// `DeleteOptions`, as far as they are used here.
+/// Subset of `DeleteOptions` that is used here.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct DeleteOptions<'a> {
@@ -35,7 +35,7 @@ struct Preconditions<'a> {
     resource_version: &'a str,
 }
 
-/// A merge patch of the owners.
+/// Merge patch of the owner references.
 #[derive(Serialize)]
 struct Patch<'a> {
     metadata: PatchedMetadata<'a>,
@@ -49,7 +49,7 @@ struct PatchedMetadata<'a> {
     owner_references: &'a [OwnerReference],
 }
 
-/// One object, metadata alone.
+/// Object with its metadata.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Found {
@@ -75,7 +75,7 @@ impl Aggregated {
         let answer = self.exchange(backend, &Asked::get(USER, &path)).await?;
         match answer.status.as_u16() {
             200..=299 => checked(&answer.body, &owner.uid),
-            // Only a server that knows what it speaks of may say that something is not there.
+            // Only an API server can report that an object does not exist.
             404 if says_not_found(&answer.body) => Ok(Owner::Absent),
             code => Err(format!("{path}: the backend returned {code}")),
         }
@@ -167,7 +167,7 @@ impl Aggregated {
     }
 }
 
-/// Whether what was found is the owner.
+/// Checks that the returned object is the owner.
 fn checked(body: &[u8], uid: &str) -> Result<Owner, String> {
     let found: Found = read(body)?;
     let metadata = found.metadata;

@@ -1,4 +1,4 @@
-//! A backend that answers reviews, as a kubeconfig's current context says it.
+//! Backend of reviews, as defined by the current context of a kubeconfig.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -10,27 +10,27 @@ use portico_registry::{CallError, WebhookCall, WebhookEndpoint, WebhookUsers, We
 
 use super::super::{image_backend, webhook_users};
 
-/// The first wait before a failed call is repeated (upstream's `DefaultAuthWebhookRetryBackoff`).
+/// Delay before the first retry (upstream's `DefaultAuthWebhookRetryBackoff`).
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// Size of the response of an authorization or token webhook.
 ///
 /// Limit (Authentication and authorization, bytes): the call fails.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 
-/// The way to webhooks, once there is one.
+/// Client for webhooks, set once the registry exists.
 pub(crate) type Calls = Arc<OnceLock<Webhooks>>;
 
-/// Where it is, and as whom it is asked.
+/// Endpoint of the backend, and the users as which it is called.
 pub(crate) struct ReviewBackend {
     endpoint: WebhookEndpoint,
     users: WebhookUsers,
 }
 
 impl ReviewBackend {
-    /// Reads the file and what it names; whether the backend answers is found out when it is asked.
+    /// Reads a kubeconfig and the files that it names. The backend is not called.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// The file is invalid.
     pub(crate) fn read(file: &Path, timeout: Duration, tasks: &TaskSet) -> Result<Self, String> {
         let failed = |reason: String| format!("{}: {reason}", file.display());
         let config = image_backend::config(file).map_err(failed)?;
@@ -38,10 +38,10 @@ impl ReviewBackend {
         Ok(Self { endpoint: WebhookEndpoint::new(&config, timeout), users })
     }
 
-    /// Asks, again where another call may go better.
+    /// Calls the backend, with retries after errors that may be temporary.
     ///
     /// # Errors
-    /// The last call's.
+    /// The error of the last call.
     pub(crate) async fn ask(
         &self,
         webhooks: &Webhooks,

@@ -1,4 +1,4 @@
-//! `AuthorizationConfiguration`: read off a file or made of flags, and checked in upstream's words.
+//! `AuthorizationConfiguration`: read from a file or built from flags, and checked with upstream's messages.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -55,16 +55,16 @@ const UNAUTHORIZED_TTL: Duration = Duration::from_secs(30);
 ///
 /// Limit (Authentication and authorization): the configuration is rejected.
 const MAX_CONDITIONS: usize = 64;
-/// The name of the flags' webhook.
+/// Name of the webhook that flags define.
 const DEFAULT_WEBHOOK: &str = "default";
 
-/// See the module.
+/// Authorization configuration.
 #[derive(Debug)]
 pub(crate) struct Configuration {
     pub(super) authorizers: Vec<AuthorizerConfiguration>,
 }
 
-/// One authorizer.
+/// Configuration of one authorizer.
 #[derive(Debug)]
 pub(super) struct AuthorizerConfiguration {
     pub(super) mode: Mode,
@@ -72,7 +72,7 @@ pub(super) struct AuthorizerConfiguration {
     pub(super) webhook: Option<WebhookConfiguration>,
 }
 
-/// What a webhook is configured with.
+/// Configuration of an authorization webhook.
 #[derive(Debug)]
 pub(super) struct WebhookConfiguration {
     pub(super) authorized_ttl: Duration,
@@ -84,12 +84,12 @@ pub(super) struct WebhookConfiguration {
     pub(super) match_conditions: Vec<String>,
 }
 
-/// What it means that a webhook gives no answer.
+/// Decision if a webhook call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FailurePolicy {
-    /// Others decide.
+    /// The next authorizers decide.
     NoOpinion,
-    /// No.
+    /// The request is denied.
     Deny,
 }
 
@@ -103,7 +103,7 @@ impl FailurePolicy {
 }
 
 impl Configuration {
-    /// What the flags say.
+    /// Converts flags.
     pub(super) fn of_flags(flags: &AuthorizationFlags) -> Self {
         let webhook = |file: &PathBuf| WebhookConfiguration {
             authorized_ttl: flags.authorized_ttl,
@@ -125,11 +125,11 @@ impl Configuration {
         Self { authorizers: flags.modes.iter().map(authorizer).collect() }
     }
 
-    /// Reads a file's content. `started` are the modes but webhooks that the server has started with: they have to stay, and no
-    /// other that needs to be known from the start may come.
+    /// Reads the content of a file. `started` are the modes, except for webhooks, with which the server has started. They cannot
+    /// be removed, and no other mode can be added that must be known at startup.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The configuration is invalid.
     pub(crate) fn read(bytes: &[u8], started: Option<&BTreeSet<Mode>>) -> Result<Self, String> {
         let object = SCHEME
             .decode(bytes)
@@ -174,12 +174,12 @@ impl Configuration {
     }
 }
 
-/// The name that an authorizer of this mode must have.
+/// Returns the name that an authorizer of a mode other than webhook must have.
 fn own_name(mode: Mode) -> String {
     mode.name().to_ascii_lowercase()
 }
 
-/// Collects what is wrong while it reads.
+/// Decoder that collects errors.
 #[derive(Default)]
 struct Reader {
     errors: Vec<Error>,
@@ -244,7 +244,7 @@ impl Reader {
         seen.insert(name);
     }
 
-    /// What a webhook is configured with. Upstream leaves `webhook` out of the paths.
+    /// Reads the configuration of a webhook. As in upstream, the paths of errors omit `webhook`.
     fn webhook(&mut self, path: &Field, at: &Cursor<'_>) -> Option<WebhookConfiguration> {
         let timeout = self.duration(path, at, "timeout", None);
         if timeout.is_some_and(|timeout| timeout > MAX_TIMEOUT) {
@@ -278,7 +278,7 @@ impl Reader {
         })
     }
 
-    /// A time above zero; zero stands for the default, where there is one.
+    /// Reads a positive duration. Zero selects the default, if there is one.
     fn duration(
         &mut self,
         path: &Field,
@@ -345,7 +345,7 @@ impl Reader {
             "InClusterConfig" if file.is_present() => {
                 Error::invalid(&at_file, file.str(), "can only be set when type=KubeConfigFile")
             }
-            // Upstream lets it pass here and cannot start with it.
+            // Upstream accepts this type here, but fails to start.
             "InClusterConfig" => Error::invalid(
                 &path.child("type"),
                 "InClusterConfig",
@@ -390,7 +390,7 @@ impl Reader {
     }
 }
 
-/// Why a kubeconfig cannot be used; nothing where it can be, or where none is named.
+/// Returns the reason why a kubeconfig cannot be used; `None` if it can, or if the path is empty.
 fn usable(file: &str) -> Option<String> {
     let path = Path::new(file);
     if file.is_empty() {

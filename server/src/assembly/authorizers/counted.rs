@@ -1,4 +1,4 @@
-//! Counts how often an authorizer decides (upstream's `InstrumentedAuthorizer`).
+//! Authorizer that counts its decisions (upstream's `InstrumentedAuthorizer`).
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use prometheus_client::metrics::counter::Counter;
 
 use super::metrics::AuthorizationMetrics;
 
-/// See the module.
+/// Authorizer that counts its decisions.
 pub(super) struct Counted {
     authorizer: Arc<dyn Authorizer>,
     allowed: Counter,
@@ -16,7 +16,7 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    /// An authorizer of this type and name.
+    /// Wraps an authorizer; its type and name become metric labels.
     pub(super) fn new(
         mode: Mode,
         name: &str,

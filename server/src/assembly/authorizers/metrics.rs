@@ -8,21 +8,21 @@ use prometheus_client::metrics::family::Family;
 
 type Labels<const N: usize> = [(&'static str, String); N];
 
-/// Upper bounds in seconds of calls (Prometheus' `DefBuckets`).
+/// Upper bounds of the histogram of webhook calls, in seconds (`DefBuckets` of Prometheus).
 const CALLS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
-/// Upper bounds in seconds of match conditions.
+/// Upper bounds of the histogram of match conditions, in seconds.
 const CONDITIONS: [f64; 7] = [0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];
 
-/// How a call ended.
+/// Result of a webhook call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Called {
-    /// A review came back.
+    /// The webhook returned a review.
     Success,
-    /// Nothing came in time.
+    /// The call timed out.
     Timeout,
-    /// What came is no review.
+    /// The call failed, or the response is not a review.
     Error,
-    /// Nobody waits for the answer any more.
+    /// The caller no longer waits for the answer.
     Canceled,
 }
 
@@ -37,7 +37,7 @@ impl Called {
     }
 }
 
-/// Of all authorizers.
+/// Metrics of all authorizers.
 #[derive(Clone)]
 pub(super) struct AuthorizationMetrics {
     decisions: Family<Labels<3>, Counter>,
@@ -49,14 +49,14 @@ pub(super) struct AuthorizationMetrics {
     condition_durations: HistogramVec<Labels<2>>,
 }
 
-/// Of one webhook.
+/// Metrics of one webhook.
 pub(super) struct WebhookMetrics {
     name: String,
     all: AuthorizationMetrics,
 }
 
 impl AuthorizationMetrics {
-    /// Those of the process.
+    /// Registers the metrics of the process.
     pub(super) fn new(registry: &Registry) -> Self {
         Self {
             decisions: registry.counter_vec(Desc::counter(
@@ -107,32 +107,32 @@ impl AuthorizationMetrics {
         }
     }
 
-    /// The counter of an authorizer's decisions of one kind.
+    /// Returns the counter for decisions of one kind by one authorizer.
     pub(super) fn decisions(&self, ty: &str, name: &str, decision: &str) -> Counter {
         let labels = [("type", ty.to_owned()), ("name", name.to_owned()), ("decision", decision.to_owned())];
         self.decisions.get_or_create(&labels).clone()
     }
 
-    /// Those of the webhook of this name.
+    /// Returns the metrics of the named webhook.
     pub(super) fn of_webhook(&self, name: &str) -> WebhookMetrics {
         WebhookMetrics { name: name.to_owned(), all: self.clone() }
     }
 }
 
 impl WebhookMetrics {
-    /// A call has ended.
+    /// Counts a call and measures its duration.
     pub(super) fn called(&self, how: Called, took: Duration) {
         let labels = self.result(how);
         self.all.calls.get_or_create(&labels).inc();
         self.all.durations.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
-    /// A failure has let others decide.
+    /// Counts a failed call after which the next authorizers decide.
     pub(super) fn failed_open(&self, how: Called) {
         self.all.failed_open.get_or_create(&self.result(how)).inc();
     }
 
-    /// Match conditions were evaluated.
+    /// Counts an evaluation of match conditions.
     pub(super) fn conditions(&self, hold: &Result<bool, String>, took: Duration) {
         let labels = [("type", "Webhook".to_owned()), ("name", self.name.clone())];
         self.all.condition_durations.get_or_create(&labels).observe(took.as_secs_f64());

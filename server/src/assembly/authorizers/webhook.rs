@@ -1,6 +1,6 @@
-//! A webhook that decides: asked by SubjectAccessReviews, its answers remembered.
+//! Webhook authorizer: sends SubjectAccessReviews and caches the answers.
 //!
-//! Upstream rules: plugin/pkg/authorizer/webhook. Nothing is locked while it is asked.
+//! Upstream rules: plugin/pkg/authorizer/webhook. No lock is held during a call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,22 +19,22 @@ use super::backend::{Calls, ReviewBackend};
 use super::configuration::{FailurePolicy, WebhookConfiguration};
 use super::metrics::{AuthorizationMetrics, Called, WebhookMetrics};
 
-/// See the module.
+/// Webhook authorizer.
 pub(super) struct Webhook {
     backend: ReviewBackend,
     version: Version,
     conditions: Vec<Condition>,
     on_failure: FailurePolicy,
-    /// How long yes, and anything else, is remembered.
+    /// Cache lifetimes of the decision to allow, and of all other decisions.
     ttl: (Duration, Duration),
     answers: ExpiringCache<Arc<Answer>>,
     calls: Calls,
     metrics: WebhookMetrics,
-    /// Whether the last call has failed: a log says so once.
+    /// True if the last call failed: consecutive failures are logged once.
     failing: AtomicBool,
 }
 
-/// Somebody waits for an answer; counts that they gave up when this is dropped before it has come.
+/// Pending call of the webhook; counts the call as canceled if it is dropped before the answer.
 struct Asking<'a> {
     metrics: &'a WebhookMetrics,
     since: Option<Instant>,
@@ -48,18 +48,18 @@ impl Drop for Asking<'_> {
     }
 }
 
-/// What is known without a request to the webhook.
+/// Decision without a call of the webhook, or the review to send.
 enum Known {
     Decided(Decision),
-    /// The question, under which its answer is remembered.
+    /// Review to send, which is also the key of the cached answer.
     Ask(String),
 }
 
 impl Webhook {
-    /// One as it is configured.
+    /// Creates an authorizer from its configuration.
     ///
     /// # Errors
-    /// What its kubeconfig or its conditions cannot be used for.
+    /// The kubeconfig or the match conditions are invalid.
     pub(super) fn new(
         name: &str,
         configuration: &WebhookConfiguration,
@@ -140,7 +140,7 @@ impl Webhook {
         }
     }
 
-    /// Logs the first of the failures in a row; with many requests there are many.
+    /// Logs the first of consecutive failures as an error and the following ones at debug level.
     fn failed(&self, error: String, last: Called) -> Decision {
         if self.failing.swap(true, Ordering::Relaxed) {
             tracing::debug!(error, "Failed to make webhook authorizer request");

@@ -1,5 +1,5 @@
-//! The controllers that `--controllers` governs, kube-controller-manager's: here, or on one of several control services, the one that
-//! holds the Lease of its name.
+//! Controllers of kube-controller-manager that `--controllers` enables. If there are several control services, the one that holds
+//! the Lease runs them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,16 +35,16 @@ use crate::assembly::aggregated::Aggregated;
 use crate::assembly::hostname::hostname;
 use crate::settings::ServerSettings;
 
-/// Upstream's name of their Lease, and who writes it.
+/// Upstream's name of the Lease, and the user that writes it.
 const LEASE: &str = "kube-controller-manager";
 const USER: &str = "system:kube-controller-manager";
 
-/// What they are made of.
+/// Inputs of the controllers.
 #[derive(Clone)]
 pub(super) struct Governed {
     pub(super) settings: ServerSettings,
     pub(super) registry: Registry,
-    /// What clients inside check the facade's certificate with.
+    /// CA with which clients in the cluster verify the certificate of the facade, as PEM.
     pub(super) ca: String,
     pub(super) identity: Arc<Identity>,
     pub(super) signers: signing::Signers,
@@ -54,7 +54,7 @@ pub(super) struct Governed {
 }
 
 impl Governed {
-    /// Starts them; they end with `tasks`. What is given back is to hear of every change.
+    /// Starts the controllers, which end with `tasks`. Returns listeners that must receive every change.
     pub(super) fn start(&self, tasks: &TaskSet) -> Vec<Arc<dyn Listener>> {
         let mut listeners = started(self, tasks);
         let of = (&self.settings, &self.registry, &self.queues, &self.metrics);
@@ -62,7 +62,7 @@ impl Governed {
         listeners
     }
 
-    /// Starts them whenever this control service comes to lead, and ends them when it does not any more.
+    /// Starts the controllers whenever this control service becomes the leader, and stops them when it no longer is.
     pub(super) fn start_when_leading(self, timers: LeadershipTimers, tasks: &TaskSet) {
         let identity = format!("{}_{}", hostname(), uuid::Uuid::new_v4());
         let (leads, leading) = watch::channel(false);
@@ -74,7 +74,7 @@ impl Governed {
         });
     }
 
-    /// Runs them while this control service leads, until `token` is cancelled. `grace` is how long they may take to end.
+    /// Runs the controllers while this control service leads, until `token` is canceled. `grace` limits the time to stop them.
     async fn lead(
         &self,
         mut leading: watch::Receiver<bool>,
@@ -99,7 +99,7 @@ impl Governed {
     }
 }
 
-/// 1 while this control service leads, else 0.
+/// Returns the gauge that is 1 while this control service leads, and 0 otherwise.
 fn leader_status(metrics: &metrics::Registry) -> Gauge {
     let statuses: Family<[(&'static str, &'static str); 1], Gauge> = metrics.gauge_vec(Desc::gauge(
         "leader_election_master_status",
@@ -110,7 +110,7 @@ fn leader_status(metrics: &metrics::Registry) -> Gauge {
     statuses.get_or_create_owned(&[("name", LEASE)])
 }
 
-/// Most of them.
+/// Starts all controllers except those in the module `without_nodes`.
 fn started(of: &Governed, tasks: &TaskSet) -> Vec<Arc<dyn Listener>> {
     let Governed { settings, registry, queues, .. } = of;
     let mut listeners: Vec<Arc<dyn Listener>> = Vec::new();
@@ -163,7 +163,7 @@ fn started(of: &Governed, tasks: &TaskSet) -> Vec<Arc<dyn Listener>> {
     listeners
 }
 
-/// The controllers of certificates and bootstrap tokens.
+/// Starts the controllers of certificates and bootstrap tokens.
 fn certificates(of: &Governed, tasks: &TaskSet) -> Vec<Arc<dyn Listener>> {
     let Governed { settings, registry, queues, .. } = of;
     let mut listeners: Vec<Arc<dyn Listener>> = Vec::new();

@@ -1,4 +1,4 @@
-//! Which controllers are started: those that `--controllers` names, as far as the kinds that they read are served.
+//! Selection of controllers: those that `--controllers` names and whose kinds are served.
 
 use portico_controllers::names;
 use portico_machinery::GroupResource;
@@ -6,7 +6,7 @@ use portico_registry::Registry;
 
 use crate::settings::ServerSettings;
 
-/// Whether a controller is wanted and can work: `--runtime-config` may have turned off a kind that it reads.
+/// True if a controller is enabled and `--runtime-config` serves the kinds that it reads.
 pub(super) fn is_wanted(settings: &ServerSettings, registry: &Registry, name: &str) -> bool {
     settings.controllers.contains(name)
         && names::kinds_read(name).iter().all(|(group, resource)| {

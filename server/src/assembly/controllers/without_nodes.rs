@@ -1,5 +1,5 @@
-//! Starts the controllers of Services, budgets, finished Jobs, claims and volumes, which work by the statuses that others write of
-//! pods, Jobs and volumes.
+//! Controllers of Services, disruption budgets, finished Jobs, claims and volumes. They depend only on statuses of pods, Jobs and
+//! volumes that other components write.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use portico_registry::Registry;
 use super::wanted::is_wanted;
 use crate::settings::ServerSettings;
 
-/// Starts those that are wanted; they end with `tasks`.
+/// Starts the enabled controllers, which end with `tasks`.
 pub(super) fn start(
     settings: &ServerSettings,
     registry: &Registry,
@@ -55,7 +55,7 @@ pub(super) fn start(
     listeners
 }
 
-/// Those that say where the pods of Services are; two of them are woken by the same changes of Services and pods.
+/// Starts the controllers of endpoints. Two of them are triggered by the same changes of Services and pods.
 fn of_services(
     settings: &ServerSettings,
     registry: &Registry,

@@ -1,4 +1,4 @@
-//! Check of the rules of admission: not ready while one cannot be read and no earlier state of it is in force.
+//! Health check of admission rules: fails while a rule cannot be read and no earlier state of it is in force.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use portico_kit::health::{Check, Endpoint, Health, HealthError};
 use portico_proto::convert;
 use portico_registry::Registry;
 
-/// Timeout of reading rules that are not in memory yet.
+/// Timeout for reading rules that are not in memory yet.
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Adds the check.
+/// Adds the health check.
 pub(super) fn add_check(
     health: &Health,
     registry: &Registry,

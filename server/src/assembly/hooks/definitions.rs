@@ -1,5 +1,5 @@
-//! The controllers of CustomResourceDefinitions and upstream's hooks that start them. They belong to the API server:
-//! `--controllers` does not govern them.
+//! Controllers of CustomResourceDefinitions, and upstream's hooks that start them. They are part of the API server and
+//! independent of `--controllers`.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use portico_registry::{Registry, definition};
 use crate::assembly::error::StartError;
 use crate::assembly::reached::reached;
 
-/// The controllers, unless `--runtime-config` turns definitions off.
+/// Controllers of definitions; empty if `--runtime-config` disables definitions.
 pub(super) struct Definitions {
     custom: Option<CustomResources>,
 }
@@ -28,12 +28,12 @@ impl Definitions {
         Self { custom: is_served.then(|| CustomResources::new(auto_register.clone(), &queues)) }
     }
 
-    /// Given once the APIServices of all definitions are desired: before that, those that are there would be unwanted.
+    /// Returns the signal that the APIServices of all definitions are desired. Before that, existing ones would be removed.
     pub(super) fn registered(&self) -> Option<Signal> {
         self.custom.as_ref().map(CustomResources::synced)
     }
 
-    /// What follows, in the log, instances that are gone.
+    /// Returns the listener that finalizes deleted instances; `None` if definitions are not served.
     pub(super) fn listener(&self) -> Option<Arc<dyn Listener>> {
         self.custom.as_ref().map(|custom| Arc::new(custom.finalizer()) as Arc<dyn Listener>)
     }

@@ -1,7 +1,7 @@
-//! Checks of a store that serves, though not everything.
+//! Health checks of a store that serves with restrictions.
 //!
-//! Without space nothing but deletions is written: not ready. An object that cannot be read keeps nobody from the others:
-//! `/healthz` alone says so.
+//! A full store accepts only deletions, so the control service is not ready. Unreadable objects do not affect the others, so only
+//! `/healthz` reports them.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use portico_kit::health::{Check, Endpoint, Health, HealthError};
 use portico_proto::convert;
 use portico_store::{Incomplete, Store};
 
-/// How many objects one failure names.
+/// Maximum number of objects that one failure names.
 const MAX_NAMED: usize = 10;
 
-/// Adds both checks.
+/// Adds both health checks.
 pub(super) fn add_checks(health: &Health, store: &Arc<dyn Store>) -> Result<(), HealthError> {
     let full = Arc::clone(store);
     health.add(&[Endpoint::Readyz], Check::new(convert::Check::STORAGE_SPACE, move || space(&*full)))?;

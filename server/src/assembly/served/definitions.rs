@@ -1,6 +1,6 @@
-//! Definitions of custom resources, passed to the catalog as they change.
+//! Passes definitions of custom resources to the catalog when they change.
 //!
-//! What happened meanwhile is passed on together, so that a group version of which many definitions change is passed on once.
+//! Changes are passed in batches, so that a group version with many changed definitions is updated once.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,21 @@ use portico_registry::{Change, Followed, Registry, Stored, definition::resource}
 use portico_server_catalog::{Catalog, Definition};
 use tokio_util::sync::CancellationToken;
 
-/// How many changes are taken together.
+/// Maximum number of changes in a batch.
 const BATCH: usize = 512;
 
-/// Definitions cannot be followed any more: the control service cannot do without.
+/// Error that ends the watch of definitions, which the control service requires.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FollowError {
-    /// They cannot be read.
+    /// The definitions cannot be read.
     #[error("cannot watch CustomResourceDefinitions: {0}")]
     Follow(#[from] Box<Status>),
-    /// The store closed.
+    /// The store is closed.
     #[error("the store is closed")]
     Closed,
 }
 
-/// Follows definitions until `stop`; signals `reported` once the catalog has those that were there.
+/// Follows definitions until `stop`; signals `reported` once the catalog has the existing ones.
 ///
 /// # Errors
 /// [`FollowError`]
@@ -46,7 +46,7 @@ pub(super) async fn follow(
     Ok(())
 }
 
-/// Passes on only the newest state of each definition.
+/// Passes the newest state of each definition in a batch to the catalog.
 fn pass_on(registry: &Registry, catalog: &Catalog, batch: Vec<Change>) {
     let mut newest: BTreeMap<String, Option<Stored>> = BTreeMap::new();
     for change in batch {
@@ -67,7 +67,7 @@ fn pass_on(registry: &Registry, catalog: &Catalog, batch: Vec<Change>) {
     catalog.definitions(newest.into_iter().map(read));
 }
 
-/// What the catalog gets of it; nothing when it cannot be read.
+/// Parses a definition for the catalog; `None` if it is invalid.
 fn definition(registry: &Registry, stored: &Stored) -> Option<Definition> {
     let facts = registry.facts(stored).inspect_err(|error| {
         tracing::error!(

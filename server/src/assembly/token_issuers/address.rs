@@ -1,16 +1,16 @@
-//! Where an issuer is, and whom to trust there.
+//! Address of an issuer, and the trust for connections to it.
 
 use portico_kit::tls::Roots;
 
-/// Where an issuer is found.
+/// Address of an issuer.
 #[derive(Clone, Debug)]
 pub(super) struct IssuerAddress {
-    /// Its name, below which its metadata is.
+    /// URL that identifies the issuer, which is also the base of its metadata URL.
     pub(super) url: String,
-    /// Where its metadata is instead.
+    /// URL of the metadata, if it differs from the default.
     pub(super) discovery_url: Option<String>,
-    /// Whom to trust.
+    /// CAs that are trusted for connections to the issuer.
     pub(super) roots: Roots,
-    /// Through which of the egress selector's proxies it is reached.
+    /// Egress selection for connections to the issuer; `None` to dial directly.
     pub(super) egress: Option<&'static str>,
 }

@@ -1,4 +1,4 @@
-//! `AuthenticationConfiguration`: read off a file or made of `--oidc-*` flags, and checked in upstream's words.
+//! `AuthenticationConfiguration`: read from a file or built from `--oidc-*` flags, and checked with upstream's messages.
 //!
 //! Upstream rules: apiserver/pkg/apis/apiserver/validation (`ValidateAuthenticationConfiguration`).
 
@@ -64,15 +64,15 @@ const SCHEME: Scheme = Scheme {
 /// Limit (Authentication and authorization): the configuration is rejected.
 const MAX_ISSUERS: usize = 64;
 
-/// See the module.
+/// Authentication configuration.
 #[derive(Debug)]
 pub(super) struct Configuration {
     pub(super) issuers: Vec<IssuerConfiguration>,
-    /// Who is let in without credentials, where the file says it.
+    /// Configuration of anonymous access; `None` if the file does not have it.
     pub(super) anonymous: Option<Anonymous>,
 }
 
-/// One issuer: where it is, and what its tokens say.
+/// Address of an issuer, and the validation of its tokens.
 #[derive(Debug)]
 pub(super) struct IssuerConfiguration {
     pub(super) address: IssuerAddress,
@@ -80,10 +80,10 @@ pub(super) struct IssuerConfiguration {
 }
 
 impl Configuration {
-    /// Reads a file's content; `own` are the issuers of service accounts' tokens, which nobody else may be.
+    /// Reads the content of a file. `own` are the issuers of service account tokens, which the file must not contain.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The configuration is invalid.
     pub(super) fn read(bytes: &[u8], own: &[String], initial: Option<&Initial>) -> Result<Self, String> {
         if bytes.is_empty() {
             return Err("empty config data".to_owned());
@@ -92,10 +92,10 @@ impl Configuration {
         Self::of(&object, own, &SigningAlgorithm::ALL, initial)
     }
 
-    /// Checks what is in an object.
+    /// Checks a decoded configuration.
     ///
     /// # Errors
-    /// All that is wrong with it.
+    /// All errors of the configuration.
     pub(super) fn of(
         object: &Object,
         own: &[String],
@@ -116,7 +116,7 @@ impl Configuration {
     }
 }
 
-/// What the first configuration said of callers without credentials: later ones say the same.
+/// Anonymous access in the first configuration, which later ones must not change.
 #[derive(Debug)]
 pub(super) struct Initial(pub(super) Option<Anonymous>);
 
@@ -145,7 +145,7 @@ impl Reader<'_> {
         read
     }
 
-    /// One issuer; nothing where something is wrong with it.
+    /// Reads an issuer; `None` if it is invalid.
     fn issuer(&mut self, at: &Cursor<'_>) -> Option<IssuerConfiguration> {
         let address = self.address(&at.field("issuer"));
         let mut emails = Emails::default();

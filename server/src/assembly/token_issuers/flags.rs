@@ -1,4 +1,4 @@
-//! One issuer, as the `--oidc-*` flags name it: a short form of the file, checked as that is.
+//! Issuer configured by the `--oidc-*` flags: converted to the form of the file, and checked like the file.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::configuration::Configuration;
 use crate::settings::OidcFlags;
 
-/// Puts nothing before names.
+/// Value of the flag that disables the prefix of names.
 const NO_PREFIX: &str = "-";
 
 #[derive(Serialize)]
@@ -46,10 +46,10 @@ struct Mapping<'a> {
     prefix: String,
 }
 
-/// What the flags say.
+/// Converts the flags to a configuration.
 ///
 /// # Errors
-/// What is wrong with them.
+/// The flags are invalid.
 pub(super) fn configuration(flags: &OidcFlags, own: &[String]) -> Result<Configuration, String> {
     let algorithm = |name: &String| {
         SigningAlgorithm::of_name(name).ok_or_else(|| format!("oidc: unsupported signing alg: {name:?}"))

@@ -1,4 +1,5 @@
-//! One issuer's tokens: checked with its keys, their claims completed and made a user (upstream's `jwtAuthenticator`).
+//! Authentication of one issuer's tokens: verifies signatures, resolves distributed claims, and maps claims to a user (upstream's
+//! `jwtAuthenticator`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,24 +17,24 @@ use super::key_feed::KeyFeed;
 use super::metrics::IssuerMetrics;
 use super::provider::Provider;
 
-/// Issuers of distributed claims that one issuer's tokens may lead to.
+/// Maximum number of issuers of distributed claims for the tokens of one issuer.
 const MAX_CLAIM_ISSUERS: usize = 16;
 
-/// See the module.
+/// OpenID Connect issuer.
 pub(super) struct Issuer {
     authenticator: JwtAuthenticator,
     provider: Provider,
     pub(super) keys: KeyFeed,
-    /// Who signs claims that are kept elsewhere.
+    /// Key feeds of the issuers of distributed claims, by issuer.
     of_claims: Mutex<BTreeMap<String, KeyFeed>>,
     tasks: TaskSet,
 }
 
 impl Issuer {
-    /// Begins to fetch its keys, until `tasks` end.
+    /// Starts to fetch the keys of an issuer, until `tasks` end.
     ///
     /// # Errors
-    /// Its CA cannot be used.
+    /// The CA of the issuer cannot be used.
     pub(super) fn start(
         configuration: &IssuerConfiguration,
         egress: Option<EgressDialer>,
@@ -53,15 +54,15 @@ impl Issuer {
         Ok(Self { authenticator, provider, keys, of_claims: Mutex::default(), tasks: tasks.clone() })
     }
 
-    /// The URL that its tokens name.
+    /// Returns the URL that tokens of the issuer contain.
     pub(super) fn url(&self) -> &str {
         &self.authenticator.issuer
     }
 
-    /// Whose token this is, which names this issuer.
+    /// Returns the user of a token that names this issuer.
     ///
     /// # Errors
-    /// Why it does not count.
+    /// The reason why the token is rejected.
     pub(super) async fn user(&self, token: &str) -> Result<UserInfo, String> {
         let Some(keys) = self.keys.keys() else {
             return Err("oidc: authenticator not initialized".to_owned());
@@ -74,7 +75,7 @@ impl Issuer {
         self.authenticator.user(&claims)
     }
 
-    /// Fetches the claim that groups come from where somebody else keeps it (`claimResolver.expand`).
+    /// Fetches the groups claim, if another server provides it as a distributed claim (`claimResolver.expand`).
     async fn complete(&self, claims: &mut Claims) -> Result<(), String> {
         let Some(claim) = self.authenticator.distributed_claim() else { return Ok(()) };
         let Some(source) = claims.source(claim)? else { return Ok(()) };
@@ -104,13 +105,13 @@ impl Issuer {
         Err(format!("jwt returned by distributed claim endpoint {endpoint:?} did not contain claim: {claim}"))
     }
 
-    /// The keys of an issuer of claims, which are fetched from the first time on.
+    /// Returns the key feed of an issuer of distributed claims; starts it at the first use.
     fn feed(&self, issuer: &str) -> Result<KeyFeed, String> {
         let mut feeds = self.of_claims.lock();
         if let Some(feed) = feeds.get(issuer) {
             return Ok(feed.clone());
         }
-        // Nobody has signed yet what names it: an issuer that was never reached makes room for another.
+        // The issuer of the claim is not verified yet, so a feed without keys is evicted.
         if feeds.len() >= MAX_CLAIM_ISSUERS {
             feeds.retain(|_, feed| feed.keys().is_some());
         }
@@ -123,7 +124,7 @@ impl Issuer {
     }
 }
 
-/// Checks a token, with newer keys where those that are there have not signed it.
+/// Verifies a token; fetches newer keys if no current key has signed it.
 async fn verify(
     token: &str,
     feed: &KeyFeed,
@@ -148,7 +149,7 @@ async fn verify(
     })
 }
 
-/// Seconds since the epoch.
+/// Returns the time in seconds since 1970.
 fn now() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(now.as_secs()).unwrap_or(i64::MAX)

@@ -1,7 +1,7 @@
-//! The keys of one issuer: fetched in the background, again when a token names one that is not there, and from time to time.
+//! Keys of one issuer: fetched in the background at an interval, and when a token names an unknown key.
 //!
-//! Upstream rules: go-oidc's `remoteKeySet`. There a request that finds no key waits for the issuer; here it waits for a moment,
-//! and not at all for an issuer that could not be reached the last time.
+//! Upstream rules: go-oidc's `remoteKeySet`. There a request with an unknown key waits for the issuer. Here the wait is limited,
+//! and a request does not wait if the issuer could not be reached the last time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,37 +16,37 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::metrics::KeyMetrics;
 use super::provider::Provider;
 
-/// How soon an issuer is asked again that could not be reached (upstream asks every 10 s).
+/// Backoff for an issuer that could not be reached (upstream retries every 10 s).
 const RETRY: Policy = Policy::new(Duration::from_millis(500), Duration::from_secs(10), 2.0, 0.2);
-/// Keys are fetched again after this time, so that those that were withdrawn leave.
+/// Interval at which keys are fetched again, so that withdrawn keys are removed.
 const REFRESH: Duration = Duration::from_secs(10 * 60);
-/// How soon keys may be fetched again for a token that none of them has signed: anybody can make one up.
+/// Minimum interval between fetches for tokens with an unknown key, because anyone can send such a token.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long a request waits for newer keys.
+/// Maximum time that a request waits for newer keys.
 const WAIT: Duration = Duration::from_secs(2);
 
-/// What is known of an issuer.
+/// State of an issuer.
 #[derive(Clone, Default)]
 struct State {
-    /// Whether its metadata has come, or why not.
+    /// Result of fetching the metadata; `None` if it was not fetched yet.
     discovered: Option<Result<(), Arc<str>>>,
     keys: Option<Arc<JsonWebKeys>>,
-    /// Why the last fetch of keys brought none.
+    /// Error of the last fetch of keys; `None` if it succeeded.
     failed: Option<Arc<str>>,
-    /// When the last fetch ended.
+    /// Time at which the last fetch ended.
     fetched: Option<Instant>,
-    /// How many fetches have ended.
+    /// Number of fetches that have ended.
     fetches: u64,
 }
 
-/// See the module. Cheap to clone; what fetches ends with the last clone.
+/// Feed of an issuer's keys. Cheap to clone; the task that fetches ends with the last clone.
 #[derive(Clone)]
 pub(super) struct KeyFeed {
     shared: Shared,
     _fetching: Arc<DropGuard>,
 }
 
-/// What the one who fetches and those who read have in common.
+/// State that the fetching task and its readers share.
 #[derive(Clone)]
 struct Shared {
     issuer: Arc<str>,
@@ -55,7 +55,7 @@ struct Shared {
 }
 
 impl KeyFeed {
-    /// Begins to fetch, until `tasks` end or nobody has the feed any longer.
+    /// Starts to fetch, until `tasks` end or the last clone of the feed is dropped.
     pub(super) fn start(
         issuer: &str,
         discovery_url: Option<String>,
@@ -71,23 +71,23 @@ impl KeyFeed {
             feed.follow(&provider, &at, metrics.as_deref()).await;
         };
         tasks.spawn_until_cancelled("token-issuer-keys", async move {
-            // Nothing is left to say when it ends early.
+            // The result is not needed if the task ends early.
             let _ = unused.run_until_cancelled(fetch).await;
         });
         Self { shared, _fetching: fetching }
     }
 
-    /// The keys; nothing as long as none have come.
+    /// Returns the keys; `None` if none were fetched yet.
     pub(super) fn keys(&self) -> Option<Arc<JsonWebKeys>> {
         self.shared.state.borrow().keys.clone()
     }
 
-    /// Why the last fetch brought nothing, if it brought nothing.
+    /// Returns the error of the last fetch; `None` if it succeeded.
     pub(super) fn failure(&self) -> Option<Arc<str>> {
         self.shared.state.borrow().failed.clone()
     }
 
-    /// Keys that were fetched after this call; nothing where that may not be now, or takes too long.
+    /// Requests a fetch and returns its keys; `None` if a fetch is not allowed now, fails, or takes too long.
     pub(super) async fn newer(&self) -> Option<Arc<JsonWebKeys>> {
         let mut changes = self.shared.state.subscribe();
         let fetches = {
@@ -104,7 +104,7 @@ impl KeyFeed {
         if state.failed.is_some() { None } else { state.keys.clone() }
     }
 
-    /// Why tokens of the issuer cannot be read yet (`HealthCheck`).
+    /// Returns an error while the metadata of the issuer is not available (`HealthCheck`).
     pub(super) fn health(&self) -> Result<(), String> {
         let issuer = &self.shared.issuer;
         match &self.shared.state.borrow().discovered {
@@ -116,10 +116,10 @@ impl KeyFeed {
         }
     }
 
-    /// Waits until the issuer's metadata has come.
+    /// Waits until the metadata of the issuer is available.
     pub(super) async fn discovered(&self) {
         let mut changes = self.shared.state.subscribe();
-        // The sender lives as long as this does.
+        // `self` owns the sender, so the wait cannot fail.
         let _ = changes.wait_for(|state| matches!(state.discovered, Some(Ok(())))).await;
     }
 }
@@ -165,7 +165,7 @@ impl Shared {
                 continue;
             }
             retry.reset();
-            // Who wants newer keys waits for the next fetch; running out of time is a reason to fetch, too.
+            // A request for newer keys triggers the next fetch; so does the timeout.
             let _ = tokio::time::timeout(REFRESH, self.wanted.notified()).await;
         }
     }
@@ -184,7 +184,7 @@ mod tests {
         let url = "https://127.0.0.1:1".to_owned();
         let address = IssuerAddress { url, discovery_url: None, roots: Roots::Insecure, egress: None };
         let provider = Provider::new(&address, None, &tasks).unwrap();
-        // Nobody listens there: it is asked again and again.
+        // No server listens there, so the fetch is retried.
         let feed = KeyFeed::start(&address.url, None, provider, None, &tasks);
         let another = feed.clone();
         drop(feed);

@@ -1,4 +1,4 @@
-//! Upstream's metrics of issuers: how long tokens take, and when keys came.
+//! Upstream's metrics of issuers: latency of token validation, and times of key fetches.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,23 +12,23 @@ use prometheus_client::metrics::gauge::Gauge;
 
 type Labels<const N: usize> = [(&'static str, String); N];
 
-/// Upper bounds in seconds.
+/// Upper bounds of the histogram, in seconds.
 const SECONDS: &[f64] = &[0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
-/// Of all issuers.
+/// Metrics of all issuers.
 #[derive(Clone)]
 pub(super) struct IssuerMetrics {
     seconds: HistogramVec<Labels<2>>,
     last: Family<Labels<3>, FloatGauge>,
     info: Family<Labels<3>, Gauge>,
-    /// Which server this is, hashed.
+    /// Hash of the ID of this server.
     server: Arc<str>,
-    /// Those of keys, by issuer.
+    /// Metrics of keys, by issuer.
     keys: Arc<Mutex<BTreeMap<String, Arc<KeyMetrics>>>>,
 }
 
 impl IssuerMetrics {
-    /// Those of the process.
+    /// Registers the metrics of the process.
     pub(super) fn new(registry: &Registry, server_id: &str) -> Self {
         Self {
             seconds: registry.histogram_vec(
@@ -58,14 +58,14 @@ impl IssuerMetrics {
         }
     }
 
-    /// A token of an issuer has been looked at.
+    /// Records the validation of a token.
     pub(super) fn authenticated(&self, issuer: &str, is_good: bool, took: Duration) {
         let result = if is_good { "success" } else { "failure" };
         let labels = [("result", result.to_owned()), ("jwt_issuer_hash", sha256_label(issuer.as_bytes()))];
         self.seconds.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
-    /// Those of one issuer's keys.
+    /// Returns the metrics of one issuer's keys.
     pub(super) fn of_keys(&self, issuer: &str) -> Arc<KeyMetrics> {
         let made = || {
             Arc::new(KeyMetrics {
@@ -79,7 +79,7 @@ impl IssuerMetrics {
         Arc::clone(self.keys.lock().entry(issuer.to_owned()).or_insert_with(made))
     }
 
-    /// Only these issuers are asked any more (`DeleteJWKSFetchMetrics`).
+    /// Removes the metrics of all other issuers (`DeleteJWKSFetchMetrics`).
     pub(super) fn retain(&self, is_asked: impl Fn(&str) -> bool) {
         self.keys.lock().retain(|issuer, metrics| {
             let stays = is_asked(issuer);
@@ -91,7 +91,7 @@ impl IssuerMetrics {
     }
 }
 
-/// Of one issuer's keys.
+/// Metrics of one issuer's keys.
 pub(super) struct KeyMetrics {
     last: Family<Labels<3>, FloatGauge>,
     info: Family<Labels<3>, Gauge>,
@@ -101,7 +101,7 @@ pub(super) struct KeyMetrics {
 }
 
 impl KeyMetrics {
-    /// A fetch has ended, with this document or with none.
+    /// Records a fetch of keys; `None` if it failed.
     pub(super) fn fetched(&self, document: Option<&[u8]>) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let result = if document.is_some() { "success" } else { "failure" };

@@ -1,7 +1,7 @@
-//! Asks issuers over https: their metadata, their keys, and claims that are kept elsewhere.
+//! HTTPS client for issuers: fetches metadata, keys and distributed claims.
 //!
-//! Upstream rules: go-oidc's `NewProvider` and `remoteKeySet`, `getClaimJWT`. Every answer is bounded in size and in time; at most
-//! a few redirections are followed, never away from https.
+//! Upstream rules: go-oidc's `NewProvider` and `remoteKeySet`, `getClaimJWT`. Responses are limited in size and time. Redirects
+//! are followed up to a limit, and only to https.
 
 use std::time::Duration;
 
@@ -19,21 +19,21 @@ use serde::Deserialize;
 
 use super::address::IssuerAddress;
 
-/// Where issuers describe themselves (`wellKnownEndpointPath`).
+/// Path of the metadata of an issuer (`wellKnownEndpointPath`).
 const WELL_KNOWN: &str = "/.well-known/openid-configuration";
 /// Time to fetch a document of an issuer.
 ///
 /// Limit (Authentication and authorization): the fetch fails.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The same while a request waits for it.
+/// Timeout for fetching a claim, which a request waits for.
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(5);
-/// For each step of a dial.
+/// Timeout of one step of a connection.
 const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Size of the metadata or the key set of an issuer.
 ///
 /// Limit (Authentication and authorization, bytes): the fetch fails.
 const MAX_DOCUMENT_BYTES: usize = 1 << 20;
-/// Redirections that are followed for one document (Go's `http.Client` follows as many).
+/// Maximum number of redirects for one document (as in Go's `http.Client`).
 const MAX_REDIRECTS: usize = 10;
 
 #[derive(Default, Deserialize)]
@@ -43,7 +43,7 @@ struct Metadata {
     jwks_uri: String,
 }
 
-/// The way to one issuer. Cheap to clone.
+/// Client for one issuer. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Provider {
     fetcher: Fetcher,
@@ -51,10 +51,10 @@ pub(super) struct Provider {
 }
 
 impl Provider {
-    /// The way to an issuer that is trusted as this says.
+    /// Creates a client that trusts the CAs of the address.
     ///
     /// # Errors
-    /// Its CA cannot be used.
+    /// The CA cannot be used.
     pub(super) fn new(
         address: &IssuerAddress,
         egress: Option<EgressDialer>,
@@ -70,10 +70,10 @@ impl Provider {
         Ok(Self { fetcher, tls })
     }
 
-    /// Where an issuer's keys are.
+    /// Returns the URL of an issuer's keys.
     ///
     /// # Errors
-    /// It does not say.
+    /// The metadata cannot be fetched or does not contain the URL.
     pub(super) async fn discover(&self, issuer: &str, at: Option<&str>) -> Result<String, String> {
         let well_known = format!("{}{WELL_KNOWN}", issuer.strip_suffix('/').unwrap_or(issuer));
         let body = self.document(at.unwrap_or(&well_known)).await?;
@@ -93,20 +93,20 @@ impl Provider {
         }
     }
 
-    /// An issuer's keys, and the document that they are in.
+    /// Returns the keys of an issuer, and the document that contains them.
     ///
     /// # Errors
-    /// There is none.
+    /// The keys cannot be fetched or decoded.
     pub(super) async fn keys(&self, at: &str) -> Result<(JsonWebKeys, Bytes), String> {
         let body = self.document(at).await.map_err(|why| format!("oidc: get keys failed {why}"))?;
         let keys = JsonWebKeys::parse(&body).map_err(|why| format!("oidc: failed to decode keys: {why}"))?;
         Ok((keys, body))
     }
 
-    /// The token in which a claim is to be found.
+    /// Returns the token that contains a distributed claim.
     ///
     /// # Errors
-    /// There is none.
+    /// The token cannot be fetched.
     pub(super) async fn claim(&self, source: &Source) -> Result<String, String> {
         let mut headers = HeaderMap::new();
         if !source.access_token.is_empty() {
@@ -128,7 +128,7 @@ impl Provider {
         if found.status == StatusCode::OK { Ok(found.body) } else { Err(found.status.to_string()) }
     }
 
-    /// Follows redirections; all of it takes no longer than `timeout`.
+    /// Fetches a document and follows redirects, all within `timeout`.
     async fn get(
         &self,
         url: &str,
@@ -188,7 +188,7 @@ impl Provider {
     }
 }
 
-/// Where a redirection leads: a whole URL, or a path on the same host.
+/// Resolves the location of a redirect: an absolute URL, or a path on the same host.
 fn resolved(at: &Uri, location: &str) -> Option<Uri> {
     if location.starts_with('/') && !location.starts_with("//") {
         return format!("https://{}{location}", at.authority()?).parse().ok();

@@ -1,15 +1,15 @@
-//! Files that are refused, each in upstream's words, and files that are not.
+//! Files that are refused with upstream's messages, and files that are accepted.
 
 use std::path::PathBuf;
 
 use crate::encryption::EncryptionSettings;
 
-/// Of 16 bytes, and ...
+/// Key of 16 bytes.
 const KEY: &str = "c2VjcmV0IGlzIHNlY3VyZQ==";
-/// ... of 32.
+/// Key of 32 bytes.
 const LONG: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 
-/// Why a file of these lines is refused; nothing when it is not.
+/// Returns the error for a file with these resources; empty if the file is accepted.
 fn refusal(resources: &str, automatic_reload: bool) -> String {
     let text = format!(
         "kind: EncryptionConfiguration\napiVersion: apiserver.config.k8s.io/v1\nresources: {}",

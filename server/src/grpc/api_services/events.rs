@@ -1,4 +1,4 @@
-//! What typed calls say for audit events: their messages as the JSON that the same request has over HTTP.
+//! Audit data of typed calls: their messages as the JSON of the equivalent HTTP request.
 
 use portico_machinery::Status;
 use portico_proto::apiregistration as pb;
@@ -10,7 +10,7 @@ use crate::grpc::recorded;
 
 const LIST_HEAD: &str = r#"{"kind":"APIServiceList","apiVersion":"apiregistration.k8s.io/v1","metadata":"#;
 
-/// Notes how a verb ended: with a code and an object, or refused.
+/// Records the result of a verb: a code and an object, or a refusal.
 pub(super) fn ended(caller: &Caller, context: &Context, ended: Result<(u16, &Stored), &Status>) {
     recorded::ended(caller, context.annotations.take(), ended.map(|(code, stored)| (code, stored.json())));
 }
@@ -23,7 +23,7 @@ struct ListMeta<'a> {
     r#continue: &'a str,
 }
 
-/// Notes a list, where responses are recorded.
+/// Records a list, if responses are recorded.
 pub(super) fn listed(caller: &Caller, listed: &Listed) {
     let Some(mut gathered) = recorded::response(caller) else { return };
     let metadata =
@@ -61,7 +61,7 @@ struct Preconditions<'a> {
     resource_version: &'a str,
 }
 
-/// The options that a delete has in its body over HTTP.
+/// Returns the options that a delete has in its body over HTTP.
 pub(super) fn delete_options(request: &pb::DeleteRequest) -> Vec<u8> {
     let preconditions = Preconditions { uid: &request.uid, resource_version: &request.resource_version };
     let has_some = !request.uid.is_empty() || !request.resource_version.is_empty();

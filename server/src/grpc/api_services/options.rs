@@ -1,4 +1,4 @@
-//! Options of the typed verbs, from their messages.
+//! Conversion of messages to options of the typed verbs.
 
 use portico_machinery::selector::{FieldSelector, LabelSelector};
 use portico_machinery::{GroupResource, Status, UserInfo};
@@ -7,15 +7,15 @@ use portico_registry::{Call, CreateOptions, ListOptions, Target, VersionMatch};
 
 use crate::grpc::{RpcResult, refused};
 
-/// Options of create, update and patch.
+/// Returns the options of create, update and patch.
 pub(super) fn write(dry_run: bool) -> CreateOptions {
     CreateOptions { dry_run, ..CreateOptions::default() }
 }
 
-/// Options of list.
+/// Returns the options of list.
 ///
 /// # Errors
-/// INVALID_ARGUMENT, naming the field.
+/// INVALID_ARGUMENT with the name of the field.
 pub(super) fn list(request: &pb::ListRequest) -> RpcResult<ListOptions> {
     let bad = |message: String| refused(Status::bad_request(message));
     let resource_version = match request.resource_version.as_str() {
@@ -39,7 +39,7 @@ pub(super) fn list(request: &pb::ListRequest) -> RpcResult<ListOptions> {
     })
 }
 
-/// The registry's call for a watch: the same question that an HTTP watch asks.
+/// Returns the registry's call for a watch, equal to that of an HTTP watch.
 pub(super) fn watch_call(resource: &GroupResource, user: UserInfo, request: &pb::WatchRequest) -> Call {
     let mut query = form_urlencoded::Serializer::new(String::from("watch=true"));
     for (key, value) in [
@@ -55,7 +55,7 @@ pub(super) fn watch_call(resource: &GroupResource, user: UserInfo, request: &pb:
     call(resource, user, "watch", String::new(), query.finish())
 }
 
-/// The registry's call for a read not older than a revision.
+/// Returns the registry's call for a read that is not older than a revision.
 pub(super) fn get_call(resource: &GroupResource, user: UserInfo, request: &pb::GetRequest) -> Call {
     let mut query = form_urlencoded::Serializer::new(String::new());
     query.append_pair("resourceVersion", &request.resource_version);

@@ -12,7 +12,7 @@ use crate::queues::Running;
 /// Maximum bytes of stored JSON in one message of a list, unless its only object is larger.
 const PART_BYTES: usize = 1024 * 1024;
 
-/// A list in messages of about a megabyte; an empty list is one message.
+/// Splits a list into messages of about a megabyte; an empty list is one message.
 pub(super) fn list_parts(listed: Listed) -> impl Stream<Item = RpcResult<pb::ListResponse>> {
     let resource_version = listed.revision.to_string();
     let mut end = Some((listed.continue_token, listed.remaining));
@@ -39,10 +39,10 @@ pub(super) fn list_parts(listed: Listed) -> impl Stream<Item = RpcResult<pb::Lis
     stream::iter(parts)
 }
 
-/// The object of an answer.
+/// Returns the object of an answer.
 ///
 /// # Errors
-/// The refusal.
+/// The refusal in the answer.
 pub(super) fn object(answer: Answer) -> RpcResult<pb::ApiService> {
     match answer {
         Answer { status: Some(status), .. } => Err(refused(status)),
@@ -54,10 +54,10 @@ pub(super) fn object(answer: Answer) -> RpcResult<pb::ApiService> {
     }
 }
 
-/// The events of an accepted watch, which writes are estimated by while it lasts.
+/// Returns the events of an accepted watch. While the watch exists, it is included in the cost estimates of writes.
 ///
 /// # Errors
-/// The refusal, when the watch never began.
+/// The refusal, if the watch was not started.
 pub(super) fn watch_events(
     answer: Answer,
     running: Running,

@@ -1,4 +1,4 @@
-//! The board: every config entry that is no route (served group versions, checks, settings, roles and bindings).
+//! The board: all configuration entries except routes (served group versions, checks, settings, roles and bindings).
 
 use std::sync::Arc;
 
@@ -6,38 +6,38 @@ use parking_lot::Mutex;
 use portico_kit::change_notifier::{ChangeNotifier, Reader};
 use portico_proto::convert::{Entry, Payload, PayloadKind};
 
-/// The kind and the key of an entry.
+/// Kind and key of an entry.
 pub(crate) type Key = (PayloadKind, String);
 
-/// What stands under a key. An object that was written without saying anything new is news all the same: whoever wrote
-/// it waits until its revision is known everywhere.
+/// Value of an entry. A write without changes is posted with its new revision too, because its writer waits until all facades
+/// have that revision.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Posted {
     payload: Payload,
     revision: i64,
 }
 
-/// One facade's view of the board.
+/// Position of one facade on the board.
 pub(crate) struct BoardReader {
     reader: Reader<Key, Posted>,
     revision: Arc<Mutex<i64>>,
 }
 
-/// Where other modules post. Cheap to clone.
+/// Board to which other modules post entries. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Board {
     posted: ChangeNotifier<Key, Posted>,
-    /// Everything posted that is about objects is of this revision or older. Held while posting and while looking.
+    /// Newest revision of objects on the board. Locked during posts and reads.
     revision: Arc<Mutex<i64>>,
 }
 
 impl Board {
-    /// Posts, replaces or (without a payload) takes down entries together. What is the same stays the same.
+    /// Posts, replaces or (without a payload) removes entries as one change. Equal entries are not changed.
     pub(crate) fn post(&self, changes: impl IntoIterator<Item = (PayloadKind, String, Option<Payload>)>) {
         self.post_at(0, changes);
     }
 
-    /// The same for entries that show objects up to this revision.
+    /// Like [`Board::post`], for entries that are derived from objects up to a revision.
     pub(crate) fn post_at(
         &self,
         revision: i64,
@@ -50,35 +50,35 @@ impl Board {
         *newest = revision.max(*newest);
     }
 
-    /// A reader that has seen nothing.
+    /// Creates a reader that has not read any entries.
     pub(crate) fn subscribe(&self) -> BoardReader {
         BoardReader { reader: self.posted.reader(), revision: self.revision.clone() }
     }
 }
 
-/// What stands under a key now, or that nothing does.
+/// Key with its current value; `None` if the entry was removed.
 pub(crate) type Change = (Key, Option<Arc<Posted>>);
 
 impl BoardReader {
-    /// Waits until there is something to look at. Cancel safe.
+    /// Waits until there are changes. Cancel safe.
     pub(crate) async fn changed(&self) {
         self.reader.changed().await;
     }
 
-    /// What changed since the last look, and the revision of objects that it shows.
+    /// Returns the changes since the last read, and the revision of objects that they include.
     pub(crate) fn look(&mut self) -> (i64, Vec<Change>) {
         let newest = self.revision.lock();
         (*newest, self.reader.look())
     }
 
-    /// Everything, and the revision of objects that it shows.
+    /// Returns all entries, and the revision of objects that they include.
     pub(crate) fn look_at_all(&mut self) -> (i64, Vec<(Key, Arc<Posted>)>) {
         let newest = self.revision.lock();
         (*newest, self.reader.look_at_all())
     }
 }
 
-/// What stands under a key, as an entry at this revision.
+/// Converts a posted value to an entry at a revision.
 pub(crate) fn entry((kind, key): Key, posted: Option<&Posted>, revision: i64) -> Entry {
     Entry { kind, key, revision, payload: posted.map(|posted| posted.payload.clone()) }
 }

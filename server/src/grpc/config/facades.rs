@@ -1,4 +1,4 @@
-//! Who is connected, at which version, what was refused, and what facades see of backends.
+//! Connected facades: their versions, refused entries, and observations of backends.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -20,23 +20,23 @@ use super::reported::{Reported, Sent};
 /// Limit (Facades and control services): further ones are ignored.
 const MIRRORS_MAX: usize = 20_000;
 
-/// Gets what facades see of backends.
+/// Receiver of the observations of facades.
 pub(crate) trait Hints: Send + Sync {
-    /// A facade reaches the backend of an APIService, or fails at this stage.
+    /// A facade reaches the backend of an APIService, or fails at a stage.
     fn hint(&self, facade: &str, api_service: &str, failed_at: Option<ProbeStage>, detail: &str);
-    /// A facade has left; its words count no more.
+    /// A facade has disconnected; its observations no longer count.
     fn forget(&self, facade: &str);
 }
 
-/// The connected facades. Cheap to clone.
+/// Connected facades. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Facades {
     connected: Arc<Mutex<State>>,
     hints: Arc<dyn Hints>,
     draining: Signal,
-    /// How many facades are here that could be elsewhere.
+    /// Number of connected facades that could use another control service.
     movable: watch::Sender<usize>,
-    /// Somebody came, left or reported.
+    /// Notified when a facade connects, disconnects or reports.
     reports: watch::Sender<()>,
 }
 
@@ -58,7 +58,7 @@ struct Facade {
     reported: Reported,
 }
 
-/// One facade's place in the list; dropped with its stream.
+/// Registration of one facade; dropped with its stream.
 pub(crate) struct Subscriber {
     facades: Facades,
     id: u64,
@@ -70,20 +70,20 @@ impl Facades {
         Self { connected: Arc::default(), hints, draining, movable, reports: watch::channel(()).0 }
     }
 
-    /// Given when facades are to move to other control services.
+    /// Signaled when facades should move to other control services.
     pub(crate) fn draining(&self) -> &Signal {
         &self.draining
     }
 
-    /// Asks facades to move, and waits until all that can have done so.
+    /// Requests facades to move, and waits until all that can have done so.
     pub(crate) async fn drain(&self) {
         self.draining.signal();
         let mut movable = self.movable.subscribe();
-        // The sender is here.
+        // `self` owns the sender, so the wait cannot fail.
         let _never_gone = movable.wait_for(|movable| *movable == 0).await;
     }
 
-    /// Seats a facade.
+    /// Registers a facade.
     pub(crate) fn connect(&self, name: String, address: String) -> Subscriber {
         let mut state = self.connected.lock();
         let id = state.next;
@@ -106,18 +106,18 @@ impl Facades {
         Subscriber { facades: self.clone(), id }
     }
 
-    /// The list, with how far each is behind this revision.
+    /// Lists the facades, with the number of revisions by which each is behind.
     pub(crate) fn list(&self, revision: i64) -> Vec<pb::Facade> {
         let state = self.connected.lock();
         state.facades.values().map(|facade| facade.described(revision)).collect()
     }
 
-    /// Sees that somebody came, left or reported.
+    /// Subscribes to connections, disconnections and reports of facades.
     pub(super) fn subscribe(&self) -> watch::Receiver<()> {
         self.reports.subscribe()
     }
 
-    /// What a watcher did not get yet; `sent` records what it got.
+    /// Returns the reports that a watcher has not received yet. `sent` records those that it has.
     pub(super) fn news(
         &self,
         sent: &mut BTreeMap<u64, Option<Sent>>,
@@ -145,7 +145,7 @@ impl Facades {
 }
 
 impl Facade {
-    /// As it stands, with how far it is behind this revision.
+    /// Describes the facade, with the number of revisions by which it is behind.
     fn described(&self, revision: i64) -> pb::Facade {
         pb::Facade {
             name: self.name.clone(),
@@ -159,7 +159,7 @@ impl Facade {
         }
     }
 
-    /// Its name, and that it has chosen: facades that use another control service are not listed here.
+    /// Returns the name, with a note that facades which use another control service are not listed.
     fn shown(&self) -> String {
         match self.has_others {
             true => format!("{} (selected from several control services)", self.name),
@@ -173,7 +173,7 @@ impl Subscriber {
         self.facades.connected.lock().facades.get_mut(&self.id).map(change)
     }
 
-    /// The facade has sent who it is.
+    /// Handles the introduction of the facade.
     pub(crate) fn introduce(&self, hello: pb::Hello) {
         let could_move = self.with(|f| {
             if !hello.name.is_empty() {
@@ -187,7 +187,7 @@ impl Subscriber {
         }
     }
 
-    /// The facade has a version in force.
+    /// Handles an acknowledgement: the facade uses a version.
     pub(crate) fn acknowledge(&self, ack: pb::Ack) {
         self.with(|f| {
             f.acknowledged = ack.version.map(Version::from).unwrap_or_default();
@@ -203,13 +203,13 @@ impl Subscriber {
         });
     }
 
-    /// The facade reports how it is.
+    /// Handles a report about the state of the facade.
     pub(crate) fn report(&self, report: pb::Report) {
         self.with(|f| f.reported.add(report));
         self.facades.reports.send_replace(());
     }
 
-    /// The facade reports what it observes of backends.
+    /// Handles observations of backends.
     pub(crate) fn observe(&self, observations: pb::Observations) {
         let name = self.with(|f| {
             for o in observations.mirrors {
@@ -248,9 +248,9 @@ fn failed_at(o: &pb::Observation) -> Option<ProbeStage> {
     }
 }
 
-/// What Explain asks.
+/// Facts for Explain.
 impl Facades {
-    /// What each has sent to the mirror of the backend of this APIService.
+    /// Returns the requests that each facade has sent to the mirror of an APIService's backend.
     pub(crate) fn mirrored(&self, name: &str) -> Vec<Mirrored> {
         let state = self.connected.lock();
         let one = |f: &Facade| {
@@ -261,7 +261,7 @@ impl Facades {
         state.facades.values().filter_map(one).collect()
     }
 
-    /// How far each is, as to this APIService.
+    /// Returns the version of each facade, and its refusal of the route of an APIService.
     pub(crate) fn acks(&self, name: &str) -> Vec<Ack> {
         let refused = |f: &Facade| f.refused.iter().find(|r| r.key == name).map(|r| r.reason.clone());
         let ack =

@@ -1,4 +1,4 @@
-//! One facade's stream: a snapshot when it comes, deltas as they happen, its acknowledgements and observations.
+//! Configuration stream of one facade: a snapshot, then deltas, and the facade's acknowledgements and observations.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,15 +16,16 @@ use super::facades::{Facades, Subscriber};
 use super::sources::Sources;
 use crate::grpc::RpcResult;
 
-/// How often a facade learns that revisions have passed.
+/// Interval at which revisions without changes are reported to a facade.
 const PROGRESS_PERIOD: Duration = Duration::from_millis(500);
-/// A stream without news carries a sign of life this often: facades measure how old their configuration is by it.
+/// Interval of messages on a stream without changes. Facades measure the age of their configuration by these messages.
 const HEARTBEAT: Duration = Duration::from_secs(1);
-/// How long a facade is left in peace for each entry of a delta, and at most: one change is followed by the next at once,
-/// a flood of changes comes in large deltas, which cost a facade's table a fraction of what as many small ones do.
+/// Time without updates for each entry of a delta. A single change is thus followed by the next one at once, and many changes are
+/// combined into large deltas, which are much cheaper for the facade's route table than many small ones.
 const PEACE_PER_ENTRY: Duration = Duration::from_micros(250);
+/// Maximum time without updates after a delta.
 const PEACE: Duration = Duration::from_millis(100);
-/// A message holds about so many bytes of entries.
+/// Approximate maximum bytes of entries in one message.
 const MESSAGE_BYTES: usize = 1024 * 1024 - 64 * 1024;
 
 pub(super) struct Feed {
@@ -35,21 +36,21 @@ pub(super) struct Feed {
     pub(super) outbound: mpsc::Sender<RpcResult<pb::StreamResponse>>,
 }
 
-/// The facade hung up, or its connection broke.
+/// The facade closed the stream, or the connection broke.
 struct Gone;
 
 impl Feed {
-    /// Feeds until either side leaves.
+    /// Serves the stream until either side closes it.
     pub(super) async fn run(self, mut inbound: Streaming<pb::StreamRequest>) {
         let subscriber = self.facades.connect(self.peer.clone(), self.address.clone());
-        // Before every object is routed an empty table would look like a truth, and so would an empty policy; without the
-        // checks a facade would be ready before this is.
+        // Wait for the initial state: an empty route table or policy would look complete, and without the checks a facade would
+        // be ready before this control service is.
         self.sources.routes.initiated().signaled().await;
         self.sources.policy_known.signaled().await;
         self.sources.checks_known.signaled().await;
         let mut routes = self.sources.publisher().subscribe(None);
         let mut board = self.sources.board.subscribe();
-        // The version that the facade has; 0 before the first snapshot, which carries the board, too.
+        // Version that the facade has; 0 before the first snapshot, which also contains the board.
         let mut sent = 0;
         let (revisions, mut seen) = (self.sources.revisions.clone(), 0);
         let mut last_sent = Instant::now();
@@ -110,7 +111,7 @@ impl Feed {
                 *sent = (*sent).max(delta.revision);
                 let version = pb::Version::from(&self.sources.version(*sent));
                 if delta.changes.is_empty() {
-                    // The next mark reports it, together with revisions that the routes never get.
+                    // The next progress message reports it, together with revisions that do not concern the routes.
                     return Ok(());
                 }
                 let changes = delta.changes.into_iter().map(|(k, e)| entry(&k, e, delta.revision));
@@ -119,7 +120,7 @@ impl Feed {
         }
     }
 
-    /// Sends what changed on the board.
+    /// Sends the changes on the board.
     async fn send_board(
         &self,
         routes: &mut Subscription,
@@ -139,8 +140,8 @@ impl Feed {
         self.send_entries(entries, Some(version)).await
     }
 
-    /// Reports that revisions have passed that concern no facade: those that were there a period ago, for routes of the
-    /// newest may still be compiled. Where none have passed the version is repeated as a sign of life.
+    /// Reports revisions that concern no facade. Only revisions of the previous period are reported, because routes of newer ones
+    /// may still be compiled. Without new revisions, the current version is repeated as a heartbeat.
     async fn send_progress(&self, newest: i64, sent: &mut i64) -> Result<(), Gone> {
         use pb::stream_response::Message as M;
         if *sent == 0 {
@@ -151,7 +152,8 @@ impl Feed {
         self.send(M::Progress(pb::Progress { version })).await
     }
 
-    /// Sends entries in messages of bounded size. A delta's messages all carry its version: each can be put in force.
+    /// Sends entries in messages of limited size. All messages of a delta carry its version, because each can
+    /// be applied separately.
     async fn send_entries(
         &self,
         entries: impl Iterator<Item = Entry>,

@@ -1,4 +1,4 @@
-//! Signs of life for facades that know several control services: whether this one is to be used, and how far it has come.
+//! Pings of facades that know several control services: whether this one can be used, and which revision it has.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use tokio::time::{Instant, timeout};
 use super::facades::Facades;
 use super::sources::Sources;
 
-/// How long an answer waits for the revision that is asked for.
+/// Maximum time that an answer waits for the requested revision.
 const CATCH_UP: Duration = Duration::from_secs(1);
-/// How often the store is asked whether it can be read, at most, however many facades ask.
+/// Minimum interval between checks that the store is readable, independent of the number of facades.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long that may take.
+/// Timeout of a check that the store is readable.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// See the module.
+/// Responder to pings.
 #[derive(Clone)]
 pub(crate) struct Pings {
     store: Arc<dyn Store>,
@@ -29,7 +29,7 @@ pub(crate) struct Pings {
     looked: Arc<Mutex<Looked>>,
 }
 
-/// Whether the store could be read when it was looked at last.
+/// Result of the last check that the store is readable.
 struct Looked {
     at: Option<Instant>,
     under_way: bool,
@@ -37,13 +37,13 @@ struct Looked {
 }
 
 impl Pings {
-    /// Of this store; `ready` is given once all checks have passed.
+    /// Creates a responder for a store; `ready` is signaled once all checks have passed.
     pub(crate) fn new(store: Arc<dyn Store>, ready: Signal, tasks: TaskSet) -> Self {
         let looked = Looked { at: None, under_way: false, readable: true };
         Self { store, ready, tasks, looked: Arc::new(Mutex::new(looked)) }
     }
 
-    /// The answer, once reads here show this revision or it has been waited for in vain.
+    /// Answers once local reads include a revision, or after a timeout.
     pub(super) async fn answer(
         &self,
         sources: &Sources,
@@ -51,7 +51,7 @@ impl Pings {
         at_least: i64,
     ) -> pb::PingResponse {
         if self.store.revision() < at_least {
-            // In vain: the answer shows how far it is.
+            // After a timeout, the answer contains the current revision.
             let _behind = timeout(CATCH_UP, self.store.wait_for(at_least)).await;
         }
         pb::PingResponse {
@@ -62,7 +62,7 @@ impl Pings {
         }
     }
 
-    /// What was found when the store was last asked; asks again, behind the answer, when that is a while ago.
+    /// Returns the result of the last check; starts another check in the background if it is too old.
     fn is_readable(&self) -> bool {
         let mut looked = self.looked.lock();
         if !looked.under_way && looked.at.is_none_or(|at| at.elapsed() >= LOOK) {

@@ -1,4 +1,4 @@
-//! How a facade is: what it has measured within the last hour, kept as long as it is connected.
+//! Reports of a facade: measurements of the last hour, kept while the facade is connected.
 
 use std::collections::VecDeque;
 
@@ -13,15 +13,15 @@ const MAX_LOADS: usize = 360;
 /// Limit (Facades and control services): further ones are ignored.
 const MAX_NAMED: usize = 64;
 
-/// What one facade has reported.
+/// Reports of one facade.
 #[derive(Default)]
 pub(super) struct Reported {
     loads: VecDeque<pb::Load>,
-    /// The number of the next one.
+    /// Number of the next load sample.
     next: u64,
     failing: Vec<String>,
     certificates: Vec<pb::Certificate>,
-    /// Another one with each report.
+    /// Number of reports received.
     version: u64,
 }
 
@@ -40,7 +40,7 @@ impl Reported {
         self.version += 1;
     }
 
-    /// What a watcher did not get yet, if there is anything.
+    /// Returns the data that a watcher has not received yet; `None` if there is none.
     pub(super) fn news(&self, sent: Option<Sent>) -> Option<(Sent, pb::WatchFacadesResponse)> {
         let now = Sent { next: self.next, version: self.version };
         if sent == Some(now) {
@@ -54,7 +54,7 @@ impl Reported {
     }
 }
 
-/// What a watcher got of a facade.
+/// Position up to which a watcher has received the reports of a facade.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sent {
     next: u64,

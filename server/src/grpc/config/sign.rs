@@ -1,4 +1,4 @@
-//! Certificates for facades: signed from a request, so that keys never travel.
+//! Certificates for facades, signed from a certificate request, so that private keys are never sent.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use portico_proto::config as pb;
 use crate::front_proxy;
 use crate::grpc::{RpcResult, refused};
 
-/// How long a facade's certificates are valid; it asks again when two thirds have passed.
+/// Lifetime of a facade's certificates; the facade renews them after two thirds of it.
 pub(crate) const FACADE_CERTIFICATE_LIFE: Duration = Duration::from_secs(30 * 86_400);
 
-/// The CAs that certify keys of facades.
+/// CAs that sign certificates of facades.
 pub(super) struct Signers<'a> {
     pub(super) internal: &'a Authority,
-    /// Of what backends are shown; none where this process does not make it.
+    /// CA of client certificates for backends; `None` if Portico did not create it.
     pub(super) front_proxy: Option<&'a Authority>,
 }
 
 impl Signers<'_> {
-    /// Signs for the facade that calls. The subject of a client certificate is the caller's own, or, for backends, the one name
-    /// that these accept.
+    /// Signs a certificate for the calling facade. The subject of a client certificate is the caller's name, or for backends the
+    /// one name that they accept.
     pub(super) fn sign(&self, facade: &str, request: &pb::SignRequest) -> RpcResult<pb::SignResponse> {
         let bad = |message: String| refused(Status::bad_request(message));
         let (authority, profile) = match request.usage() {

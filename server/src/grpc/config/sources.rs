@@ -1,4 +1,4 @@
-//! What every Config stream is fed from.
+//! Sources of the configuration streams.
 
 use portico_kit::lifecycle::Signal;
 use portico_proto::convert::Version;
@@ -7,21 +7,21 @@ use tokio::sync::watch;
 
 use super::board::Board;
 
-/// See the module.
+/// Sources of the configuration streams.
 pub(crate) struct Sources {
     /// Compiled routes.
     pub(crate) routes: Routes,
-    /// Everything that is no route.
+    /// All configuration entries except routes.
     pub(crate) board: Board,
-    /// Given once every role and binding is on the board.
+    /// Signaled once every role and binding is on the board.
     pub(crate) policy_known: Signal,
-    /// Given once every check is on the board.
+    /// Signaled once every check is on the board.
     pub(crate) checks_known: Signal,
-    /// The store's identity and epoch; the revision is the routes'.
+    /// ID of the store. The revision of a version is that of the routes.
     pub(crate) store_id: String,
     /// See [`Version::epoch`].
     pub(crate) epoch: String,
-    /// The store's revision as it moves: what concerns no facade still moves their version.
+    /// Revision of the store. Revisions that concern no facade still advance their version.
     pub(crate) revisions: watch::Receiver<i64>,
 }
 
@@ -30,7 +30,7 @@ impl Sources {
         self.routes.publisher()
     }
 
-    /// The version of this store at a revision.
+    /// Returns the version of this store at a revision.
     pub(crate) fn version(&self, revision: i64) -> Version {
         Version { store_id: self.store_id.clone(), epoch: self.epoch.clone(), revision }
     }

@@ -1,4 +1,4 @@
-//! Those who watch how facades are: each gets what it did not get yet.
+//! Watchers of the state of facades: each receives the reports that it has not received yet.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use super::facades::Facades;
 use super::sources::Sources;
 use crate::grpc::RpcResult;
 
-/// The certificates of the control service, by what they are for.
+/// Function that returns the certificates of the control service with their purposes.
 pub(crate) type OwnCertificates = Arc<dyn Fn() -> Vec<(&'static str, CertInfo)> + Send + Sync>;
 
-/// One who watches.
+/// Client that watches the state of facades.
 pub(super) struct Watcher {
     pub(super) facades: Facades,
     pub(super) sources: Arc<Sources>,
@@ -23,7 +23,7 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// Sends until the watcher leaves. One that reads slowly gets several samples at a time.
+    /// Sends reports until the client disconnects. A slow client receives several samples at a time.
     pub(super) async fn run(self) {
         let mut changes = self.facades.subscribe();
         let (mut sent, mut own) = (BTreeMap::new(), None);

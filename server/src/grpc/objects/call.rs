@@ -1,4 +1,4 @@
-//! Calls and answers between generated messages and the registry.
+//! Conversion of calls and answers between generated messages and the registry.
 
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
@@ -11,16 +11,16 @@ use portico_registry::{Answer, Body, Call, Recorded, Target};
 
 use crate::grpc::RpcResult;
 
-/// What an answer's envelope may take of a message.
+/// Maximum bytes of a message in addition to the body of the answer.
 const ENVELOPE_BYTES: usize = 64 * 1024;
 
-/// The registry's call. Native callers name a verb; HTTP methods without one are the facade's business.
+/// Converts a call. Native callers must name a verb; facades also send HTTP methods.
 pub(super) fn from_proto(call: pb::Call, user: UserInfo, forwarded: bool) -> RpcResult<Call> {
     let target = call.target.ok_or_else(|| tonic::Status::invalid_argument("call.target is required"))?;
     if !forwarded && call.verb.is_empty() {
         return Err(tonic::Status::invalid_argument("call.verb is required"));
     }
-    // Only the deprecated paths watch one object: `watch=true` on an object's own path is a plain read.
+    // Only the deprecated paths watch one object: `watch=true` on the path of an object is a read.
     let watch_prefix = call.verb == "watch" && !target.name.is_empty();
     Ok(Call {
         user,
@@ -50,7 +50,7 @@ pub(super) fn from_proto(call: pb::Call, user: UserInfo, forwarded: bool) -> Rpc
     })
 }
 
-/// What the same request would be over HTTP.
+/// Returns the description of the equivalent HTTP request.
 pub(super) fn request_info(call: &Call) -> RequestInfo {
     call.target.request_info(&call.verb, &call.query)
 }
@@ -77,7 +77,7 @@ impl Asked {
     }
 }
 
-/// The media type to send. Bodies are JSON or protobuf; only a facade, which rewrites them, is offered YAML.
+/// Returns the media type to send. Bodies are JSON or protobuf; only a facade, which converts them, receives YAML.
 pub(super) fn media_type(answer: &Answer, native: bool) -> String {
     match answer.encoding {
         Encoding::Yaml if native => Encoding::Json.media_type().to_owned(),
@@ -85,12 +85,12 @@ pub(super) fn media_type(answer: &Answer, native: bool) -> String {
     }
 }
 
-/// The largest body of an answer in one message; facades take larger ones.
+/// Returns the maximum size of a body in one message; facades accept larger ones.
 fn max_body(native: bool) -> usize {
     if native { MAX_MESSAGE_BYTES - ENVELOPE_BYTES } else { usize::MAX }
 }
 
-/// The answer to a call, without its body; its audit record takes at most `room` bytes.
+/// Returns the answer to a call without its body. Its audit record has at most `room` bytes.
 pub(super) fn head(answer: &mut Answer, served: &Asked, room: usize) -> pb::DoResponse {
     pb::DoResponse {
         audit: record(answer, served.recorded, room),
@@ -110,10 +110,10 @@ pub(super) fn head(answer: &mut Answer, served: &Asked, room: usize) -> pb::DoRe
     }
 }
 
-/// The whole answer in one message. Of a write, whose refusal would come too late, a body that does not fit is left out.
+/// Returns the whole answer in one message. If the body of a completed write does not fit, it is omitted.
 ///
 /// # Errors
-/// An answer to a read that does not fit; `List` streams lists.
+/// The answer to a read does not fit; `List` streams lists.
 pub(super) async fn response(mut answer: Answer, served: &Asked) -> RpcResult<pb::DoResponse> {
     let room = match &answer.body {
         Body::Bytes(bytes) => (MAX_MESSAGE_BYTES - ENVELOPE_BYTES).saturating_sub(bytes.len()),
@@ -130,24 +130,24 @@ pub(super) async fn response(mut answer: Answer, served: &Asked) -> RpcResult<pb
     }
 }
 
-/// Whether the answer is about something that is served, be it there or not.
+/// True if the answer is about a served resource, even if the object does not exist.
 fn is_of_known_resource(answer: &Answer) -> bool {
     match &answer.status {
         _ if answer.unrouted => false,
-        // Of a resource, this says which kind; of a path without one it does not.
+        // For a resource the details contain its kind; for an unknown path they do not.
         Some(status) if status.code == 404 => status.details.as_ref().is_some_and(|of| !of.kind.is_empty()),
         Some(status) => status.code != 405,
         None => true,
     }
 }
 
-/// The content of an audit event, as far as there is room for it.
+/// Returns the audit record of an answer, as far as it fits.
 fn record(answer: &mut Answer, recorded: Recorded, mut room: usize) -> Option<pb::AuditRecord> {
     if recorded == Recorded::Nothing {
         return None;
     }
     let mut record = std::mem::take(&mut answer.record);
-    // Our own audit may have asked for more.
+    // The local audit policy may require more than the caller's.
     if recorded < Recorded::Sent {
         record.request = Bytes::new();
     }
@@ -180,7 +180,7 @@ fn record(answer: &mut Answer, recorded: Recorded, mut room: usize) -> Option<pb
     })
 }
 
-/// The whole body; `None` if it has more than `limit` bytes.
+/// Collects the body; `None` if it has more than `limit` bytes.
 async fn whole(body: Body, limit: usize) -> RpcResult<Option<Bytes>> {
     let mut parts = match body {
         Body::Bytes(bytes) => return Ok(Some(bytes).filter(|bytes| bytes.len() <= limit)),

@@ -1,4 +1,4 @@
-//! Streams of lists and watches: what the registry yields, wrapped message by message, nothing gathered.
+//! Streams of lists and watches: each part of the registry's stream becomes a message, without collecting the parts.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -13,16 +13,16 @@ use portico_registry::{Body, ListStream, Watch, WatchFrame, WatchStream};
 use crate::grpc::RpcResult;
 use crate::queues::Running;
 
-/// Most bytes of a body in one message.
+/// Maximum bytes of a body in one message.
 const PART_BYTES: usize = 1024 * 1024;
 
-/// A list in messages; the first carries the head.
+/// List in messages; the first one has the head of the answer.
 pub(crate) struct ListParts {
     head: Option<ListResponse>,
-    /// Bytes to send before more are taken from `rest`.
+    /// Bytes to send before the next part of `rest`.
     next: Bytes,
     rest: Option<ListStream>,
-    /// Where the list is recorded.
+    /// Audit record of the list; `None` if it is not recorded.
     gathered: Option<GatheredList>,
 }
 
@@ -36,7 +36,7 @@ impl ListParts {
         Ok(Self { head: Some(of_head(head)), next, rest, gathered })
     }
 
-    /// The next bytes of the body; `None` at its end.
+    /// Returns the next bytes of the body; `None` at its end.
     fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<RpcResult<Option<Bytes>>> {
         while self.next.is_empty() {
             let Some(rest) = &mut self.rest else { return Poll::Ready(Ok(None)) };
@@ -50,7 +50,7 @@ impl ListParts {
     }
 }
 
-/// The first message of a list with the head of its answer.
+/// Returns the first message of a list, with the head of its answer.
 fn of_head(head: DoResponse) -> ListResponse {
     ListResponse {
         code: head.code,
@@ -75,7 +75,7 @@ impl Stream for ListParts {
         let part = match ready!(self.poll_part(cx)) {
             Ok(part) => part,
             Err(status) => {
-                // A list that is cut short is not recorded as whole.
+                // An incomplete list is not recorded as complete.
                 (self.gathered, self.rest) = (None, None);
                 return Poll::Ready(Some(Err(status)));
             }
@@ -98,13 +98,13 @@ impl Stream for ListParts {
     }
 }
 
-/// A watch in messages.
+/// Watch in messages.
 pub(crate) struct WatchSteps {
     first: Option<WatchResponse>,
     frames: Option<WatchStream>,
-    /// How many of the next frames show what was there.
+    /// Number of the following frames that contain the initial objects.
     initial: usize,
-    /// Writes are estimated by it while it lasts.
+    /// Registration of the watch, which is included in cost estimates of writes.
     _running: Running,
 }
 
@@ -130,7 +130,7 @@ impl Stream for WatchSteps {
         let frame = ready!(frames.poll_next_unpin(cx));
         Poll::Ready(frame.map(|WatchFrame { frame, more }| {
             let step = Some(watch_response::Step::Frames(frame.line()));
-            // Initial frames come in the order of their keys: nobody could go on behind one of them.
+            // Initial frames are sorted by key, so a client cannot resume after one of them.
             let is_initial = this.initial > 0;
             this.initial = this.initial.saturating_sub(1);
             let revision = if is_initial { 0 } else { frame.revision - i64::from(more) };

@@ -1,4 +1,4 @@
-//! Where an issuer is, whom to trust there, and for whom its tokens are (upstream's `validateIssuer`).
+//! Validation of the address, CA and audiences of an issuer (upstream's `validateIssuer`).
 
 use portico_gostd::url::Url;
 use portico_kit::pki::parse_certs;
@@ -9,11 +9,11 @@ use portico_machinery::field::Error;
 use super::super::address::IssuerAddress;
 use super::reader::Reader;
 
-/// What upstream says of a bundle without a certificate.
+/// Upstream's message about a bundle without certificates.
 const NO_CERTIFICATE: &str = "data does not contain any valid RSA or ECDSA certificates";
 
 impl Reader<'_> {
-    /// Where an issuer is, and the audiences.
+    /// Reads the address and the audiences of an issuer.
     pub(super) fn address(&mut self, at: &Cursor<'_>) -> Option<(IssuerAddress, Vec<String>)> {
         let before = self.errors.len();
         let (url, discovery) = (at.field("url"), at.field("discoveryURL"));
@@ -53,7 +53,7 @@ impl Reader<'_> {
         self.errors.push(Error::invalid(&at.path(), at.str(), why));
     }
 
-    /// `validateURL`
+    /// Checks the URL of an issuer (upstream's `validateURL`).
     fn url(&mut self, at: &Cursor<'_>, disallowed: &[String]) {
         if disallowed.iter().any(|one| one == at.str()) {
             let mut sorted = disallowed.to_vec();

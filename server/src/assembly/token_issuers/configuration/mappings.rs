@@ -1,4 +1,4 @@
-//! How claims make a user (upstream's `validateClaimMappings`).
+//! Mapping of claims to user attributes (upstream's `validateClaimMappings`).
 
 use portico_auth::oidc::{Expression, Mapping};
 use portico_gostd::apimachinery::validation::dns1123_subdomain;
@@ -7,10 +7,10 @@ use portico_machinery::field::Error;
 
 use super::reader::{Emails, Reader};
 
-/// Characters of paths besides letters and digits (`httpPathFmt`).
+/// Characters of paths other than letters and digits (`httpPathFmt`).
 const PATH_CHARACTERS: &str = "/:-._~%!$&'()*+,;=";
 
-/// All of one issuer.
+/// Mappings of one issuer.
 pub(super) struct Mappings {
     pub(super) username: Mapping,
     pub(super) groups: Option<Mapping>,
@@ -35,7 +35,7 @@ impl Reader<'_> {
         Some(Mappings { username: username?, groups, uid, extra })
     }
 
-    /// `validatePrefixClaimOrExpression`
+    /// Reads a mapping with a prefix (upstream's `validatePrefixClaimOrExpression`).
     fn prefixed(&mut self, at: &Cursor<'_>, is_required: bool) -> Option<Mapping> {
         let (claim, expression, prefix) = (at.field("claim"), at.field("expression"), at.field("prefix"));
         match (claim.str(), expression.str()) {
@@ -102,7 +102,7 @@ impl Reader<'_> {
         read
     }
 
-    /// A key is a path below a domain that is not Kubernetes' own (`IsDomainPrefixedPath`).
+    /// Checks a key: a path below a domain that is not reserved for Kubernetes (`IsDomainPrefixedPath`).
     fn key(&mut self, at: &Cursor<'_>) {
         let key = at.str();
         let parts = key.split_once('/').filter(|(domain, path)| !domain.is_empty() && !path.is_empty());

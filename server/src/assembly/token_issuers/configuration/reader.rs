@@ -1,18 +1,18 @@
-//! What is collected while a configuration is read.
+//! State that is collected while a configuration is read.
 
 use portico_auth::oidc::{Expression, SigningAlgorithm};
 use portico_machinery::field::Error;
 
-/// Collects what is wrong while it reads.
+/// Decoder that collects errors.
 pub(super) struct Reader<'a> {
     pub(super) errors: Vec<Error>,
-    /// Issuers of service accounts' tokens.
+    /// Issuers of service account tokens.
     pub(super) own: &'a [String],
-    /// What tokens may be signed with.
+    /// Algorithms with which tokens may be signed.
     pub(super) algorithms: &'a [SigningAlgorithm],
 }
 
-/// Whether expressions look at an e-mail address, and at whether it is verified.
+/// Use of the e-mail address, and of the claim that it is verified, by expressions.
 #[derive(Default)]
 pub(super) struct Emails {
     pub(super) claim: bool,
@@ -20,7 +20,7 @@ pub(super) struct Emails {
 }
 
 impl Emails {
-    /// Takes note of an expression that may look at whether the address is verified.
+    /// Records whether an expression uses the claim that the address is verified.
     pub(super) fn note(&mut self, expression: &Expression) {
         self.verified |= expression.uses_claim("email_verified");
     }

@@ -1,4 +1,4 @@
-//! Rules about claims and about users (upstream's `validateClaimValidationRules`, `validateUserValidationRules`).
+//! Validation rules for claims and for users (upstream's `validateClaimValidationRules`, `validateUserValidationRules`).
 
 use portico_auth::oidc::{ClaimRule, Expression, UserRule};
 use portico_machinery::Cursor;
@@ -71,7 +71,7 @@ impl Reader<'_> {
         rules
     }
 
-    /// Nothing where the same text has been before.
+    /// Returns `None` and adds an error if the text occurred before.
     fn once<'a>(&mut self, at: &Cursor<'a>, seen: &mut Vec<&'a str>) -> Option<()> {
         if seen.contains(&at.str()) {
             self.errors.push(at.duplicate());
@@ -81,7 +81,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// The expression, or an error more.
+    /// Compiles an expression; adds an error if it is invalid.
     pub(super) fn compiled(
         &mut self,
         at: &Cursor<'_>,

@@ -1,4 +1,4 @@
-//! What files may say, and upstream's words for what they may not.
+//! Valid configuration files, and upstream's messages for invalid ones.
 
 use super::*;
 
@@ -34,7 +34,7 @@ fn a_good_file_says_who_is_trusted_and_who_needs_no_credentials() {
     }
 }
 
-/// Issuer, mappings, what else there is, and what is said of it.
+/// Issuer, mappings, further fields, and the expected error.
 const WRONG: &[(&str, &str, &str, &str)] = &[
     ("audiences: [a]", SUB, "", "jwt[0].issuer.url: Required value"),
     (
