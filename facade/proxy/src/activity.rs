@@ -1,11 +1,11 @@
-//! When bytes last passed on a connection of its own.
+//! Idle timeout of a connection.
 
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
-/// See the module.
+/// Time of the last transfer on a connection, with an idle timeout.
 pub(crate) struct Activity {
     last: Mutex<Instant>,
     limit: Duration,
@@ -20,7 +20,7 @@ impl Activity {
         *self.last.lock() = Instant::now();
     }
 
-    /// Returns once nothing was seen for as long as the limit.
+    /// Returns when no transfer was recorded for the idle timeout.
     pub(crate) async fn idle(&self) {
         loop {
             let due = *self.last.lock() + self.limit;

@@ -1,4 +1,4 @@
-//! What has become of requests to a backend, by its Service: whatever becomes of the connections and policies that they went by.
+//! Request counters of backends, by Service. They outlive the connections and policies that the requests used.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use portico_machinery::route::ServiceReference;
 
-/// Counts of one Service's backend. There are some for as long as a route that was used, or a transport, leads there.
+/// Counters of the backend of one Service. They live as long as a route that was used, or a transport, refers to them.
 #[derive(Debug)]
 pub(crate) struct BackendCounts {
     pub(crate) service: ServiceReference,
@@ -16,30 +16,30 @@ pub(crate) struct BackendCounts {
 }
 
 impl BackendCounts {
-    /// A request waits until a connection is open.
+    /// Counts a request that waits for a connection to open.
     pub(crate) fn waits(&self) {
         self.waits.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A request was one too many.
+    /// Counts a request that exceeded the limit.
     pub(crate) fn refused(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Requests that had to wait, and requests that were one too many.
+    /// Returns the requests that had to wait, and the requests that exceeded the limit.
     pub(crate) fn read(&self) -> (u64, u64) {
         (self.waits.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed))
     }
 }
 
-/// All counts that are there.
+/// Counters of all Services in use.
 #[derive(Debug, Default)]
 pub(crate) struct AllCounts {
     known: Mutex<HashMap<ServiceReference, Weak<BackendCounts>>>,
 }
 
 impl AllCounts {
-    /// Those of this Service, which begin now if there are none.
+    /// Returns the counters of this Service; creates them if there are none.
     pub(crate) fn of(&self, service: &ServiceReference) -> Arc<BackendCounts> {
         let mut known = self.known.lock();
         if let Some(counts) = known.get(service).and_then(Weak::upgrade) {
@@ -55,7 +55,7 @@ impl AllCounts {
         self.known.lock().values().filter_map(Weak::upgrade).collect()
     }
 
-    /// Forgets Services to which nothing leads any more.
+    /// Removes Services without routes or transports.
     pub(crate) fn sweep(&self) {
         self.known.lock().retain(|_, counts| counts.strong_count() > 0);
     }

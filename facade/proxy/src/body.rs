@@ -1,4 +1,4 @@
-//! Bodies of answers, which stream through the proxy. Chunks are handed on as they come; nothing is collected.
+//! Bodies of responses, which stream through the proxy: chunks are forwarded as they arrive and are not collected.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,15 +13,15 @@ use crate::links::{Links, RewrittenBody};
 use crate::request_body::BoxError;
 use crate::transport::AnswerBody;
 
-/// A response's body. Dropping it before its end closes the connection to the backend: an aborted client
-/// cancels the request there.
+/// Body of a response. Dropping it before its end closes the connection to the backend: a client that aborts
+/// cancels the request at the backend.
 #[derive(Debug)]
 pub struct ProxyBody {
     kind: Kind,
     deadline: Option<Deadline>,
 }
 
-/// The timer is made when the body first makes its reader wait.
+/// Deadline of a body. The timer is created when the body is first pending.
 #[derive(Debug)]
 enum Deadline {
     At(Instant),
@@ -48,22 +48,21 @@ impl Deadline {
 }
 
 impl ProxyBody {
-    /// Bytes that are there already.
+    /// Creates a body of these bytes.
     pub fn full(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         Self { kind: Kind::Full(Some(bytes).filter(|bytes| !bytes.is_empty())), deadline: None }
     }
 
-    /// No bytes.
+    /// Creates an empty body.
     pub fn empty() -> Self {
         Self { kind: Kind::Full(None), deadline: None }
     }
 
-    /// The page with its links rewritten, whose length is not known any more. A page in an encoding that is not known here
-    /// stays as it is.
+    /// Rewrites the links of the page; its length is then unknown. A page in an unsupported content encoding is not changed.
     pub(crate) fn with_links(self, links: Links, headers: &mut HeaderMap) -> Self {
         if self.is_end_stream() {
-            // To a HEAD, or an empty page.
+            // The response to a HEAD request, or an empty page.
             return self;
         }
         match RewrittenBody::wrap(self, links, headers) {
@@ -72,7 +71,7 @@ impl ProxyBody {
         }
     }
 
-    /// The same, broken off when this time has passed.
+    /// Fails the body when this deadline has passed.
     pub(crate) fn until(mut self, deadline: Instant) -> Self {
         if !self.is_end_stream() {
             self.deadline = Some(Deadline::At(deadline));

@@ -1,21 +1,21 @@
-//! A client certificate as it stands. Whoever makes or reads it replaces it; connections that are made afterwards show the new one.
+//! A client certificate that can be replaced. Connections opened after a replacement present the new certificate.
 
 use std::sync::Arc;
 
 use portico_kit::tls::CertPair;
 use tokio::sync::watch;
 
-/// See the module.
+/// A client certificate that its source can replace.
 #[derive(Clone)]
 pub enum ClientCert {
-    /// There is one, as that of files (`FileWatch::pair(..).subscribe()`).
+    /// A certificate that always exists, such as one in files (`FileWatch::pair(..).subscribe()`).
     Present(watch::Receiver<Arc<CertPair>>),
-    /// None is shown until there is one.
+    /// A certificate that may not exist yet; until it exists, connections present none.
     Awaited(watch::Receiver<Option<Arc<CertPair>>>),
 }
 
 impl ClientCert {
-    /// What is shown now.
+    /// Returns the current certificate, or `None` if there is none yet.
     #[must_use]
     pub fn current(&self) -> Option<Arc<CertPair>> {
         match self {
@@ -24,7 +24,7 @@ impl ClientCert {
         }
     }
 
-    /// Waits for a change; false when nobody can change it any more. Cancel safe.
+    /// Waits for a change. Returns false if the sender is gone. Cancel safe.
     pub(crate) async fn changed(&mut self) -> bool {
         match self {
             Self::Present(pair) => pair.changed().await.is_ok(),

@@ -1,7 +1,7 @@
-//! Connections that the control service has decided on (`log`, `exec`, `proxy`, ...): dialed and streamed from here.
+//! Connections that the control service has approved (`log`, `exec`, `proxy`, ...): this process dials and streams them.
 //!
-//! Upstream's handler for these is not the aggregator's: the target does not get the caller's identity, it
-//! gets the client's `Host`, and links in its answer are rewritten to lead below the path of the proxy.
+//! Upstream does not serve them with the aggregator's handler: the target does not get the caller's identity, it
+//! gets the client's `Host`, and links in its response are rewritten to point below the path of the proxy.
 
 mod command;
 mod failure;
@@ -29,24 +29,24 @@ use crate::upgrade;
 use crate::web_socket::Handshake;
 use translation::Translation;
 
-/// A connection that is asked for.
+/// A request for a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Connecting<'a> {
-    /// Where it leads.
+    /// Target of the connection.
     pub dial: &'a Dial,
-    /// Who is at the other end.
+    /// Address of the client.
     pub client: &'a ClientAddress,
-    /// What was asked for.
+    /// Description of the client's request.
     pub info: &'a RequestInfo,
 }
 
 type Connected = Result<Response<ProxyBody>, Box<Status>>;
 
 impl Proxy {
-    /// Dials, and hands the request on. There is no deadline: a stream lasts until one side ends it.
+    /// Dials the target and forwards the request. There is no deadline: a stream lasts until one side ends it.
     ///
     /// # Errors
-    /// Upstream's Status for what was not reached, or must not be.
+    /// Returns upstream's Status if the target is unreachable or must not be dialed.
     pub async fn connect<B: Into<RequestBody>>(
         &self,
         connecting: Connecting<'_>,
@@ -108,7 +108,7 @@ impl Proxy {
             .map_err(failure::of_upgrade)
     }
 
-    /// SPDY in the messages of a WebSocket: the kubelet is asked for SPDY, in the client's other words.
+    /// Tunnels SPDY in the messages of a WebSocket: requests SPDY from the kubelet, with the other headers of the client.
     async fn in_messages(
         &self,
         connecting: Connecting<'_>,
@@ -153,7 +153,7 @@ impl Proxy {
     }
 }
 
-/// Rewrites `Location` and the links of an HTML page so that paths of the target lead through the proxy.
+/// Rewrites `Location` and the links of an HTML page so that paths of the target point below the proxy's path.
 fn rewrite_links(answer: Answer, permit: Permit, links: Links) -> Connected {
     let Answer { mut head, body, carrier, target } = answer;
     if head.status == StatusCode::SWITCHING_PROTOCOLS {
@@ -177,7 +177,7 @@ fn rewrite_links(answer: Answer, permit: Permit, links: Links) -> Connected {
     Ok(Response::from_parts(head, body))
 }
 
-/// `.../proxy` itself: relative links on the page behind it would resolve wrongly.
+/// Returns true for `.../proxy` without a path, where relative links of the target's page would resolve wrongly.
 fn is_bare(dial: &Dial, method: &Method) -> bool {
     dial.kind == ConnectKind::Proxy && dial.path.is_empty() && matches!(*method, Method::GET | Method::HEAD)
 }
@@ -187,14 +187,14 @@ fn with_slash<B>(request: &Request<B>) -> Response<ProxyBody> {
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     let mut response = Response::new(ProxyBody::empty());
     *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
-    // What stood in a request line may stand in a header.
+    // Any text that is valid in a request line is also valid in a header.
     if let Ok(location) = HeaderValue::try_from(format!("{}/{query}", uri.path())) {
         response.headers_mut().insert(LOCATION, location);
     }
     response
 }
 
-/// `/api/v1/namespaces/x/pods/p/proxy`, as it stands in a URL: the path of the proxy itself, whatever is asked for below.
+/// Returns the URL path of the proxy itself (`/api/v1/namespaces/x/pods/p/proxy`), without the requested path below it.
 fn prefix(info: &RequestInfo) -> String {
     let RequestInfo { api_prefix, api_group, api_version, namespace, resource, name, subresource, .. } = info;
     let namespaces = if namespace.is_empty() { "" } else { "namespaces" };
@@ -208,20 +208,20 @@ fn prefix(info: &RequestInfo) -> String {
     String::from_utf8_lossy(&prefix).into_owned()
 }
 
-/// The client's `Host`; over HTTP/2 it stands in the URI.
+/// Returns the client's `Host`; HTTP/2 has it in the URI.
 fn host_of(request: &Request<RequestBody>) -> HeaderValue {
     let host = request.headers().get(HOST).cloned();
     let authority = || HeaderValue::try_from(request.uri().authority()?.as_str()).ok();
     host.or_else(authority).unwrap_or_else(|| HeaderValue::from_static(""))
 }
 
-/// What the target is asked for, as the client would ask for it.
+/// Returns the URI of the client's request, for `X-Forwarded-Uri`.
 fn uri(prefix: &str, path: &str) -> HeaderValue {
     let uri = clean_path(&format!("{prefix}{path}"));
     HeaderValue::from_bytes(uri.as_bytes()).unwrap_or_else(|_| HeaderValue::from_static("/"))
 }
 
-/// Headers of a request of our own.
+/// Headers of a request that the proxy itself originates.
 fn own_headers() -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(http::header::USER_AGENT, HeaderValue::from_static("portico"));

@@ -1,4 +1,4 @@
-//! What the handler chain found out about a request before it came here.
+//! Results of the handler chain that the proxy needs for a request.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use tokio::time::Instant;
 
 use crate::headers::{ClientAddress, Identity};
 
-/// The chain's findings. Borrowed: only what becomes a header is copied.
+/// Results of the handler chain. Borrowed: only the values that become headers are copied.
 #[derive(Clone, Copy, Debug)]
 pub struct ProxyContext<'a> {
-    /// Who calls, after impersonation. Absent means that the chain is broken: 500 `missing user`.
+    /// The caller, after impersonation. `None` is a bug of the chain: 500 `missing user`.
     pub identity: Option<&'a Identity>,
-    /// The request's audit id, sent on as `Audit-ID`; empty sends none.
+    /// Audit ID of the request, sent as `Audit-ID` unless empty.
     pub audit_id: &'a HeaderValue,
-    /// The client's address, appended to `X-Forwarded-For`.
+    /// Address of the client, appended to `X-Forwarded-For`.
     pub client: Option<&'a ClientAddress>,
-    /// What the request asks for; discovery paths get a deadline of their own, upgrades are refused there.
+    /// Description of the request; discovery paths have a separate deadline and refuse upgrades.
     pub request_info: &'a RequestInfo,
-    /// When the request must be answered; absent for long-running requests.
+    /// Deadline of the response; `None` for long-running requests.
     pub deadline: Option<Instant>,
-    /// Where its stages are noted, if somebody asked for that.
+    /// Trace that records the stages of the request, if the client requested one.
     pub walk: Option<&'a Arc<Walk>>,
 }

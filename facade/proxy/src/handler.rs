@@ -1,4 +1,4 @@
-//! The decisions about one request, in upstream's order, and its exchange with the backend.
+//! Handling of one request: the checks, in upstream's order, and the exchange with the backend.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,18 +29,18 @@ use crate::transport::{
 use crate::upgrade;
 use crate::upstream::Upstream;
 
-/// How often idle connections and transports are looked at.
+/// Interval at which idle connections and transports are checked.
 const SWEEP: Duration = Duration::from_secs(10);
 
-/// A request that may be sent.
+/// A request that passed all checks and can be sent.
 struct Admitted<'a> {
     permit: Permit,
     request: Outgoing<'a>,
-    /// The protocol that it changes to, and the client's connection.
+    /// New protocol and the client's connection, if the request is an upgrade.
     to: Option<(HeaderValue, Option<OnUpgrade>)>,
 }
 
-/// Takes requests to backends. Clones share everything.
+/// Forwards requests to backends. Clones share all state.
 #[derive(Clone)]
 pub struct Proxy {
     pub(crate) shared: Arc<Shared>,
@@ -48,7 +48,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy, with its sweeper and its watch on the client certificate running in the settings' tasks.
+    /// Creates a proxy; its sweeper and its watch on the client certificate run in the settings' tasks.
     pub fn new(settings: ProxySettings, metrics: ProxyMetrics) -> Self {
         let this = Self { shared: Arc::new(Shared::new(settings, metrics)), transports: Arc::default() };
         UsageMetrics::register(&this.shared.metrics.registry, Arc::downgrade(&this.transports));
@@ -71,19 +71,19 @@ impl Proxy {
         this
     }
 
-    /// What this facade saw of its backends.
+    /// Returns the last outcome of each backend, as seen by this facade.
     pub fn observations(&self) -> Vec<Observation> {
         self.transports.observations()
     }
 
-    /// Answers a request: with the backend's answer, or with a Status.
+    /// Handles a request; returns the backend's response, or a Status.
     pub fn handle<'a, B: Into<RequestBody>>(
         &'a self,
         upstream: &'a Upstream,
         request: Request<B>,
         context: ProxyContext<'a>,
     ) -> impl Future<Output = Response<ProxyBody>> + Send + use<'a, B> {
-        // Outside of the future, which is as large as what it holds while it waits.
+        // Outside of the future, whose size includes everything that it holds across an await.
         let admitted = self.admit(upstream, request, &context);
         async move {
             let answered = match admitted {
@@ -105,7 +105,7 @@ impl Proxy {
         }
     }
 
-    /// What can be decided before anything is sent.
+    /// Makes the checks that precede sending.
     fn admit<'a, B: Into<RequestBody>>(
         &self,
         upstream: &Upstream,
@@ -141,7 +141,7 @@ impl Proxy {
             Upgrade::To(protocol) => Some((protocol, client)),
         };
         request.walk = context.walk.cloned();
-        // What may take for ever is not copied, nor what somebody only looks at.
+        // Requests without a deadline and traced requests are not copied.
         let is_copied = to.is_none() && context.deadline.is_some() && context.walk.is_none();
         if backend.policy.mirror.is_some() && is_copied {
             self.mirror(upstream, &mut request);
@@ -149,7 +149,7 @@ impl Proxy {
         Ok(Admitted { permit, request, to })
     }
 
-    /// Copies the request, if it is one of those that are copied.
+    /// Copies the request to the mirror, if the policy selects the request.
     fn mirror(&self, upstream: &Upstream, request: &mut Outgoing<'_>) {
         let (shared, transports) = (&self.shared, &self.transports);
         if let Some(mirror) = upstream.mirror(|route, ca| Mirror::of(route, ca, shared, transports)) {
@@ -186,7 +186,8 @@ impl Proxy {
         self.answer(permit, answer, deadline.map(|(at, _)| at))
     }
 
-    /// The sooner of the request's deadline and, on a discovery path, discovery's; and whether it is the latter.
+    /// Returns the earlier of the request's deadline and, on a discovery path, the discovery deadline; the boolean is true for
+    /// the latter.
     fn deadline(&self, context: &ProxyContext<'_>) -> Option<(Instant, bool)> {
         let request = context.deadline.map(|at| (at, false));
         if !is_discovery(context.request_info) {
@@ -214,7 +215,7 @@ impl Proxy {
     }
 }
 
-/// Goes as far as a connection, over which nothing is sent.
+/// Opens or takes a connection as a request would, and sends nothing.
 async fn look(permit: Permit, walk: &Walk) -> Result<Response<ProxyBody>, Refusal> {
     permit.transport().reach(walk).await?;
     walk.stop("not sent to the backend");
@@ -244,7 +245,7 @@ fn check_resolved(backend: &Backend) -> Result<(), Refusal> {
     }
 }
 
-/// A redirect would make a client send its credentials elsewhere; a 101 was not asked for.
+/// Refuses redirects, by which a client would send its credentials to another server, and unexpected 101 responses.
 fn check_status(status: StatusCode, headers: &HeaderMap, reject_redirects: bool) -> Result<(), Refusal> {
     if status == StatusCode::SWITCHING_PROTOCOLS {
         let message = "the backend switched the protocol without being asked".to_owned();
@@ -256,7 +257,7 @@ fn check_status(status: StatusCode, headers: &HeaderMap, reject_redirects: bool)
     Ok(())
 }
 
-/// `/apis/<group>/<version>`, with or without slashes around.
+/// Returns true for `/apis/<group>/<version>`, with or without surrounding slashes.
 fn is_discovery(info: &RequestInfo) -> bool {
     !info.is_resource_request && info.path.trim_matches('/').split('/').count() == 3
 }

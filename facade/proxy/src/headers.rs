@@ -1,8 +1,8 @@
 //! Headers of a request to a backend, and of its response.
 //!
-//! The order matters for safety: first every header that a client must not set is removed (hop-by-hop headers
-//! and whatever `Connection` names, credentials, identities), then the proxy's own headers are added, so that nothing a
-//! client names can remove or fake them.
+//! The order matters for security: first every header that a client must not set is removed (hop-by-hop headers, all headers that
+//! `Connection` names, credentials, identities), then the proxy's own headers are added, so that no header of
+//! a client can remove or forge them.
 
 mod forwarded;
 mod hop;

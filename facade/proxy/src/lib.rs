@@ -1,8 +1,8 @@
-//! To a backend: handler, transport, headers, upgrade, circuit.
+//! Reverse proxy for backends: handler, transport, headers, upgrade, circuit.
 //!
-//! Takes an authenticated, authorized request and one compiled route (or the control service's decision where a
-//! connection goes), and returns the backend's answer or a Status that names what failed. It must not know how routes are found, how callers
-//! are authenticated, what kinds exist, or what a body means: bytes pass through.
+//! Takes an authenticated, authorized request and one compiled route (or a target that the control service has approved), and
+//! returns the backend's response or a Status that names the failed stage. It does not depend on how routes are found, how
+//! callers are authenticated, which kinds exist, or what a body contains: bytes are forwarded unchanged.
 
 mod activity;
 mod backend_counts;

@@ -1,6 +1,6 @@
-//! Links in what a proxied target answers: absolute paths, and URLs of the target itself, lead through the proxy.
+//! Links in the response of a proxied target: absolute paths and URLs of the target are rewritten to point to the proxy.
 //!
-//! Upstream's rule. Links to other hosts and relative ones stay as they are.
+//! This is upstream's rule. Relative links and links to other hosts do not change.
 
 mod html;
 mod rewritten;
@@ -13,18 +13,18 @@ use http::HeaderValue;
 use portico_kit::header_text::text;
 use portico_machinery::connect::clean_path;
 
-/// Where links should lead.
+/// Rewrites links so that they point to the proxy.
 #[derive(Clone, Debug)]
 pub(crate) struct Links {
-    /// The path of the proxy as it stands in a URL, without a slash at its end.
+    /// URL path of the proxy, without a trailing slash.
     prefix: String,
-    /// What the client calls us.
+    /// Host of this server as the client addresses it.
     host: String,
     /// Dialed address, `host:port`.
     authority: String,
 }
 
-/// A link in its parts; `rest` is query and fragment.
+/// A link split into its parts; `rest` is query and fragment.
 struct Link<'a> {
     scheme: &'a str,
     host: &'a str,
@@ -37,20 +37,20 @@ impl Links {
         Self { prefix, host: text(host).to_owned(), authority: text(authority).to_owned() }
     }
 
-    /// The same for links that stand in HTML attributes, quoted or not: what the caller named us by is in the path, and
-    /// must not become markup. A URL's path holds no quotes, angle brackets or spaces.
+    /// Prepares the rewriter for links in HTML attributes, quoted or not: the path contains text of the caller, which
+    /// must not become markup. A URL's path contains no quotes, angle brackets or spaces.
     fn in_markup(self) -> Self {
         Self { prefix: self.prefix.replace('&', "&amp;"), ..self }
     }
 
-    /// The link as it should be; nothing when it is right as it is.
+    /// Returns the rewritten link, or `None` if the link does not change.
     pub(crate) fn rewrite(&self, link: &str) -> Option<String> {
         let Link { scheme, host, path, rest } = Link::parse(link)?;
         let ours = !host.is_empty() && host == self.host;
         if !host.is_empty() && !ours && !self.is_target(scheme, host) || !path.starts_with('/') {
             return None;
         }
-        // A URL under the name that the client uses keeps it; any other becomes a path.
+        // A URL with the host that the client uses keeps its origin; any other becomes a path.
         let origin = if ours { &link[..link.len() - path.len() - rest.len()] } else { "" };
         let path = match path.strip_prefix(&self.prefix) {
             Some(_) => path.to_owned(),
@@ -60,7 +60,7 @@ impl Links {
         (rewritten != link).then_some(rewritten)
     }
 
-    /// Whether this is what was dialed; the scheme's own port may be left out.
+    /// Returns true if this is the dialed target; the default port of the scheme may be omitted.
     fn is_target(&self, scheme: &str, host: &str) -> bool {
         let usual = if scheme == "https" { ":443" } else { ":80" };
         host == self.authority || self.authority.strip_suffix(usual) == Some(host)
@@ -68,7 +68,7 @@ impl Links {
 }
 
 impl<'a> Link<'a> {
-    /// Nothing for what is no link to a place on a host (`mailto:`, `javascript:`, `data:`).
+    /// Returns `None` for links that do not address a host (`mailto:`, `javascript:`, `data:`).
     fn parse(link: &'a str) -> Option<Self> {
         let end = link.find(['?', '#']).unwrap_or(link.len());
         let (place, rest) = link.split_at(end);
@@ -89,7 +89,7 @@ impl<'a> Link<'a> {
     }
 }
 
-/// `text/html`, with whatever parameters.
+/// Returns true for `text/html` with any parameters.
 pub(crate) fn is_html(media_type: Option<&HeaderValue>) -> bool {
     let essence = media_type.and_then(|value| value.as_bytes().split(|byte| *byte == b';').next());
     essence.is_some_and(|essence| essence.trim_ascii() == b"text/html")

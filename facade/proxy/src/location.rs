@@ -1,8 +1,7 @@
-//! The path and query that a backend is asked for. Pure.
+//! Path and query of a request to a backend. Pure functions.
 //!
-//! Upstream's rule: the path is decoded and encoded again (so an encoded slash becomes a slash, which is what
-//! authorization saw), the query is parsed and encoded again with sorted keys. Most requests already are in
-//! that form and are passed on without a copy.
+//! Upstream's rule: the path is decoded and encoded again (an encoded slash becomes a slash, as authorization saw it), the query
+//! is parsed and encoded again with sorted keys. Most requests already have that form and are forwarded without a copy.
 
 use bytes::Bytes;
 use http::Uri;
@@ -13,7 +12,7 @@ use portico_gostd::url::{
 
 use crate::refusal::Refusal;
 
-/// The request target for the backend.
+/// Returns the request target for the backend.
 pub(crate) fn path_and_query(uri: &Uri) -> Result<PathAndQuery, Refusal> {
     let (path, query) = (uri.path(), uri.query());
     if is_canonical_path(path.as_bytes())
@@ -37,7 +36,7 @@ pub(crate) fn path_and_query(uri: &Uri) -> Result<PathAndQuery, Refusal> {
         .map_err(|error| Refusal::BadRequest(format!("invalid request path: {error}")))
 }
 
-/// The request target for a path that is not escaped and a query as it stands in a URL.
+/// Returns the request target for an unescaped path and an encoded query.
 pub(crate) fn of_connection(path: &str, query: &str) -> Result<PathAndQuery, Refusal> {
     let mut out = Vec::with_capacity(path.len() + query.len() + 16);
     escape_into(&mut out, if path.is_empty() { b"/" } else { path.as_bytes() }, keeps_in_path);
@@ -49,7 +48,7 @@ pub(crate) fn of_connection(path: &str, query: &str) -> Result<PathAndQuery, Ref
         .map_err(|error| Refusal::BadRequest(format!("invalid request path: {error}")))
 }
 
-/// Escapes a path for a URL as [`of_connection`] does.
+/// Escapes a path for a URL as [`connect_target`] does.
 pub(crate) fn escape_path(out: &mut Vec<u8>, path: &str) {
     escape_into(out, path.as_bytes(), keeps_in_path);
 }
@@ -62,7 +61,7 @@ fn is_canonical_path(path: &[u8]) -> bool {
     is_canonical(path, keeps_in_path)
 }
 
-/// Whether escaping what these bytes decode to gives these bytes again.
+/// Returns true if decoding and escaping yields the same bytes.
 fn is_canonical(bytes: &[u8], keeps: fn(u8) -> bool) -> bool {
     let mut rest = bytes;
     loop {
@@ -81,7 +80,7 @@ fn is_canonical(bytes: &[u8], keeps: fn(u8) -> bool) -> bool {
     }
 }
 
-/// `a=1&b=x%2Cy`: keys plain and in order, each with `=`, values escaped as upstream would.
+/// Returns true for queries such as `a=1&b=x%2Cy`: unescaped sorted keys, each with `=`, and values escaped as upstream does.
 fn is_canonical_query(query: &[u8]) -> bool {
     let mut last: &[u8] = b"";
     let mut pairs = 0;
@@ -98,7 +97,7 @@ fn is_canonical_query(query: &[u8]) -> bool {
     })
 }
 
-/// A space is written `+`, so `%20` is not canonical in a value.
+/// Returns true for bytes that may appear in a canonical value. A space is written `+`, so `%20` is not canonical in a value.
 fn keeps_in_value(byte: u8) -> bool {
     is_unreserved(byte) || byte == b'+' || byte == b' '
 }

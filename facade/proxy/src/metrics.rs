@@ -1,4 +1,4 @@
-//! What is counted here. Labels are bounded: stages and results, never names of backends.
+//! Metrics of the proxy. Labels are bounded: stages and results, never names of backends.
 
 use portico_kit::dial::DialError;
 use portico_kit::metrics::{Desc, Registry};
@@ -12,16 +12,16 @@ use crate::stage::Stage;
 type Label = [(&'static str, &'static str); 1];
 type Code = [(&'static str, u16); 1];
 
-/// Who translates a WebSocket.
+/// Translator of a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Handling {
-    /// Nobody: its kubelet speaks it.
+    /// The kubelet supports the protocol; there is no translation.
     ByKubelet,
-    /// This process.
+    /// This process translates.
     Here,
 }
 
-/// The proxy's metrics. `apiserver_request_terminations_total` is the chain's: see [`crate::Termination`].
+/// Metrics of the proxy. `apiserver_request_terminations_total` belongs to the handler chain: see [`crate::Termination`].
 #[derive(Clone)]
 pub struct ProxyMetrics {
     pub(crate) registry: Registry,
@@ -40,7 +40,7 @@ pub struct ProxyMetrics {
 }
 
 impl ProxyMetrics {
-    /// Registers them.
+    /// Registers the metrics.
     pub fn new(registry: &Registry) -> Self {
         Self {
             registry: registry.clone(),
@@ -118,38 +118,38 @@ impl ProxyMetrics {
         }
     }
 
-    /// A request is sent again for this reason.
+    /// Counts a retry for this reason.
     pub(crate) fn repeated(&self, reason: &'static str) {
         self.repeated.get_or_create(&[("reason", reason)]).inc();
     }
 
-    /// What became of a copy for a mirror.
+    /// Counts a copy for a mirror by its result.
     pub(crate) fn mirrored(&self, result: &'static str) {
         self.mirrored.get_or_create(&[("result", result)]).inc();
     }
 
-    /// An address is left out.
+    /// Counts the ejection of an address.
     pub(crate) fn ejected(&self) {
         self.ejections.inc();
     }
 
-    /// Counts an upgraded connection for as long as what is returned lives.
+    /// Counts an upgraded connection until the returned guard is dropped.
     pub(crate) fn upgrade(&self) -> OpenUpgrade {
         self.upgrades.inc();
         OpenUpgrade(self.upgrades.clone())
     }
 
-    /// How the translation of a command's WebSocket ended.
+    /// Counts a translated command by its status code.
     pub(crate) fn translated(&self, code: u16) {
         self.translator.get_or_create(&[("code", code)]).inc();
     }
 
-    /// How a request for SPDY in messages was answered.
+    /// Counts a request for tunneled SPDY by the status code of its response.
     pub(crate) fn tunnelled(&self, code: u16) {
         self.tunnels.get_or_create(&[("code", code)]).inc();
     }
 
-    /// A request of this subresource: only such as the control service answers with somewhere to dial.
+    /// Counts a WebSocket request by subresource: only requests for which the control service returned a target.
     pub(crate) fn web_socket(&self, subresource: &str, handling: Handling) {
         let handling = match handling {
             Handling::ByKubelet => "proxied_to_kubelet",
@@ -171,7 +171,7 @@ impl ProxyMetrics {
     }
 }
 
-/// An upgraded connection that is open.
+/// Guard of the count of open upgraded connections.
 pub(crate) struct OpenUpgrade(Gauge);
 
 impl Drop for OpenUpgrade {

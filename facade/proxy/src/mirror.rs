@@ -1,7 +1,7 @@
 //! Copies of a share of a backend's requests for another backend, the mirror.
 //!
-//! What the mirror answers counts for nothing, and no request waits for it: a copy is sent by a task of its own, at most so many at a
-//! time; one more is dropped. Who asks is named to a mirror that is verified, as the backend is, and to no other.
+//! The mirror's responses are discarded, and no request waits for the mirror: a separate task sends each copy. The number of
+//! copies in flight is limited; copies above the limit are dropped. A mirror gets the caller's identity only if it is verified.
 
 mod tee;
 
@@ -24,9 +24,9 @@ use crate::transport::{
 };
 use tee::Tee;
 
-/// Says that a request is a copy. A copy is not copied again: a mirror may be this server.
+/// Header that marks a copy. A copy is not copied again: a mirror may be this server.
 const COPY: HeaderName = HeaderName::from_static("portico-mirrored");
-/// The name of a copy's task.
+/// Task name of a copy.
 const TASK: &str = "proxy-mirrored-request";
 
 /// The mirror of one route's backend.
@@ -35,13 +35,13 @@ pub(crate) struct Mirror {
     policy: route::Mirror,
     transport: Arc<Transport>,
     counts: Arc<MirrorCounts>,
-    /// Whether it may know who asks.
+    /// True if the mirror gets the caller's identity.
     identified: bool,
-    /// Requests that could have been copied.
+    /// Requests that were eligible for a copy.
     seen: AtomicUsize,
 }
 
-/// A request for the mirror that is not sent yet. One that is dropped counts as that.
+/// A copy that was not sent yet. If it is dropped, it is counted as dropped.
 struct CopiedRequest {
     request: Outgoing<'static>,
     permit: Option<Permit>,
@@ -50,7 +50,7 @@ struct CopiedRequest {
 }
 
 impl Mirror {
-    /// Of this route, where it has one.
+    /// Creates the mirror of this route, if its policy has one.
     pub(crate) fn of(
         route: &Route,
         ca: Option<&Bytes>,
@@ -67,12 +67,12 @@ impl Mirror {
         }))
     }
 
-    /// What was sent there.
+    /// Returns the counters of the mirror.
     pub(crate) fn mirrored(&self) -> Mirrored {
         self.counts.read()
     }
 
-    /// Copies a request that is about to be sent, if it is one of those that are copied.
+    /// Copies a request that is about to be sent, if the policy selects the request.
     pub(crate) fn copy(&self, request: &mut Outgoing<'_>, shared: &Arc<Shared>) {
         let most = usize::try_from(self.policy.max_body_bytes).unwrap_or(usize::MAX);
         let is_wanted = most > 0 || changes_nothing(request);
@@ -100,7 +100,7 @@ impl Mirror {
         }
     }
 
-    /// Spreads the share evenly: of each hundred requests in a row as many as the policy says.
+    /// Spreads the share evenly: selects the policy's percentage of every hundred consecutive requests.
     fn is_in_share(&self) -> bool {
         let percent = usize::try_from(self.policy.percent).unwrap_or(100);
         let seen = self.seen.fetch_add(1, Ordering::Relaxed) % 100;
@@ -109,7 +109,7 @@ impl Mirror {
 }
 
 impl CopiedRequest {
-    /// Sends it, in a task of its own.
+    /// Sends the copy in a separate task.
     fn send(mut self, body: Bytes) {
         let Some(permit) = self.permit.take() else { return };
         if !body.is_empty() {
@@ -157,7 +157,7 @@ impl Drop for CopiedRequest {
     }
 }
 
-/// Reads an answer to its end, so that its connection can be used again; a longer one ends with its connection.
+/// Reads a response to its end, so that its connection can be reused; the connection of a longer response is closed.
 async fn discard(mut body: AnswerBody, most: u64) -> Result<(), String> {
     let mut left = most;
     while let Some(frame) = poll_fn(|cx| body.poll_frame(cx)).await {

@@ -1,10 +1,10 @@
-//! How many requests were copied to a mirror, and what became of the copies.
+//! Number of requests that were copied to a mirror, and results of the copies.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-/// Of one mirror.
+/// Counters of one mirror.
 #[derive(Debug, Default)]
 pub(crate) struct MirrorCounts {
     sent: AtomicU64,
@@ -13,16 +13,16 @@ pub(crate) struct MirrorCounts {
     failure: Mutex<String>,
 }
 
-/// What a facade has sent to one mirror since it first did.
+/// Copies that a facade has sent to one mirror since its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mirrored {
-    /// Copies that were answered, in whatever way.
+    /// Copies that got a response of any status.
     pub sent: u64,
-    /// Copies that were not sent: too many were under way, or the body was too long or cut.
+    /// Copies that were not sent: too many were in flight, or the body was too long or incomplete.
     pub dropped: u64,
-    /// Copies that got no answer.
+    /// Copies that got no response.
     pub failed: u64,
-    /// Why the last one of these got none.
+    /// Error of the last failed copy.
     pub failure: String,
 }
 
@@ -35,7 +35,7 @@ impl MirrorCounts {
         self.dropped.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns whether it is the first one.
+    /// Counts a failed copy; returns true for the first one.
     pub(crate) fn failed(&self, why: String) -> bool {
         *self.failure.lock() = why;
         self.failed.fetch_add(1, Ordering::Relaxed) == 0

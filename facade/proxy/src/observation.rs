@@ -1,61 +1,61 @@
-//! What this facade saw of a backend: a hint for the control service and for Explain.
+//! State of a backend as seen by this facade: a hint for the control service and for `portico explain`.
 
 use portico_machinery::route::ServiceReference;
 use tokio::time::Instant;
 
 use crate::stage::Stage;
 
-/// The last outcome of a dial to one backend. Recorded when it changes, not on each request.
+/// Last outcome of a dial to one backend. Recorded when it changes, not for each request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
-    /// Which backend.
+    /// Service of the backend.
     pub service: ServiceReference,
-    /// The name its certificate must carry.
+    /// Name that the certificate must be valid for.
     pub server_name: String,
-    /// Where was dialed, `host:port`.
+    /// Dialed address, `host:port`.
     pub target: String,
-    /// The stage that failed; `None` means that the target was reached.
+    /// The stage that failed; `None` if the target was reached.
     pub failed: Option<Stage>,
-    /// What went wrong, for people; empty when reached.
+    /// Error message; empty if the target was reached.
     pub message: String,
-    /// Unix time in milliseconds of this outcome.
+    /// Time of this outcome, in milliseconds since 1970.
     pub at_ms: u64,
-    /// Dial failures in a row.
+    /// Consecutive dial failures.
     pub failures: u32,
-    /// When a request was under way there last, as exactly as transports are swept.
+    /// Time of the last request in flight, with the precision of the transport sweep.
     pub last_used: Instant,
 }
 
-/// What this facade knows of one address of a backend.
+/// State of one address of a backend as seen by this facade.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetState {
     /// `host:port`.
     pub target: String,
-    /// Whether so many dials have failed in a row that only probes are allowed.
+    /// True if the circuit is open: after consecutive dial failures, only probes are allowed.
     pub is_open: bool,
-    /// Dial failures in a row.
+    /// Consecutive dial failures.
     pub failures: u32,
-    /// The stage at which the last dial failed; `None` means that the target was reached, or never dialed.
+    /// The stage at which the last dial failed; `None` if the target was reached or never dialed.
     pub failed: Option<Stage>,
-    /// What went wrong, for people; empty when reached.
+    /// Error message; empty if the target was reached.
     pub message: String,
-    /// Since when it is so, in milliseconds since 1970; `None` means that it was never dialed.
+    /// Start of this state, in milliseconds since 1970; `None` if the target was never dialed.
     pub since_ms: Option<u64>,
-    /// Its share of requests, where a policy gives it one.
+    /// Share of requests, if a policy sets one.
     pub weight: Option<u32>,
-    /// Whether it is left out for its answers; nothing where no policy asks for that.
+    /// Ejection state; `None` without an ejection policy.
     pub ejection: Option<EjectionState>,
 }
 
-/// Whether an address is left out because requests to it went badly.
+/// Ejection of an address after failed requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EjectionState {
-    /// Whether it is.
+    /// True if the address is ejected.
     pub is_out: bool,
-    /// Requests in a row that went badly.
+    /// Consecutive failed requests.
     pub failures: u32,
-    /// When the first of them ended, or when it came back, in milliseconds since 1970; `None` means that none ever went badly.
+    /// Time of the first of these failures, or of the return, in milliseconds since 1970; `None` if no request ever failed.
     pub since_ms: Option<u64>,
-    /// When one request may try it again, in milliseconds since 1970; `None` while it is in.
+    /// Time of the next probe request, in milliseconds since 1970; `None` while the address is not ejected.
     pub tried_at_ms: Option<u64>,
 }

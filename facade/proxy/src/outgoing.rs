@@ -1,6 +1,6 @@
-//! A request to a backend: the client's headers, cleaned, and the proxy's own headers beside them.
+//! A request to a backend: the client's cleaned headers, and the proxy's own headers.
 //!
-//! It is borrowed by whoever sends it: what was not sent comes back, to be tried on another connection.
+//! The sender borrows it: the parts of an unsent request are put back, so that it can be sent on another connection.
 
 use std::sync::Arc;
 
@@ -17,24 +17,24 @@ use crate::location;
 use crate::refusal::Refusal;
 use crate::request_body::RequestBody;
 
-/// See the module.
+/// A request to a backend.
 pub(crate) struct Outgoing<'a> {
     pub(crate) method: Method,
     /// The request target.
     pub(crate) target: PathAndQuery,
-    /// The client's, without those that it must not set; and the proxy's, once they are inserted.
+    /// Headers of the client without reserved ones; also those of the proxy after their insertion.
     pub(crate) headers: HeaderMap,
     pub(crate) body: RequestBody,
-    /// Until they are inserted into `headers`.
+    /// Headers of the proxy, until they are inserted into `headers`.
     proxy_headers: Option<ProxyHeaders<'a>>,
-    /// The client's `Host`, where the target gets that one.
+    /// `Host` of the client, if the target gets it.
     host: Option<HeaderValue>,
-    /// Where its stages are noted, if somebody asked for that.
+    /// Trace that records the stages of the request, if the client requested one.
     pub(crate) walk: Option<Arc<Walk>>,
 }
 
 impl<'a> Outgoing<'a> {
-    /// Takes out of a request what must not reach a backend.
+    /// Creates a request without the headers that must not reach a backend.
     pub(crate) fn new(
         parts: Parts,
         body: RequestBody,
@@ -56,7 +56,7 @@ impl<'a> Outgoing<'a> {
         })
     }
 
-    /// The same for another path and query than the client named; the host stays as the client calls it.
+    /// Creates a request with another path and query than the client's, and with the client's host.
     pub(crate) fn with_target(
         target: PathAndQuery,
         host: HeaderValue,
@@ -78,20 +78,20 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// A request of our own, to this host, without a body.
+    /// Creates a request of the proxy itself to this host, without a body.
     pub(crate) fn own(method: Method, target: PathAndQuery, host: HeaderValue, headers: HeaderMap) -> Self {
         let body = RequestBody::empty();
         Self { method, target, headers, body, proxy_headers: None, host: Some(host), walk: None }
     }
 
-    /// Inserts the proxy's headers into the header map, in place of the client's of the same names.
+    /// Inserts the proxy's headers into the header map; they replace headers of the client with the same names.
     pub(crate) fn insert_proxy_headers(&mut self) {
         if let Some(proxy_headers) = self.proxy_headers.take() {
             proxy_headers.insert_into(&mut self.headers, self.target.path());
         }
     }
 
-    /// As HTTP/1.1 wants it. What it holds is gone from here.
+    /// Takes the contents as an HTTP/1.1 request.
     pub(crate) fn take_http1(&mut self, authority: &HeaderValue) -> Request<RequestBody> {
         self.insert_proxy_headers();
         if self.host.is_none() {
@@ -105,11 +105,11 @@ impl<'a> Outgoing<'a> {
         self.take(Uri::from(self.target.clone()), Version::HTTP_11)
     }
 
-    /// As HTTP/2 wants it, where the authority is part of the URI. What it holds is gone from here.
+    /// Takes the contents as an HTTP/2 request, whose URI contains the authority.
     pub(crate) fn take_http2(&mut self, authority: &HeaderValue) -> Request<RequestBody> {
         self.insert_proxy_headers();
         set_target(&mut self.headers, self.host.as_ref().unwrap_or(authority));
-        // Of a try over HTTP/1.1, by which nothing was sent.
+        // Set by an HTTP/1.1 attempt that sent nothing.
         self.headers.remove(HOST);
         self.take(absolute(authority, self.target.clone()), Version::HTTP_2)
     }
@@ -122,13 +122,13 @@ impl<'a> Outgoing<'a> {
         request
     }
 
-    /// What another try of it needs; the body is none.
+    /// Returns the headers that a retry needs; only requests without a body are retried.
     pub(crate) fn keep(&mut self) -> HeaderMap {
         self.insert_proxy_headers();
         self.headers.clone()
     }
 
-    /// A copy for somebody else, without a body; without who asks where they are not to know.
+    /// Returns a copy for a mirror, without a body; without the caller's identity unless `with_identity`.
     pub(crate) fn copied(&self, identified: bool) -> Outgoing<'static> {
         let mut headers = self.headers.clone();
         if !identified {
@@ -141,7 +141,7 @@ impl<'a> Outgoing<'a> {
         Outgoing { walk: None, ..self.again(&headers) }
     }
 
-    /// The same request once more, by what was kept of it.
+    /// Returns the request again, with the saved headers.
     pub(crate) fn again(&self, kept: &HeaderMap) -> Outgoing<'static> {
         Outgoing {
             method: self.method.clone(),
@@ -154,19 +154,19 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// As it was when that was kept.
+    /// Restores the state that was saved.
     pub(crate) fn restore(&mut self, kept: &HeaderMap) {
         (self.headers, self.body) = (kept.clone(), RequestBody::empty());
     }
 
-    /// Nothing of it was sent.
+    /// Puts back the parts of a request that was not sent.
     pub(crate) fn take_back(&mut self, request: Request<RequestBody>) {
         let (parts, body) = request.into_parts();
         (self.headers, self.body) = (parts.headers, body);
     }
 }
 
-/// Whether a request without a body says so.
+/// Returns true for methods whose requests have a `Content-Length` of 0 if there is no body.
 fn expects_body(method: &Method) -> bool {
     matches!(*method, Method::POST | Method::PUT | Method::PATCH)
 }

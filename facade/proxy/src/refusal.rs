@@ -1,8 +1,7 @@
-//! Every way in which a request is not served, as a Status.
+//! Reasons for which a request is not served, as a Status.
 //!
-//! Codes are upstream's; bodies are a Status where upstream writes plain text. `retryAfterSeconds` stands in the
-//! details only: client-go repeats a 5xx that carries a `Retry-After` header up to ten times, which would make
-//! kubectl hang before every dead backend.
+//! Codes are upstream's; bodies are a Status where upstream writes plain text. `retryAfterSeconds` is only in the details:
+//! client-go repeats a 5xx with a `Retry-After` header up to ten times, which would make kubectl hang on every dead backend.
 
 use http::StatusCode;
 use portico_machinery::route::Route;
@@ -10,86 +9,87 @@ use portico_machinery::status::{Cause, Details, Reason, Status};
 
 use crate::stage::Stage;
 
-/// Why a request was not served.
+/// Reason for which a request was not served.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Refusal {
     /// The Available condition is not true.
     #[error("service unavailable: {reason}: {message}")]
     Unavailable {
-        /// The condition's reason.
+        /// Reason of the condition.
         reason: String,
-        /// The condition's message.
+        /// Message of the condition.
         message: String,
     },
-    /// Nobody has looked at the backend yet.
+    /// The availability of the backend has not been checked yet.
     #[error("service unavailable: the availability check has not completed yet")]
     Unknown,
     /// The transport cannot be built.
     #[error("{0}")]
     Transport(String),
-    /// The chain forgot to authenticate.
+    /// The handler chain did not authenticate the caller.
     #[error("missing user")]
     MissingUser,
-    /// A fact about the caller cannot be sent as a header.
+    /// An attribute of the caller is not a valid header value.
     #[error("the caller's {0} cannot be sent as a header")]
     Identity(&'static str),
     /// The Service does not resolve.
     #[error("service unavailable: {reason}: {message}")]
     Unresolved {
-        /// As the condition would say.
+        /// Reason as in the condition.
         reason: String,
-        /// For people.
+        /// Error message.
         message: String,
     },
-    /// The route has no backend: the caller should have served it elsewhere.
+    /// The route has no backend: the caller should have used another handler.
     #[error("no backend")]
     NoBackend,
-    /// The backend was not reached, or the exchange broke.
+    /// The backend was not reached, or the exchange failed.
     #[error("error trying to reach service: {message}")]
     Unreachable {
-        /// Where.
+        /// The stage that failed.
         stage: Stage,
-        /// What.
+        /// Error message.
         message: String,
     },
     /// Every target's circuit is open.
     #[error("error trying to reach service: {message} (next attempt deferred after {failures} failures)")]
     CircuitOpen {
-        /// Where it failed last.
+        /// The stage that failed last.
         stage: Stage,
-        /// Its last error.
+        /// The last error.
         message: String,
-        /// In a row.
+        /// Consecutive failures.
         failures: u32,
     },
     /// [`crate::Limits::max_requests_per_backend`] is reached.
     #[error("error trying to reach service: the limit of {0} concurrent requests to this backend is reached")]
     Busy(usize),
-    /// The deadline passed before the backend answered. `discovery` distinguishes the 5 s of discovery (503) from the request's own (504).
+    /// The deadline passed before the backend responded. `discovery` distinguishes the 5 s of discovery (503) from the request's
+    /// own deadline (504).
     #[error("{}", if *discovery { "error trying to reach service: context deadline exceeded" } else { "request did not complete within the allotted timeout" })]
     Deadline {
-        /// Which of the two deadlines.
+        /// True for the discovery deadline.
         discovery: bool,
     },
     /// 3xx with a Location.
     #[error("the backend attempted to redirect this request, which is not permitted")]
     Redirect,
-    /// An upgrade answered with something below 400 that is not 101.
+    /// A response below 400 other than 101 to an upgrade.
     #[error("invalid upgrade response: status code {0}")]
     NotUpgraded(u16),
-    /// An upgrade that is not passed on.
+    /// An upgrade that is not forwarded.
     #[error("{0}")]
     UpgradeRefused(String),
-    /// A filter of ours broke off the request's body.
+    /// A filter of this server rejected the request's body.
     #[error("{0}")]
     Body(Box<Status>),
-    /// What came cannot be forwarded.
+    /// The request cannot be forwarded.
     #[error("{0}")]
     BadRequest(String),
 }
 
 impl Refusal {
-    /// The Status of this refusal; `route` names the APIService in its details.
+    /// Returns the Status of this refusal; `route` names the APIService in its details.
     pub fn status(&self, route: &Route) -> Status {
         let message = self.to_string();
         let status = match self {
@@ -118,7 +118,7 @@ impl Refusal {
         })
     }
 
-    /// The stage that failed, where there is one.
+    /// Returns the stage that failed, if there is one.
     pub fn stage(&self) -> Option<Stage> {
         match self {
             Self::Unreachable { stage, .. } | Self::CircuitOpen { stage, .. } => Some(*stage),
@@ -128,7 +128,7 @@ impl Refusal {
         }
     }
 
-    /// Where it stands in the walk of a request.
+    /// Returns the stage of the request trace at which the refusal occurs.
     pub(crate) fn walk_stage(&self) -> &'static str {
         match self {
             Self::NoBackend => "router",
@@ -147,7 +147,7 @@ impl Refusal {
         }
     }
 
-    /// What upstream writes in its place; a Status where it writes one, too.
+    /// Returns upstream's plain text for this refusal; `None` if upstream writes a Status.
     pub(crate) fn plain_text(&self) -> Option<String> {
         match self {
             Self::Unavailable { .. } | Self::Unknown | Self::Unresolved { .. } => {

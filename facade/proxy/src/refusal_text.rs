@@ -1,10 +1,10 @@
-//! The text with which a kubelet refuses.
+//! The text of a kubelet's error response.
 
 use bytes::{Bytes, BytesMut};
 use http_body::Body;
 use http_body_util::BodyExt;
 
-/// The text, up to `limit` bytes; of one that breaks off, the part that arrived.
+/// Reads the text up to `limit` bytes; if the body breaks off, returns the part that arrived.
 pub(crate) async fn read_text<B: Body<Data = Bytes> + Unpin>(mut body: B, limit: usize) -> String {
     let mut text = BytesMut::new();
     while let Some(Ok(frame)) = body.frame().await {

@@ -1,4 +1,4 @@
-//! Bodies of requests, which stream through the proxy. Chunks are handed on as they come; nothing is collected.
+//! Bodies of requests, which stream through the proxy: chunks are forwarded as they arrive and are not collected.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -12,14 +12,14 @@ use portico_kit::received::Received;
 
 use crate::headers;
 
-/// Why a body ended early.
+/// Error that ended a body early.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A request's body: as our listener reads it, or as a filter has wrapped it.
+/// Body of a request: as the listener reads it, or wrapped by a filter.
 #[derive(Debug)]
 pub struct RequestBody {
     kind: RequestKind,
-    /// The trailers that its head announces: others are not passed on.
+    /// Trailers that the request head announces; other trailers are not forwarded.
     trailers: Box<[HeaderName]>,
 }
 
@@ -28,11 +28,11 @@ enum RequestKind {
     Empty,
     Received(Received),
     Boxed(UnsyncBoxBody<Bytes, BoxError>),
-    /// It failed, and goes on failing: whoever asks again must not take its silence for its end.
+    /// The body failed. Every later poll fails as well, so that no reader mistakes the failure for the end.
     Failed,
 }
 
-/// The reason was returned before.
+/// Error of a body that failed before; the reason was returned then.
 #[derive(Debug, thiserror::Error)]
 #[error("the request body failed")]
 struct FailedBefore;
@@ -47,13 +47,13 @@ impl RequestBody {
         Self { kind, trailers: Box::default() }
     }
 
-    /// The body that follows this head, whose headers are those that the backend gets.
+    /// Sets the trailers that these headers, which the backend gets, announce.
     pub(crate) fn behind(mut self, headers: &HeaderMap) -> Self {
         self.trailers = headers::announced_trailers(headers);
         self
     }
 
-    /// The same body through a filter. The trailers that are passed on stay the same.
+    /// Wraps the body in a filter. The trailers that are forwarded stay the same.
     pub(crate) fn through<B>(self, filter: impl FnOnce(Self) -> B) -> Self
     where
         B: Body<Data = Bytes, Error = BoxError> + Send + 'static,
@@ -62,7 +62,7 @@ impl RequestBody {
         Self { trailers, ..Self::new(filter(self)) }
     }
 
-    /// A body that some filter has wrapped. [`RequestBody::from`] a [`Received`] one costs less.
+    /// Creates a body that a filter has wrapped. [`RequestBody::from`] a [`Received`] body costs less.
     pub fn new<B>(body: B) -> Self
     where
         B: Body<Data = Bytes> + Send + 'static,

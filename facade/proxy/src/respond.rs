@@ -1,4 +1,4 @@
-//! The one place that turns a refusal into a response.
+//! Conversion of refusals to responses.
 
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::{Response, StatusCode};
@@ -7,12 +7,12 @@ use portico_machinery::route::Route;
 use crate::body::ProxyBody;
 use crate::refusal::Refusal;
 
-/// Marks a response that this crate made itself, for `apiserver_request_terminations_total`
-/// (component `aggregator`). It stands in the response's extensions.
+/// Extension of a response that this crate created itself, for `apiserver_request_terminations_total`
+/// (component `aggregator`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Termination;
 
-/// A refusal as a response, marked with [`Termination`]: a Status, or upstream's plain text.
+/// Converts a refusal to a response, marked with [`Termination`]: a Status, or upstream's plain text.
 pub(crate) fn respond(refusal: &Refusal, route: &Route, plain_text: bool) -> Response<ProxyBody> {
     let status = refusal.status(route);
     let text = if plain_text { refusal.plain_text() } else { None };

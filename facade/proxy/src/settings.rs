@@ -1,4 +1,4 @@
-//! What the proxy is built from, and every limit it has. Parsed and checked elsewhere.
+//! Configuration and limits of the proxy. Other crates parse and validate them.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -11,34 +11,36 @@ use tokio::sync::watch;
 
 use crate::client_cert::ClientCert;
 
-/// What a [`crate::Proxy`] needs.
+/// Configuration of a [`crate::Proxy`].
 #[derive(Clone)]
 pub struct ProxySettings {
-    /// Opens connections (directly, or through an egress proxy) and guards what may be dialed.
+    /// Opens connections (directly, or through an egress proxy) and restricts the addresses that may be dialed.
     pub connector: Connector,
-    /// The proxy-client certificate; a change makes new connections and retires old ones. Absent: backends see no client certificate.
+    /// The proxy-client certificate; after a change, new connections are opened and old ones retired. `None`: backends get no
+    /// client certificate.
     pub client_cert: Option<ClientCert>,
-    /// What kubelets see, and what they are checked against.
+    /// Certificates for kubelets.
     pub kubelets: Kubelets,
-    /// Owns upgraded connections, HTTP/2 connections and the sweeper.
+    /// Tasks of upgraded connections, HTTP/2 connections and the sweeper.
     pub tasks: TaskSet,
-    /// The numbers.
+    /// Limits of the proxy.
     pub limits: Limits,
 }
 
-/// What kubelets see, and what they are checked against. All of it stays in this process.
+/// Certificates that are presented to kubelets and verify kubelets. They do not leave this process.
 #[derive(Clone)]
 pub struct Kubelets {
-    /// `--kubelet-client-certificate` and its key; a change makes new connections. Absent: they see none.
+    /// `--kubelet-client-certificate` and its key; after a change, new connections are opened.
+    /// `None`: no certificate is presented.
     pub client_cert: Option<ClientCert>,
-    /// `--kubelet-certificate-authority`. Absent: nobody is checked, as upstream.
+    /// `--kubelet-certificate-authority`. `None`: kubelets are not verified, as upstream.
     pub authority: Option<watch::Receiver<Arc<Bundle>>>,
     /// `--kubelet-timeout`: the time for resolving, connecting and the TLS handshake.
     pub dial_timeout: Duration,
 }
 
 impl Default for Kubelets {
-    /// Upstream's 5 s, and no files.
+    /// Returns upstream's timeout of 5 s, and no certificates.
     fn default() -> Self {
         Self { client_cert: None, authority: None, dial_timeout: Duration::from_secs(5) }
     }
@@ -61,9 +63,9 @@ pub struct Limits {
     ///
     /// Limit (Backends): 503.
     pub discovery_deadline: Duration,
-    /// Whether a redirect of a backend becomes 502 (`--aggregator-reject-forwarding-redirect`).
+    /// True if a redirect of a backend becomes 502 (`--aggregator-reject-forwarding-redirect`).
     pub reject_redirects: bool,
-    /// Whether refusals are upstream's plain text instead of a Status, for clients that compare text.
+    /// True if refusals are upstream's plain text instead of a Status, for clients that compare text.
     pub plain_text_errors: bool,
     /// Consecutive dial failures that open the circuit of a backend.
     ///
@@ -103,9 +105,9 @@ pub struct Limits {
     ///
     /// Limit (Backends, bytes): its connection is closed.
     pub mirror_answer_bytes: u64,
-    /// An HTTP/2 connection without frames for this long is sent a PING.
+    /// Time without frames after which an HTTP/2 connection is sent a PING.
     pub http2_ping_interval: Duration,
-    /// And is closed when no answer to it comes within this time.
+    /// Time to wait for the response to a PING before the connection is closed.
     pub http2_ping_timeout: Duration,
     /// Requests on one HTTP/2 connection to a backend.
     ///

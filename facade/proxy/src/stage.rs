@@ -1,20 +1,20 @@
-//! Stages of the way to a backend.
+//! Stages of a connection to a backend.
 
-/// Where on the way to a backend something failed.
+/// Stage at which an exchange with a backend failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
-    /// Service to targets, or a host name to addresses.
+    /// Resolution of a Service to targets, or of a host name to addresses.
     Resolve,
-    /// TCP, or the egress proxy.
+    /// Connection by TCP, or by the egress proxy.
     Dial,
-    /// The TLS handshake: which name or CA.
+    /// TLS handshake, with the verification of name and CA.
     Tls,
-    /// The exchange itself: the connection ended, or what came is not HTTP.
+    /// The HTTP exchange: the connection ended, or the response is not HTTP.
     Http,
 }
 
 impl Stage {
-    /// As in conditions, causes and metrics.
+    /// Returns the name used in conditions, causes and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Resolve => "resolve",

@@ -1,7 +1,6 @@
 //! The transport to one backend: its targets, their connections and circuits, its TLS settings, its limit.
 //!
-//! Shared by all routes that would reach the same backend in the same way. It must not know routes, users
-//! or Status.
+//! Shared by all routes that reach the same backend in the same way. It does not depend on routes, users or Status.
 
 mod answer_body;
 mod choice;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Extension of a 101 response. Drops the values kept in it when the upgraded connection has ended and the response was sent.
+/// Extension of a 101 response. Drops its values when the upgraded connection has ended and the response was sent.
 #[derive(Clone, Default)]
 pub struct Tunnel {
     kept: Arc<Mutex<Vec<Box<dyn Send>>>>,

@@ -1,8 +1,8 @@
-//! Requests that change the protocol (WebSocket, SPDY/3.1): a connection of their own, and then raw bytes.
+//! Requests that change the protocol (WebSocket, SPDY/3.1): a dedicated connection that carries raw bytes after the handshake.
 //!
-//! Upstream has had many security holes in this path, so: the answer must be a 101 for the protocol
-//! that was asked for, anything below 400 becomes a local 503, an error is passed on whole and then both
-//! connections are closed, and the identity stands in the request itself.
+//! Upstream has had many vulnerabilities in this path. Therefore the response must be a 101 for the requested protocol, any other
+//! status below 400 becomes a local 503, an error is forwarded completely and then both connections are closed, and the identity
+//! is in the request itself.
 
 use std::num::NonZeroU32;
 
@@ -24,18 +24,19 @@ use crate::stage::Stage;
 use crate::transport::{AnswerBody, Answered, Carrier, Http1Error, Permit, Shared, is_failure};
 use crate::tunnel::Tunnel;
 
-/// What is read at once from an upgraded connection: a TLS record.
+/// Maximum bytes of one read from an upgraded connection: a TLS record.
 const PIECE: usize = 16 * 1024;
 
-/// What kubelets and container runtimes multiplex streams with, as an upgrade names it.
+/// Name of SPDY in an upgrade; kubelets and container runtimes multiplex streams with SPDY.
 pub(crate) const SPDY: &str = "SPDY/3.1";
-/// Names the protocol within SPDY, in requests those that are offered.
+/// Header with the protocol within SPDY; in requests, with the offered protocols.
 pub(crate) const STREAM_PROTOCOL: &str = "x-stream-protocol-version";
 
-/// How a WebSocket client sends a bearer token; it is a credential and stays here.
+/// Subprotocol by which a WebSocket client sends a bearer token; a credential, which is not forwarded.
 const BEARER_PROTOCOL: &[u8] = b"base64url.bearer.authorization.k8s.io.";
 
-/// Passes an upgrade on, at this many bytes a second each way. The headers are complete but for what makes it an upgrade.
+/// Forwards an upgrade, with at most `rate` bytes a second in each direction. The headers are complete
+/// except for those of the upgrade.
 pub(crate) async fn upgrade(
     shared: &Shared,
     permit: Permit,
@@ -63,7 +64,7 @@ pub(crate) async fn upgrade(
     }
 }
 
-/// Asks for an upgrade to this protocol on a connection of its own. With the answer comes who was asked.
+/// Requests an upgrade to this protocol on a new connection. Also returns the authority of the target.
 pub(crate) async fn ask(
     permit: &Permit,
     request: &mut Outgoing<'_>,
@@ -126,7 +127,7 @@ enum TunnelError {
     Io(#[from] std::io::Error),
 }
 
-/// Bytes both ways until one side ends; then both end.
+/// Copies bytes both ways until one side ends, then ends both.
 async fn tunnel(client: OnUpgrade, backend: OnUpgrade, rate: Option<NonZeroU32>) -> Result<(), TunnelError> {
     let (client, backend) =
         (client.await.map_err(TunnelError::Client)?, backend.await.map_err(TunnelError::Backend)?);
@@ -136,14 +137,14 @@ async fn tunnel(client: OnUpgrade, backend: OnUpgrade, rate: Option<NonZeroU32>)
         copied = pump(&mut from_client, &mut to_backend) => copied,
         copied = pump(&mut from_backend, &mut to_client) => copied,
     };
-    // The side that ended may be gone already: what counts is that the other one learns of it.
+    // The side that ended may be gone already: only the other side must be notified.
     let (client, backend) = tokio::join!(to_client.shutdown(), to_backend.shutdown());
     copied?;
     client.and(backend)?;
     Ok(())
 }
 
-/// Bytes one way, each piece at once, until the reader ends.
+/// Copies bytes one way until the reader ends, flushing each piece.
 async fn pump(
     from: &mut (impl AsyncRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),
@@ -159,7 +160,7 @@ async fn pump(
     }
 }
 
-/// The backend refuses the upgrade: the client gets the whole answer, and then the end of its connection.
+/// Returns the backend's refusal of the upgrade: the client gets the complete response, then its connection ends.
 pub(crate) fn refused(
     shared: &Shared,
     permit: Permit,
@@ -174,7 +175,7 @@ pub(crate) fn refused(
     Response::from_parts(parts, body.until(Instant::now() + shared.limits.refused_upgrade_deadline))
 }
 
-/// Whether an answer switches to SPDY.
+/// Returns true if a response switches to SPDY.
 pub(crate) fn is_spdy<B>(response: &Response<B>) -> bool {
     let contains_word =
         |name, word: &str| first(response.headers(), name).to_ascii_lowercase().contains(word);

@@ -1,4 +1,4 @@
-//! One entry of the route table as the proxy sees it: the route, its trust, and the transport once it is needed.
+//! One entry of the route table for the proxy: the route, its CA, and its transport once it is needed.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,21 +11,22 @@ use crate::mirror_counts::Mirrored;
 use crate::observation::{Observation, TargetState};
 use crate::transport::{Transport, TransportError};
 
-/// A route to a backend. Cheap to make for every entry: CA bundles are parsed and transports looked up at first use.
+/// A route to a backend. Cheap to create for every entry of the table: CA bundles are parsed and transports
+/// looked up on first use.
 #[derive(Debug)]
 pub struct Upstream {
     route: Arc<Route>,
     ca: Option<Bytes>,
     slot: OnceLock<Result<Arc<Transport>, Arc<TransportError>>>,
-    /// What has become of requests to its Service; nothing before the first one.
+    /// Counters of the Service; empty before the first request.
     counts: OnceLock<Arc<BackendCounts>>,
-    /// Nothing where no policy asks for copies.
+    /// Contains `None` if no policy requests copies.
     mirror: OnceLock<Option<Box<Mirror>>>,
 }
 
 impl Upstream {
-    /// An entry for this route. `bundles` finds a CA bundle (PEM) by its hash; one that is missing makes
-    /// requests answer 500 with that reason, and nothing else.
+    /// Creates an entry for this route. `bundles` finds a CA bundle (PEM) by its hash; requests to an entry whose bundle is
+    /// missing get 500 with that reason.
     pub fn new(route: Arc<Route>, bundles: &dyn Fn(&str) -> Option<Bytes>) -> Self {
         let ca = match route.backend.as_ref().map(|backend| &backend.trust) {
             Some(Trust::Bundle(hash)) => bundles(hash),
@@ -34,51 +35,51 @@ impl Upstream {
         Self { route, ca, slot: OnceLock::new(), counts: OnceLock::new(), mirror: OnceLock::new() }
     }
 
-    /// Takes the place of another entry for the same APIService: what is counted of their Service goes on.
+    /// Replaces another entry for the same APIService: takes over the counters if the Service is the same.
     pub fn follow(&self, before: &Self) {
         let Some(counts) = before.counts.get() else { return };
         if self.route.backend.as_ref().is_some_and(|backend| backend.service == counts.service) {
-            // A request may have come first, and found the same ones.
+            // A request may have set the same counters already.
             let _ = self.counts.set(counts.clone());
         }
     }
 
-    /// The route.
+    /// Returns the route.
     pub fn route(&self) -> &Route {
         &self.route
     }
 
-    /// The route, to be put into another entry.
+    /// Returns the shared route, for use in another entry.
     pub fn shared_route(&self) -> Arc<Route> {
         self.route.clone()
     }
 
-    /// What this facade last saw of the backend; nothing before the first request.
+    /// Returns the last outcome at the backend; `None` before the first request.
     pub fn observation(&self) -> Option<Observation> {
         self.slot.get()?.as_ref().ok()?.observation()
     }
 
-    /// Its addresses as this facade sees them; none before the first request.
+    /// Returns the state of each address; empty before the first request.
     pub fn target_states(&self) -> Vec<TargetState> {
         self.slot.get().and_then(|slot| slot.as_ref().ok()).map_or_else(Vec::new, |one| one.target_states())
     }
 
-    /// Requests under way to the backend, through whichever route.
+    /// Requests in flight to the backend, through all routes.
     pub fn in_flight(&self) -> usize {
         self.slot.get().and_then(|slot| slot.as_ref().ok()).map_or(0, |transport| transport.in_flight())
     }
 
-    /// What this facade has sent to the backend's mirror; nothing where there is none, and before the first request.
+    /// Returns the counters of the backend's mirror; `None` without a mirror, and before the first request.
     pub fn mirrored(&self) -> Option<Mirrored> {
         self.mirror.get()?.as_ref().map(|mirror| mirror.mirrored())
     }
 
-    /// What is counted of its Service, looked up by `find` at first use.
+    /// Returns the counters of the Service, looked up by `find` on first use.
     pub(crate) fn counts(&self, find: impl FnOnce() -> Arc<BackendCounts>) -> &Arc<BackendCounts> {
         self.counts.get_or_init(find)
     }
 
-    /// The mirror, looked up by `find` at first use. One that cannot be used gets nothing.
+    /// Returns the mirror, looked up by `find` on first use. An invalid mirror gets no copies.
     pub(crate) fn mirror(
         &self,
         find: impl FnOnce(&Route, Option<&Bytes>) -> Option<Result<Mirror, TransportError>>,
@@ -95,7 +96,7 @@ impl Upstream {
         found.as_deref()
     }
 
-    /// The transport, looked up by `find` at first use. The answer (also a refusal) stays until the route changes.
+    /// Returns the transport, looked up by `find` on first use. The result, also an error, is kept until the route changes.
     pub(crate) fn transport(
         &self,
         find: impl FnOnce(&Backend, Option<&Bytes>) -> Result<Arc<Transport>, TransportError>,

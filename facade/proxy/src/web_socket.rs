@@ -1,7 +1,7 @@
-//! The server's side of a WebSocket, for what is translated before it is passed on.
+//! Server side of a WebSocket, for connections that are translated before they are forwarded.
 //!
-//! The rules are those of `golang.org/x/net/websocket`, which upstream's `wsstream` is built on. No `Origin` is needed: who
-//! calls is known by other means than cookies.
+//! The rules are those of `golang.org/x/net/websocket`, on which upstream's `wsstream` is built. `Origin` is not required:
+//! callers are not authenticated by cookies.
 
 use http::header::{
     CONNECTION, HeaderMap, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
@@ -19,21 +19,21 @@ use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use crate::body::ProxyBody;
 
-/// The only version of the protocol.
+/// The only supported version of the protocol.
 const VERSION: &str = "13";
-/// Bytes that are read at once.
+/// Size of the read buffer in bytes.
 const READ_BUFFER: usize = 8 * 1024;
 
 /// A client's connection after the handshake.
 pub(crate) type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
-/// A handshake that is in order.
+/// A valid handshake.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Handshake {
     accept: HeaderValue,
 }
 
-/// Why a handshake is not answered with a WebSocket.
+/// Reason for which a handshake is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HandshakeRefusal {
     Method,
@@ -55,7 +55,7 @@ impl Handshake {
         Ok(Self { accept: accept.map_err(|_| HandshakeRefusal::NoKey)? })
     }
 
-    /// The 101, with the protocol that was agreed on.
+    /// Returns the 101 response, with the agreed protocol.
     pub(crate) fn response(self, protocol: Option<HeaderValue>) -> Response<ProxyBody> {
         let mut response = Response::new(ProxyBody::empty());
         *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -91,7 +91,7 @@ pub(crate) fn protocols(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
     tokens(headers, SEC_WEBSOCKET_PROTOCOL)
 }
 
-/// The client's connection once the 101 is out; a message of more than `max_message` bytes ends it.
+/// Returns the client's connection after the 101 was sent; a message of more than `max_message` bytes ends it.
 pub(crate) async fn open(client: OnUpgrade, max_message: usize) -> Result<Socket, hyper::Error> {
     let io = TokioIo::new(client.await?);
     let config = WebSocketConfig::default()
@@ -102,7 +102,7 @@ pub(crate) async fn open(client: OnUpgrade, max_message: usize) -> Result<Socket
     Ok(WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await)
 }
 
-/// The usual end.
+/// Close frame of a normal end.
 pub(crate) fn normal_closure() -> Message {
     Message::Close(Some(CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() }))
 }

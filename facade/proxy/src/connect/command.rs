@@ -1,5 +1,5 @@
-//! A command over WebSocket: answered here, and then asked of the kubelet over SPDY. Whatever fails after the client's
-//! handshake is a Status on its error channel.
+//! A command over WebSocket: the client's handshake is completed first, then SPDY is requested from the kubelet. A later failure
+//! is a Status on the client's error channel.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,10 +30,10 @@ use crate::tunnel::Tunnel;
 use crate::upgrade::{SPDY, STREAM_PROTOCOL, is_spdy};
 use crate::web_socket::{self, Handshake};
 
-/// How long a client may take to receive the end.
+/// Time for a client to receive the end of the command.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A command that is asked for.
+/// A command that the client requested.
 struct Command {
     shared: Arc<Shared>,
     permit: Permit,
@@ -74,7 +74,7 @@ impl Proxy {
     }
 }
 
-/// The client did not become one, or is gone.
+/// The client did not complete the upgrade, or disconnected.
 #[derive(Debug, thiserror::Error)]
 enum ClientError {
     #[error("cannot upgrade the connection: {0}")]
@@ -102,7 +102,7 @@ impl Command {
                 to_client.send(ending.message()).await?;
             }
             to_client.send(web_socket::normal_closure()).await?;
-            // A connection that is closed with something unread in it may lose what was written last.
+            // Closing a connection that has unread input may discard the last output.
             while let Some(Ok(_)) = from_client.next().await {}
             Ok::<_, SocketError>(())
         };
@@ -136,7 +136,7 @@ impl Command {
         }
     }
 
-    /// Asks the kubelet for SPDY; or why there is none, in the words of upstream's `SpdyRoundTripper`.
+    /// Requests SPDY from the kubelet. Errors have the text of upstream's `SpdyRoundTripper`.
     async fn ask(&self) -> Result<(Upgraded, Version), String> {
         let transport = self.permit.transport();
         let authority = transport.authority(0).clone();
@@ -168,7 +168,7 @@ impl Command {
         Ok((upgraded.map_err(|error| format!("unable to upgrade connection: {error}"))?, version))
     }
 
-    /// Why a kubelet does not speak SPDY: the message of what it answers, or its text.
+    /// Returns the reason for which a kubelet refused SPDY: the message of its response, or the response's text.
     async fn refused(&self, (connection, response): Answered) -> String {
         let limits = &self.shared.limits;
         let text = read_text(response.into_body(), limits.refusal_bytes);

@@ -1,4 +1,4 @@
-//! Failures of a connection as upstream's messages, which differ between `log`, upgrades and `proxy`.
+//! Upstream's error messages for failed connections, which differ between `log`, upgrades and `proxy`.
 
 use portico_machinery::{Reason, Status};
 
@@ -6,12 +6,12 @@ use crate::refusal::Refusal;
 use crate::stage::Stage;
 use crate::transport::SendError;
 
-/// 500 without a reason: what upstream answers with errors that it has no Status for.
+/// Returns 500 without a reason, which upstream uses for errors that have no Status.
 pub(super) fn unknown(message: impl Into<String>) -> Box<Status> {
     Box::new(Status::failure(Reason::Unknown, message))
 }
 
-/// Of a proxied request.
+/// Returns the Status of a failed proxy request.
 pub(super) fn of_proxy(error: SendError) -> Box<Status> {
     match Refusal::from(error) {
         Refusal::Body(status) => status,
@@ -19,7 +19,7 @@ pub(super) fn of_proxy(error: SendError) -> Box<Status> {
     }
 }
 
-/// Of a stream.
+/// Returns the Status of a failed upgrade.
 pub(super) fn of_upgrade(refusal: Refusal) -> Box<Status> {
     match refusal {
         Refusal::Body(status) => status,
@@ -28,28 +28,28 @@ pub(super) fn of_upgrade(refusal: Refusal) -> Box<Status> {
     }
 }
 
-/// Of a log, which upstream asks for like any client: `url` is what was asked for.
+/// Returns the Status of a failed log request, with the error text of an HTTP client for `url`.
 pub(super) fn of_log(url: &str, error: SendError) -> Box<Status> {
     unknown(format!("Get {url:?}: {}", bare(&error.into())))
 }
 
-/// Of a request of our own, without the prefix that says what was asked.
+/// Returns the error of a request that the proxy originated, without a prefix that describes the request.
 pub(super) fn of_request(error: SendError) -> String {
     bare(&error.into())
 }
 
-/// There are too many.
+/// Returns the Status for a backend that has reached its limit of requests.
 pub(super) fn busy(limit: usize) -> Box<Status> {
     Box::new(Status::unavailable(Refusal::Busy(limit).to_string()))
 }
 
-/// A protocol that nobody asked for.
+/// Returns the error for a backend that switches the protocol without a request for it.
 pub(super) fn unasked() -> SendError {
     let message = "the backend switched the protocol without being asked".to_owned();
     SendError::Dial { stage: Stage::Http, message }
 }
 
-/// A refusal's message without its prefix.
+/// Returns a refusal's message without its prefix.
 fn bare(refusal: &Refusal) -> String {
     match refusal {
         Refusal::Unreachable { message, .. } => message.clone(),

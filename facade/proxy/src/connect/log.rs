@@ -1,4 +1,4 @@
-//! A log: a GET of our own, whose text streams as it comes; a kubelet's refusal becomes a Status.
+//! A log: the proxy sends a GET request and streams the text as it arrives; an error of the kubelet becomes a Status.
 
 use http::header::{CONTENT_TYPE, HeaderValue, LOCATION};
 use http::uri::PathAndQuery;
@@ -44,7 +44,7 @@ impl Proxy {
     }
 }
 
-/// The kubelet's status code and text as the Status that upstream makes of them.
+/// Converts the kubelet's status code and text to the Status that upstream returns for them.
 fn refusal(code: StatusCode, text: &str, info: &RequestInfo) -> Box<Status> {
     match code {
         StatusCode::INTERNAL_SERVER_ERROR => return Box::new(Status::internal(text)),

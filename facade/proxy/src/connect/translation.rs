@@ -1,4 +1,4 @@
-//! Whether a WebSocket is translated, and how: upstream's `NewTranslatingHandler` with its two predicates.
+//! Selection of the translation of a WebSocket: upstream's `NewTranslatingHandler` with its two predicates.
 
 use http::header::{
     HeaderMap, SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION,
@@ -13,26 +13,26 @@ use crate::metrics::Handling;
 use crate::upgrade::STREAM_PROTOCOL;
 use crate::web_socket::protocols;
 
-/// The one protocol of channels that is translated: clients of the older ones are served by every kubelet.
+/// The only channel protocol that is translated: every kubelet supports the older ones.
 pub(super) const CHANNELS: &str = "v5.channel.k8s.io";
-/// What stands before the name of a protocol whose SPDY is carried in messages.
+/// Prefix of the names of protocols whose SPDY frames are carried in WebSocket messages.
 pub(super) const IN_MESSAGES: &str = "SPDY/3.1+";
-/// How the names of such protocols end.
+/// Suffix of the names of such protocols.
 const SUFFIX: &str = ".k8s.io";
 
-/// What is done with an upgrade.
+/// Translation of an upgrade.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Translation {
-    /// Nothing.
+    /// The upgrade is passed on unchanged.
     None,
-    /// Channels become these streams.
+    /// Channels are translated to these SPDY streams.
     Channels(Streams),
-    /// SPDY is taken out of messages; the kubelet is offered these protocols.
+    /// SPDY is extracted from messages; the kubelet is offered these protocols.
     Tunnel(Vec<HeaderValue>),
 }
 
 impl Translation {
-    /// For an upgrade to this protocol.
+    /// Selects the translation for an upgrade to this protocol.
     pub(super) fn of(dial: &Dial, protocol: &HeaderValue, headers: &HeaderMap) -> Self {
         if !protocol.as_bytes().eq_ignore_ascii_case(b"websocket") {
             return Self::None;
@@ -57,7 +57,7 @@ impl Translation {
     }
 }
 
-/// Makes a request for SPDY of one for a WebSocket.
+/// Converts a request for a WebSocket to a request for SPDY.
 pub(super) fn spdy_request(parts: &mut Parts, protocols: Vec<HeaderValue>) {
     parts.method = Method::POST;
     for name in [SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, SEC_WEBSOCKET_EXTENSIONS] {
@@ -70,8 +70,8 @@ pub(super) fn spdy_request(parts: &mut Parts, protocols: Vec<HeaderValue>) {
 }
 
 impl Proxy {
-    /// Counts a request whose WebSocket would be translated or is left to its kubelet. Upstream counts when it has found out
-    /// which, before it looks at the request: SPDY counts, too.
+    /// Counts a request whose WebSocket the proxy translates or the kubelet serves. Upstream counts after it has selected the
+    /// handler and before it reads the request, so requests for SPDY are counted as well.
     pub(super) fn count_web_socket(&self, dial: &Dial, info: &RequestInfo) {
         let handling = match dial.web_sockets {
             WebSockets::HandedOn => return,

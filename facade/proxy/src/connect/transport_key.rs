@@ -1,4 +1,4 @@
-//! From the control service's decision to the transport that is used. Only this process has the kubelets' certificates.
+//! Key of the transport for a connection that the control service approved. Only this process has the kubelets' certificates.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ use crate::Proxy;
 use crate::transport::{ClientCertificate, TransportKey};
 
 impl Proxy {
-    /// The key of the transport to use, and the CA bundle that it names.
+    /// Returns the key of the transport to use, and the CA bundle that the key refers to.
     pub(super) async fn transport_key(
         &self,
         dial: &Dial,
@@ -65,8 +65,8 @@ impl Proxy {
         }
     }
 
-    /// Names become addresses, all of which must be global: the addresses that were checked are the ones that are dialed. The certificate must
-    /// still be for the name.
+    /// Resolves names to addresses, which must all be global: the addresses that were checked are the ones that are dialed. The
+    /// certificate must still be valid for the name.
     async fn look_up(&self, key: &mut TransportKey) -> Result<(), Box<Status>> {
         let refused = |why: String| Box::new(Status::bad_request(why));
         let until = Instant::now() + key.dial_timeout;

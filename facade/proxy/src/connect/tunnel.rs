@@ -1,6 +1,6 @@
-//! SPDY in the messages of a WebSocket: taken out for the kubelet, and put in for the client. Upstream's `TunnelingHandler`.
+//! SPDY in the messages of a WebSocket: extracted for the kubelet, and wrapped for the client. Upstream's `TunnelingHandler`.
 //!
-//! Nobody here reads the SPDY: frames may be split over messages.
+//! The SPDY frames are not interpreted: a frame may span several messages.
 
 use std::time::Duration;
 
@@ -28,13 +28,13 @@ use crate::tunnel::Tunnel;
 use crate::upgrade::{self, STREAM_PROTOCOL, is_spdy};
 use crate::web_socket::{self, Handshake};
 
-/// What is read at once from the kubelet: a message.
+/// Maximum bytes of one read from the kubelet, and so of one message.
 const PIECE: usize = 32 * 1024;
-/// How long the last message may take to reach the client.
+/// Time for the client to receive the last message.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Proxy {
-    /// Asks the kubelet, and answers the client's handshake when it agrees.
+    /// Requests SPDY from the kubelet, and completes the client's handshake if the kubelet agrees.
     pub(super) async fn tunnelled(
         &self,
         permit: Permit,
@@ -105,7 +105,7 @@ enum TunnelError {
     Stalled(#[from] tokio::time::error::Elapsed),
 }
 
-/// Bytes both ways until one side ends; then both end.
+/// Copies bytes both ways until one side ends, then ends both.
 async fn carry(client: OnUpgrade, kubelet: OnUpgrade, limits: &Limits) -> Result<(), TunnelError> {
     let socket = web_socket::open(client, limits.web_socket_message_bytes).await?;
     let kubelet = Throttled::new(TokioIo::new(kubelet.await?), limits.connection_bytes_per_second);

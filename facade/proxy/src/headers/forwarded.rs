@@ -1,4 +1,4 @@
-//! Where a request came from and where it goes: `Host` and `X-Forwarded-*`.
+//! Headers that describe the client and the target: `Host` and `X-Forwarded-*`.
 
 use std::net::IpAddr;
 
@@ -11,32 +11,33 @@ pub(super) const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto"
 pub(super) const URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 pub(super) const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
-/// A client's address as it stands in `X-Forwarded-For`. Made once for as many requests as it sends.
+/// Address of a client as a value of `X-Forwarded-For`. Created once per connection.
 #[derive(Clone, Debug)]
 pub struct ClientAddress(HeaderValue);
 
 impl From<IpAddr> for ClientAddress {
     fn from(address: IpAddr) -> Self {
         let text = HeaderValue::try_from(address.to_canonical().to_string());
-        // An address in a header is always valid.
+        // An IP address is always a valid header value.
         Self(text.unwrap_or_else(|_| HeaderValue::from_static("unknown")))
     }
 }
 
-/// Names the target as `X-Forwarded-Host`; HTTP/2 has a pseudo-header for `Host`.
+/// Sets the target as `X-Forwarded-Host` and removes `Host`; HTTP/2 has a pseudo-header for `Host`.
 pub(crate) fn set_target(headers: &mut HeaderMap, authority: &HeaderValue) {
     headers.remove(HOST);
     headers.insert(FORWARDED_HOST, authority.clone());
 }
 
-/// Value of `X-Forwarded-Uri`: the path cleaned as upstream's `path.Join` does, or `None` if a header cannot hold it.
+/// Returns the value of `X-Forwarded-Uri`: the path cleaned as upstream's `path.Join` does, or `None` if it is
+/// not a valid header value.
 pub(super) fn uri(path: &str) -> Option<HeaderValue> {
     let is_clean = !path.contains("//") && !path.contains("/.");
     let uri = if is_clean { HeaderValue::from_str(path) } else { HeaderValue::try_from(clean_path(path)) };
     uri.ok()
 }
 
-/// Where a request came through so far, the client last. Nothing when the header cannot hold it.
+/// Returns the value of `X-Forwarded-For`: earlier hops, then the client. `None` if it is not a valid header value.
 pub(super) fn list(headers: &HeaderMap, ClientAddress(client): &ClientAddress) -> Option<HeaderValue> {
     let mut list = Vec::new();
     for prior in headers.get_all(FOR) {

@@ -1,25 +1,26 @@
-//! Headers that concern one connection only, and the one request that changes the protocol on it.
+//! Hop-by-hop headers, and requests that change the protocol of their connection.
 
 use http::header::{
     CONNECTION, CONTENT_LENGTH, EXPECT, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE,
 };
 use portico_kit::header_text::tokens;
 
-/// Protocols that are passed on as raw bytes.
+/// Protocols that are forwarded as raw bytes.
 const PROTOCOLS: [&str; 2] = ["websocket", "SPDY/3.1"];
 
-/// What a request wants to become.
+/// Protocol change that a request asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Upgrade {
-    /// It is an ordinary request.
+    /// The request is an ordinary request.
     No,
-    /// To this protocol, which is passed on.
+    /// Upgrade to this protocol, which is forwarded.
     To(HeaderValue),
-    /// To something that is not passed on.
+    /// Upgrade that is not forwarded, with the reason.
     Refused(String),
 }
 
-/// `Connection` has the token `upgrade`: which protocol? Upstream looks for a substring and passes on anything.
+/// Returns the requested upgrade if `Connection` has the token `upgrade`. Upstream searches for a
+/// substring and forwards any protocol.
 pub(crate) fn requested_upgrade(headers: &HeaderMap) -> Upgrade {
     if !headers.contains_key(CONNECTION)
         || !tokens(headers, &CONNECTION).any(|t| t.eq_ignore_ascii_case(b"upgrade"))
@@ -43,7 +44,8 @@ fn is_known(value: &HeaderValue) -> bool {
     PROTOCOLS.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(value))
 }
 
-/// `Trailer` is kept: the trailers themselves are passed on. `Expect` is answered by our own listener.
+/// Returns true for hop-by-hop headers. `Trailer` is not one: the trailers themselves are forwarded. `Expect` is one: this
+/// server's listener responds to it.
 pub(super) fn is_hop_by_hop(name: &HeaderName) -> bool {
     *name == CONNECTION
         || *name == TRANSFER_ENCODING
@@ -57,12 +59,12 @@ pub(super) fn is_hop_by_hop(name: &HeaderName) -> bool {
         || name.as_str() == "http2-settings"
 }
 
-/// Headers that frame a body, written anew on each connection.
+/// Returns true for headers that frame a body, which each connection sets anew.
 pub(super) fn frames_body(name: &HeaderName) -> bool {
     *name == CONTENT_LENGTH || *name == TRANSFER_ENCODING
 }
 
-/// Removes one header; of `TE` the value `trailers` stays.
+/// Removes one header; `TE: trailers` is kept.
 pub(super) fn remove(headers: &mut HeaderMap, name: &HeaderName) {
     let trailers = *name == TE && tokens(headers, &TE).any(|token| token.eq_ignore_ascii_case(b"trailers"));
     headers.remove(name);

@@ -1,4 +1,4 @@
-//! The caller's identity as headers, and the names that only the front proxy may set.
+//! The caller's identity as headers, and the headers that only the front proxy may set.
 
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use portico_machinery::UserInfo;
@@ -10,8 +10,8 @@ const UID: HeaderName = HeaderName::from_static("x-remote-uid");
 const GROUP: HeaderName = HeaderName::from_static("x-remote-group");
 const EXTRA: &str = "x-remote-extra-";
 
-/// Credentials, claims of identity and requests for impersonation: never passed on, whoever sent them.
-/// The chain removes them, too; this is the last check.
+/// Returns true for credentials, identity headers and impersonation headers, which a client's request must not pass on.
+/// The chain removes them as well; this is the last check.
 pub(super) fn is_private(name: &HeaderName) -> bool {
     if *name == AUTHORIZATION {
         return true;
@@ -24,17 +24,17 @@ pub(super) fn is_private(name: &HeaderName) -> bool {
     }
 }
 
-/// A caller as backends read it: the headers that say who it is. Made once for as many requests as it sends.
+/// A caller as backends see it: its identity headers. Created once and used for all requests of the caller.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// Or the fact that cannot be sent.
+    /// The headers, or the attribute that is not a valid header value.
     headers: Result<Box<[Header]>, &'static str>,
 }
 
 pub(super) type Header = (HeaderName, HeaderValue);
 
 impl Identity {
-    /// Of this user. A fact that cannot stand in a header refuses the user's requests, when they come.
+    /// Creates the headers of this user. If an attribute is not a valid header value, requests of the user are refused.
     pub fn new(user: &UserInfo) -> Self {
         Self { headers: headers_of(user).map(Vec::into_boxed_slice) }
     }
@@ -65,7 +65,8 @@ fn value(text: &str, what: &'static str) -> Result<HeaderValue, &'static str> {
     HeaderValue::from_str(text).or_else(|_| HeaderValue::from_bytes(text.as_bytes())).map_err(|_| what)
 }
 
-/// Bytes that a header name cannot carry, and `%`, become `%XX`; the name is in lower case on the wire.
+/// Encodes a key as a header name: `%` and bytes that are invalid in a header name become `%XX`; the name
+/// is lower case on the wire.
 fn extra_name(key: &str) -> Result<HeaderName, &'static str> {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let mut name = Vec::with_capacity(EXTRA.len() + key.len() + 8);

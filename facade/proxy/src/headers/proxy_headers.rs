@@ -1,6 +1,6 @@
-//! The headers that the proxy itself sets on a request: the caller, its address, the path, the audit id.
+//! Headers that the proxy itself sets on a request: the caller, the client's address, the path, the audit ID.
 //!
-//! Either inserted into a header map or written as lines of an HTTP/1.1 head, with the same outcome.
+//! They are either inserted into a header map or written as lines of an HTTP/1.1 head, with the same result.
 
 use http::header::{HeaderMap, HeaderValue};
 
@@ -8,23 +8,23 @@ use super::forwarded::{self, AUDIT_ID, ClientAddress, FOR, PROTO, URI};
 use super::identity::{Header, Identity};
 use crate::refusal::Refusal;
 
-/// Headers besides the caller's identity: four of ours, and two that name the target.
+/// Maximum number of headers without the caller's identity: four of the proxy, and two that name the target.
 const OTHERS: usize = 6;
-/// We serve nothing else.
+/// Value of `X-Forwarded-Proto`: the facade serves HTTPS only.
 const HTTPS: HeaderValue = HeaderValue::from_static("https");
 
-/// See the module. Nothing is copied before it is inserted or written.
+/// Headers that the proxy sets. Values are copied only when they are inserted or written.
 #[derive(Clone, Copy)]
 pub(crate) struct ProxyHeaders<'a> {
     identity: &'a [Header],
     client: Option<&'a ClientAddress>,
     audit_id: Option<&'a HeaderValue>,
-    /// What the client asked for, where that is another path than the backend is asked for.
+    /// The path that the client requested, if the backend gets another path.
     uri: Option<&'a HeaderValue>,
 }
 
 impl<'a> ProxyHeaders<'a> {
-    /// For this caller. An empty audit id is not sent.
+    /// Creates the headers for this caller. An empty audit ID is not sent.
     pub(crate) fn new(
         identity: &'a Identity,
         client: Option<&'a ClientAddress>,
@@ -34,19 +34,19 @@ impl<'a> ProxyHeaders<'a> {
         Ok(Self { identity: identity.headers()?, client, audit_id, uri: None })
     }
 
-    /// For a connection to a pod, service or node: the client's address and the path that it asked for, no identity. The
+    /// Creates the headers for a connection to a pod, service or node: the client's address and requested path, no identity. The
     /// client's own headers for host and scheme stay, as upstream leaves them.
     pub(crate) fn of_connection(client: &'a ClientAddress, uri: &'a HeaderValue) -> Self {
         Self { identity: &[], client: Some(client), audit_id: None, uri: Some(uri) }
     }
 
-    /// The same without who asks, and from where.
+    /// Removes the caller's identity and address.
     pub(crate) fn anonymous(self) -> Self {
         Self { identity: &[], client: None, audit_id: None, uri: self.uri }
     }
 
-    /// Inserts them into a header map. `path` is the path that the backend is asked for. Of the caller's identity nothing may
-    /// stand there before.
+    /// Inserts the headers into a header map. `path` is the path of the request to the backend. The map must not contain identity
+    /// headers before.
     pub(crate) fn insert_into(&self, headers: &mut HeaderMap, path: &str) {
         headers.reserve(self.identity.len() + OTHERS);
         for (name, value) in self.identity {

@@ -1,4 +1,4 @@
-//! What a client sees of a backend's headers.
+//! Headers of a backend's response as the client sees them.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
@@ -9,7 +9,7 @@ use portico_kit::header_text::text;
 use super::forwarded::AUDIT_ID;
 use super::hop;
 
-/// As [`clean_answer`], and `Location` is made absolute.
+/// Cleans the headers as [`clean_direct_response`] does, and makes `Location` absolute.
 pub(crate) fn clean_response(headers: &mut HeaderMap, authority: &HeaderValue) {
     clean_answer(headers);
     if let Some(location) = headers.get(LOCATION)
@@ -19,7 +19,7 @@ pub(crate) fn clean_response(headers: &mut HeaderMap, authority: &HeaderValue) {
     }
 }
 
-/// Our own CORS filter and audit speak for us; hop-by-hop headers end here.
+/// Removes headers that only the facade sets (CORS, audit) and hop-by-hop headers.
 pub(crate) fn clean_answer(headers: &mut HeaderMap) {
     if headers.contains_key(CONNECTION) {
         hop::remove_named_by_connection(headers);
@@ -31,7 +31,7 @@ pub(crate) fn clean_answer(headers: &mut HeaderMap) {
     }
 }
 
-/// Headers that a backend must not set, because we do.
+/// Returns true for headers that a backend must not set because the facade sets them.
 pub(super) fn is_ours(name: &HeaderName) -> bool {
     *name == ACCESS_CONTROL_ALLOW_CREDENTIALS
         || *name == ACCESS_CONTROL_ALLOW_HEADERS
@@ -40,7 +40,7 @@ pub(super) fn is_ours(name: &HeaderName) -> bool {
         || *name == AUDIT_ID
 }
 
-/// An absolute path, or a URL of the same host, as `https://<backend>/...`; another host stays as it is.
+/// Returns `https://<backend>/...` for an absolute path, or for a URL of the same host; `None` for another host.
 fn absolute(location: &HeaderValue, authority: &HeaderValue) -> Option<HeaderValue> {
     let (text, authority) = (text(location), text(authority));
     let path = match text.split_once("://") {

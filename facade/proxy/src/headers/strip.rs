@@ -1,4 +1,4 @@
-//! What of a client's headers never reaches a backend.
+//! Headers of a client that must not reach a backend.
 
 use http::HeaderMap;
 use http::header::{CONNECTION, COOKIE, HeaderName};
@@ -6,7 +6,7 @@ use http::header::{CONNECTION, COOKIE, HeaderName};
 use super::identity::is_private;
 use super::{forwarded, hop};
 
-/// Takes out of a request what must not reach a backend.
+/// Removes headers that must not reach a backend.
 pub(crate) fn strip_request(headers: &mut HeaderMap) {
     if headers.contains_key(CONNECTION) {
         hop::remove_named_by_connection(headers);
@@ -17,19 +17,19 @@ pub(crate) fn strip_request(headers: &mut HeaderMap) {
     }
 }
 
-/// Takes out what says, or proves, which client it is, for somebody who is not to know.
+/// Removes headers that identify the client, for a mirror that must not know the client.
 pub(crate) fn strip_client(headers: &mut HeaderMap) {
     headers.remove(COOKIE);
     headers.remove(forwarded::FOR);
 }
 
-/// Whether a client's header of this name never reaches a backend.
+/// Returns true if a client's header of this name must not reach a backend.
 pub(super) fn is_stripped(name: &HeaderName) -> bool {
     is_private(name) || hop::is_hop_by_hop(name) || imitates(name)
 }
 
-/// Whether the name is, underscores read as dashes, one that we strip or that only we or the framing may set. CGI and
-/// WSGI servers read `X_Remote_User` and `X-Remote-User` as the same.
+/// Returns true if the name, with underscores read as dashes, is one that is stripped or that only the proxy or the framing may
+/// set. CGI and WSGI servers read `X_Remote_User` and `X-Remote-User` as the same header.
 fn imitates(name: &HeaderName) -> bool {
     if !name.as_str().contains('_') {
         return false;

@@ -1,4 +1,4 @@
-//! Headers in, headers out.
+//! Tests of header cleaning.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ fn map(pairs: &[(&str, &str)]) -> HeaderMap {
     pairs.iter().map(pair).collect()
 }
 
-/// Adds the proxy's headers to these.
+/// Adds the proxy's headers.
 fn add_proxy_headers(
     headers: &mut HeaderMap,
     user: &UserInfo,

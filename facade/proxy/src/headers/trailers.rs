@@ -1,6 +1,6 @@
-//! Which trailers are passed on.
+//! Trailers that are forwarded.
 //!
-//! Servers may merge trailers into headers, so that trailers must not frame a message, name its target, identify the caller or
+//! Servers may merge trailers into headers, so trailers must not frame a message, name its target, identify the caller or
 //! control caches. hyper's encoder has the same rule.
 
 use http::header::{
@@ -12,10 +12,10 @@ use portico_kit::header_text::tokens;
 use super::response::is_ours;
 use super::strip::is_stripped;
 
-/// Trailers that a request may announce; a client that announces more gets the first ones passed on.
+/// Maximum number of trailers that a request may announce; further ones are not forwarded.
 const MAX_ANNOUNCED: usize = 32;
 
-/// The names in `Trailer` that may be passed on.
+/// Returns the names in `Trailer` that may be forwarded.
 pub(crate) fn announced_trailers(headers: &HeaderMap) -> Box<[HeaderName]> {
     if !headers.contains_key(TRAILER) {
         return Box::default();
@@ -24,12 +24,12 @@ pub(crate) fn announced_trailers(headers: &HeaderMap) -> Box<[HeaderName]> {
     names.filter(may_pass).take(MAX_ANNOUNCED).collect()
 }
 
-/// Of a request's trailers, those that its head announced.
+/// Removes trailers of a request that its head did not announce.
 pub(crate) fn keep_announced(trailers: &mut HeaderMap, announced: &[HeaderName]) {
     retain(trailers, |name| announced.contains(name));
 }
 
-/// Removes from a response's trailers what only its head may carry.
+/// Removes trailers of a response that only the head may contain.
 pub(crate) fn clean_trailers(trailers: &mut HeaderMap) {
     retain(trailers, |name| may_pass(name) && !is_ours(name));
 }

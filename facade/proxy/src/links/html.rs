@@ -1,6 +1,6 @@
-//! Just enough HTML to find links in tags while a page streams: no tree, no entities, bounded memory.
+//! A minimal HTML scanner that finds links in tags while a page streams: no tree, no entities, bounded memory.
 //!
-//! Attributes that hold links are upstream's list. Comments and the text of scripts and the like are no tags.
+//! The attributes that contain links are upstream's list. Comments and raw text elements such as scripts are skipped.
 
 use super::Links;
 
@@ -10,11 +10,11 @@ use super::Links;
 const MAX_TAG: usize = 64 * 1024;
 const COMMENT: &[u8] = b"<!--";
 const COMMENT_END: &[u8] = b"-->";
-/// Elements whose content is text up to their own end tag.
+/// Elements whose content is text up to their end tag.
 const RAW: [&str; 9] =
     ["script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "noscript"];
 
-/// The attributes of an element that hold links.
+/// Returns the attributes of an element that contain links.
 fn attributes(element: &[u8]) -> &'static [&'static str] {
     const TABLE: [(&str, &[&str]); 22] = [
         ("a", &["href"]),
@@ -46,21 +46,21 @@ fn attributes(element: &[u8]) -> &'static [&'static str] {
     rows.find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(element)).map_or(&[], |(_, names)| names)
 }
 
-/// Where in the page we are.
+/// State of the scanner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Text,
     Comment,
-    /// In an element of [`RAW`].
+    /// Inside an element of [`RAW_TEXT_ELEMENTS`].
     Raw(&'static str),
 }
 
-/// Rewrites links of one page as its bytes arrive.
+/// Rewrites the links of one page as its bytes arrive.
 #[derive(Debug)]
 pub(super) struct Html {
     links: Links,
     place: Place,
-    /// Input that cannot be interpreted before more arrives.
+    /// Input that cannot be interpreted until more arrives.
     pending: Vec<u8>,
     tag: TagScan,
 }
@@ -71,7 +71,7 @@ impl Html {
         Self { links, place: Place::Text, pending: Vec::new(), tag }
     }
 
-    /// Takes more of the page, and writes the output that is final.
+    /// Processes more of the page, and writes the output that is final.
     pub(super) fn push(&mut self, data: &[u8], out: &mut Vec<u8>) {
         let mut page = std::mem::take(&mut self.pending);
         page.extend_from_slice(data);
@@ -83,12 +83,12 @@ impl Html {
         self.pending = page;
     }
 
-    /// The page is complete.
+    /// Ends the page: writes the pending input.
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
         out.append(&mut self.pending);
     }
 
-    /// How much of this was consumed; nothing when more input is needed.
+    /// Returns the number of bytes consumed; `None` if more input is needed.
     fn step(&mut self, page: &[u8], out: &mut Vec<u8>) -> Option<usize> {
         if page.is_empty() {
             return None;
@@ -103,7 +103,7 @@ impl Html {
         }
     }
 
-    /// Up to the mark that ends this place, or to where the mark may begin.
+    /// Copies input up to the mark that ends the current state, or to a possible start of the mark.
     fn up_to(&mut self, mark: &[u8], page: &[u8], out: &mut Vec<u8>) -> usize {
         let found = page.windows(mark.len()).position(|window| window.eq_ignore_ascii_case(mark));
         let taken = match found {
@@ -176,17 +176,17 @@ fn ends_name(byte: u8) -> bool {
     byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>')
 }
 
-/// How far a tag that is not complete has been looked at: each byte once, however slowly they come.
+/// Progress of the scan of an incomplete tag: each byte is scanned once, however slowly bytes arrive.
 #[derive(Debug, Default)]
 struct TagScan {
     at: usize,
     quote: Option<u8>,
-    /// Whether a value may begin here.
+    /// True if an attribute value may begin here.
     value: bool,
 }
 
 impl TagScan {
-    /// Behind the `>` that ends the tag; one between quotes does not.
+    /// Returns the position after the `>` that ends the tag; a `>` in quotes does not end it.
     fn end(&mut self, tag: &[u8]) -> Option<usize> {
         while let Some(byte) = tag.get(self.at) {
             self.at += 1;
@@ -204,7 +204,7 @@ impl TagScan {
 
 type Range = std::ops::Range<usize>;
 
-/// Names and values of a tag's attributes, as ranges of the tag; those without a value are passed over.
+/// Iterator over names and values of a tag's attributes, as ranges of the tag; attributes without a value are skipped.
 struct Attributes<'a> {
     tag: &'a [u8],
     at: usize,

@@ -1,4 +1,4 @@
-//! A page whose links are rewritten while it streams to the client; compressed pages are decompressed and compressed again.
+//! A page whose links are rewritten while it streams to the client; gzip pages are decompressed and compressed again.
 
 use std::io::{self, Write};
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use super::Links;
 use super::html::Html;
 use crate::request_body::BoxError;
 
-/// Compressed bytes that are decompressed at once: the result is at most about a thousand times as large.
+/// Compressed bytes that are decompressed in one step: the result is at most about a thousand times as large.
 const PIECE: usize = 1024;
 
 #[derive(Debug)]
@@ -31,7 +31,7 @@ struct Gzip {
     encoder: GzEncoder<Vec<u8>>,
 }
 
-/// See the module.
+/// A body whose links are rewritten.
 #[derive(Debug)]
 pub(crate) struct RewrittenBody<B> {
     inner: B,
@@ -40,7 +40,7 @@ pub(crate) struct RewrittenBody<B> {
     ended: bool,
 }
 
-/// A page that comes in these pieces from a target that was dialed as `authority`, for `tests/fuzz`.
+/// Rewrites a page that arrives in these pieces from a target dialed as `authority`, for `tests/fuzz`.
 #[doc(hidden)]
 #[must_use]
 pub fn rewrite_links(authority: &str, pieces: &[&[u8]]) -> Vec<u8> {
@@ -55,7 +55,7 @@ pub fn rewrite_links(authority: &str, pieces: &[&[u8]]) -> Vec<u8> {
 }
 
 impl<B: Body<Data = Bytes, Error = BoxError> + Unpin> RewrittenBody<B> {
-    /// Around this page; its length is not known any more. A page in an encoding that is not known here comes back.
+    /// Wraps this page, whose length is then unknown. Returns a page in an unsupported content encoding as the error.
     pub(crate) fn wrap(inner: B, links: Links, headers: &mut HeaderMap) -> Result<Self, B> {
         let coding = match headers.get(CONTENT_ENCODING).map(|value| value.as_bytes()) {
             None | Some(b"") => Coding::Identity,

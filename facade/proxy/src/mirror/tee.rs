@@ -1,4 +1,4 @@
-//! A body that is kept while it streams by, for whoever gets a copy when all of it was there.
+//! A body that is copied while it streams; the copy is delivered when the body is complete.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -8,7 +8,7 @@ use http_body::{Body, Frame, SizeHint};
 
 use crate::request_body::{BoxError, RequestBody};
 
-/// See the module. What is longer than allowed, cut, or given up is no copy: `done` is dropped then.
+/// A body with a copy. If the body exceeds the limit, breaks off or is dropped early, `on_complete` is dropped without a call.
 pub(super) struct Tee<F> {
     body: RequestBody,
     kept: Option<Kept<F>>,
@@ -17,13 +17,13 @@ pub(super) struct Tee<F> {
 struct Kept<F> {
     chunks: BytesMut,
     most: usize,
-    /// The length of all, where it is declared: the sender need not ask for the end of the body.
+    /// Declared length, if known: the reader need not poll for the end of the body.
     whole: Option<u64>,
     done: F,
 }
 
 impl<F: FnOnce(Bytes)> Tee<F> {
-    /// Calls `done` with the body, if it has at most so many bytes.
+    /// Calls `on_complete` with the body if it has at most `max_bytes` bytes.
     pub(super) fn new(body: RequestBody, most: usize, done: F) -> Self {
         let whole = body.size_hint().exact();
         Self { body, kept: Some(Kept { chunks: BytesMut::new(), most, whole, done }) }
@@ -35,12 +35,12 @@ impl<F: FnOnce(Bytes)> Tee<F> {
         if kept.chunks.len() + data.len() > kept.most {
             self.kept = None;
         } else {
-            // Copied: a chunk may be a small part of a large buffer.
+            // Copied because a chunk may be a small part of a large buffer.
             kept.chunks.extend_from_slice(data);
         }
     }
 
-    /// Whether as much has come as was declared.
+    /// Returns true if the declared length has arrived.
     fn is_whole(&self) -> bool {
         let kept = self.kept.as_ref();
         kept.is_some_and(|kept| kept.whole == u64::try_from(kept.chunks.len()).ok())

@@ -1,14 +1,14 @@
-//! The limits of a session.
+//! Limits of a session.
 
 use std::time::Duration;
 
-/// See the module.
+/// Limits of a session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// How long the kubelet may take to accept the streams.
+    /// Time for the kubelet to accept the streams.
     pub(crate) replies: Duration,
-    /// How long neither side may send anything.
+    /// Time without data from either side that ends the session.
     pub(crate) idle: Duration,
-    /// Bytes of the kubelet's error.
+    /// Maximum size of the kubelet's error in bytes.
     pub(crate) error_bytes: usize,
 }

@@ -8,21 +8,21 @@ pub(super) const STDOUT: u8 = 1;
 pub(super) const STDERR: u8 = 2;
 pub(super) const ERROR: u8 = 3;
 pub(super) const RESIZE: u8 = 4;
-/// How many channels there are.
+/// Number of channels.
 const CHANNELS: u8 = 5;
-/// Stands before the channel that ends.
+/// Prefix of a message that closes a channel.
 const CLOSE: u8 = 255;
 
-/// A message of the client.
+/// A message from the client.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ClientMessage {
-    /// Something for a channel.
+    /// Data for a channel.
     Data(u8, Bytes),
-    /// Nothing more on this channel.
+    /// The client sends no more data on this channel.
     Closed(u8),
-    /// Nothing that matters.
+    /// A message without effect.
     Nothing,
-    /// It leaves, or speaks another language.
+    /// The client disconnects, or violates the protocol.
     Left,
 }
 
@@ -44,7 +44,7 @@ impl ClientMessage {
     }
 }
 
-/// A message to the client.
+/// Encodes a message to the client.
 pub(super) fn message(channel: u8, data: &[u8]) -> Message {
     let mut message = BytesMut::with_capacity(1 + data.len());
     message.put_u8(channel);

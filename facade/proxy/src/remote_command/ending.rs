@@ -1,4 +1,4 @@
-//! How a command ended, as the client receives it on its error channel: always a Status.
+//! Outcome of a command, which the client receives on its error channel: always a Status.
 
 use portico_machinery::status::{Cause, Details};
 use portico_machinery::{Reason, Status};
@@ -7,28 +7,28 @@ use tokio_tungstenite::tungstenite::Message;
 use super::channel::{ERROR, message};
 use super::version::Version;
 
-/// The reason and the cause of a command that exits with another code than 0, in upstream's spelling.
+/// Reason and cause of a command that exits with a code other than 0, in upstream's spelling.
 const NON_ZERO: &str = "NonZeroExitCode";
 const EXIT_CODE: &str = "ExitCode";
 
-/// How a command ended.
+/// Outcome of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// With exit code 0.
+    /// Exit code 0.
     Success,
-    /// With this one.
+    /// Another exit code.
     Exit(u8),
-    /// Something broke.
+    /// The session failed, with this message.
     Broken(String),
-    /// The client does not wait for the end.
+    /// The client disconnected before the end.
     Left,
 }
 
 impl Ending {
-    /// What the kubelet's error stream says. `whole`: it came to its end, and was not reset or lost with its connection.
+    /// Decodes the kubelet's error stream. `complete`: the stream ended normally, and was not reset or lost with its connection.
     pub(super) fn reported(version: Version, message: &[u8], whole: bool) -> Self {
         if message.is_empty() {
-            // Upstream takes silence for success; kubelets that speak v4 always say how it ended.
+            // Upstream treats an empty stream as success; kubelets that support v4 always send a status.
             return match version.says_status {
                 true if !whole => Self::Broken("the kubelet did not say how the command ended".to_owned()),
                 _ => Self::Success,
@@ -49,7 +49,7 @@ impl Ending {
         }
     }
 
-    /// The message that says it.
+    /// Encodes the outcome as a message to the client.
     pub(crate) fn message(&self) -> Message {
         message(ERROR, &self.status().to_untyped_json())
     }
@@ -71,7 +71,7 @@ impl Ending {
         }
     }
 
-    /// The code that the translation is counted under: that of a command is not ours.
+    /// Returns the code under which the translation is counted; the exit code of a command is not an error of the translation.
     pub(crate) fn code(&self) -> u16 {
         if matches!(self, Self::Broken(_)) { 500 } else { 200 }
     }

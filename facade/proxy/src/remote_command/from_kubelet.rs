@@ -1,4 +1,4 @@
-//! From the kubelet's streams to messages for the client.
+//! Forwards the kubelet's streams to the client as messages.
 
 use bytes::Bytes;
 use futures::{Sink, SinkExt};
@@ -16,12 +16,12 @@ use super::to_kubelet::Signal;
 use super::version::Version;
 use crate::activity::Activity;
 
-/// See the module.
+/// Forwards output of the kubelet to the client.
 pub(super) struct Listener<'a> {
     pub(super) opened: &'a mut Opened,
     /// Becomes true when the kubelet has accepted all streams.
     pub(super) ready: watch::Sender<bool>,
-    /// For the other direction. What finds no room there is dropped: this one must not wait for the other.
+    /// Signals for the other direction. Dropped if the queue is full: this direction must not wait for the other.
     pub(super) signals: mpsc::Sender<Signal>,
     pub(super) activity: &'a Activity,
     pub(super) version: Version,
@@ -29,7 +29,7 @@ pub(super) struct Listener<'a> {
 }
 
 impl Listener<'_> {
-    /// Returns when the command has ended, the connection to the kubelet, or the client's.
+    /// Returns when the command has ended, or when the connection to the kubelet or to the client has.
     pub(super) async fn run<R, C>(mut self, mut from_kubelet: FromKubelet<R>, to_client: &mut C) -> Ending
     where
         R: AsyncRead + Unpin,
@@ -40,7 +40,7 @@ impl Listener<'_> {
             let frame = match from_kubelet.next().await {
                 Ok(Some(frame)) => frame,
                 Err(LinkError::Spdy(error)) => return Ending::Broken(error.to_string()),
-                // What it has sent until then counts.
+                // Output that arrived before the end counts.
                 Ok(None) | Err(LinkError::Io(_)) => break,
             };
             match frame {
@@ -66,7 +66,7 @@ impl Listener<'_> {
                     return Ending::Broken("Stream reset".to_owned());
                 }
                 Frame::RstStream { stream, .. } => self.ended(stream),
-                // Ours come back with an odd id.
+                // Responses to own pings have an odd id.
                 Frame::Ping(id) if id % 2 == 0 => self.signal(Signal::Pong(id)),
                 Frame::GoAway { .. } => break,
                 _ => {}

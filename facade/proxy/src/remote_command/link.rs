@@ -6,12 +6,12 @@ use bytes::{Bytes, BytesMut};
 use portico_spdy::{Decoder, Encoder, Frame, Limits, SpdyError};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// Bytes of input in one frame, as `io.Copy` makes them: the other side holds a frame whole.
+/// Maximum bytes of input in one frame, as in `io.Copy`: the receiver buffers complete frames.
 const PIECE: usize = 32 * 1024;
-/// What is read at once.
+/// Maximum bytes of one read.
 const READ: usize = 16 * 1024;
 
-/// Why a connection is of no more use.
+/// Error of a connection, which ends its use.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LinkError {
     #[error(transparent)]
@@ -20,12 +20,12 @@ pub(super) enum LinkError {
     Spdy(#[from] SpdyError),
 }
 
-/// The sending half.
+/// Sending half of a connection.
 pub(super) struct ToKubelet<W> {
     writer: W,
     encoder: Encoder,
     buffer: BytesMut,
-    /// A frame was begun and not finished: nothing can follow it.
+    /// True if a frame was written incompletely: no frame can follow.
     cut: bool,
 }
 
@@ -34,7 +34,7 @@ impl<W: AsyncWrite + Unpin> ToKubelet<W> {
         Ok(Self { writer, encoder: Encoder::new()?, buffer: BytesMut::new(), cut: false })
     }
 
-    /// Sends frames, or does nothing where that has failed before.
+    /// Sends frames; does nothing if an earlier send failed.
     pub(super) async fn send(&mut self, frames: impl IntoIterator<Item = Frame>) -> Result<(), LinkError> {
         if self.cut {
             return Ok(());
@@ -43,7 +43,7 @@ impl<W: AsyncWrite + Unpin> ToKubelet<W> {
         for frame in frames {
             self.encoder.encode(&frame, &mut self.buffer)?;
         }
-        // Stays so when this future is dropped before its end.
+        // Stays true if this future is dropped early.
         self.cut = true;
         self.writer.write_all(&self.buffer).await?;
         self.writer.flush().await?;
@@ -60,7 +60,7 @@ impl<W: AsyncWrite + Unpin> ToKubelet<W> {
         Ok(())
     }
 
-    /// Nothing more comes on this stream.
+    /// Ends the sending direction of this stream.
     pub(super) async fn end(&mut self, stream: u32) -> Result<(), LinkError> {
         self.send([Frame::Data { stream, fin: true, data: Bytes::new() }]).await
     }
@@ -70,7 +70,7 @@ impl<W: AsyncWrite + Unpin> ToKubelet<W> {
     }
 }
 
-/// The receiving half.
+/// Receiving half of a connection.
 pub(super) struct FromKubelet<R> {
     reader: R,
     decoder: Decoder,
@@ -82,7 +82,7 @@ impl<R: AsyncRead + Unpin> FromKubelet<R> {
         Self { reader, decoder: Decoder::new(Limits::default()), bytes: BytesMut::new() }
     }
 
-    /// The next frame; none when the connection has ended.
+    /// Returns the next frame, or `None` at the end of the connection.
     pub(super) async fn next(&mut self) -> Result<Option<Frame>, LinkError> {
         loop {
             if let Some(frame) = self.decoder.decode(&mut self.bytes)? {

@@ -1,4 +1,4 @@
-//! A command's session: its streams are opened, and then messages and frames go both ways until the command ends.
+//! A command's session: opens its streams, then forwards messages and frames both ways until the command ends.
 
 use std::time::Duration;
 
@@ -21,9 +21,10 @@ use super::to_kubelet::Feeder;
 use super::version::Version;
 use crate::activity::Activity;
 
-/// Signals from one direction to the other; more are dropped, and a kubelet that asks so often is not answered.
+/// Queue length for signals from one direction to the other; further signals are dropped, such as those of a kubelet that sends
+/// many pings.
 const SIGNALS: usize = 8;
-/// How long the end of a session may take to reach the kubelet.
+/// Time for the kubelet to receive the end of a session.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Serves a command whose kubelet has switched to SPDY.
@@ -59,7 +60,7 @@ where
             std::future::pending::<()>().await;
         }
     };
-    // In any order: a task that takes what one side has without end would never look at the other one.
+    // Polled in random order: with a fixed order, a side that sends without pause would starve the other one.
     let ending = tokio::select! {
         ending = listener.run(from_kubelet, to_client) => ending,
         () = feeder.run(&mut to_kubelet, from_client) => Ending::Left,
@@ -72,7 +73,7 @@ where
     ending
 }
 
-/// Ends what is open, as upstream's connection does when it is closed.
+/// Ends the open streams and the connection, as upstream does when it closes a connection.
 async fn close_streams<W: AsyncWrite + Unpin>(
     to_kubelet: &mut ToKubelet<W>,
     opened: &Opened,

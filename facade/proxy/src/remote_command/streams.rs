@@ -1,4 +1,4 @@
-//! The SPDY streams of a command: which are opened, and how far each of them is.
+//! The SPDY streams of a command and their states.
 
 use portico_machinery::connect::Streams;
 use portico_spdy::{Frame, Headers};
@@ -8,25 +8,25 @@ use tokio_tungstenite::tungstenite::Message;
 use super::channel::{ERROR, RESIZE, STDERR, STDIN, STDOUT, message};
 use super::version::Version;
 
-/// The header that says what a stream is for (`StreamType` of the core API), as SPDY writes names.
+/// Header with the purpose of a stream (`StreamType` of the core API), in SPDY's spelling.
 const STREAM_TYPE: &str = "streamtype";
 
-/// One stream.
+/// State of one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stream {
     pub(super) id: u32,
     pub(super) channel: u8,
     replied: bool,
-    /// The kubelet sends nothing more on it.
+    /// True if the kubelet has ended the stream.
     ended: bool,
 }
 
-/// All of them.
+/// All streams of a command.
 #[derive(Clone, Debug)]
 pub(super) struct Opened(Vec<Stream>);
 
 impl Opened {
-    /// Those that a client wants, in upstream's order; ids of a client are odd. A terminal has no errors of its own.
+    /// Creates the streams that a client requests, in upstream's order; ids of a client are odd. A terminal has no stderr stream.
     pub(super) fn wanted(wanted: Streams, version: Version) -> Self {
         let channels = [
             (ERROR, true),
@@ -40,7 +40,7 @@ impl Opened {
         Self(streams.map(|((channel, _), id)| Stream { id, channel, replied: false, ended: false }).collect())
     }
 
-    /// The frames that open them.
+    /// Returns the frames that open the streams.
     pub(super) fn syn_streams(&self) -> impl Iterator<Item = Frame> {
         self.0.iter().map(|stream| Frame::SynStream {
             stream: stream.id,
@@ -56,12 +56,12 @@ impl Opened {
         self.0.iter().find(|stream| stream.channel == channel).map(|stream| stream.id)
     }
 
-    /// The channel of a stream that was accepted and has not ended.
+    /// Returns the channel of a stream that was accepted and has not ended.
     pub(super) fn channel_of(&self, id: u32) -> Option<u8> {
         self.0.iter().find(|stream| stream.id == id && stream.replied && !stream.ended).map(|s| s.channel)
     }
 
-    /// The kubelet accepts it. True when it was the last that was waited for.
+    /// Marks a stream as accepted. Returns true if it was the last pending one.
     pub(super) fn replied(&mut self, id: u32) -> bool {
         let Some(stream) = self.0.iter_mut().find(|stream| stream.id == id && !stream.replied) else {
             return false;
@@ -74,24 +74,24 @@ impl Opened {
         self.0.iter().all(|stream| stream.replied)
     }
 
-    /// The kubelet sends nothing more on it.
+    /// Marks a stream as ended by the kubelet.
     pub(super) fn end(&mut self, id: u32) {
         self.0.iter_mut().filter(|stream| stream.id == id).for_each(|stream| stream.ended = true);
     }
 
-    /// Whether the kubelet has ended its output and the status of the command.
+    /// Returns true if the kubelet has ended its output streams and the error stream.
     pub(super) fn all_ended(&self) -> bool {
         let is_from_kubelet = |stream: &&Stream| matches!(stream.channel, ERROR | STDOUT | STDERR);
         self.0.iter().filter(is_from_kubelet).all(|stream| stream.ended)
     }
 
-    /// Streams that are still open.
+    /// Returns the streams that are still open.
     pub(super) fn left(&self) -> impl Iterator<Item = u32> {
         self.0.iter().filter(|stream| !stream.ended).map(|stream| stream.id)
     }
 }
 
-/// Shows a client that its connection is established: an empty message on the lowest channel that it reads.
+/// Returns a message that shows a client that its connection is established: empty, on the lowest channel that the client reads.
 pub(crate) fn greeting(wanted: Streams) -> Message {
     let channel = match wanted {
         Streams { stdout: true, .. } => STDOUT,

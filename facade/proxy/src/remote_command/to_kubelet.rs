@@ -1,4 +1,4 @@
-//! From the client's messages to the kubelet's streams.
+//! Forwards the client's messages to the kubelet's streams.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -16,21 +16,21 @@ use super::link::{LinkError, ToKubelet};
 use super::streams::Opened;
 use crate::activity::Activity;
 
-/// How often the kubelet is sent a PING, as upstream does it: what lies between must not think that nobody is there.
+/// Interval of PING frames to the kubelet, as upstream's: intermediate proxies must not consider the connection idle.
 const PING_PERIOD: Duration = Duration::from_secs(5);
-/// Ids of PINGs have 32 bits; those of a client are odd.
+/// Maximum id of a PING: ids have 32 bits, those of a client are odd.
 const LAST_PING: u32 = u32::MAX;
 
-/// What the other direction has to say to the kubelet.
+/// Signal from the other direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
     /// The kubelet has sent this PING.
     Pong(u32),
-    /// The kubelet takes no more input.
+    /// The kubelet accepts no more input.
     InputEnded,
 }
 
-/// What is to be done next.
+/// Next event to process.
 enum Next {
     Signal(Signal),
     Ping,
@@ -38,7 +38,7 @@ enum Next {
     FromClient(ClientMessage),
 }
 
-/// See the module.
+/// Forwards input of the client to the kubelet.
 pub(super) struct Feeder<'a> {
     stdin: Option<u32>,
     resize: Option<u32>,
@@ -62,8 +62,8 @@ impl<'a> Feeder<'a> {
         Self { stdin, resize, activity, signals, ready, pings, ping: 1 }
     }
 
-    /// Returns when the client leaves. A kubelet that takes nothing more may still have something to say, so that is not the
-    /// end. Messages are not read before the kubelet has accepted all streams: it drops what comes earlier.
+    /// Returns when the client disconnects. A kubelet that accepts no more input may still send output, so that does not end the
+    /// session. Messages are not read before the kubelet has accepted all streams, because it drops earlier input.
     pub(super) async fn run<W, M>(mut self, to_kubelet: &mut ToKubelet<W>, from_client: &mut Peekable<M>)
     where
         W: AsyncWrite + Unpin,
@@ -127,7 +127,7 @@ impl<'a> Feeder<'a> {
         }
     }
 
-    /// Once.
+    /// Closes the input stream; does nothing if it is closed already.
     async fn end_input<W: AsyncWrite + Unpin>(
         &mut self,
         to_kubelet: &mut ToKubelet<W>,
@@ -139,7 +139,8 @@ impl<'a> Feeder<'a> {
     }
 }
 
-/// Returns when the client leaves before it sends anything. Its pings are read, so that they do not hide that; messages stay unread.
+/// Returns when the client disconnects before it sends any data. Pings are read, so that they do not hide the
+/// end; messages stay unread.
 pub(crate) async fn gone<M: Stream<Item = Result<Message, SocketError>> + Unpin>(
     from_client: &mut Peekable<M>,
 ) {
@@ -153,7 +154,7 @@ pub(crate) async fn gone<M: Stream<Item = Result<Message, SocketError>> + Unpin>
     }
 }
 
-/// The client's next message once the kubelet is `ready`; `None` when the client has left.
+/// Returns the client's next message once the kubelet is `ready`; `None` if the client has disconnected.
 async fn received<M: Stream<Item = Result<Message, SocketError>> + Unpin>(
     from_client: &mut Peekable<M>,
     ready: bool,

@@ -1,20 +1,21 @@
-//! The versions of the protocol between client and kubelet for a command's streams.
+//! Versions of the protocol between client and kubelet for a command's streams.
 
-/// What is offered to a kubelet, best first. Upstream also offers `channel.k8s.io`, which no kubelet since 1.0 needs.
+/// Versions offered to a kubelet, in order of preference. Upstream also offers `channel.k8s.io`, which
+/// no kubelet since 1.0 needs.
 pub(crate) const OFFERED: [&str; 4] =
     ["v5.channel.k8s.io", "v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io"];
 
-/// How the kubelet speaks.
+/// Features of the version that the kubelet selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
-    /// Terminals have a stream for their size: from v3 on.
+    /// True if a terminal has a stream for its size: v3 and later.
     pub(crate) resizes: bool,
-    /// The error stream carries a Status, always: from v4 on. Before, it carries text when something went wrong.
+    /// True if the error stream always carries a Status: v4 and later. In earlier versions it carries text if the command failed.
     pub(crate) says_status: bool,
 }
 
 impl Version {
-    /// The one that the kubelet chose of those that are [`OFFERED`].
+    /// Returns the version that the kubelet selected from [`OFFERED`].
     pub(crate) fn chosen(name: &str) -> Option<Self> {
         let (resizes, says_status) = match name {
             "v5.channel.k8s.io" | "v4.channel.k8s.io" => (true, true),

@@ -1,4 +1,4 @@
-//! An answer's body with the connection, or the stream, that it comes over.
+//! Body of a response, with the connection or stream that carries it.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -14,29 +14,29 @@ use super::registry::Permit;
 use super::send_error::broken_off;
 use crate::request_body::BoxError;
 
-/// What carries an answer.
+/// Connection or stream that carries a response.
 pub(crate) enum Carrier {
     Http1(Http1),
     Http2(Stream),
 }
 
-/// An answer's body. Dropping it before its end closes the connection, or resets the stream.
+/// Body of a response. Dropping it before its end closes the connection, or resets the stream.
 pub(crate) struct AnswerBody {
     incoming: Received,
     lease: Option<Lease>,
     failure: Option<BoxError>,
 }
 
-/// What is in use until the end. A connection goes back to its target then.
+/// Resources in use until the end of the body. The connection then returns to its target.
 struct Lease {
     carrier: Carrier,
     permit: Permit,
-    /// The target's number, or nothing for a connection that is used once.
+    /// Index of the target, or `None` for a connection that is used once.
     target: Option<usize>,
 }
 
 impl AnswerBody {
-    /// A body over this carrier; without a target, its connection is closed after it.
+    /// Creates a body over this carrier; without a target, its connection is closed at the end.
     pub(crate) fn new(incoming: Received, carrier: Carrier, permit: Permit, target: Option<usize>) -> Self {
         let mut body = Self { incoming, lease: Some(Lease { carrier, permit, target }), failure: None };
         if body.incoming.is_end_stream() {
@@ -54,8 +54,8 @@ impl AnswerBody {
         }
         match ready!(Pin::new(&mut self.incoming).poll_frame(cx)) {
             Some(Err(error)) => {
-                // Returned at the next poll: our listener throws away what it has not flushed when a body fails, and
-                // the client should get what there was.
+                // Returned at the next poll: the listener discards unflushed data when a body fails, and the client should get
+                // the data that arrived.
                 self.failure = Some(broken_off(&self.reason(&error)));
                 self.lease = None;
                 cx.waker().wake_by_ref();
@@ -70,7 +70,7 @@ impl AnswerBody {
         }
     }
 
-    /// Why it has no end: the request's body may have failed first.
+    /// Returns the reason for which the body broke off: the request's body may have failed first.
     fn reason(&self, error: &ReceiveError) -> String {
         let ReceiveError::Http(http) = error else { return error.to_string() };
         match &self.lease {

@@ -1,11 +1,11 @@
-//! For a request that somebody looks at: which address it goes to and why.
+//! Selection of the address of a traced request, with reasons.
 
 use portico_kit::walk::{Endpoint, Walk};
 
 use super::registry::Transport;
 
 impl Transport {
-    /// Notes which address has been chosen, and why no other one.
+    /// Records the selected address in the trace, with the reasons against the other ones.
     pub(super) fn note_choice(&self, walk: &Walk, chosen: usize) {
         let endpoints = (0..self.targets.len()).map(|index| self.seen(index, chosen)).collect();
         walk.endpoints(endpoints);

@@ -1,4 +1,4 @@
-//! Opening a connection to one target: under its circuit, within the time of its request.
+//! Opening a connection to one target: subject to its circuit, within the dial timeout of its request.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use super::send_error::SendError;
 use super::target::Target;
 use crate::stage::Stage;
 
-/// A dial that its request abandoned after this long counts as a failure of the target.
+/// Minimum wait after which a dial that its request abandoned counts as a failure of the target.
 const MIN_WAIT_OF_FAILURE: Duration = Duration::from_secs(1);
 
 impl Transport {
-    /// Dials, and notes how long which part took.
+    /// Dials, and records the duration of each part in the trace.
     pub(super) async fn dial_noting(
         &self,
         target: &Target,
@@ -75,7 +75,8 @@ impl Transport {
         }
     }
 
-    /// Nothing was left to dial with here: the next request may find the backend as it was.
+    /// Returns the error of a dial that failed for lack of local resources, such as file descriptors. The
+    /// circuit does not count it.
     fn not_dialled(&self, report: DialReport<'_>, error: &DialError) -> SendError {
         self.shared.metrics.dialled(Err(Stage::Dial));
         tracing::warn!(address = %report.target.address, %error, "cannot dial a backend");
@@ -90,13 +91,13 @@ impl Transport {
     }
 }
 
-/// What the dials of one request share.
+/// State that the dials of one request share.
 #[derive(Default)]
 pub(super) struct Dials {
     give_up: Option<Instant>,
 }
 
-/// Reports to the circuit how a dial ended, also when its request gave up waiting.
+/// Reports the outcome of a dial to the circuit, also if its request stopped waiting.
 struct DialReport<'a> {
     target: &'a Target,
     started: Instant,

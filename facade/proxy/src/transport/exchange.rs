@@ -1,6 +1,6 @@
-//! A request and its answer: which target, which connection, what may be tried again.
+//! Exchange of a request and its response: selection of target and connection, and attempts on other targets.
 //!
-//! Tried again, on another connection or target, is only what has not left this process.
+//! Only requests of which no byte was sent are attempted again on another connection or target.
 
 use std::time::Duration;
 
@@ -23,12 +23,12 @@ use super::target::Target;
 use crate::outgoing::Outgoing;
 use crate::stage::Stage;
 
-/// An answer's head, its body, and what carries it.
+/// A response: head, body, and the carrier of the body.
 pub(crate) struct Answer {
     pub(crate) head: Parts,
     pub(crate) body: Received,
     pub(crate) carrier: Carrier,
-    /// The number of the target that gave it.
+    /// Index of the target that responded.
     pub(crate) target: usize,
 }
 
@@ -40,19 +40,19 @@ impl Answer {
 }
 
 enum Attempt {
-    /// Nothing has left; another target may be better.
+    /// The request was not sent; another target may succeed.
     Unsent(SendError),
     Failed(SendError),
 }
 
-/// Whether an answer says that another try may be better.
+/// Returns true for status codes after which a retry may succeed.
 pub(crate) fn is_failure(status: StatusCode) -> bool {
     matches!(status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT)
 }
 
 impl Transport {
-    /// Sends a request to one target after another until one takes it, beginning with that of this turn or so many after it; those
-    /// that are left out come last.
+    /// Sends a request to one target after another until one accepts it, starting with the target of this turn, or `passed`
+    /// places later; ejected targets come last.
     pub(super) async fn send_once(
         &self,
         request: &mut Outgoing<'_>,
@@ -74,7 +74,7 @@ impl Transport {
         Err(failed.unwrap_or_else(no_targets))
     }
 
-    /// Sends a request to one target, and notes how it ended.
+    /// Sends a request to one target, and records the outcome.
     async fn attempt(
         &self,
         index: usize,
@@ -95,7 +95,7 @@ impl Transport {
         };
         let well = match &outcome {
             Ok(answer) => !is_failure(answer.head.status),
-            // The client's, or ours.
+            // The client or a filter caused the failure.
             Err(Attempt::Failed(SendError::Body(_)) | Attempt::Unsent(SendError::Body(_))) => return outcome,
             Err(_) => false,
         };
@@ -103,7 +103,7 @@ impl Transport {
         outcome
     }
 
-    /// Notes how a request to this target ended: too many failures in a row, and it is left out for a while.
+    /// Records the outcome of a request to this target; after several consecutive failures the target is ejected.
     pub(crate) fn note(&self, target: &Target, well: bool) {
         if target.ended(well) {
             self.shared.metrics.ejected();
@@ -125,8 +125,8 @@ impl Transport {
         }
     }
 
-    /// A connection of its own, HTTP/1.1, for a request that wants to change the protocol. Targets have their turns as with other
-    /// requests, and what is not reached counts against them.
+    /// Opens a new HTTP/1.1 connection for a request that changes the protocol. Targets rotate as for other
+    /// requests, and unreachable targets are recorded as failures.
     pub(crate) async fn dedicated(&self) -> Result<(Http1, &Target), SendError> {
         let (mut dials, mut order) = (Dials::default(), Order::of(self.turns.next(), 0));
         let mut failed = None;
@@ -165,7 +165,7 @@ impl Transport {
             };
         }
         self.waits();
-        // Boxed, as everything rare: otherwise it would enlarge every request's future.
+        // Boxed like all rare paths: otherwise it would enlarge the future of every request.
         let first = async {
             let (io, generation) =
                 self.dial_noting(target, dials, request.walk.as_deref()).await.map_err(Attempt::Unsent)?;
@@ -207,7 +207,7 @@ impl Transport {
         dials: &mut Dials,
     ) -> Result<Answer, Attempt> {
         let target = &self.targets[index];
-        // Twice: a connection that goes away hands back what it has not begun.
+        // Two attempts: a connection that closes returns the requests that it has not started.
         for _ in 0..2 {
             let stream = match self.stream(target, dials, request.walk.as_deref()).await {
                 Ok(Opened::Stream(stream)) => stream,
@@ -232,7 +232,7 @@ impl Transport {
         Err(Attempt::Unsent(SendError::Http(message)))
     }
 
-    /// A stream on a connection that takes one more, or on a new one; or a connection whose peer speaks HTTP/1.1 after all.
+    /// Returns a stream on a connection with capacity, or on a new one; or a connection whose peer supports only HTTP/1.1.
     pub(super) async fn stream(
         &self,
         target: &Target,
@@ -252,7 +252,7 @@ impl Transport {
             return Ok(Opened::Stream(stream));
         }
         self.waits();
-        // The semaphore is never closed; were it, dialing without it would still be right.
+        // The semaphore is never closed; if it were, dialing without it would still be correct.
         let _turn = target.opening.acquire().await.ok();
         if let Some(stream) = join() {
             return Ok(Opened::Stream(stream));
@@ -270,7 +270,7 @@ impl Transport {
     }
 }
 
-/// What a request over HTTP/2 may go over.
+/// Stream or connection for a request to an HTTP/2 backend.
 pub(super) enum Opened {
     Stream(Stream),
     Http1(Connection, u64),
@@ -280,7 +280,7 @@ pub(super) fn no_targets() -> SendError {
     SendError::Dial { stage: Stage::Resolve, message: "no targets".to_owned() }
 }
 
-/// A dial's own failure is a better message than a circuit that was open because of it.
+/// Prefers the error of a dial to the error of the circuit that this dial opened.
 pub(super) fn prefer(old: Option<SendError>, new: SendError) -> SendError {
     match (old, new) {
         (Some(old @ (SendError::Dial { .. } | SendError::Http(_))), SendError::Open { .. }) => old,

@@ -1,5 +1,5 @@
-//! One HTTP/1.1 connection to a backend. hyper drives it, in a task of the runtime that opened it; one request at a time
-//! has the connection.
+//! One HTTP/1.1 connection to a backend. hyper drives it in a task of the runtime that opened it; it
+//! carries one request at a time.
 
 use std::sync::Arc;
 
@@ -21,31 +21,31 @@ use crate::outgoing::Outgoing;
 ///
 /// Limit (Backends, bytes): 502.
 const MAX_HEAD_BYTES: usize = 1 << 20;
-/// How an exchange ends whose backend goes away in silence.
+/// Error of an exchange whose backend closes the connection without a response.
 const CLOSED: &str = "EOF: the backend closed the connection before it answered";
-/// Its name in logs.
+/// Task name of a connection, for logs.
 const TASK: &str = "proxy-http1-connection";
 
 pub(crate) struct Http1 {
     sender: http1::SendRequest<Upload>,
-    /// Of the present request.
+    /// Upload status of the current request.
     exchange: Arc<Exchange>,
-    /// The client certificate's generation that it was opened under.
+    /// Generation of the client certificate with which the connection was opened.
     pub(super) generation: u64,
     pub(super) idle_since: Instant,
-    /// Where its events arrive.
+    /// Runtime that receives the connection's events.
     pub(super) runtime: Id,
 }
 
-/// Why no answer came.
+/// Reason for a missing response.
 pub(crate) enum Http1Error {
-    /// Nothing of the request has left: it may be sent elsewhere.
+    /// The request was not sent: another connection may carry it.
     Unsent(SendError),
-    /// Something has left, or may have.
+    /// A part of the request was sent, or may have been.
     Broken(SendError),
 }
 
-/// A connection with the answer to its request.
+/// A connection and the response to its request.
 pub(crate) type Answered = (Http1, Response<Received>);
 
 impl Http1 {
@@ -73,9 +73,9 @@ impl Http1 {
         })
     }
 
-    /// After an answer: whether the connection can take another request.
+    /// Returns true if the connection can carry another request after a response.
     pub(super) fn is_reusable(&self) -> bool {
-        // A request that is still being sent would keep the next one waiting.
+        // A request that is still being sent would delay the next one.
         self.exchange.is_sent() && !self.is_closed()
     }
 
@@ -83,7 +83,7 @@ impl Http1 {
         self.sender.is_closed()
     }
 
-    /// Sends a request and waits for the answer's head. Dropping the future cancels it, with the connection.
+    /// Sends a request and waits for the response head. Dropping the future cancels the request and closes the connection.
     pub(crate) async fn send(
         mut self,
         request: &mut Outgoing<'_>,
@@ -106,12 +106,12 @@ impl Http1 {
         }
     }
 
-    /// Why the request's body failed, if it did.
+    /// Returns the reason for which the request's body failed, if it did.
     pub(super) fn body_failure(&self) -> Option<String> {
         self.exchange.take_failure().map(|failure| failure.to_string())
     }
 
-    /// The request's body failed first, or else the connection.
+    /// Returns the failure of the request's body if it failed first, or else that of the connection.
     pub(super) fn failure(&self, error: &hyper::Error) -> SendError {
         self.exchange.take_failure().unwrap_or_else(|| {
             let closed = error.is_incomplete_message() || error.is_closed() || error.is_canceled();

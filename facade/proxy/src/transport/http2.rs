@@ -1,4 +1,4 @@
-//! HTTP/2 connections to a backend: several requests on each, several connections when one is full.
+//! HTTP/2 connections to a backend: several requests on each; another connection is opened when one is full.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,25 +19,25 @@ use crate::settings::Limits;
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
 const MAX_HEADER_BYTES: u32 = 1 << 20;
-/// Its name in logs.
+/// Task name of a connection, for logs.
 const TASK: &str = "proxy-http2-connection";
 
-/// A connection. Its task ends when the last handle and the last stream are gone.
+/// A connection. Its task ends when the last handle and the last stream are dropped.
 pub(super) struct Http2 {
     sender: http2::SendRequest<Upload>,
     streams: AtomicUsize,
     pub(super) generation: u64,
 }
 
-/// One stream's share of a connection.
+/// Permission for one stream on a connection.
 pub(crate) struct Stream {
     connection: Arc<Http2>,
-    /// Its request's body, which a task of the connection sends, ends with it.
+    /// Upload status of the request; the upload, sent by a task of the connection, ends with it.
     exchange: Arc<Exchange>,
 }
 
 pub(super) enum Http2Error {
-    /// The backend has not begun to process it (GOAWAY, or a connection that was gone).
+    /// The backend has not started to process the request (GOAWAY, or a closed connection).
     Unsent(Box<Request<RequestBody>>),
     Broken(SendError),
 }
@@ -77,7 +77,7 @@ impl Http2 {
         self.streams.load(Ordering::Relaxed) == 0
     }
 
-    /// A share, unless there are `max` already. Called under the pool's lock.
+    /// Returns a stream, unless there are `max` already. Called under the pool's lock.
     pub(super) fn join(self: &Arc<Self>, max: usize) -> Option<Stream> {
         if self.streams.fetch_add(1, Ordering::AcqRel) >= max {
             self.streams.fetch_sub(1, Ordering::AcqRel);
@@ -100,7 +100,7 @@ impl Stream {
         }
     }
 
-    /// The request's body failed first, or else the connection.
+    /// Returns the failure of the request's body if it failed first, or else that of the connection.
     pub(super) fn failure(&self, error: &hyper::Error) -> SendError {
         self.exchange.take_failure().unwrap_or_else(|| http_error(error))
     }

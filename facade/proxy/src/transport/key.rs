@@ -1,4 +1,4 @@
-//! The key of a transport: which addresses are dialed, how, and with which client certificate.
+//! Key of a transport: the addresses to dial, the way to dial them, and the client certificate.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::settings::Limits;
 /// The client certificate that a backend gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ClientCertificate {
-    /// None.
+    /// No client certificate.
     None,
     /// `--proxy-client-cert-file`
     FrontProxy,
@@ -27,27 +27,28 @@ impl ClientCertificate {
     }
 }
 
-/// See the module. Routes with equal keys share one transport.
+/// Key of a transport. Routes with equal keys share one transport.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct TransportKey {
-    /// What metrics count it under; nothing for what is no backend of a route.
+    /// Service under which metrics count the transport; `None` unless a route leads to it.
     pub(crate) service: Option<ServiceReference>,
     pub(crate) targets: Vec<Target>,
-    /// What the certificate is checked against; nothing where TLS is not spoken.
+    /// Trust that verifies the server certificate; `None` for connections without TLS.
     pub(crate) trust: Option<Trust>,
     pub(crate) client_certificate: ClientCertificate,
-    /// What the certificate must be for; empty: the host that is dialed.
+    /// Name that the server certificate must be valid for; if empty, the dialed host.
     pub(crate) server_name: String,
     pub(crate) http2: bool,
-    /// For resolving, connecting and the TLS handshake, all targets together.
+    /// Time for resolving, connecting and the TLS handshake, all targets together.
     pub(crate) dial_timeout: Duration,
     pub(crate) policy: BackendPolicy,
-    /// The APIService whose requests are copied to there; its copies share nothing with other requests to the same addresses.
+    /// The APIService whose requests are copied to this target; copies share no connections with other
+    /// requests to the same addresses.
     pub(crate) mirror_of: Option<String>,
 }
 
 impl TransportKey {
-    /// To the backend of a route.
+    /// Returns the key for the backend of a route.
     pub(crate) fn to_backend(backend: &Backend, limits: &Limits) -> Self {
         Self {
             service: Some(backend.service.clone()),
@@ -57,13 +58,14 @@ impl TransportKey {
             server_name: backend.server_name.clone(),
             http2: backend.http2,
             dial_timeout: limits.dial_timeout,
-            // What becomes of copies changes no connection.
+            // The mirror policy does not affect connections.
             policy: BackendPolicy { mirror: None, ..backend.policy.clone() },
             mirror_of: None,
         }
     }
 
-    /// To the mirror of this APIService's backend. Nobody is named, and no certificate shown, to somebody who is not verified.
+    /// Returns the key for the mirror of this APIService's backend. An unverified mirror gets neither
+    /// identity nor client certificate.
     pub(crate) fn to_mirror(api_service: &str, backend: &Backend, mirror: &Mirror, limits: &Limits) -> Self {
         let verified = backend.trust != Trust::Insecure;
         let max_connections = Some(limits.max_mirrored_requests);

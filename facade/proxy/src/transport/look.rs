@@ -1,4 +1,4 @@
-//! For a request that somebody looks at: how far it would come.
+//! Dry run for a traced request: finds or opens a connection without sending.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::registry::Transport;
 use super::send_error::SendError;
 
 impl Transport {
-    /// Takes a connection that a request could go over, or opens one, and gives it back.
+    /// Takes a connection that a request could use, or opens one, and returns it to the pool.
     pub(crate) async fn reach(&self, walk: &Walk) -> Result<(), SendError> {
         let (index, connection) = self.connected(walk).await?;
         if let Some(connection) = connection {
@@ -21,7 +21,7 @@ impl Transport {
         Ok(())
     }
 
-    /// The target that takes a request, and over HTTP/1.1 a connection to it.
+    /// Returns the target that would accept a request, and for HTTP/1.1 a connection to it.
     async fn connected(&self, walk: &Walk) -> Result<(usize, Option<Http1>), SendError> {
         let (mut dials, mut order) = (Dials::default(), Order::of(self.turns.next(), 0));
         let mut failed = None;
@@ -31,14 +31,14 @@ impl Transport {
             self.leave_probe(index);
             match connection {
                 Ok(connection) => return Ok((index, connection)),
-                // Nothing was sent: the circuit has noted the dial, and that is all.
+                // Nothing was sent, so only the circuit records the dial.
                 Err(error) => failed = Some(prefer(failed, error)),
             }
         }
         Err(failed.unwrap_or_else(no_targets))
     }
 
-    /// An address that is left out gets its one try from a request that is sent, not from one that is only looked at.
+    /// Leaves the probe of an ejected address to a request that is sent.
     fn leave_probe(&self, index: usize) {
         if let Some(ejection) = &self.targets[index].ejection
             && ejection.is_open()

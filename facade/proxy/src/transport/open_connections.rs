@@ -1,13 +1,13 @@
-//! How many connections to one address are open.
+//! Number of open connections to one address.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The count. Clones share it.
+/// Counter of open connections. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OpenConnections(Arc<AtomicUsize>);
 
-/// One of them, for as long as this lives.
+/// Guard that counts one connection.
 pub(super) struct OpenConnection(OpenConnections);
 
 impl OpenConnections {

@@ -1,13 +1,13 @@
-//! In which order the targets of a backend are tried.
+//! Order in which a request tries the targets of a backend.
 
 use super::registry::Transport;
 
-/// The targets in the order in which a request tries them.
+/// Iterator over the targets in the order in which a request tries them.
 pub(super) struct Order {
     turn: usize,
     passed: usize,
     step: usize,
-    /// Those that are tried when no other has taken the request.
+    /// Targets that are tried after all others: ejected ones and those with weight 0.
     last: Vec<usize>,
 }
 
@@ -16,7 +16,8 @@ impl Order {
         Self { turn, passed, step: 0, last: Vec::new() }
     }
 
-    /// The next one. Whether it is left out is asked when its turn has come: only who asks may then try whether it is back.
+    /// Returns the next target. Its ejection is checked only when it is next, because the check may grant the caller the one
+    /// probe of an ejected address.
     pub(super) fn next(&mut self, transport: &Transport) -> Option<usize> {
         let count = transport.targets.len();
         while self.step < count {

@@ -1,4 +1,4 @@
-//! All transports of a facade, by content; and what one of them consists of.
+//! All transports of a facade by key, and the parts of a transport.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,21 +27,21 @@ use crate::mirror_counts::MirrorCounts;
 use crate::observation::{Observation, TargetState};
 use crate::settings::{Kubelets, Limits, ProxySettings};
 
-/// Why no transport to a backend can be made. Requests answer 500 with this text.
+/// Reason for which a transport cannot be created. Requests get 500 with this text.
 #[derive(Debug, thiserror::Error)]
 pub enum TransportError {
-    /// The bundle that the route names has not come with it.
+    /// The CA bundle of the route is missing.
     #[error("the CA bundle {0} is missing on this facade")]
     MissingBundle(String),
-    /// The bundle, or the server name, cannot be used.
+    /// The bundle or the server name is invalid.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// An address that cannot stand in a header.
+    /// An address that is not a valid header value.
     #[error("the target {} is not a valid address", portico_gostd::strconv::quote(.0))]
     Target(String),
 }
 
-/// What all transports need. One for each [`crate::Proxy`].
+/// State that all transports share. One per [`crate::Proxy`].
 pub(crate) struct Shared {
     pub(crate) connector: Connector,
     pub(crate) limits: Limits,
@@ -65,7 +65,7 @@ impl Shared {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Counts up for each change of this client certificate; ends when nobody can change it any more.
+    /// Increments the generation at each change of this client certificate; returns when its source is gone.
     pub(crate) async fn follow_client_cert(self: Arc<Self>, client_certificate: ClientCertificate) {
         let Some(mut cert) = self.certificate(client_certificate).cloned() else { return };
         while cert.changed().await {
@@ -95,12 +95,12 @@ struct Tls {
     settings: ClientTls,
 }
 
-/// The connections to one backend and what governs them.
+/// Connections to one backend, and their settings.
 pub struct Transport {
     pub(super) shared: Arc<Shared>,
     pub(super) targets: Box<[Target]>,
     pub(super) turns: Turns,
-    /// Requests that are being sent again.
+    /// Requests that are being retried.
     pub(super) repeating: AtomicUsize,
     pub(super) key: TransportKey,
     /// Counters of the backend; `None` for a connection that was dialed for one request.
@@ -108,16 +108,16 @@ pub struct Transport {
     ca: Option<Bytes>,
     tls: ArcSwapOption<Tls>,
     in_flight: AtomicUsize,
-    /// Of a mirror. They outlive the routes that use it.
+    /// Counters of a mirror. They outlive the routes that use it.
     mirror_counts: Option<Arc<MirrorCounts>>,
-    /// Set by each request, taken back by each sweep.
+    /// Set by each request, cleared by each sweep.
     used: AtomicBool,
-    /// When a sweep last found it used.
+    /// Time of the last sweep that found the transport in use.
     last_used: Mutex<Instant>,
 }
 
 impl Transport {
-    /// Everything is checked here: a bad bundle is refused now, before any request.
+    /// Creates a transport. Everything is validated here: an invalid bundle fails before the first request.
     fn new(
         shared: Arc<Shared>,
         key: TransportKey,
@@ -151,22 +151,22 @@ impl Transport {
         Ok(transport)
     }
 
-    /// Where it goes.
+    /// Returns the addresses.
     pub fn targets(&self) -> &[Address] {
         &self.key.targets
     }
 
-    /// What was sent to a mirror.
+    /// Returns the counters of a mirror.
     pub(crate) fn mirror_counts(&self) -> Arc<MirrorCounts> {
         self.mirror_counts.clone().unwrap_or_default()
     }
 
-    /// Requests under way.
+    /// Requests in flight.
     pub fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
     }
 
-    /// `host:port` of a target, as its `Host` header.
+    /// Returns `host:port` of a target, as in its `Host` header.
     pub(crate) fn authority(&self, target: usize) -> &HeaderValue {
         &self.targets[target].authority
     }
@@ -175,7 +175,7 @@ impl Transport {
         self.key.http2
     }
 
-    /// What was last seen, of the target with the newest outcome.
+    /// Returns the newest outcome of the targets.
     pub(crate) fn observation(&self) -> Option<Observation> {
         let service = self.counts.as_ref()?.service.clone();
         let newest = self.targets.iter().filter_map(|target| Some((target, target.circuit.last()?)));
@@ -199,7 +199,7 @@ impl Transport {
         if is_used { Instant::now() } else { *self.last_used.lock() }
     }
 
-    /// Each of its addresses as it stands.
+    /// Returns the state of each address.
     pub(crate) fn target_states(&self) -> Vec<TargetState> {
         let weights = &self.key.policy.weights;
         let state = |(at, target): (usize, &Target)| {
@@ -220,7 +220,7 @@ impl Transport {
         self.targets.iter().enumerate().map(state).collect()
     }
 
-    /// A permit for one more request, or the limit that is reached.
+    /// Returns a permit for one more request, or the limit as the error.
     pub(crate) fn admit(self: &Arc<Self>) -> Result<Permit, usize> {
         if !self.count_in() {
             if let Some(counts) = &self.counts {
@@ -234,12 +234,12 @@ impl Transport {
         Ok(Permit { transport: self.clone() })
     }
 
-    /// Counts a copy of a request that is under way until the guard is dropped, or returns `None` if the limit is reached.
+    /// Counts a copy of a request until the guard is dropped, or returns `None` if the limit is reached.
     pub(super) fn admit_copy(&self) -> Option<CopyPermit<'_>> {
         self.count_in().then(|| CopyPermit(&self.in_flight))
     }
 
-    /// Counts one more request under way, unless the limit is reached.
+    /// Counts one more request in flight, unless the limit is reached.
     fn count_in(&self) -> bool {
         let has_room = self.in_flight.fetch_add(1, Ordering::Relaxed) < self.max_requests();
         if !has_room {
@@ -256,19 +256,19 @@ impl Transport {
         }
     }
 
-    /// Requests that may be under way.
+    /// Maximum number of requests in flight.
     fn max_requests(&self) -> usize {
         self.shared.limits.max_requests_per_backend.min(self.max_connections())
     }
 
-    /// A request waits until a connection is open.
+    /// Counts a request that waits for a connection.
     pub(super) fn waits(&self) {
         if let Some(counts) = &self.counts {
             counts.waits();
         }
     }
 
-    /// Where it goes and how much of that is in use; nothing of what no route leads to.
+    /// Returns addresses and current use for the metrics; `None` unless a route leads to the transport.
     pub(super) fn usage(&self) -> Option<Usage> {
         let endpoint = |(at, target): (usize, &Target)| EndpointUsage {
             endpoint: target.address.to_string(),
@@ -283,12 +283,12 @@ impl Transport {
         })
     }
 
-    /// As the policy has it.
+    /// Maximum number of connections according to the policy.
     fn max_connections(&self) -> usize {
         self.key.policy.max_connections.map_or(usize::MAX, |most| most as usize)
     }
 
-    /// The TLS settings under the present client certificate, with their generation; nothing where TLS is not spoken.
+    /// Returns the TLS settings with the current client certificate and its generation; `None` for connections without TLS.
     pub(super) fn tls(&self) -> Result<(u64, Option<ClientTls>), TlsError> {
         let generation = self.shared.generation();
         let TransportKey { trust, client_certificate, http2, server_name, .. } = &self.key;
@@ -309,7 +309,8 @@ impl Transport {
         Ok((generation, Some(settings)))
     }
 
-    /// Closes what is dead or too old; a transport at rest lets go of its TLS settings. Returns how many idle connections are left.
+    /// Closes dead and old connections; an idle transport also drops its TLS settings. Returns the
+    /// number of remaining idle connections.
     fn sweep(&self, now: Instant) -> usize {
         let mut last_used = self.last_used.lock();
         if self.used.swap(false, Ordering::Relaxed) || self.in_flight() > 0 {
@@ -340,7 +341,7 @@ impl std::fmt::Debug for Transport {
     }
 }
 
-/// Counts one request at a backend; dropping it ends the count.
+/// Permit for one request at a backend; counts the request until it is dropped.
 pub(crate) struct Permit {
     transport: Arc<Transport>,
 }
@@ -357,7 +358,7 @@ impl Drop for Permit {
     }
 }
 
-/// Counts a copy of a request at a backend, in addition to the request's own [`Permit`].
+/// Guard that counts a copy of a request at a backend, in addition to the request's own [`Permit`].
 pub(super) struct CopyPermit<'a>(&'a AtomicUsize);
 
 impl Drop for CopyPermit<'_> {
@@ -366,11 +367,11 @@ impl Drop for CopyPermit<'_> {
     }
 }
 
-/// The transports, by content.
+/// The transports by key.
 #[derive(Default)]
 pub(crate) struct Transports {
     known: Mutex<HashMap<TransportKey, Arc<Transport>>>,
-    /// Of Services to which routes lead.
+    /// Counters of Services to which routes lead.
     pub(crate) counts: AllCounts,
 }
 
@@ -381,7 +382,8 @@ impl std::fmt::Debug for Transports {
 }
 
 impl Transports {
-    /// The transport for this key: the one that is there already, or a new one. A route that asks has counts of its Service.
+    /// Returns the transport for this key, an existing or a new one. A caller that serves a route passes
+    /// the counters of its Service.
     pub(crate) fn get(
         &self,
         shared: &Arc<Shared>,
@@ -391,7 +393,7 @@ impl Transports {
     ) -> Result<Arc<Transport>, TransportError> {
         if let Some(found) = self.known.lock().get(&key) {
             if counts.is_some() {
-                // Asked for by a route that is new: the control service may know that the backend is back.
+                // A new route uses the transport: the control service may know that the backend is available again.
                 found.targets.iter().for_each(|target| target.circuit.probe_soon());
             }
             return Ok(found.clone());
@@ -401,7 +403,7 @@ impl Transports {
         Ok(kept)
     }
 
-    /// How much of each backend is in use.
+    /// Returns the current use of each backend.
     pub(super) fn usage(&self) -> Vec<Usage> {
         self.known.lock().values().filter_map(|transport| transport.usage()).collect()
     }
@@ -410,7 +412,7 @@ impl Transports {
         self.known.lock().values().filter_map(|transport| transport.observation()).collect()
     }
 
-    /// Lets go of what is idle: connections, TLS settings, and transports that no route names any more.
+    /// Drops idle connections, TLS settings, and transports that no route uses.
     pub(crate) fn sweep(&self, shared: &Shared) {
         let now = Instant::now();
         let all: Vec<Arc<Transport>> = self.known.lock().values().cloned().collect();

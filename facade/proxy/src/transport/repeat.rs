@@ -1,4 +1,4 @@
-//! Sending a request again that changes nothing, as the backend's policy asks for it.
+//! Retries of safe requests according to the backend's policy.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::registry::Transport;
 use super::send_error::SendError;
 use crate::outgoing::Outgoing;
 
-/// How long is waited before a request is sent again.
+/// Backoff between retries.
 const PAUSE: Policy = Policy::new(Duration::from_millis(25), Duration::from_millis(250), 2.0, 1.0);
 /// Requests to one backend that may be retried at the same time, however few are in flight.
 ///
@@ -27,11 +27,11 @@ const MIN_REPEATING: usize = 3;
 /// Limit (Backends): the failure is returned without a retry.
 const SHARE: usize = 5;
 
-/// One of the requests that are being sent again.
+/// Guard that counts one request that is being retried.
 struct Repeating<'a>(&'a AtomicUsize);
 
 impl<'a> Repeating<'a> {
-    /// Nothing where too many are already.
+    /// Returns `None` if too many requests are being retried already.
     fn begin(count: &'a AtomicUsize, in_flight: usize) -> Option<Self> {
         let before = count.fetch_add(1, Ordering::Relaxed);
         let this = Self(count);
@@ -45,18 +45,18 @@ impl Drop for Repeating<'_> {
     }
 }
 
-/// Whether a request changes nothing, so that sending it twice is sending it once.
+/// Returns true if a request is safe: repeating it has no effect.
 pub(crate) fn changes_nothing(request: &Outgoing<'_>) -> bool {
     matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS) && request.body.is_end_stream()
 }
 
-/// Whether nothing better is to be waited for.
+/// Returns true if the outcome is final, so that no retry could be better.
 fn is_good(outcome: &Result<Answer, SendError>) -> bool {
     outcome.as_ref().is_ok_and(|answer| !is_failure(answer.head.status))
 }
 
 impl Transport {
-    /// Sends a request, again where the policy asks for that.
+    /// Sends a request, with retries if the policy allows them.
     pub(crate) async fn send(&self, request: &mut Outgoing<'_>) -> Result<Answer, SendError> {
         let policy = &self.key.policy;
         let is_plain =
@@ -64,12 +64,13 @@ impl Transport {
         if is_plain || !changes_nothing(request) {
             return self.send_once(request, None, (self.turns.next(), 0)).await;
         }
-        // Boxed, as few policies say so.
+        // Boxed because few policies have retries.
         Box::pin(self.send_repeatedly(request)).await
     }
 
-    /// Sends a request, and the same to the next address when it is not answered in time. The first good answer counts; the other
-    /// request is given up.
+    /// Sends a request, and a second one to the next address if there is no response in time. The first
+    /// successful response is used;
+    /// the other request is canceled.
     async fn send_hedged(
         &self,
         request: &mut Outgoing<'_>,
@@ -97,7 +98,7 @@ impl Transport {
         }
     }
 
-    /// Sends a request that changes nothing until it is answered well, as often as the policy says.
+    /// Sends a safe request until it succeeds, at most as often as the policy allows.
     pub(super) async fn send_repeatedly(&self, request: &mut Outgoing<'_>) -> Result<Answer, SendError> {
         let policy = &self.key.policy;
         let kept = request.keep();

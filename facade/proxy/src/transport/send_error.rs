@@ -1,4 +1,4 @@
-//! Why a request got no answer.
+//! Errors of requests without a response.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use portico_machinery::Status;
 use crate::request_body::BoxError;
 use crate::stage::Stage;
 
-/// Why there is no answer.
+/// Reason for which there is no response.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SendError {
     #[error("{message}")]
@@ -17,12 +17,12 @@ pub(crate) enum SendError {
     Open { stage: Stage, message: String, failures: u32 },
     #[error("{0}")]
     Http(String),
-    /// A filter of ours broke off the request's body with this Status.
+    /// A filter of this server rejected the request's body with this Status.
     #[error("{0}")]
     Body(Box<Status>),
 }
 
-/// Why a request's body failed: a filter of ours breaks it off with a Status, a client with bad framing or too soon.
+/// Converts the failure of a request's body: a filter rejects it with a Status; a client breaks it off or violates the framing.
 pub(super) fn body_error(error: &(dyn std::error::Error + 'static)) -> SendError {
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -40,12 +40,12 @@ pub(super) fn body_error(error: &(dyn std::error::Error + 'static)) -> SendError
     SendError::Http("the request's body ended before it was complete".to_owned())
 }
 
-/// Why an answer has no end.
+/// Returns the error of a response that breaks off.
 pub(super) fn broken_off(reason: &str) -> BoxError {
     format!("the backend's answer breaks off: {reason}").into()
 }
 
-/// Of HTTP/2.
+/// Converts an error of HTTP/2.
 pub(super) fn http_error(error: &hyper::Error) -> SendError {
     SendError::Http(http_reason(error))
 }

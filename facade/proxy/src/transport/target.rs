@@ -18,35 +18,35 @@ use crate::observation::EjectionState;
 use crate::settings::Limits;
 use crate::stage::Stage;
 
-/// An address that goes on failing is left out for at most so many times the time of its first ejection.
+/// Maximum ejection time of an address that keeps failing, as a multiple of its first ejection.
 const MAX_EJECTION: u32 = 10;
 
 pub(crate) struct Target {
     pub(super) address: dial::Target,
-    /// `host:port`, as it stands in `Host` and `X-Forwarded-Host`.
+    /// `host:port`, the value of `Host` and `X-Forwarded-Host`.
     pub(crate) authority: HeaderValue,
-    /// Which stage has failed, and why.
+    /// Circuit, with the stage and message of the last failure.
     pub(super) circuit: Circuit<(Stage, String)>,
-    /// Open while its answers are so bad that it is left out; nothing where no policy asks for that.
+    /// Ejection after failed requests, open while the address is ejected; `None` without an ejection policy.
     pub(super) ejection: Option<Circuit<()>>,
-    /// Whatever they do, but for those that have changed the protocol.
+    /// Open connections, idle or in use, except those that have changed the protocol.
     pub(super) open: OpenConnections,
     idle: Mutex<Vec<Idle>>,
     shared: Mutex<Vec<Arc<Http2>>>,
-    /// One HTTP/2 dial at a time: the others wait for its streams.
+    /// Allows one HTTP/2 dial at a time: other requests wait for its streams.
     pub(super) opening: Semaphore,
 }
 
 /// The idle connections of one runtime. A connection's events arrive in the runtime that opened it: used from
-/// another one, each of them would wake a thread.
+/// another runtime, each event would wake a thread.
 struct Idle {
     runtime: Id,
-    /// Last in, first out: what was used last is the least likely to have been closed.
+    /// Last in, first out: the connection used last is the least likely to be closed.
     connections: Vec<Http1>,
 }
 
 impl Idle {
-    /// Of this runtime, in a list of few.
+    /// Returns the connections of this runtime, from a short list of runtimes.
     fn of(all: &mut Vec<Self>, runtime: Id) -> &mut Vec<Http1> {
         let found = all.iter().position(|idle| idle.runtime == runtime);
         let at = found.unwrap_or_else(|| {
@@ -56,7 +56,7 @@ impl Idle {
         &mut all[at].connections
     }
 
-    /// The oldest connection of the runtime that has most of them, preferably not of this one.
+    /// Removes the oldest connection of the runtime with the most connections, preferably not of this one.
     fn take_oldest(all: &mut [Self], runtime: Id) -> Option<Http1> {
         let most = all.iter_mut().max_by_key(|idle| (idle.connections.len(), idle.runtime != runtime))?;
         (!most.connections.is_empty()).then(|| most.connections.remove(0))
@@ -64,7 +64,7 @@ impl Idle {
 }
 
 impl Target {
-    /// Nothing when the address cannot stand in a header.
+    /// Returns `None` if the address is not a valid header value.
     pub(super) fn new(
         target: &route::Target,
         limits: &Limits,
@@ -89,12 +89,13 @@ impl Target {
         })
     }
 
-    /// Whether it may have a request; one that is left out has one now and then, by whose answer it comes back.
+    /// Returns true if the address may get a request; an ejected address gets one probe from time to
+    /// time, which can end the ejection.
     pub(super) fn is_in(&self) -> bool {
         self.ejection.as_ref().is_none_or(Circuit::allows)
     }
 
-    /// Whether it is left out, and until when; nothing where no policy asks for that.
+    /// Returns the ejection state; `None` without an ejection policy.
     pub(super) fn ejection_state(&self) -> Option<EjectionState> {
         let ejection = self.ejection.as_ref()?;
         Some(EjectionState {
@@ -105,14 +106,14 @@ impl Target {
         })
     }
 
-    /// Notes how a request ended; answers whether the address is left out from now on.
+    /// Records the outcome of a request; returns true if the address is ejected from now on.
     pub(super) fn ended(&self, well: bool) -> bool {
         let Some(ejection) = &self.ejection else { return false };
         if well {
             if ejection.is_open() {
                 tracing::info!(address = %self.address, "backend address restored after its ejection");
             }
-            // What is well already is not written.
+            // Written only if it changes the state.
             if ejection.failures() > 0 {
                 ejection.reached();
             }
@@ -123,7 +124,7 @@ impl Target {
         !was_out && ejection.is_open()
     }
 
-    /// An idle connection of this runtime, opened under this generation. Whether it is still open shows when it is used.
+    /// Returns an idle connection of this runtime and generation. Only its use shows whether it is still open.
     pub(super) fn take(&self, generation: u64) -> Option<Http1> {
         let runtime = Handle::current().id();
         loop {
@@ -134,7 +135,7 @@ impl Target {
         }
     }
 
-    /// Puts a connection back into the pool. If more than `max` are idle then, one of them is closed.
+    /// Puts a connection back into the pool. If more than `max` are then idle, one of them is closed.
     pub(super) fn put(&self, mut connection: Http1, max: usize) {
         connection.idle_since = Instant::now();
         let runtime = connection.runtime;
@@ -142,12 +143,12 @@ impl Target {
         Idle::of(&mut all, runtime).push(connection);
         let idle: usize = all.iter().map(|idle| idle.connections.len()).sum();
         let surplus = if idle > max { Idle::take_oldest(&mut all, runtime) } else { None };
-        // A connection is closed without the lock.
+        // The connection is closed after the lock is released.
         drop(all);
         drop(surplus);
     }
 
-    /// A stream on a connection with fewer than `max_streams`.
+    /// Returns a stream on a connection with fewer than `max_streams`.
     pub(super) fn join(&self, generation: u64, max_streams: usize) -> Option<Stream> {
         let mut shared = self.shared.lock();
         shared.retain(|connection| !connection.is_closed() && connection.generation == generation);
@@ -158,10 +159,10 @@ impl Target {
         self.shared.lock().push(connection);
     }
 
-    /// Closes what is dead, old, or idle since before `oldest`; returns how many idle connections are left.
+    /// Closes connections that are dead, of an old generation, or idle since before `oldest`; returns the number of remaining
+    /// idle ones.
     pub(super) fn sweep(&self, generation: u64, oldest: Option<Instant>, rest: bool) -> usize {
-        // Taken out for the check, so that no request waits for it; a connection that a request puts back
-        // meanwhile stays.
+        // Taken out for the check, so that no request waits for it; connections that requests put back during the check are kept.
         let all = std::mem::take(&mut *self.idle.lock());
         let keep = |connection: &Http1| {
             let young = oldest.is_none_or(|oldest| connection.idle_since >= oldest);
@@ -173,7 +174,7 @@ impl Target {
             left += connections.len();
             let mut all = self.idle.lock();
             let idle = Idle::of(&mut all, runtime);
-            // The old ones below: they are taken last.
+            // The old ones first: they are taken last.
             let fresh = std::mem::replace(idle, connections);
             idle.extend(fresh);
         }

@@ -1,4 +1,4 @@
-//! TLS settings by what they are made of: equal trust shares one parsed bundle and one session cache.
+//! TLS settings by their inputs: equal inputs share one parsed bundle and one session cache.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use portico_machinery::route::Trust;
 
 use super::key::ClientCertificate;
 
-/// What TLS settings are made of.
+/// Inputs of TLS settings.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Settings {
     pub(super) trust: Trust,
@@ -18,14 +18,14 @@ pub(super) struct Settings {
     pub(super) http2: bool,
 }
 
-/// The settings in use. Bounded by the number of distinct bundles; let go when unused.
+/// The settings in use. Bounded by the number of distinct bundles; unused ones are dropped.
 #[derive(Default)]
 pub(super) struct TrustStore {
     known: Mutex<HashMap<Settings, (u64, ClientTls)>>,
 }
 
 impl TrustStore {
-    /// Settings without a server name, made at first ask under each generation of the client certificate.
+    /// Returns settings without a server name, created on first use under each generation of the client certificate.
     pub(super) fn settings(
         &self,
         wanted: Settings,
@@ -38,7 +38,7 @@ impl TrustStore {
         {
             return Ok(tls.clone());
         }
-        // Parsed outside the lock: two askers at the same moment do it twice, and the later one is kept.
+        // Parsed outside the lock: two concurrent callers both parse, and the later result is kept.
         let roots = match &wanted.trust {
             Trust::System => Roots::System,
             Trust::Insecure => Roots::Insecure,
@@ -53,9 +53,9 @@ impl TrustStore {
         Ok(tls)
     }
 
-    /// Lets go of settings that no transport holds.
+    /// Drops settings that no transport uses.
     pub(super) fn sweep(&self) {
-        // Two: the one here, and the one that `config()` hands out for the question.
+        // Two references: the cached one, and the one that `config()` returns here.
         self.known.lock().retain(|_, (_, tls)| Arc::strong_count(&tls.config()) > 2);
     }
 }

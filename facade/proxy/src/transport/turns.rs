@@ -1,18 +1,18 @@
-//! Which address gets the next request.
+//! Selection of the address for the next request.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The addresses of a backend take turns, by their weights where there are some.
+/// Round robin over the addresses of a backend, by weight if they have weights.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     next: AtomicUsize,
-    /// Addresses in the order of their turns; empty where all have the same weight.
+    /// Addresses in the order of their turns; empty if all have the same weight.
     schedule: Box<[usize]>,
     weights: Vec<u32>,
 }
 
 impl Turns {
-    /// For so many addresses. Weights that do not fit them are those of other addresses, and do not count.
+    /// Creates the rotation. Weights of another number of addresses belong to an outdated set, and are ignored.
     pub(super) fn new(targets: usize, weights: &[u32]) -> Self {
         if weights.len() != targets {
             return Self::default();
@@ -20,12 +20,12 @@ impl Turns {
         Self { next: AtomicUsize::new(0), schedule: schedule(weights), weights: weights.to_vec() }
     }
 
-    /// The next turn.
+    /// Returns the number of the next turn.
     pub(super) fn next(&self) -> usize {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The address that is tried in this turn after so many others.
+    /// Returns the address to try in this turn after `step` others.
     pub(super) fn target(&self, turn: usize, step: usize, targets: usize) -> usize {
         match self.schedule.len() {
             0 => turn.wrapping_add(step) % targets,
@@ -33,25 +33,25 @@ impl Turns {
         }
     }
 
-    /// The weight of an address; nothing where all have the same.
+    /// Returns the weight of an address; `None` if all have the same.
     pub(super) fn weight(&self, target: usize) -> Option<u32> {
         self.weights.get(target).copied()
     }
 
-    /// Whether it only gets what no other takes.
+    /// Returns true for an address with weight 0, which only gets requests that no other accepts.
     pub(super) fn is_last_resort(&self, target: usize) -> bool {
         self.weights.get(target) == Some(&0)
     }
 }
 
-/// Each as often as its weight says, and those that are heavy not in a row.
+/// Schedules each address as often as its weight, with heavy addresses spread out.
 fn schedule(weights: &[u32]) -> Box<[usize]> {
     let total: i64 = weights.iter().map(|weight| i64::from(*weight)).sum();
     let mut credit = vec![0_i64; weights.len()];
     let mut turns = Vec::new();
     for _ in 0..total {
         credit.iter_mut().zip(weights).for_each(|(credit, weight)| *credit += i64::from(*weight));
-        // Of equals the first.
+        // The first one if several are equal.
         let most = credit.iter().enumerate().rev().max_by_key(|(_, credit)| **credit);
         let Some((chosen, _)) = most else { break };
         credit[chosen] -= total;

@@ -1,7 +1,7 @@
-//! A request's body, which a task of the connection sends.
+//! Body of a request, which a task of the connection sends.
 //!
-//! The task and whoever awaits the answer end at different times. A body whose request was given up must not come
-//! to a clean end, and why a body failed is known here only: neither a reset stream nor a closed connection carries it.
+//! The task and the reader of the response end at different times. The body of a canceled request must not end
+//! normally. The reason for a failed body is recorded here, because neither a reset stream nor a closed connection carries it.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,32 +15,32 @@ use parking_lot::Mutex;
 use super::send_error::{SendError, body_error};
 use crate::request_body::{BoxError, RequestBody};
 
-/// What belongs to whoever awaits the answer, or reads it.
+/// Status of an upload, owned by the reader of the response.
 #[derive(Default)]
 pub(super) struct Exchange {
     failure: Mutex<Option<SendError>>,
-    /// Whether all of the body has been taken to be sent.
+    /// True if the complete body was passed to the connection.
     sent: AtomicBool,
 }
 
 impl Exchange {
-    /// Of a request with this body.
+    /// Creates the status of a request with this body.
     pub(super) fn of(body: &RequestBody) -> Arc<Self> {
         Arc::new(Self { sent: body.is_end_stream().into(), ..Self::default() })
     }
 
-    /// Whether all of the request's body has been taken to be sent.
+    /// Returns true if the complete body was passed to the connection.
     pub(super) fn is_sent(&self) -> bool {
         self.sent.load(Ordering::Acquire)
     }
 
-    /// Why the request's body failed, once.
+    /// Takes the reason for which the request's body failed.
     pub(super) fn take_failure(&self) -> Option<SendError> {
         self.failure.lock().take()
     }
 }
 
-/// See the module.
+/// Body of a request. Fails if the reader of the response is gone.
 pub(super) struct Upload {
     body: RequestBody,
     exchange: Weak<Exchange>,
@@ -55,7 +55,7 @@ impl Upload {
         Self { body, exchange: Arc::downgrade(exchange) }
     }
 
-    /// Nothing of it was sent.
+    /// Takes back the body of a request that was not sent.
     pub(super) fn into_body(self) -> RequestBody {
         self.body
     }

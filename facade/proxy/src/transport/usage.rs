@@ -1,21 +1,21 @@
-//! How much of one backend is in use.
+//! Current use of one backend.
 
 use portico_machinery::route::ServiceReference;
 
-/// Of one transport.
+/// Current use of one transport.
 pub(super) struct Usage {
     pub(super) service: ServiceReference,
-    /// Requests under way.
+    /// Requests in flight.
     pub(super) in_flight: usize,
-    /// How many there may be.
+    /// Maximum number of requests in flight.
     pub(super) most: usize,
     pub(super) endpoints: Vec<EndpointUsage>,
 }
 
-/// Of one address.
+/// Current use of one address.
 pub(super) struct EndpointUsage {
     pub(super) endpoint: String,
-    /// Nothing where all have the same.
+    /// `None` if all addresses have the same weight.
     pub(super) weight: Option<u32>,
     /// Open connections.
     pub(super) open: usize,

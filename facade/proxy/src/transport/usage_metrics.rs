@@ -1,7 +1,7 @@
-//! What of backends is in use, as metrics that are read when they are asked for.
+//! Metrics about the use of backends, collected at each scrape.
 //!
-//! They name Services and addresses, so there is a bound: what comes after [`MAX_BACKENDS`] or [`MAX_ENDPOINTS`] by name is left out,
-//! and how much that is stands in a metric of its own.
+//! Labels contain Services and addresses, so the number of series is bounded: series beyond [`MAX_BACKENDS`] or
+//! [`MAX_ENDPOINTS`], in the order of names, are omitted and counted in a separate metric.
 
 use std::collections::BTreeMap;
 use std::fmt::Error;
@@ -27,7 +27,7 @@ const MAX_BACKENDS: usize = 500;
 /// Limit (Backends): further ones are counted in `portico_proxy_backend_series_left_out`.
 const MAX_ENDPOINTS: usize = 1000;
 
-/// See the module.
+/// Collector of the use of backends.
 #[derive(Debug)]
 pub(crate) struct UsageMetrics {
     transports: Weak<Transports>,
@@ -35,7 +35,7 @@ pub(crate) struct UsageMetrics {
 
 #[derive(Default)]
 struct OfBackend {
-    /// Requests under way, and how many there may be; nothing while no transport leads there.
+    /// Requests in flight, and their limit; `None` while no transport leads to the backend.
     requests: Option<(usize, usize)>,
     waits: u64,
     refused: u64,
@@ -47,7 +47,7 @@ struct OfEndpoint {
     open: usize,
 }
 
-/// Several routes may lead to one Service in different ways: together they are one series.
+/// Sums by Service: several routes may lead to one Service in different ways, and form one series.
 #[derive(Default)]
 struct Sums {
     backends: BTreeMap<String, OfBackend>,
@@ -55,7 +55,7 @@ struct Sums {
 }
 
 impl UsageMetrics {
-    /// Adds them to a registry, for as long as there are these transports.
+    /// Registers the metrics; they exist as long as the transports.
     pub(crate) fn register(registry: &Registry, transports: Weak<Transports>) {
         registry.collector(Box::new(Self { transports }));
     }

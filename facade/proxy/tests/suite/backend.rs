@@ -1,4 +1,4 @@
-//! A backend that a test scripts byte for byte, over TLS on port 0.
+//! A backend with responses that a test scripts byte by byte, over TLS on port 0.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -14,10 +14,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tokio_rustls::server::TlsStream;
 
-/// The name that routes to backends verify.
+/// Server name that routes to backends verify.
 pub const NAME: &str = "flunders.wardle.svc";
 pub const HOUR: Duration = Duration::from_secs(3600);
-/// Limit on waiting for an event that must happen, far above what a busy machine needs.
+/// Limit on waiting for an event that must happen, far above the time that a busy machine needs.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A request as it arrived.
@@ -27,14 +27,14 @@ pub struct Seen {
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
     pub sni: Option<String>,
-    /// The client certificate's common name.
+    /// Common name of the client certificate.
     pub client: Option<String>,
-    /// Counts connections from 0.
+    /// Number of the connection, from 0.
     pub connection: usize,
 }
 
 impl Seen {
-    /// All values of a header.
+    /// Returns all values of a header.
     pub fn all(&self, name: &str) -> Vec<&str> {
         self.headers.iter().filter(|(n, _)| n == name).map(|(_, v)| v.as_str()).collect()
     }
@@ -44,30 +44,30 @@ impl Seen {
     }
 }
 
-/// What the backend does with a request.
+/// Behavior of the backend for a request.
 pub enum Reply {
-    /// These bytes, and the next request.
+    /// Sends these bytes, then reads the next request.
     Bytes(String),
-    /// These bytes, and the end.
+    /// Sends these bytes, then ends the connection.
     Close(String),
-    /// These bytes, then every byte back.
+    /// Sends these bytes, then echoes every byte.
     Echo(String),
-    /// Pieces as they come, and the end when the sender is gone.
+    /// Sends pieces as they arrive, and ends the connection when the sender is dropped.
     Pieces(mpsc::Receiver<String>),
-    /// These bytes, and the end without a TLS alert.
+    /// Sends these bytes, then ends the connection without a TLS alert.
     Drop(String),
-    /// These bytes, and no more until the client goes.
+    /// Sends these bytes, then stalls until the client disconnects.
     Stall(String),
-    /// Nothing, until the client goes; then the sender is dropped.
+    /// Stalls until the client disconnects, then drops the sender.
     Hang(mpsc::Sender<()>),
 }
 
-/// 200 with this body.
+/// Reply with 200 and this body.
 pub fn ok(body: &str) -> Reply {
     with_status("200 OK", "", body)
 }
 
-/// An answer with `Content-Length`; `headers` end in CRLF each.
+/// Reply with `Content-Length`; each of `headers` ends in CRLF.
 pub fn with_status(status: &str, headers: &str, body: &str) -> Reply {
     Reply::Bytes(format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n\r\n{body}", body.len()))
 }
@@ -80,13 +80,13 @@ pub struct Backend {
     seen: mpsc::UnboundedReceiver<Seen>,
     pub connections: Arc<AtomicUsize>,
     open: watch::Receiver<usize>,
-    /// Handshakes that are complete.
+    /// Number of completed handshakes.
     reached: watch::Receiver<usize>,
     pub tasks: TaskSet,
 }
 
 impl Backend {
-    /// With a certificate for [`NAME`].
+    /// Starts a backend with a certificate for [`NAME`].
     pub async fn start(script: impl Fn(Seen) -> Reply + Send + Sync + 'static) -> Self {
         Self::with_names(&[NAME], script).await
     }
@@ -131,30 +131,30 @@ impl Backend {
         Self { address, authority, seen, connections, open, reached, tasks }
     }
 
-    /// The next request that arrives.
+    /// Returns the next request that arrives.
     pub async fn seen(&mut self) -> Seen {
         tokio::time::timeout(PATIENCE, self.seen.recv()).await.expect("no request arrived").unwrap()
     }
 
-    /// Until a connection is there that was not there the last time.
+    /// Waits for a new connection since the last call.
     pub async fn is_reached(&mut self) {
         let waiting = tokio::time::timeout(PATIENCE, self.reached.changed());
         waiting.await.expect("nobody connects to the backend").unwrap();
     }
 
-    /// Until no connection is open.
+    /// Waits until no connection is open.
     pub async fn left_alone(&mut self) {
         self.left_with(0).await;
     }
 
-    /// Waits until so many connections are open.
+    /// Waits until this many connections are open.
     pub async fn left_with(&mut self, connections: usize) {
         let waiting = self.open.wait_for(|open| *open == connections);
         let left = tokio::time::timeout(PATIENCE, waiting).await;
         left.expect("another number of connections to the backend stays open").unwrap();
     }
 
-    /// Whether a request has arrived that nobody looked at.
+    /// Returns true if a request has arrived that the test has not read.
     pub fn has_more(&mut self) -> bool {
         self.seen.try_recv().is_ok()
     }
@@ -224,7 +224,7 @@ async fn serve(
     }
 }
 
-/// A head, and a body by `Content-Length` or chunks (kept as they came, chunk by chunk joined).
+/// Reads a head, and a body by `Content-Length` or chunks (kept encoded).
 async fn read_request(stream: &mut TlsStream<TcpStream>, buffer: &mut Vec<u8>) -> Option<Seen> {
     let end = loop {
         if let Some(at) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {

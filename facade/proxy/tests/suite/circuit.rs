@@ -1,4 +1,4 @@
-//! A dead backend costs nothing, is reported, and recovers by itself.
+//! A dead backend costs nothing, is reported, and recovers without intervention.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ async fn a_dead_backend_is_dialled_now_and_then_only_and_recovers() {
         assert!(message.starts_with("dial: cannot connect"), "{message}");
     }
     assert_eq!(front.metric("portico_proxy_dials_total{result=\"dial\"}"), "2");
-    // A changed route is news: it is tried at once.
+    // A changed route is tried at once.
     let ca = Bytes::copy_from_slice(backend.authority.cert_pem().as_bytes());
     let changed = Upstream::new(Arc::new(front.upstream.route().clone()), &|_| Some(ca.clone()));
     assert_eq!(front.direct(&changed).await, 503);

@@ -1,5 +1,5 @@
-//! A client stops: its request is cut, stalled or malformed at every byte. The backend never sees a whole request, and
-//! connections and permits are given back.
+//! A client stops: its request is truncated, stalled or malformed at every byte. The backend never gets a complete request, and
+//! connections and permits are released.
 
 use std::time::Duration;
 
@@ -22,10 +22,10 @@ fn with_length() -> (String, &'static str) {
     (format!("POST {FLUNDERS} HTTP/1.1\r\nhost: a\r\ncontent-length: 11\r\n\r\n"), "hello world")
 }
 
-/// How a client goes away.
+/// Way in which a client disconnects.
 #[derive(Clone, Copy, Debug)]
 enum Cut {
-    /// It closes its sending side, and could read an answer.
+    /// The client closes its sending side, and could read a response.
     HalfClose,
     Close,
     Reset,
@@ -151,7 +151,7 @@ async fn an_upload_that_is_cut_while_it_is_answered_ends_both() {
     }
 }
 
-/// Frames of HTTP/2, made by hand so that each byte is known.
+/// Frames of HTTP/2, encoded by hand so that each byte is known.
 mod frames {
     fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
         let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
@@ -162,7 +162,7 @@ mod frames {
         [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &frame(4, 0, 0, &[])].concat()
     }
 
-    /// A POST of this path.
+    /// Head of a POST to this path.
     pub fn head(path: &str) -> Vec<u8> {
         // Indexed: `:method: POST`, `:scheme: http`; literal with an indexed name: `:path`, `:authority`.
         let (path, mut block) = (path.as_bytes(), vec![0x83, 0x86, 0x04]);
@@ -204,7 +204,7 @@ async fn an_upload_over_http2_that_is_cut_at_any_byte_or_reset_is_no_request_for
     }
     backend.left_alone().await;
     assert!(!backend.has_more(), "an incomplete request arrived");
-    // A reset with NO_ERROR (0) asks for no more; it does not end a body. It comes when the backend waits for the rest.
+    // A reset with NO_ERROR (0) refuses more data; it does not end a body. It arrives while the backend waits for the rest.
     let mut backend = Backend::start(|_| ok("whole")).await;
     let mut setup = Setup::to(&[&backend]);
     setup.http2 = true;

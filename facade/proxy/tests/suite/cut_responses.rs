@@ -1,5 +1,5 @@
-//! A backend stops: its response is cut or stalled at every byte. The client never sees a whole response where bytes
-//! are missing, and connections and permits are given back.
+//! A backend stops: its response is truncated or stalled at every byte. The client never takes an incomplete response for a
+//! complete one, and connections and permits are released.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const CHUNKED: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer:
     5\r\nhello\r\n6;x=y\r\n world\r\n0\r\nx-sum: 7\r\n\r\n";
 const LENGTH: &str = "HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\nhello world";
 
-/// `?length=N&kind=K` in a request's target: which of the above, and how much of it.
+/// Parses `?length=N&kind=K` of a request's target: selects the kind of response and its length.
 fn asked(seen: &Seen) -> (String, bool) {
     let query = seen.target().split_once('?').unwrap().1;
     let number = |key: &str| -> usize {
@@ -28,7 +28,7 @@ fn asked(seen: &Seen) -> (String, bool) {
     (whole[..number("length")].to_owned(), number("notice") == 1)
 }
 
-/// What a client sees of an exchange; nothing where its connection breaks.
+/// Exchange as seen by a client; `None` if its connection breaks.
 type Got = Option<(StatusCode, Option<Bytes>)>;
 
 async fn get(front: &Front, http2: bool, path: String) -> Got {
@@ -69,7 +69,7 @@ fn assert_incomplete(got: &Got, in_head: bool, refused: u16, what: &str) {
     }
 }
 
-/// No message holds what a library says: addresses of documentation, names of types, numbers of the system.
+/// Asserts that a message contains no text of a library: URLs of documentation, type names, numbers of system errors.
 fn assert_plain(text: &str) {
     for mark in ["://", "docs.rs", "::", "Some(", "Err(", "Error", "os error", "close_notify"] {
         assert!(!text.contains(mark), "{mark:?} in {text}");
@@ -114,7 +114,7 @@ async fn a_backend_that_stalls_anywhere_is_left_at_the_deadline() {
             (0..whole.len()).map(move |length| async move {
                 let got = get(front, http2, path(kind, length, false)).await;
                 let what = format!("{:?}, HTTP/2 {http2}", &whole[..length]);
-                // The deadline may be over before the backend is reached at all.
+                // The deadline may pass before the backend is reached.
                 let late = matches!(got, Some((StatusCode::GATEWAY_TIMEOUT, Some(_))));
                 assert_incomplete(&got, late || length < head, 504, &what);
                 late

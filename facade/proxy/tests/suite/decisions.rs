@@ -1,4 +1,4 @@
-//! The order of decisions, and the text of each refusal.
+//! Order of the checks, and text of each refusal.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Requests and upgrades leave through the egress proxy, or not at all.
+//! Requests and upgrades use the egress proxy, or fail.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use crate::front::{FLUNDERS, Front, Setup};
 
 const ASK: &str = "GET /apis/wardle.example.com/v1/flunders HTTP/1.1\r\nHost: front\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
 
-/// A CONNECT proxy that answers so; it counts what it was asked for.
+/// A CONNECT proxy with this response; it counts the requests.
 async fn proxy(tasks: &TaskSet, answer: &'static str) -> (u16, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (port, asked) = (listener.local_addr().unwrap().port(), Arc::new(AtomicUsize::new(0)));

@@ -1,4 +1,4 @@
-//! A front: a plain HTTP/1.1 listener that gives each request to the proxy as one fixed user.
+//! A front: a plain HTTP/1.1 listener that passes each request to the proxy as one fixed user.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -35,23 +35,23 @@ pub const FLUNDERS: &str = "/apis/wardle.example.com/v1/flunders";
 /// The path of discovery.
 pub const DISCOVERY: &str = "/apis/wardle.example.com/v1";
 
-/// What a test may vary; build it, then [`Setup::start`].
+/// Settings that a test may vary; build it, then call [`Setup::start`].
 pub struct Setup {
     pub route: Route,
     pub bundle: Bytes,
     pub user: Option<UserInfo>,
     pub limits: Limits,
     pub client_cert: Option<watch::Receiver<Arc<CertPair>>>,
-    /// Time that the chain gives each request.
+    /// Deadline that the chain sets for each request.
     pub deadline: Option<Duration>,
     pub registry: Registry,
     pub connector: Connector,
-    /// Whether clients speak HTTP/2.
+    /// True if clients use HTTP/2.
     pub http2: bool,
 }
 
 impl Setup {
-    /// A route to these backends (which share the first one's CA), user alice.
+    /// Returns a setup with a route to these backends (which share the CA of the first one) and user alice.
     pub fn to(backends: &[&Backend]) -> Self {
         Self::to_addresses(
             &backends.iter().map(|b| b.address).collect::<Vec<_>>(),
@@ -159,7 +159,7 @@ pub struct Front {
     pub proxy: Proxy,
     pub upstream: Arc<Upstream>,
     pub registry: Registry,
-    /// Connections of clients that have ended.
+    /// Number of ended client connections.
     ended: watch::Receiver<usize>,
 }
 
@@ -169,7 +169,7 @@ impl Drop for Front {
     }
 }
 
-/// A whole answer.
+/// A complete response.
 #[derive(Debug)]
 pub struct Answer {
     pub status: StatusCode,
@@ -179,14 +179,14 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The body as a failure Status with the answer's own code.
+    /// Decodes the body as a failure Status with the response's code.
     pub fn failure(&self) -> Status {
         let status = Status::from_json(self.body.as_bytes()).unwrap_or_else(|| panic!("no Status: {self:?}"));
         assert_eq!((status.code, status.is_failure()), (self.status.as_u16(), true));
         status
     }
 
-    /// Code, cause's reason and message of a failure.
+    /// Returns the code, and reason and message of the cause, of a failure.
     pub fn cause(&self) -> (u16, String, String) {
         let status = self.failure();
         let cause = status.details.and_then(|d| d.causes.into_iter().next()).unwrap_or_default();
@@ -199,7 +199,7 @@ impl Front {
         self.send("GET", path, &[], "").await
     }
 
-    /// One request on a connection of its own.
+    /// Sends one request on a new connection.
     pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let mut request = Request::builder().method(method).uri(path).header("host", "front");
         for (name, value) in headers {
@@ -220,12 +220,12 @@ impl Front {
         Answer { status: parts.status, headers: parts.headers, body, trailers }
     }
 
-    /// Requests under way at the front's backend.
+    /// Requests in flight at the front's backend.
     pub fn upstream_in_flight(&self) -> usize {
         self.upstream.in_flight()
     }
 
-    /// The code of a GET through another route, without the listener.
+    /// Returns the code of a GET through another route, without the listener.
     pub async fn direct(&self, upstream: &Upstream) -> u16 {
         let identity = Identity::new(&UserInfo::new("alice", ["dev"]));
         let info = RequestInfo::parse("GET", FLUNDERS, "").unwrap();
@@ -244,7 +244,7 @@ impl Front {
         code
     }
 
-    /// Until so many connections of clients have ended, and nothing is under way to the backend.
+    /// Waits until this many client connections have ended, and no request is in flight.
     pub async fn at_rest(&self, connections: usize) {
         let mut ended = self.ended.clone();
         let resting = async {
@@ -261,7 +261,7 @@ impl Front {
         Raw { stream: TcpStream::connect(self.address).await.unwrap() }
     }
 
-    /// The value of a metric line that starts so.
+    /// Returns the value of the metric line with this prefix.
     pub fn metric(&self, line: &str) -> String {
         let text = self.registry.encode(portico_kit::metrics::Format::Text);
         let found = text.lines().find_map(|l| l.strip_prefix(line)).unwrap_or_default();
@@ -279,7 +279,7 @@ impl Raw {
         self.stream.write_all(text.as_bytes()).await.unwrap();
     }
 
-    /// Reads until these words have come, and gives back all.
+    /// Reads until this text has arrived, and returns all input.
     pub async fn until(&mut self, words: &str) -> String {
         let mut all = Vec::new();
         let reading = async {
@@ -298,7 +298,7 @@ impl Raw {
     pub async fn rest(&mut self) -> String {
         let mut all = Vec::new();
         let read = tokio::time::timeout(PATIENCE, self.stream.read_to_end(&mut all)).await;
-        // A reset is an end, too.
+        // A reset is an end as well.
         let _ = read.expect("the connection does not end");
         String::from_utf8(all).unwrap()
     }

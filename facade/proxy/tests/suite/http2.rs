@@ -1,4 +1,4 @@
-//! HTTP/2 to a backend that asks for it.
+//! HTTP/2 to a backend that supports it.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -102,7 +102,7 @@ async fn a_backend_without_http2_is_served_over_http1() {
     assert_eq!(backend.seen().await.line, format!("GET {FLUNDERS} HTTP/1.1"));
 }
 
-/// A backend that answers each request by hand; the bodies of those that arrive whole.
+/// Starts a backend whose responses `serve` sends; also returns the bodies of the requests.
 async fn by_hand<F, R>(serve: F) -> (H2, mpsc::UnboundedReceiver<Result<Bytes, h2::Error>>)
 where
     F: Fn(h2::server::SendResponse<Bytes>) -> R + Copy + Send + Sync + 'static,
@@ -151,7 +151,7 @@ async fn front_of(backend: &H2) -> Front {
 
 #[tokio::test]
 async fn an_upload_that_is_cut_or_malformed_is_reset_at_the_backend() {
-    // It answers nothing before the body has ended: what it has of a request is no reason to.
+    // The backend responds only after the body has ended, so an incomplete request gets no response.
     let (backend, mut arrived) = by_hand(|_| async {}).await;
     let front = front_of(&backend).await;
     for (body, code) in [("2\r\nab\r\n", 503), ("2\r\nab\r\n5\r\nhel", 503), ("2\r\nab\r\n0x0\r\n\r\n", 400)]
@@ -183,7 +183,7 @@ async fn a_filters_refusal_of_a_body_is_what_the_client_gets_over_http2_too() {
 
 #[tokio::test]
 async fn a_response_that_is_reset_is_never_taken_for_whole() {
-    // NO_ERROR, too: it asks for no more of the request, and does not end the response.
+    // NO_ERROR as well: it refuses more of the request, and does not end the response.
     let codes = [h2::Reason::NO_ERROR, h2::Reason::CANCEL, h2::Reason::INTERNAL_ERROR];
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let (backend, _arrived) = by_hand(move |mut respond| async move {

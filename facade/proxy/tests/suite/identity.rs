@@ -1,4 +1,4 @@
-//! What a backend receives: no forged identity, no hop-by-hop header, no bearer token.
+//! Headers that a backend receives: no forged identity, no hop-by-hop header, no bearer token.
 
 use portico_machinery::UserInfo;
 

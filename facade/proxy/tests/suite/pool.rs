@@ -1,4 +1,4 @@
-//! Connections: kept, bounded, closed when dead, never mixed up.
+//! Connections: reused, bounded, closed when dead, never mixed up.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -66,7 +66,7 @@ async fn idle_connections_are_bounded_over_all_runtimes() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             assert_eq!(elsewhere.direct(&elsewhere.upstream).await, 200);
-            // A runtime that ends would close its connections.
+            // The end of a runtime would close its connections.
             let _ = ended.await;
         });
     });
@@ -80,7 +80,7 @@ async fn idle_connections_are_bounded_over_all_runtimes() {
 
 #[tokio::test]
 async fn a_stray_answer_on_an_idle_connection_is_never_taken_for_an_answer() {
-    // Two answers to one request: the second must not meet the next client.
+    // Two responses to one request: the second must not reach the next client.
     let backend = Backend::start(|_| {
         let one = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nmine";
         let two = "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nothers";
@@ -106,7 +106,7 @@ async fn equal_routes_share_connections_and_an_edited_one_keeps_them() {
     let other = Upstream::new(Arc::new(route), &|_| Some(ca.clone()));
     assert_eq!(front.direct(&other).await, 200);
     assert_eq!(backend.seen().await.connection, 0);
-    // Other targets are another way.
+    // Another server name needs another transport.
     let mut route = front.upstream.route().clone();
     Arc::make_mut(route.backend.as_mut().unwrap()).server_name = "other.wardle.svc".into();
     let other = Upstream::new(Arc::new(route), &|_| Some(ca.clone()));
@@ -160,7 +160,7 @@ async fn counts_of_a_service_go_on_in_an_entry_that_follows_and_nowhere_else() {
     changed.follow(&front.upstream);
     assert_eq!(front.direct(&changed).await, 503);
     assert_eq!(refused(&first), Some(2), "one series, under whichever policy");
-    // The same addresses, by another port of the Service.
+    // The same addresses through another port of the Service.
     Arc::make_mut(route.backend.as_mut().unwrap()).service.port += 1;
     let other = Upstream::new(Arc::new(route), &|_| Some(ca.clone()));
     other.follow(&changed);

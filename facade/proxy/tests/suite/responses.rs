@@ -1,4 +1,4 @@
-//! What a client gets back, redirects included.
+//! Responses as the client receives them, redirects included.
 
 use tokio::sync::mpsc;
 
@@ -7,7 +7,7 @@ use crate::front::{FLUNDERS, Setup};
 
 #[tokio::test]
 async fn redirects_are_not_passed_on_and_never_followed() {
-    // status, Location, code for the client, and whether Location is passed on
+    // Status, Location, code for the client, and whether Location is forwarded.
     let table = [
         ("301 M", true, 502),
         ("302 F", true, 502),

@@ -1,4 +1,4 @@
-//! Which certificates the proxy trusts, and which one it presents.
+//! Certificates that the proxy trusts and presents.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ async fn the_client_certificate_is_sent_and_a_new_one_is_used_at_once() {
         assert_eq!((seen.client.as_deref(), seen.connection), (Some("front-proxy-client"), 0));
     }
     replace.send(pair("renewed")).unwrap();
-    // The proxy's own task has to notice; until then the old connection is right.
+    // The proxy's task notices the change later; until then, the old connection is correct.
     loop {
         front.get(FLUNDERS).await;
         let seen = backend.seen().await;

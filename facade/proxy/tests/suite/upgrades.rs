@@ -1,4 +1,4 @@
-//! Upgrades: what is passed on and what is refused (CVE-2018-1002105, CVE-2020-8559), and the identity in them.
+//! Upgrades: forwarded and refused ones (CVE-2018-1002105, CVE-2020-8559), and their identity headers.
 
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ async fn a_refused_upgrade_is_passed_on_whole_and_then_both_connections_end() {
                 .await;
         let front = Setup::to(&[&backend]).start().await;
         let mut raw = front.raw().await;
-        // The second request rides behind the first: it must reach nobody.
+        // The second request is pipelined behind the first: it must not reach the backend.
         let smuggled = format!("GET {FLUNDERS}/smuggled HTTP/1.1\r\nHost: x\r\n\r\n");
         raw.write(&(ask(FLUNDERS, "websocket", "Upgrade", "") + &smuggled)).await;
         let all = raw.rest().await;
@@ -163,7 +163,7 @@ async fn an_address_that_is_not_reached_is_left_out_of_upgrades_too() {
     let dead = reserve.local_addr().unwrap();
     drop(reserve);
     let mut setup = Setup::to_addresses(&[dead, backend.address], backend.authority.cert_pem());
-    // The circuit is not what leaves it out.
+    // The circuit must not be the cause.
     setup.limits.circuit_failures = 1000;
     setup.backend().policy.ejection = Some(Ejection { failures: 2, time: Duration::from_secs(60) });
     let front = setup.start().await;

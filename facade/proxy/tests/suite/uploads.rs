@@ -1,4 +1,4 @@
-//! Bodies on their way to a backend: streamed, broken off, answered early.
+//! Request bodies: streamed, broken off, responded to early.
 
 use std::convert::Infallible;
 use std::sync::atomic::Ordering;

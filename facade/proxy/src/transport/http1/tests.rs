@@ -1,4 +1,4 @@
-//! One exchange over a pair of sockets in memory: either side stops, and the other one sees that it did.
+//! Tests of one exchange over a pair of in-memory sockets: either side stops, and the other side notices.
 
 use std::io;
 
@@ -33,13 +33,13 @@ async fn open(io: UnixStream) -> Http1 {
     Http1::open(io.into(), 1, &TaskSet::new(), OpenConnections::default().one_more()).await.unwrap()
 }
 
-/// The code of the answer to a request, or why there is none, and what the backend has read: it sends this much and closes.
+/// Returns the status code or the error of a request, and the bytes that the backend read. The backend sends `sends` and closes.
 async fn exchange(mut request: Outgoing<'_>, sends: &str) -> (Result<u16, Http1Error>, String) {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let (mut from_us, mut to_us) = theirs.into_split();
     let backend = async {
         let mut read = [0; 8].to_vec();
-        // It answers after the request: bytes on an idle connection would close it.
+        // The backend responds after the request: bytes on an idle connection would close it.
         from_us.read_exact(&mut read).await.unwrap();
         to_us.write_all(sends.as_bytes()).await.unwrap();
         to_us.shutdown().await.unwrap();
