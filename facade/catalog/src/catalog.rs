@@ -1,4 +1,4 @@
-//! Which document answers which path, and what all documents are made with.
+//! Dispatches requests to the documents, and owns their shared state.
 
 use std::sync::Arc;
 
@@ -14,43 +14,43 @@ use crate::request::{Reply, Request};
 use crate::served_apis::ServedApis;
 use crate::shared::{Settings, Shared};
 
-/// Who serves a group version.
+/// Server of a group version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServedBy {
-    /// Nobody.
+    /// The group version is not served.
     Nobody,
-    /// A definition, or the backend of an APIService: objects, which all servers behind one address share.
+    /// A definition, or the backend of an APIService: stored objects, which all servers behind one address share.
     Objects,
-    /// This server, which has these resources (plural names) built in.
+    /// Built into this server, with these resources (plural names).
     Server(Vec<String>),
 }
 
-/// Answers requests for discovery and OpenAPI of what is served. One per facade.
+/// Serves discovery and OpenAPI of the served APIs. There is one per facade.
 pub struct Catalog {
     shared: Shared,
 }
 
 impl Catalog {
-    /// A catalogue that knows no API; it makes large documents on the threads of `offload`.
+    /// Creates a catalog without APIs, which builds large documents on the threads of `offload`.
     #[must_use]
     pub fn new(settings: Settings, documents: Arc<dyn DocumentSource>, offload: Arc<Offload>) -> Self {
         Self { shared: Shared::new(settings, documents, offload) }
     }
 
-    /// Sets the address that `/api` names, once it is bound.
+    /// Sets the address in `/api`, once the listener is bound.
     pub fn set_server_address(&self, address: impl Into<String>) {
         self.shared.server_address.store(Arc::new(address.into()));
     }
 
-    /// Shows what other servers behind the same address serve besides.
+    /// Sets the APIs of other servers behind the same address.
     pub fn set_peers(&self, groups: PeerGroups) {
         self.shared.peers.set(groups);
     }
 
-    /// Who serves a group version here.
+    /// Returns the server of a group version.
     ///
     /// # Errors
-    /// [`DocumentError`] when the discovery of what is built in cannot be had now.
+    /// [`DocumentError`] if the discovery document of a built-in API is not available.
     pub async fn served_by(&self, apis: &ServedApis, gv: &GroupVersion) -> Result<ServedBy, DocumentError> {
         let Some(served) = apis.snapshot().served(gv) else { return Ok(ServedBy::Nobody) };
         if served.source != Source::Builtin {
@@ -67,8 +67,8 @@ impl Catalog {
         Ok(ServedBy::Server(version.resources.into_iter().map(|resource| resource.resource).collect()))
     }
 
-    /// Answers a request for discovery or OpenAPI; nothing when the path is none of the catalogue's, or belongs to a
-    /// backend, or names what is not served: the next in the chain answers then.
+    /// Serves a request for discovery or OpenAPI. `None` if the path is not part of the catalog, belongs to a backend, or names
+    /// an API that is not served: the request is then passed to the next handler in the chain.
     pub async fn respond(&self, apis: &ServedApis, request: &Request<'_>) -> Option<Reply> {
         let (shared, snapshot) = (&self.shared, apis.snapshot());
         match request.path {

@@ -1,4 +1,4 @@
-//! Documents that are kept compressed.
+//! Cache of compressed documents.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use bytes::Bytes;
 use indexmap::IndexMap;
 use parking_lot::Mutex;
 
-/// Compressed documents kept; the oldest goes first.
+/// Size of the cache in bytes; the oldest documents are evicted first.
 const KEPT_BYTES: usize = 16 << 20;
 
-/// Compressed documents by content hash, within a bound.
+/// Cache of compressed documents by content hash, with a size limit.
 #[derive(Clone, Default)]
 pub(crate) struct Compressed(Arc<Mutex<Kept>>);
 

@@ -1,6 +1,6 @@
-//! Discovery: which form of a document a request gets, and the answers themselves.
+//! Discovery: negotiation of the form of a document, and the responses.
 //!
-//! As upstream's `discovery/aggregated` package and `apisHandler`, and what a real server showed beyond them.
+//! Mirrors upstream's `discovery/aggregated` package and `apisHandler`, and additional behavior that a real server showed.
 
 mod addresses;
 mod aggregated;
@@ -31,10 +31,10 @@ pub use peers::PeerGroups;
 pub(crate) use peers::Peers;
 
 const OFFER: Offer<'_> = Offer { encodings: &Encoding::ALL, forms: &[], sealed: true };
-/// What a 406 names.
+/// Media types in the message of a 406.
 const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
-/// `/api` and `/api/`: aggregated or `APIVersions`.
+/// Serves `/api` and `/api/`: aggregated or `APIVersions`.
 pub(crate) async fn core(shared: &Shared, apis: &ServedApis, request: &Request<'_>) -> Reply {
     if let Some(refusal) = other_method(request) {
         return refusal;
@@ -52,7 +52,7 @@ pub(crate) async fn core(shared: &Shared, apis: &ServedApis, request: &Request<'
     .await
 }
 
-/// `/apis`: aggregated or the list of groups; any method.
+/// Serves `/apis`: aggregated or the list of groups; all methods.
 pub(crate) async fn groups(shared: &Shared, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
     match aggregated::wanted(&request.accept()) {
         Some(wanted) => {
@@ -66,13 +66,13 @@ pub(crate) async fn groups(shared: &Shared, snapshot: &Snapshot, request: &Reque
     }
 }
 
-/// `/apis/`, which never gives the aggregated form; any method.
+/// Serves `/apis/`, which has no aggregated form; all methods.
 pub(crate) async fn legacy_groups(shared: &Shared, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
     let json = || snapshot.legacy.get_or_init(|| legacy::group_list(snapshot.groups())).clone();
     negotiated(shared, request, json).await
 }
 
-/// `/apis/<group>`; any method. Nothing when no APIService is of this group.
+/// Serves `/apis/<group>`; all methods. `None` if no APIService has this group.
 pub(crate) async fn group(
     shared: &Shared,
     snapshot: &Snapshot,
@@ -83,7 +83,7 @@ pub(crate) async fn group(
     Some(negotiated(shared, request, || legacy::group(group)).await)
 }
 
-/// The resource list of a group version that is served here; nothing when a backend or nobody serves it.
+/// Serves the resource list of a group version; `None` if it is not served, or served by a backend.
 pub(crate) async fn resources(
     shared: &Shared,
     snapshot: &Snapshot,
@@ -91,7 +91,7 @@ pub(crate) async fn resources(
     request: &Request<'_>,
 ) -> Option<Reply> {
     let served = snapshot.served(gv).filter(|s| !s.resource_list.is_empty() && !snapshot.is_remote(gv))?;
-    // Upstream routes those that are built in like resources, and those of definitions by no route table.
+    // Upstream routes built-in group versions like resources, and those of definitions outside of the route table.
     let routed = served.source != Source::Crd;
     if let Some(refusal) = other_method(request).filter(|_| routed) {
         return Some(refusal);
@@ -105,12 +105,12 @@ pub(crate) async fn resources(
     })
 }
 
-/// Routed like resources upstream: other methods are 405.
+/// Refuses methods other than GET with 405, as upstream does for paths that are routed like resources.
 fn other_method(request: &Request<'_>) -> Option<Reply> {
     (request.method != Method::GET).then(|| Reply::refused(Status::no_method()))
 }
 
-/// Routed like resources upstream: `application/*` is not enough.
+/// Negotiates as upstream does for paths that are routed like resources: `application/*` is not accepted.
 async fn strict(shared: &Shared, request: &Request<'_>, json: impl FnOnce() -> Bytes) -> Reply {
     let accept = request.accept();
     if !accept.is_empty() && !route_takes(&accept, &ACCEPTED) {
@@ -138,7 +138,7 @@ async fn negotiated(shared: &Shared, request: &Request<'_>, json: impl FnOnce() 
     }
 }
 
-/// The aggregated document with its validators; 304 only for exactly the current tag.
+/// Returns the aggregated document with its validators; 304 only for exactly the current tag.
 async fn aggregated_reply(
     shared: &Shared,
     document: Result<Arc<Aggregated>, Box<Status>>,

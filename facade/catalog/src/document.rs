@@ -1,4 +1,4 @@
-//! Where documents come from: by content hash, from wherever the facade keeps or fetches them.
+//! Documents by content hash, which the facade caches or fetches.
 
 use std::sync::Arc;
 
@@ -6,29 +6,29 @@ use bytes::Bytes;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 
-/// How many documents are asked for at a time.
+/// Maximum number of documents that are loaded in parallel.
 const PARALLEL: usize = 16;
 
-/// A document that cannot be had now.
+/// Error of a document that is not available at the moment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("document {hash}: {reason}")]
 pub struct DocumentError {
-    /// Which.
+    /// Hash of the document.
     pub hash: String,
-    /// Why.
+    /// Reason of the failure.
     pub reason: String,
 }
 
-/// A document on its way.
+/// Future of a document.
 pub type DocumentFuture<'a> = BoxFuture<'a, Result<Bytes, DocumentError>>;
 
-/// Hands out documents by SHA-256 (lower-case hex). Asked again for the same document, so it keeps what is small.
+/// Source of documents by SHA-256 (lower-case hex). The same document is requested repeatedly, so small ones should be cached.
 pub trait DocumentSource: Send + Sync {
-    /// The document, uncompressed.
+    /// Returns the uncompressed document.
     fn get<'a>(&'a self, hash: &'a str) -> DocumentFuture<'a>;
 }
 
-/// All of these documents, in this order, several at a time; an empty hash is nothing.
+/// Loads documents in parallel and returns them in this order; `None` for an empty hash.
 pub(crate) async fn load(
     source: &dyn DocumentSource,
     hashes: &[Arc<str>],
@@ -37,7 +37,7 @@ pub(crate) async fn load(
     futures::stream::iter(hashes.iter().cloned()).map(one).buffered(PARALLEL).collect().await
 }
 
-/// One document; an empty hash is nothing.
+/// Loads one document; `None` for an empty hash.
 pub(crate) async fn load_one(
     source: &dyn DocumentSource,
     hash: &str,

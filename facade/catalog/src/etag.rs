@@ -1,10 +1,10 @@
-//! Tags of documents.
+//! Entity tags of documents.
 
 use std::fmt::Write as _;
 
 use aws_lc_rs::digest::{SHA512, digest};
 
-/// A tag as upstream makes it.
+/// Returns the quoted upper-case hex SHA-512, as upstream's tags.
 pub(crate) fn quoted_sha512(bytes: &[u8]) -> String {
     let mut tag = String::with_capacity(130);
     tag.push('"');

@@ -1,4 +1,4 @@
-//! A document that is made for the first request that asks for it.
+//! A document that is built for the first request that needs it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,11 +6,12 @@ use std::time::Duration;
 use tokio::sync::{Mutex, OnceCell};
 use tokio::time::Instant;
 
-/// Kept for good once it is complete, and for a while if parts of it are missing. One request makes it; others wait.
+/// Document that is kept permanently once it is complete, and temporarily if parts are missing. One request builds
+/// it; others wait.
 #[derive(Debug)]
 pub(crate) struct LazyDocument<T> {
     complete: OnceCell<Arc<T>>,
-    /// One with parts missing, and when it was made.
+    /// A document with missing parts, and the time at which it was built.
     partial: Mutex<Option<(Instant, Arc<T>)>>,
 }
 
@@ -21,11 +22,11 @@ impl<T> Default for LazyDocument<T> {
 }
 
 impl<T> LazyDocument<T> {
-    /// The document. `make` returns it together with whether it is complete; one that is not serves for `partial_life`
-    /// before its parts are looked for again.
+    /// Returns the document. `make` returns a document and true if it is complete; an incomplete one is used for `partial_ttl`
+    /// before it is built again.
     ///
     /// # Errors
-    /// Returns the errors of `make`; the next request tries again.
+    /// Errors of `make`; the next request repeats it.
     pub(crate) async fn get_or_make<E>(
         &self,
         partial_life: Duration,
@@ -46,7 +47,7 @@ impl<T> LazyDocument<T> {
         let (document, is_complete) = make.await?;
         *partial = (!is_complete).then(|| (Instant::now(), Arc::clone(&document)));
         if is_complete {
-            // No other request can have set it: they wait above.
+            // No other request can have set it, because all others wait for the lock.
             let _ = self.complete.set(Arc::clone(&document));
         }
         Ok(document)

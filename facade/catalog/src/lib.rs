@@ -1,8 +1,8 @@
-//! Merges and serves discovery and OpenAPI: what the control service says is served, as clients ask for it.
+//! Builds and serves discovery and OpenAPI documents of all served APIs.
 //!
-//! The facade makes [`ServedApis`] of what the stream says and mounts [`Catalog::respond`]; everything is computed for the
-//! first request and kept until something that shows changes. It must not know how requests arrive, where documents come
-//! from (a [`DocumentSource`]), nor any kind.
+//! The facade creates [`ServedApis`] from the configuration stream and calls [`Catalog::respond`]; documents are built for the
+//! first request and kept until an API changes. Does not depend on HTTP serving, on the source of documents (a
+//! [`DocumentSource`]), nor on kinds.
 
 mod catalog;
 mod compressed;

@@ -1,7 +1,7 @@
 //! OpenAPI: the version 3 index and documents, and the merged version 2 document.
 //!
-//! As upstream's OpenAPI aggregators, and what a real server showed. Documents of backends are the ones that the
-//! control service fetched, under our own tags, so that an address of the index always leads to what it promises.
+//! Mirrors upstream's OpenAPI aggregators, and behavior that a real server showed. Documents of backends are those that the
+//! control service fetched, with Portico's tags, so that an address in the index always returns the content with its hash.
 
 mod form;
 mod general;
@@ -39,7 +39,7 @@ struct IndexEntry {
     url: String,
 }
 
-/// `/openapi/v3`: every document's address; any Accept.
+/// Serves `/openapi/v3`: the addresses of all documents; any Accept.
 pub(crate) fn v3_index(shared: &Shared, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
     let json = snapshot.v3_index.get_or_init(|| index(shared, snapshot)).clone();
     let mut headers = HeaderMap::new();
@@ -79,12 +79,12 @@ fn gv_of(key: &str) -> Option<GroupVersion> {
     }
 }
 
-/// The tag of a document by content hash, without quotes.
+/// Returns the tag of a document by content hash, without quotes.
 fn tag_of(hash: &str) -> String {
     digits(hash).to_ascii_uppercase()
 }
 
-/// `/openapi/v3/<key>`: a document; 404, 406 and 301 have no body.
+/// Serves `/openapi/v3/<key>`: a document; 404, 406 and 301 have no body.
 pub(crate) async fn v3(shared: &Shared, snapshot: &Snapshot, key: &str, request: &Request<'_>) -> Reply {
     let served = gv_of(key).and_then(|gv| snapshot.served(&gv)).filter(|s| !s.openapi_v3.is_empty());
     let (tag, body) = match served {
@@ -99,10 +99,10 @@ pub(crate) async fn v3(shared: &Shared, snapshot: &Snapshot, key: &str, request:
     };
     let hash = request.query_value("hash");
     let mut headers = HeaderMap::new();
-    // A backend's document is passed through whatever the hash is: it is the backend's to compare.
+    // The document of a backend is served with any hash, which the backend itself would compare.
     let is_foreign = served.is_some_and(|served| served.source == Source::Aggregator);
     if !hash.is_empty() && hash != tag && !is_foreign {
-        // As a document would be answered, but for the document.
+        // The headers of the document's response, without the document.
         headers.insert(header::LOCATION, value(&address(key, &tag)));
         headers.insert(header::CONTENT_TYPE, value(form::V3.of(form)));
         headers.insert(header::ETAG, value(&format!("\"{tag}\"")));
@@ -122,7 +122,7 @@ pub(crate) async fn v3(shared: &Shared, snapshot: &Snapshot, key: &str, request:
     serving::conditional(shared, body, &format!("\"{tag}\""), headers, request).await
 }
 
-/// `/openapi/v2`: everything merged, with one tag for both forms; 406 has no body.
+/// Serves `/openapi/v2`: the merged document, with one tag for both forms; 406 has no body.
 pub(crate) async fn v2(shared: &Shared, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
     let Some(form) = form::V2.negotiate(&request.accept()) else {
         return Reply::empty(StatusCode::NOT_ACCEPTABLE, HeaderMap::new());

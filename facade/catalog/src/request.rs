@@ -1,4 +1,4 @@
-//! What is asked for and what is answered, between the facade's HTTP and this crate.
+//! Requests and responses between the HTTP code of the facade and this crate.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -14,15 +14,15 @@ use portico_machinery::api_path::ApiPath;
 /// One request for a path below `/api`, `/apis` or `/openapi`.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The method.
+    /// HTTP method.
     pub method: &'a Method,
-    /// Where its path leads.
+    /// Parsed path.
     pub path: ApiPath<'a>,
-    /// The raw query.
+    /// Raw query.
     pub query: &'a str,
-    /// All headers; `Accept`, `Accept-Encoding`, `If-None-Match` and what proxies say of the client are looked at.
+    /// All headers, of which `Accept`, `Accept-Encoding`, `If-None-Match` and the client address from proxies are read.
     pub headers: &'a HeaderMap,
-    /// The other end of the connection.
+    /// Address of the peer of the connection.
     pub client: Option<IpAddr>,
 }
 
@@ -31,7 +31,7 @@ impl Request<'_> {
         header_text::first(self.headers, name)
     }
 
-    /// All `Accept` values as one.
+    /// Joins all `Accept` values.
     pub(crate) fn accept(&self) -> String {
         let values = self.headers.get_all(header::ACCEPT).iter();
         values.map(header_text::text).collect::<Vec<_>>().join(",")
@@ -42,33 +42,33 @@ impl Request<'_> {
     }
 }
 
-/// A discovery document: JSON that the facade may still indent (`pretty`) or write as YAML, or protobuf; the facade
-/// compresses it.
+/// A discovery document: JSON that the facade can indent (`pretty`) or convert to YAML, or protobuf. Compression is left to
+/// the facade.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// Compact JSON with its closing newline, or protobuf when it is to be that.
+    /// Compact JSON with a final newline, or protobuf if that is the encoding.
     pub body: Bytes,
-    /// What it is to be written in.
+    /// Encoding of the response.
     pub encoding: Encoding,
-    /// Whether the Accept clause itself asked for indented JSON.
+    /// True if the Accept clause requests indented JSON.
     pub pretty: bool,
     /// `Content-Type` and, for aggregated documents, `ETag`, `Vary` and `Cache-Control`.
     pub headers: HeaderMap,
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
 pub enum Reply {
-    /// 200 with a document to be written as it says.
+    /// 200 with a document, to be encoded as described.
     Document(Document),
-    /// To be sent as it is, compressed already where that was accepted.
+    /// Complete response, already compressed if accepted.
     Ready(Response<Bytes>),
-    /// A refusal, to be written as any Status.
+    /// Refusal, to be encoded as any Status.
     Refused(Box<Status>),
 }
 
 impl Reply {
-    /// An answer of this code without a body.
+    /// Creates a response with this code and without a body.
     pub(crate) fn empty(code: http::StatusCode, headers: HeaderMap) -> Self {
         let mut response = Response::new(Bytes::new());
         *response.status_mut() = code;
@@ -81,7 +81,7 @@ impl Reply {
     }
 }
 
-/// A header value of text that we made ourselves; unprintable text becomes an empty value.
+/// Converts text of this crate to a header value; unprintable text becomes an empty value.
 pub(crate) fn value(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
 }

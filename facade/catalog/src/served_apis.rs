@@ -1,4 +1,4 @@
-//! What is served at one moment. Immutable: a change makes another one, which shares what it does not change.
+//! The served APIs at one time. Immutable: a change creates a new value, which shares unchanged parts.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -7,18 +7,18 @@ use crate::discovery::AddressRule;
 use crate::snapshot::Snapshot;
 use crate::state::{Change, State};
 
-/// The APIs of one configuration, and what was made of them so far.
+/// APIs of one configuration, and the documents that were built for it so far.
 #[derive(Default)]
 pub struct ServedApis {
     state: State,
-    /// The address that `/api` names besides, to clients in a range.
+    /// Additional address in `/api` for clients in a range.
     address_rule: Option<AddressRule>,
-    /// Made for the first request.
+    /// Built for the first request.
     snapshot: OnceLock<Snapshot>,
 }
 
 impl ServedApis {
-    /// These APIs after some changes. Cheap: documents are made when they are asked for.
+    /// Returns the APIs after these changes. Inexpensive, because documents are built on request.
     #[must_use]
     pub fn after(self: &Arc<Self>, changes: impl IntoIterator<Item = Change>) -> Arc<Self> {
         let mut state = self.state.clone();
@@ -29,7 +29,7 @@ impl ServedApis {
         if changed { Arc::new(self.with_state(state)) } else { Arc::clone(self) }
     }
 
-    /// Other APIs in the place of these, which know how group versions first came.
+    /// Returns other APIs instead of these; the priorities with which group versions first appeared are kept.
     #[must_use]
     pub fn replaced_by(self: &Arc<Self>, entries: impl IntoIterator<Item = Change>) -> Arc<Self> {
         let mut state = State::default();
@@ -40,7 +40,7 @@ impl ServedApis {
         if same { Arc::clone(self) } else { Arc::new(self.with_state(state)) }
     }
 
-    /// These APIs behind another address.
+    /// Returns the APIs with another additional address.
     #[must_use]
     pub fn with_address_rule(self: &Arc<Self>, rule: Option<AddressRule>) -> Arc<Self> {
         if rule == self.address_rule {
@@ -53,13 +53,13 @@ impl ServedApis {
         Self { state, address_rule: self.address_rule.clone(), snapshot: OnceLock::new() }
     }
 
-    /// The hashes of all documents that entries name: what a facade keeps for times without a control service.
+    /// Hashes of all documents that entries name, which a facade caches for times without a control service.
     #[must_use]
     pub fn documents(&self) -> BTreeSet<String> {
         self.state.served.values().flat_map(|served| served.documents()).map(str::to_owned).collect()
     }
 
-    /// The hashes of what aggregated discovery is put together of: what clients ask for first.
+    /// Hashes of the parts of aggregated discovery, which clients read first.
     #[must_use]
     pub fn discovery_documents(&self) -> BTreeSet<String> {
         let hashes = self.state.served.values().map(|served| served.discovery.clone());

@@ -1,4 +1,4 @@
-//! What all answers are made with.
+//! State that all responses share.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use crate::discovery::Peers;
 use crate::document::DocumentSource;
 use crate::workers::Workers;
 
-/// What the facade knows of itself and of the control service.
+/// Properties of the facade and of the API version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// `host:port` that `/api` names as this server's address.
+    /// `host:port` in `/api` as this server's address.
     pub server_address: String,
-    /// The Kubernetes version in OpenAPI's `info`, `1.36`.
+    /// Kubernetes version in the `info` of OpenAPI, such as `1.36`.
     pub version: String,
 }
 
-/// See the module.
+/// State that all responses share.
 pub(crate) struct Shared {
     pub settings: Settings,
     pub documents: Arc<dyn DocumentSource>,

@@ -1,6 +1,7 @@
-//! One consistent view of what is served, and the documents made of it so far.
+//! A consistent view of the served APIs, and the documents built from it so far.
 //!
-//! Immutable but for what is computed at first ask. A change of the state makes the next request build another one.
+//! Immutable except for documents that are built on first use. After a change of the state, the next request
+//! builds another snapshot.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
@@ -15,23 +16,23 @@ use crate::lazy_document::LazyDocument;
 use crate::openapi::MergedDocument;
 use crate::state::{Registered, State};
 
-/// The aggregator's own group: first in both documents, above every priority.
+/// The group of the aggregator: first in both documents, above every priority.
 pub(crate) const OWN_GROUP: &str = "apiregistration.k8s.io";
 const OWN_VERSION: &str = "v1";
 
-/// A group as the legacy documents show it.
+/// A group in the legacy documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
     pub name: String,
-    /// Preferred first.
+    /// Versions, preferred one first.
     pub versions: Vec<String>,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Snapshot {
-    /// By group version; the last of several APIServices of one (by name) counts.
+    /// Registrations by group version; if there are several, the last one by APIService name counts.
     registered: HashMap<GroupVersion, Arc<Registered>>,
-    /// The entry that wins per group version.
+    /// Selected entry per group version.
     served: BTreeMap<GroupVersion, Arc<Served>>,
     groups: OnceLock<Vec<Group>>,
     pub legacy: OnceLock<Bytes>,
@@ -49,7 +50,7 @@ impl Snapshot {
         let mut served: BTreeMap<GroupVersion, Arc<Served>> = BTreeMap::new();
         for entry in state.served.values() {
             let gv = GroupVersion::new(&entry.group, &entry.version);
-            // What requests reach is what is shown: of a routed version the backend's entry, of others a local one.
+            // Documents show the server that requests reach: the backend for a routed version, otherwise a local one.
             if (entry.source == Source::Aggregator) != remote(&gv) {
                 continue;
             }
@@ -63,7 +64,7 @@ impl Snapshot {
         snapshot
     }
 
-    /// A backend of which nothing is known yet is there, stale and without resources.
+    /// Adds backends without discovery so far, as stale and without resources.
     fn add_unanswered(&mut self) {
         for registered in self.registered.values().filter(|r| !r.local) {
             let gv = &registered.group_version;
@@ -76,28 +77,28 @@ impl Snapshot {
         }
     }
 
-    /// The winning entry of a group version.
+    /// Selected entry of a group version.
     pub fn served(&self, gv: &GroupVersion) -> Option<&Arc<Served>> {
         self.served.get(gv)
     }
 
-    /// Whether requests for the group version leave for a backend.
+    /// True if a backend serves the group version.
     pub fn is_remote(&self, gv: &GroupVersion) -> bool {
         self.registered.get(gv).is_some_and(|r| !r.local)
     }
 
-    /// All winning entries, by group and version.
+    /// Selected entries, by group and version.
     pub fn all_served(&self) -> impl Iterator<Item = &Arc<Served>> {
         self.served.values()
     }
 
-    /// Groups of which at least one version is built in.
+    /// Groups with at least one built-in version.
     pub fn builtin_groups(&self) -> BTreeSet<&str> {
         let builtin = self.served.values().filter(|s| s.source == Source::Builtin && !s.group.is_empty());
         builtin.map(|s| s.group.as_str()).collect()
     }
 
-    /// Priority of the group (of this version of it) and of the version, as the aggregated document sees them.
+    /// Priorities of the group (for this version) and of the version, for the aggregated document.
     pub fn priority(&self, gv: &GroupVersion) -> (i32, i32) {
         let own = if gv.group == OWN_GROUP { i32::MAX } else { 0 };
         match self.registered.get(gv) {
@@ -106,7 +107,7 @@ impl Snapshot {
         }
     }
 
-    /// The groups of the legacy documents: the aggregator's own, then by the order that upstream's `SortedByGroupAndVersion` gives.
+    /// Groups of the legacy documents: the aggregator's own, then in the order of upstream's `SortedByGroupAndVersion`.
     pub fn groups(&self) -> &[Group] {
         self.groups.get_or_init(|| {
             let mut all: Vec<&Registered> = self.registered.values().map(|r| &**r).collect();
@@ -115,13 +116,13 @@ impl Snapshot {
         })
     }
 
-    /// The group of this name.
+    /// Returns the group with this name.
     pub fn group(&self, name: &str) -> Option<&Group> {
         self.groups().iter().find(|g| g.name == name)
     }
 }
 
-/// Upstream's `SortedByGroupAndVersion` over APIServices that are sorted by group priority and name.
+/// Implements upstream's `SortedByGroupAndVersion` for APIServices that are sorted by group priority and name.
 fn legacy_order(sorted: &[&Registered]) -> Vec<Group> {
     let mut members: Vec<(&str, Vec<&Registered>)> = vec![(OWN_GROUP, Vec::new())];
     let mut places: HashMap<&str, usize> = HashMap::from([(OWN_GROUP, 0)]);

@@ -1,4 +1,4 @@
-//! What the configuration stream has delivered, reduced to what discovery and OpenAPI show.
+//! Content of the configuration stream, reduced to the parts that discovery and OpenAPI use.
 
 use std::sync::Arc;
 
@@ -7,34 +7,34 @@ use portico_machinery::discovery::Served;
 use portico_machinery::route::Route;
 use rpds::RedBlackTreeMapSync;
 
-/// One entry of the stream: new, changed or (nothing) gone.
+/// A changed entry of the stream; removed if the value is `None`.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// A compiled APIService.
+    /// Compiled APIService.
     Route {
-        /// The entry's key.
+        /// Key of the entry.
         key: String,
-        /// What it says now.
+        /// New value.
         route: Option<Arc<Route>>,
     },
-    /// A group version's discovery and OpenAPI.
+    /// Discovery and OpenAPI of a group version.
     Served {
-        /// The entry's key.
+        /// Key of the entry.
         key: String,
-        /// What it says now.
+        /// New value.
         served: Option<Arc<Served>>,
     },
 }
 
-/// What an APIService means for discovery. Availability and targets are left out: they change nothing here.
+/// Registration of an APIService, for discovery. Availability and targets are omitted, because they have no effect here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Registered {
     pub name: String,
     pub group_version: GroupVersion,
     pub group_priority: i32,
     pub version_priority: i32,
-    /// What the aggregated document orders by: the priorities that the group version first came with. Upstream does
-    /// not look at later ones until it has been gone.
+    /// Priorities with which the group version first appeared, which order the aggregated document. Upstream ignores later
+    /// changes until the group version was removed.
     pub first_priorities: (i32, i32),
     pub local: bool,
 }
@@ -54,7 +54,7 @@ impl Registered {
     }
 }
 
-/// Everything, by key. Persistent: a clone shares all of it and does not see later changes.
+/// All entries by key. Persistent: a clone shares them and does not see later changes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
     pub routes: ByKey<Registered>,
@@ -64,7 +64,7 @@ pub(crate) struct State {
 type ByKey<T> = RedBlackTreeMapSync<String, Arc<T>>;
 
 impl State {
-    /// Applies one change to a state that takes the place of an older one, which knows how group versions first came.
+    /// Applies a change to a state that replaces `older`, from which the first priorities are taken.
     pub fn apply_over(&mut self, older: &Self, change: Change) {
         match change {
             Change::Route { key, route } => {
@@ -78,7 +78,7 @@ impl State {
         }
     }
 
-    /// Applies one change; whether anything that shows is different now.
+    /// Applies a change. Returns true if documents change.
     pub fn apply(&mut self, change: Change) -> bool {
         match change {
             Change::Route { key, route } => {

@@ -1,4 +1,4 @@
-//! The catalogue as clients see it, row by row as a real server answered.
+//! Tests of the catalog from the view of clients, with responses recorded from a real server.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -133,7 +133,7 @@ impl World {
         self.ask(Method::GET, url, &[(header::ACCEPT, accept)]).await
     }
 
-    /// The JSON of a discovery document.
+    /// Returns the JSON of a discovery document.
     async fn json(&self, url: &str, accept: &str) -> String {
         match self.get(url, accept).await {
             Some(Reply::Document(document)) => {
@@ -143,7 +143,7 @@ impl World {
         }
     }
 
-    /// Group names (and versions) of a discovery document, in order.
+    /// Returns the group names (and versions) of a discovery document, in order.
     async fn order(&self, accept: &str) -> String {
         let json = self.json("/apis", accept).await;
         let key = if accept == AGGREGATED { r#""metadata":{"name":""# } else { r#"{"name":""# };
@@ -197,7 +197,7 @@ async fn groups_rank_by_their_highest_priority_and_the_own_group_above_all() {
     assert_eq!(w.json("/apis/foo", "").await, foo);
     assert_eq!(w.json("/apis/foo/", "application/*").await, foo);
     assert!(w.json("/apis/bar", "").await.contains(r#""preferredVersion":{"groupVersion":"bar/v2""#));
-    // A removed version gives its priority back.
+    // A removed version no longer contributes its priority.
     w.update([Change::Route { key: "v1.foo".into(), route: None }]);
     assert_eq!(w.order("").await, "apiregistration.k8s.io high apps bar foo");
 }
@@ -220,7 +220,7 @@ async fn the_aggregated_document_keeps_the_priority_that_a_version_came_with() {
     w.update([route("back/v1", (10, 50), true)]);
     assert!(w.json("/apis/back", "").await.contains(r#""versions":[{"groupVersion":"back/v1""#));
     assert_eq!(versions(w.json("/apis", AGGREGATED).await), "v2 v1");
-    // A new snapshot of the stream is no new beginning; a version that was gone is.
+    // A new snapshot of the stream keeps first priorities; a removed version loses them.
     w.reset([route("back/v1", (10, 50), true), route("back/v2", (10, 10), true)]);
     assert_eq!(versions(w.json("/apis", AGGREGATED).await), "v2 v1");
     w.update([Change::Route { key: "v1.back".into(), route: None }]);
@@ -260,7 +260,7 @@ async fn the_form_follows_the_accept_header() {
     let last = format!("application/json,{AGGREGATED}");
     let odd = format!("{},application/json", AGGREGATED.replace("v=v2", "v=v9"));
     let yaml = AGGREGATED.replace("json", "yaml");
-    // path, Accept, kind of the answer or its code
+    // Path, Accept, kind or code of the response.
     for (path, accept, want) in [
         ("/apis", both.as_str(), "APIGroupDiscoveryList"),
         ("/apis", &last, "APIGroupDiscoveryList"),
@@ -338,7 +338,7 @@ async fn an_aggregated_document_has_a_tag_and_only_that_very_tag_is_304() {
         let got = matches!(&reply, Reply::Ready(r) if r.status() == StatusCode::NOT_MODIFIED && r.headers()[header::ETAG] == tag.as_str());
         assert_eq!(got, same, "{sent}");
     }
-    // The same again, and what does not show, changes nothing and costs nothing.
+    // An equal update, or one without an effect on documents, causes no request.
     let asked = w.shelf.asked.load(Ordering::SeqCst);
     w.update([route("apps/v1", (1, 1), false), Change::Served { key: "unknown".into(), served: None }]);
     w.serve("apps/v1", Source::Builtin, false);
@@ -368,7 +368,7 @@ async fn backends_show_when_they_are_routed_fresh_stale_or_not_yet_answered() {
     );
     assert!(third.starts_with(r#"v3","freshness":"Stale""#), "{third}");
     assert!(w.get("/apis/back/v1", "").await.is_none(), "the backend itself answers");
-    // Over a built-in version a routed backend wins, and gives it back when it goes.
+    // A routed backend takes precedence over a built-in version until it is removed.
     w.serve("apps/v1", Source::Builtin, false);
     w.update([route("apps/v1", (1, 1), true)]);
     assert!(
@@ -437,7 +437,7 @@ async fn v3_documents_have_an_address_that_may_be_cached_for_ever() {
         assert_eq!(stale.headers()[header::CONTENT_TYPE], "application/json");
         assert_eq!(stale.headers()[header::ETAG], format!("\"{tag}\""));
         if key == "apis/back/v1" {
-            // A backend's document is passed through, but not to be kept under a hash that is not its own.
+            // The document of a backend is served, but not cacheable under another hash than its own.
             assert_eq!(stale.status(), StatusCode::OK);
             assert!(!stale.headers().contains_key(header::CACHE_CONTROL));
         } else {
@@ -529,7 +529,7 @@ async fn the_v2_document_is_protobuf_for_those_who_want_that() {
         assert_eq!(response.headers()[header::CONTENT_TYPE], want, "{accept}");
         assert_eq!(response.headers()[header::ETAG], json.headers()[header::ETAG]);
         assert!(response.headers().get_all(header::VARY).iter().any(|v| v == "Accept"));
-        // Its first field is the version of the specification.
+        // The first field is the version of the specification.
         assert_eq!(response.body().starts_with(b"\x0a\x032.0"), want == PROTOBUF, "{accept}");
     }
     let plain = ready(w.get("/openapi/v2", PROTOBUF).await);

@@ -7,7 +7,7 @@ use portico_machinery::Status;
 
 /// Size of a discovery or OpenAPI document that a serving thread of a facade parses, hashes, encodes or compresses.
 ///
-/// About a millisecond of work.
+/// The limit corresponds to about a millisecond of work.
 ///
 /// Limit (Requests, bytes): the threads for long work do it.
 const MAX_INLINE_BYTES: usize = 64 * 1024;
@@ -20,11 +20,11 @@ impl Workers {
         Self(offload)
     }
 
-    /// Computes something over so many bytes of documents, off the serving threads if they are many. Waits for nothing
-    /// else: documents are fetched before.
+    /// Runs work on `bytes` bytes of documents, outside of the serving threads if it is large. The work must not wait: documents
+    /// are fetched before.
     ///
     /// # Errors
-    /// 500 if the work panicked or the process ends.
+    /// 500 if the work panics or the process ends.
     pub async fn compute<T: Send + 'static>(
         &self,
         bytes: usize,

@@ -1,5 +1,5 @@
-//! Which address a client may reach this server at (`serverAddressByClientCIDRs`): the server's own for everybody, and
-//! the Service `default/kubernetes` besides for clients in the range of Services.
+//! Addresses of this server for clients (`serverAddressByClientCIDRs`): its own for all clients, and that of the Service
+//! `default/kubernetes` for clients in the range of Services.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -8,16 +8,16 @@ use http::HeaderMap;
 use ipnet::IpNet;
 use portico_kit::header_text;
 
-/// Another address for clients in a range.
+/// Additional address for clients in a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressRule {
-    /// Where clients are.
+    /// Range of client addresses.
     pub clients: IpNet,
-    /// `host:port` for them.
+    /// `host:port` for these clients.
     pub address: String,
 }
 
-/// `CIDR host:port`, as the stream says it.
+/// Parses `CIDR host:port`, the format in the configuration stream.
 impl FromStr for AddressRule {
     type Err = ipnet::AddrParseError;
 
@@ -27,8 +27,8 @@ impl FromStr for AddressRule {
     }
 }
 
-/// Where a request comes from, as upstream sees it: the first address that a proxy named, or the connection's. Whoever
-/// lies about it learns an address that is no secret.
+/// Address of the client as upstream determines it: the first address that a proxy named, or that of the connection. A client
+/// that forges it learns only an address that is not secret.
 pub(super) fn client_ip(headers: &HeaderMap, peer: Option<IpAddr>) -> Option<IpAddr> {
     let forwarded =
         header_text::first(headers, "x-forwarded-for").split(',').find_map(|ip| ip.trim().parse().ok());

@@ -1,4 +1,4 @@
-//! The aggregated document (`apidiscovery.k8s.io/v2`): put together of the versions' own documents.
+//! The aggregated document (`apidiscovery.k8s.io/v2`), composed of the documents of the versions.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -18,17 +18,17 @@ use crate::document::{DocumentError, load};
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 
-/// The form a client asked for.
+/// Form of the document that a client requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub encoding: Encoding,
     pub pretty: bool,
-    /// Of this server alone (`profile=nopeer`).
+    /// True if only the APIs of this server are requested (`profile=nopeer`).
     pub own: bool,
 }
 
-/// The first clause that names the aggregated form in something that we write; it wins over plain clauses that rank
-/// higher.
+/// Returns the form of the first clause that names the aggregated form in a supported encoding. It takes precedence over other
+/// clauses with a higher rank.
 pub(super) fn wanted(accept: &str) -> Option<Wanted> {
     parse_accept(accept).iter().find_map(|clause| {
         let triple = [clause.param("g"), clause.param("v"), clause.param("as")];
@@ -47,21 +47,21 @@ struct Item {
     versions: Vec<Box<RawValue>>,
 }
 
-/// Groups with the entries of their versions, in the order of the document.
+/// Groups with the entries of their versions, in document order.
 type Groups = Vec<(String, Vec<Arc<Served>>)>;
-/// Documents, each of which may be missing.
+/// Documents, each of which can be missing.
 type Documents = Vec<Option<Result<Bytes, DocumentError>>>;
 
 /// Interval at which the missing parts of an incomplete document are fetched again.
 const PARTIAL_LIFE: Duration = Duration::from_millis(500);
 
-/// All groups but core.
+/// Returns the document of all groups except core.
 pub(super) async fn groups(shared: &Shared, snapshot: &Snapshot) -> Result<Arc<Aggregated>, Box<Status>> {
     let make = async { document(shared, ordered(snapshot)).await };
     snapshot.aggregated.get_or_make(PARTIAL_LIFE, make).await
 }
 
-/// The core group's own document.
+/// Returns the document of the core group.
 pub(super) async fn core(shared: &Shared, snapshot: &Snapshot) -> Result<Arc<Aggregated>, Box<Status>> {
     let make = async {
         let mut versions: Vec<_> = snapshot.all_served().filter(|s| s.group.is_empty()).cloned().collect();
@@ -71,7 +71,7 @@ pub(super) async fn core(shared: &Shared, snapshot: &Snapshot) -> Result<Arc<Agg
     snapshot.aggregated_core.get_or_make(PARTIAL_LIFE, make).await
 }
 
-/// Fetches what the document is put together of, then makes it. False if a part was missing.
+/// Fetches the parts of a document and builds it. The flag is false if a part is missing.
 async fn document(shared: &Shared, groups: Groups) -> Result<(Arc<Aggregated>, bool), Box<Status>> {
     let flat = groups.iter().flat_map(|(_, versions)| versions);
     let hashes: Vec<Arc<str>> = flat.map(|s| s.discovery.as_str().into()).collect();
@@ -85,7 +85,7 @@ async fn document(shared: &Shared, groups: Groups) -> Result<(Arc<Aggregated>, b
     Ok((shared.workers.compute(bytes, make).await?, complete))
 }
 
-/// Groups by their highest priority, then name; versions by priority, then as versions sort.
+/// Orders groups by their highest priority, then name; versions by priority, then in version order.
 fn ordered(snapshot: &Snapshot) -> Groups {
     let gv = |s: &Served| GroupVersion::new(&s.group, &s.version);
     let mut groups: BTreeMap<&str, (i32, Vec<&Arc<Served>>)> = BTreeMap::new();
@@ -119,7 +119,7 @@ fn items(groups: Groups, documents: Documents) -> Vec<Item> {
     groups.into_iter().map(item).collect()
 }
 
-/// A version's entry: its document as it is, or marked stale, or stale and empty.
+/// Returns the entry of a version: its document unchanged, or marked stale, or stale and empty.
 fn version(served: &Served, document: Option<&[u8]>) -> Box<RawValue> {
     let current = document.filter(|_| !served.stale);
     if let Some(Ok(raw)) = current.map(serde_json::from_slice::<Box<RawValue>>) {

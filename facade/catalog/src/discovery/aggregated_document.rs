@@ -1,4 +1,4 @@
-//! A finished aggregated document and its tag.
+//! A complete aggregated document and its tag.
 
 use bytes::Bytes;
 use portico_machinery::Status;
@@ -20,17 +20,17 @@ struct List<T> {
     items: Vec<T>,
 }
 
-/// See the module.
+/// An encoded aggregated document.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Aggregated {
     pub json: Bytes,
-    /// Quoted, upper-case hex SHA-512 of the JSON; the same for every encoding.
+    /// Quoted upper-case hex SHA-512 of the JSON, the same for all encodings.
     pub etag: String,
     protobuf: OnceCell<Bytes>,
 }
 
 impl Aggregated {
-    /// These groups under the tag of their JSON.
+    /// Encodes these groups and computes the tag.
     pub(super) fn of(items: Vec<impl Serialize>) -> Self {
         let json = json::encode(&List {
             kind: "APIGroupDiscoveryList",
@@ -42,7 +42,7 @@ impl Aggregated {
         Self { json, etag, protobuf: OnceCell::new() }
     }
 
-    /// What is sent in this encoding, of which YAML is made of JSON.
+    /// Returns the document in this encoding. For YAML this is JSON, which the caller converts.
     pub(super) async fn body(&self, workers: &Workers, encoding: Encoding) -> Result<Bytes, Box<Status>> {
         let json = self.json.clone();
         if encoding != Encoding::Protobuf {

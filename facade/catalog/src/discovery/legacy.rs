@@ -33,7 +33,7 @@ struct ApiGroupList {
     groups: Vec<ApiGroup>,
 }
 
-/// `/api`; upstream leaves `apiVersion` out.
+/// Builds the document of `/api`; like upstream, without `apiVersion`.
 pub(super) fn versions(server_address: &str, rule: Option<&AddressRule>) -> Bytes {
     let own = ServerAddress { client_cidr: "0.0.0.0/0".to_owned(), server_address };
     let other = rule.map(|AddressRule { clients, address }| ServerAddress {
@@ -47,13 +47,13 @@ pub(super) fn versions(server_address: &str, rule: Option<&AddressRule>) -> Byte
     })
 }
 
-/// `/apis`
+/// Builds the document of `/apis`.
 pub(super) fn group_list(groups: &[Group]) -> Bytes {
     let groups = groups.iter().map(|g| api_group(g, false)).collect();
     encode(&ApiGroupList { kind: "APIGroupList", api_version: "v1", groups })
 }
 
-/// `/apis/<group>`
+/// Builds the document of `/apis/<group>`.
 pub(super) fn group(group: &Group) -> Bytes {
     encode(&api_group(group, true))
 }

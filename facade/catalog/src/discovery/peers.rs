@@ -1,4 +1,4 @@
-//! The aggregated document of all servers behind one address: what they serve besides, in the place that upstream gives it.
+//! The aggregated document of all servers behind one address, merged in upstream's order.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,23 +12,23 @@ use tokio::sync::Mutex;
 use super::Aggregated;
 use crate::workers::Workers;
 
-/// What other servers serve, without core; by their names, since the one that sorts first decides what cannot be united.
+/// APIs of other servers, without core, by server name: where they conflict, the server whose name sorts first takes precedence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PeerGroups {
-    /// This server's name.
+    /// Name of this server.
     pub own_name: String,
-    /// The others' groups.
+    /// Groups of the other servers.
     pub others: BTreeMap<String, Vec<GroupDiscovery>>,
 }
 
-/// What is known of peers, and the newest document that was made of it.
+/// APIs of peers, and the latest document that was merged from them.
 #[derive(Default)]
 pub(crate) struct Peers {
     groups: ArcSwap<PeerGroups>,
     newest: Mutex<Option<Merged>>,
 }
 
-/// A document, and what it was made of.
+/// A merged document and its inputs.
 struct Merged {
     groups: Arc<PeerGroups>,
     own: Arc<Aggregated>,
@@ -36,12 +36,12 @@ struct Merged {
 }
 
 impl Peers {
-    /// Knows of these from now on.
+    /// Replaces the APIs of peers.
     pub(crate) fn set(&self, groups: PeerGroups) {
         self.groups.store(Arc::new(groups));
     }
 
-    /// The own document with what peers serve besides; the own one while there is no such thing.
+    /// Merges this server's document with the APIs of peers; returns it unchanged if there are none.
     pub(super) async fn merged_with(
         &self,
         workers: &Workers,

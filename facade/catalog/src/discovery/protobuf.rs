@@ -1,4 +1,4 @@
-//! Discovery documents in protobuf, made of their JSON.
+//! Encodes discovery documents in protobuf, from their JSON.
 
 use bytes::Bytes;
 use portico_machinery::discovery::{
@@ -57,7 +57,7 @@ struct Metadata {
     name: String,
 }
 
-/// The enveloped message of a document that this crate wrote as JSON.
+/// Encodes a JSON document of this crate as a message in its envelope.
 pub(super) fn encode(json: &[u8]) -> Bytes {
     let TypeMeta { kind, api_version } = read(json);
     let mut w = Writer::default();
@@ -74,7 +74,7 @@ pub(super) fn encode(json: &[u8]) -> Bytes {
     seal(&api_version, &kind, &w.into_bytes()).into()
 }
 
-/// Our own documents can be read; an empty one stands for what could not.
+/// Decodes a JSON document of this crate; returns an empty one on failure, which does not occur.
 fn read<T: DeserializeOwned + Default>(json: &[u8]) -> T {
     serde_json::from_slice(json).unwrap_or_default()
 }
@@ -131,7 +131,7 @@ fn aggregated(w: &mut Writer, document: &Aggregated) {
     }
 }
 
-/// The metadata of an object that has a name and nothing else.
+/// Encodes the metadata of an object that only has a name.
 fn metadata(w: &mut Writer, name: &str) {
     w.string(1, name);
     (2..=6).for_each(|number| w.string(number, ""));

@@ -1,18 +1,18 @@
-//! What a document is written in, as the client likes it.
+//! Negotiation of the encoding of a document.
 
 use portico_machinery::accept::parse_accept;
 
-/// JSON, or the protobuf message of the document's version.
+/// Encoding of a document: JSON, or the protobuf message of its OpenAPI version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Json,
     Protobuf,
 }
 
-/// The media types of one version of OpenAPI.
+/// Media types of one version of OpenAPI.
 pub(super) struct MediaTypes {
     protobuf: &'static str,
-    /// The spelling of older clients, answered with the other one.
+    /// Spelling of older clients; the response has the current spelling.
     old_protobuf: &'static str,
 }
 
@@ -29,7 +29,7 @@ pub(super) const V3: MediaTypes = MediaTypes {
 const JSON: &str = "application/json";
 
 impl MediaTypes {
-    /// What an answer says it is.
+    /// Media type of a response.
     pub(super) fn of(&self, form: Form) -> &'static str {
         match form {
             Form::Json => JSON,
@@ -37,7 +37,7 @@ impl MediaTypes {
         }
     }
 
-    /// What the client likes best; JSON when it does not mind; nothing when neither will do.
+    /// Selects the preferred form of the client, JSON by default; `None` if it accepts neither.
     pub(super) fn negotiate(&self, accept: &str) -> Option<Form> {
         if accept.trim().is_empty() {
             return Some(Form::Json);

@@ -1,7 +1,7 @@
-//! Documents of the paths that belong to no group version: `/api/`, `/apis/`, `/apis/<group>/`, `/version/`, and the
-//! issuer's two.
+//! Documents of paths that belong to no group version: `/api/`, `/apis/`, `/apis/<group>/`, `/version/`, and the documents
+//! of the issuer.
 //!
-//! Their types are data (`data/*.json`), the same for every server.
+//! The types are data (`data/*.json`), the same for all servers.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -17,17 +17,17 @@ const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 const INFO: &str = "io.k8s.apimachinery.pkg.version.Info";
 const MEDIA: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
-/// One GET of a path outside all group versions.
+/// GET of a path outside all group versions.
 struct Endpoint {
     key: String,
     operation: String,
     tag: String,
-    /// The type of the answer; nothing for text.
+    /// Type of the response; `None` for text.
     schema: Option<String>,
     media: &'static [&'static str],
 }
 
-/// A document and its tag.
+/// A document with its tag.
 pub(super) struct General {
     pub json: Bytes,
     pub tag: String,
@@ -79,7 +79,8 @@ fn endpoints(groups: &BTreeSet<&str>) -> Vec<Endpoint> {
     all
 }
 
-/// `rbac.authorization.k8s.io` is `RbacAuthorization`, `light.example.org` is `LightExampleOrg`.
+/// Returns upstream's name of a group: `RbacAuthorization` for `rbac.authorization.k8s.io`,
+/// `LightExampleOrg` for `light.example.org`.
 fn friendly_name(group: &str) -> String {
     let title = |part: &str| {
         let mut chars = part.chars();
@@ -93,23 +94,23 @@ fn uncapitalised(name: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_ascii_lowercase().to_string() + chars.as_str())
 }
 
-/// All documents with their keys, for groups that are built in.
+/// Returns all documents with their keys, for the built-in groups.
 pub(super) fn documents(groups: &BTreeSet<&str>, version: &str) -> Vec<(String, General)> {
     endpoints(groups).iter().map(|e| (e.key.clone(), e.document(version))).collect()
 }
 
-/// The document of this key.
+/// Returns the document with this key.
 pub(super) fn document(key: &str, groups: &BTreeSet<&str>, version: &str) -> Option<General> {
     endpoints(groups).iter().find(|e| e.key == key).map(|e| e.document(version))
 }
 
-/// The same paths as a part of version 2.
+/// Returns the paths as a part of the version 2 document.
 pub(super) fn part(groups: &BTreeSet<&str>) -> SpecV2 {
     let paths = endpoints(groups).iter().map(|e| (format!("/{}/", e.key), raw(&e.path_v2()))).collect();
     SpecV2 { paths, definitions: types_v2().clone(), parameters: Pieces::default() }
 }
 
-/// A reference to a type, or a plain string.
+/// Schema of a response: a reference to a type, or a plain string.
 #[derive(Serialize)]
 enum Answered {
     #[serde(rename = "$ref")]
@@ -186,7 +187,7 @@ struct Components {
     security_schemes: IndexMap<&'static str, SecurityScheme>,
 }
 
-/// The bearer token, as every document describes it.
+/// The bearer token, as described in every document.
 #[derive(Serialize)]
 pub(super) struct SecurityScheme {
     #[serde(rename = "type")]
@@ -242,7 +243,7 @@ impl Endpoint {
             paths: IndexMap::from([(format!("/{}/", self.key), PathItem { get })]),
             components: Components { schemas: self.schemas(), security_schemes: security() },
         };
-        // Structs of strings always encode.
+        // Serialization of structs of strings does not fail.
         let json: Bytes = serde_json::to_vec(&document).unwrap_or_default().into();
         let tag = sha256_hex(&json).to_ascii_uppercase();
         General { json, tag }
@@ -252,7 +253,7 @@ impl Endpoint {
         let schema = Some(self.answered("#/definitions/"));
         let get = OperationV2 {
             description: self.description(),
-            // Upstream's handlers of the issuer do not list any.
+            // Upstream's handlers of the issuer list none.
             consumes: if self.schema.is_some() { self.media } else { &[] },
             produces: self.media,
             schemes: ["https"],
@@ -293,7 +294,7 @@ fn types_v2() -> &'static Pieces {
     TYPES.get_or_init(|| embedded(include_str!("data/definitions_v2.json")))
 }
 
-/// Our own data; a test reads them.
+/// Parses embedded data, which a test validates.
 fn embedded(text: &str) -> Pieces {
     serde_json::from_str(text).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Documents, compressed and back.
+//! Compression and decompression of documents.
 
 use std::io::{Read, Write};
 
@@ -8,10 +8,10 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use portico_machinery::Status;
 
-/// Gzip at a level that pays for documents sent often.
+/// Compresses with gzip, at a level suitable for documents that are sent often.
 pub(super) fn compress(bytes: &[u8]) -> Bytes {
     let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 8), Compression::default());
-    // Writing to memory does not fail; were it ever to, the empty body would show it.
+    // Writing to memory does not fail; a failure would result in an empty body.
     let packed = encoder.write_all(bytes).and_then(|()| encoder.finish());
     packed.unwrap_or_default().into()
 }

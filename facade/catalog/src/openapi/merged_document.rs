@@ -1,4 +1,4 @@
-//! The merged version 2 document in all its forms.
+//! The merged version 2 document in all forms.
 
 use bytes::Bytes;
 use portico_machinery::Status;
@@ -9,23 +9,23 @@ use super::protobuf;
 use crate::etag::quoted_sha512;
 use crate::workers::Workers;
 
-/// See the module.
+/// Merged version 2 document, compressed.
 #[derive(Debug)]
 pub(crate) struct MergedDocument {
     pub gzip: Bytes,
-    /// Quoted; of the JSON.
+    /// Quoted tag of the JSON.
     pub etag: String,
-    /// Made at first ask.
+    /// Encoded for the first request that needs it.
     protobuf: OnceCell<Bytes>,
 }
 
 impl MergedDocument {
-    /// Of this JSON.
+    /// Creates the document from its JSON.
     pub(super) fn new(json: &[u8]) -> Self {
         Self { etag: quoted_sha512(json), gzip: compress(json), protobuf: OnceCell::new() }
     }
 
-    /// The same document as `openapi.v2.Document`, compressed.
+    /// Returns the document as `openapi.v2.Document`, compressed.
     pub(super) async fn protobuf(&self, workers: &Workers) -> Result<Bytes, Box<Status>> {
         let gzip = self.gzip.clone();
         let encode = move || {

@@ -1,8 +1,8 @@
-//! Documents as protobuf: the only form of version 2 that kubectl and older clients ask for.
+//! Encodes documents in protobuf: the only form of version 2 that kubectl and older clients request.
 //!
-//! As upstream's handlers in kube-openapi; the messages are `openapi.v2.Document` and `openapi.v3.Document`. JSON goes
-//! in and bytes come out in one pass, without a tree between them. What a message has no field for, and values of another type than their field's, are
-//! left out: a backend's mistake must not take the document away from everybody.
+//! Mirrors upstream's handlers in kube-openapi; the messages are `openapi.v2.Document` and `openapi.v3.Document`. JSON is
+//! converted to bytes in one pass, without an intermediate tree. Members without a field, and values of another type than their
+//! field, are omitted: an invalid document of a backend must not make the merged document unavailable.
 
 mod messages;
 mod v2;
@@ -23,7 +23,7 @@ use wire::{put_double, put_integer, put_message, put_text};
 /// Encodes a version 2 document.
 ///
 /// # Errors
-/// When the text is no JSON object.
+/// The text is not a JSON object.
 pub(super) fn encode_v2(json: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
     encode(json, &v2::DOCUMENT)
 }
@@ -31,13 +31,13 @@ pub(super) fn encode_v2(json: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
 /// Encodes a version 3 document.
 ///
 /// # Errors
-/// When the text is no JSON object.
+/// The text is not a JSON object.
 pub(super) fn encode_v3(json: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
     encode(json, &v3::DOCUMENT)
 }
 
 fn encode(json: &[u8], document: &'static Message) -> Result<Vec<u8>, serde_json::Error> {
-    // Names shrink to numbers and quotes go: it never is longer than the JSON but for tiny documents.
+    // Names become numbers and quotes disappear, so the result is shorter than the JSON, except for tiny documents.
     let mut out = Vec::with_capacity(json.len());
     let mut deserializer = serde_json::Deserializer::from_slice(json);
     deserializer.deserialize_map(Fields { out: &mut out, of: Members::Message(document) })?;
@@ -65,7 +65,7 @@ enum Members {
 }
 
 impl Members {
-    /// The field of a member, and whether it goes there as an entry with its name.
+    /// Returns the field of a member, and true if the member becomes an entry with its name.
     fn field(self, name: &str) -> Option<(u32, Kind, bool)> {
         let (Self::Message(Message { extensions, .. }) | Self::Map(Map { extensions, .. })) = self;
         if *extensions != 0 && name.starts_with("x-") {
@@ -97,7 +97,7 @@ impl<'de> Visitor<'de> for Fields<'_> {
 }
 
 impl Fields<'_> {
-    /// Writes the members; a `$ref` goes to `reference` where somebody asks for it.
+    /// Writes the members. If `reference` is given, a `$ref` is stored there.
     fn write<'de, A>(self, mut members: A, mut reference: Option<&mut Option<String>>) -> Result<(), A::Error>
     where
         A: MapAccess<'de>,
@@ -158,7 +158,7 @@ impl<'de> DeserializeSeed<'de> for Value<'_> {
 }
 
 impl Value<'_> {
-    /// What one value of a repeated field is.
+    /// Kind of a single value of a repeated field.
     fn one(&self) -> Kind {
         match self.kind {
             Kind::Each(one) => *one,
@@ -175,7 +175,7 @@ impl Value<'_> {
         }
     }
 
-    /// A message with what `body` writes.
+    /// Writes a message whose content `body` writes.
     fn within(self, body: impl FnOnce(&mut Vec<u8>)) {
         let done: Result<(), Infallible> = put_message(self.out, self.number, |out| {
             body(out);
@@ -184,7 +184,7 @@ impl Value<'_> {
         done.unwrap_or_else(|never| match never {})
     }
 
-    /// The members of an object that is a message, or refers to one.
+    /// Writes the members of an object that is a message or a reference to one.
     fn or_reference<'de, A>(self, message: &'static Message, members: A) -> Result<(), A::Error>
     where
         A: MapAccess<'de>,
@@ -234,7 +234,7 @@ impl<'de> Visitor<'de> for Value<'_> {
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<(), E> {
-        // No field can hold more.
+        // No field has a larger range.
         self.integer(i64::try_from(value).unwrap_or(i64::MAX));
         Ok(())
     }
@@ -296,8 +296,8 @@ impl<'de> Visitor<'de> for Value<'_> {
     }
 }
 
-/// JSON text as YAML that means the same: the few characters that YAML has no place for in quotes, or reads as line
-/// breaks, are escaped. They only ever are in strings.
+/// Converts JSON text to YAML with the same meaning: the few characters that YAML does not allow in quotes, or reads as line
+/// breaks, are escaped. They occur in strings only.
 fn yaml(json: &str) -> Cow<'_, str> {
     let unfit = |c: char| {
         matches!(c, '\x7f'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')

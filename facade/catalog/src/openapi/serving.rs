@@ -1,4 +1,4 @@
-//! How OpenAPI documents go out: tags, conditions, compression.
+//! Serving of OpenAPI documents: entity tags, conditional requests, compression.
 
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
@@ -14,17 +14,17 @@ use crate::document::load_one;
 use crate::request::{Reply, Request, value};
 use crate::shared::Shared;
 
-/// Where a body is.
+/// Location of a body.
 pub(super) enum Body<'a> {
-    /// Here, as JSON.
+    /// JSON in memory.
     Whole(Bytes, Form),
-    /// Here, compressed.
+    /// Compressed bytes in memory.
     Compressed(Bytes),
-    /// With the document source, as JSON under this hash.
+    /// JSON with this hash in the document source.
     Named(&'a str, Form),
 }
 
-/// A document with its tag: 304 when the client has it (`*`, lists and weak tags count), compressed when it may be.
+/// Serves a document with its tag: 304 if the client has it (`*`, lists and weak tags match), compressed if accepted.
 pub(super) async fn conditional(
     shared: &Shared,
     body: Body<'_>,
@@ -34,7 +34,7 @@ pub(super) async fn conditional(
 ) -> Reply {
     headers.insert(header::ETAG, value(etag));
     let gzip = takes_gzip(request.header(header::ACCEPT_ENCODING));
-    // Of the two, upstream compresses version 2 alone; caches must know that the encoding depends on the request.
+    // Upstream compresses only version 2, but caches must know that the encoding depends on the request.
     if gzip || matches!(body, Body::Compressed(_)) {
         headers.append(header::VARY, value("Accept-Encoding"));
     }
@@ -58,7 +58,7 @@ pub(super) async fn conditional(
     }
 }
 
-/// A body without a tag, never compressed.
+/// Serves a body without a tag and without compression.
 pub(super) fn plain(json: Bytes, headers: HeaderMap, _: &Request<'_>) -> Reply {
     finished(json, headers, false)
 }
@@ -72,7 +72,7 @@ fn finished(bytes: Bytes, mut headers: HeaderMap, gzip: bool) -> Reply {
     Reply::Ready(response)
 }
 
-/// A document of the source; what had to be made of its bytes is kept.
+/// Loads a document and converts it; conversions are cached.
 async fn named(shared: &Shared, hash: &str, form: Form, gzip: bool) -> Result<Bytes, Box<Status>> {
     if form == Form::Json && !gzip {
         return source(shared, hash).await;
@@ -104,7 +104,7 @@ async fn source(shared: &Shared, hash: &str) -> Result<Bytes, Box<Status>> {
     }
 }
 
-/// A version 3 document in its form.
+/// Encodes a version 3 document in a form.
 fn written(json: Bytes, form: Form) -> Result<Bytes, Box<Status>> {
     match form {
         Form::Json => Ok(json),
@@ -115,7 +115,7 @@ fn written(json: Bytes, form: Form) -> Result<Bytes, Box<Status>> {
     }
 }
 
-/// Whether an `Accept-Encoding` takes gzip: a quality of 0 says that it does not.
+/// True if `Accept-Encoding` accepts gzip with a quality above 0.
 fn takes_gzip(accept_encoding: &str) -> bool {
     accept_encoding.split(',').any(|coding| {
         let mut parts = coding.split(';').map(str::trim);
@@ -129,7 +129,7 @@ fn matches_tag(header: &str, etag: &str) -> bool {
     header.trim() == "*" || header.split(',').any(|tag| plain(tag) == etag)
 }
 
-/// One year from now, as HTTP writes dates.
+/// Returns the date one year from now in the format of HTTP.
 pub(super) fn in_a_year() -> String {
     httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(365 * 24 * 3600))
 }

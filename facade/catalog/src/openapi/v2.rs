@@ -1,4 +1,4 @@
-//! The merged version 2 document: made at first ask, part by part, and kept compressed.
+//! The merged version 2 document: built for the first request, part by part, and kept compressed.
 
 mod merge;
 
@@ -20,7 +20,7 @@ use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use merge::Merger;
 
-/// How many parts are in memory at a time besides the merged document.
+/// Number of parts that are in memory at the same time, in addition to the merged document.
 const BATCH: usize = 8;
 
 #[derive(Serialize)]
@@ -35,10 +35,10 @@ struct Document<'a> {
     security: [indexmap::IndexMap<&'static str, [&'static str; 0]>; 1],
 }
 
-/// How long a document with parts missing is given out before they are looked for again: merging costs as much as ever.
+/// Time for which a document with missing parts is used before the merge is repeated, which costs as much as the first one.
 const PARTIAL_LIFE: Duration = Duration::from_secs(10);
 
-/// Everything that is served, merged. A part that cannot be had is left out, and looked for again after a while.
+/// Returns all served APIs, merged. Unavailable parts are omitted, and fetched again later.
 pub(super) async fn document(
     shared: &Shared,
     snapshot: &Snapshot,
@@ -52,7 +52,7 @@ pub(super) async fn document(
     snapshot.v2.get_or_make(PARTIAL_LIFE, make).await
 }
 
-/// All parts in one, and whether none is missing. Documents are fetched here and merged on the threads for long work.
+/// Merges all parts. The flag is true if none is missing. Documents are fetched here and merged on the threads for long work.
 async fn merged(shared: &Shared, snapshot: &Snapshot) -> Result<(Merger, bool), Box<Status>> {
     let mut merger = Merger::default();
     merger.add(general::part(&snapshot.builtin_groups()));
@@ -77,7 +77,7 @@ async fn merged(shared: &Shared, snapshot: &Snapshot) -> Result<(Merger, bool), 
     Ok((merger, complete))
 }
 
-/// Merges one part in; false if it cannot be had.
+/// Merges one part. Returns false if it is unavailable.
 fn add(merger: &mut Merger, served: &Served, loaded: Result<Bytes, DocumentError>) -> bool {
     let part = loaded.map_err(|error| error.to_string());
     match part.and_then(|json| SpecV2::parse(&json).map_err(|error| error.to_string())) {
@@ -97,7 +97,7 @@ fn add(merger: &mut Merger, served: &Served, loaded: Result<Bytes, DocumentError
     }
 }
 
-/// Entries with a part, in upstream's order: local first, then backends by group priority, group and APIService name.
+/// Entries with a part, in upstream's order: local ones, then backends by group priority, group and APIService name.
 fn parts(snapshot: &Snapshot) -> Vec<&Arc<Served>> {
     let gv = |s: &Served| GroupVersion::new(&s.group, &s.version);
     let mut priorities: HashMap<&str, i32> = HashMap::new();
@@ -128,7 +128,7 @@ fn finish(spec: &SpecV2, version: &str) -> MergedDocument {
         security_definitions: general::security(),
         security: [indexmap::IndexMap::from([("BearerToken", [])])],
     };
-    // Maps with string keys always encode.
+    // Serialization of maps with string keys does not fail.
     let json = serde_json::to_vec(&document).unwrap_or_default();
     MergedDocument::new(&json)
 }

@@ -1,9 +1,9 @@
-//! What tables of messages are written in, and the messages that versions 2 and 3 have in common.
+//! Types of the message tables, and the messages that versions 2 and 3 share.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// What a field holds.
+/// Type of a field.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     Text,
@@ -12,54 +12,54 @@ pub(super) enum Kind {
     Number,
     /// Any JSON, as YAML text in field 2 of a message.
     Any,
-    /// A message with a number in field 1, a bool in field 2 or text in field 3; with nothing for anything else.
+    /// A message with a number in field 1, a bool in field 2 or text in field 3; empty for other values.
     Scalar,
-    /// A repeated field; one value alone stands for a list of one.
+    /// A repeated field; a single value counts as a list of one.
     Each(&'static Kind),
     Message(&'static Message),
-    /// A message that has nothing but this, in field 1.
+    /// A message that contains only this, in field 1.
     Wrapped(&'static Kind),
-    /// An object whose members become entries: a name in field 1, a value in field 2.
+    /// An object whose members become entries: the name in field 1, the value in field 2.
     Map(&'static Map),
-    /// A message with one of several fields, by what the JSON looks like; nothing fits: left out.
+    /// A message with one of several fields, selected by members of the JSON object; omitted if none matches.
     Choice(fn(&Look<'_>) -> Option<(u32, Kind)>),
-    /// This in field 1, or a bool in field 2.
+    /// This type in field 1, or a bool in field 2.
     OrFlag(&'static Kind),
-    /// A message in field 1 or, when there is a `$ref`, which nothing beside it adds to, a reference in field 2.
+    /// A message in field 1, or a reference in field 2 if there is a `$ref`, whose other members are ignored.
     OrReference(&'static Message),
 }
 
-/// A field: its name in JSON, its number, what it holds.
+/// A field: JSON name, number, type.
 pub(super) type Field = (&'static str, u32, Kind);
 
-/// An object with fields of its own.
+/// An object with a fixed set of fields.
 pub(super) struct Message {
     pub fields: &'static [Field],
-    /// Fields that several messages have, and what is added to their numbers here.
+    /// Fields shared by several messages, and the offset that is added to their numbers.
     pub shared: Option<(&'static [Field], u32)>,
-    /// The field of members whose names begin with `x-`; 0: it has none.
+    /// Field of members whose names start with `x-`; 0 if there is none.
     pub extensions: u32,
 }
 
-/// An object with members of any name.
+/// An object with arbitrary members.
 pub(super) struct Map {
-    /// The field of its entries.
+    /// Field of the entries.
     pub entries: u32,
     pub value: Kind,
-    /// The field of members whose names begin with `x-`; 0: they are entries.
+    /// Field of members whose names start with `x-`; 0 if they are entries.
     pub extensions: u32,
-    /// The field of the member `default`, which is no entry then; 0: it is one.
+    /// Field of the member `default`; 0 if it is an entry.
     pub default: u32,
 }
 
 impl Map {
-    /// Nothing but entries, in field 1.
+    /// A map whose members are all entries, in field 1.
     pub(super) const fn of(value: Kind) -> Self {
         Self { entries: 1, value, extensions: 0, default: 0 }
     }
 }
 
-/// What distinguishes alternatives: JSON text of some members.
+/// JSON text of the members that distinguish alternatives.
 #[derive(Deserialize)]
 pub(super) struct Look<'a> {
     #[serde(rename = "$ref", borrow)]
@@ -72,7 +72,7 @@ pub(super) struct Look<'a> {
     pub flow: Option<&'a RawValue>,
 }
 
-/// The text of a JSON string.
+/// Returns the text of a JSON string.
 pub(super) fn text(member: Option<&RawValue>) -> &str {
     member.map_or("", |m| m.get().trim_matches('"'))
 }
@@ -81,7 +81,7 @@ pub(super) const TEXTS: Kind = Kind::Each(&Kind::Text);
 pub(super) const ANYS: Kind = Kind::Each(&Kind::Any);
 pub(super) const STRING_ARRAY: Kind = Kind::Wrapped(&TEXTS);
 pub(super) const REQUIREMENTS: Kind = Kind::Each(&Kind::Map(&Map::of(STRING_ARRAY)));
-/// Members of any name with text.
+/// A map of strings.
 pub(super) const STRINGS: Kind = Kind::Map(&Map::of(Kind::Text));
 
 pub(super) const EXTERNAL_DOCS: Kind = Kind::Message(&Message {

@@ -1,8 +1,8 @@
-//! Bytes are read back by a decoder that knows the wire format and nothing of the tables.
+//! The bytes are decoded by a decoder of the wire format that does not use the tables.
 
 use super::*;
 
-/// A field as it is on the wire.
+/// A field in wire format.
 #[derive(Debug, PartialEq)]
 enum Wire<'a> {
     Varint(u64),
@@ -45,7 +45,7 @@ fn fields(mut bytes: &[u8]) -> Vec<(u32, Wire<'_>)> {
     fields
 }
 
-/// Everything at a path of field numbers, shown: text as it is, numbers as their bits say.
+/// Returns all values at a path of field numbers: text unchanged, numbers as their bits.
 fn at(bytes: &[u8], path: &[u32]) -> Vec<String> {
     let (first, rest) = path.split_first().unwrap();
     let hits = fields(bytes).into_iter().filter(|(number, _)| number == first);
@@ -58,7 +58,7 @@ fn at(bytes: &[u8], path: &[u32]) -> Vec<String> {
     .collect()
 }
 
-/// The schema of a document with one definition, encoded.
+/// Encodes a document with one definition and returns the values at a path in its schema.
 fn schema_at(json: &str, path: &[u32]) -> Vec<String> {
     let document = format!(r#"{{"definitions":{{"T":{json}}}}}"#);
     at(&encode_v2(document.as_bytes()).unwrap(), &[&[9, 1, 2], path].concat())
@@ -173,7 +173,7 @@ fn what_is_no_object_is_an_error() {
     }
 }
 
-/// A version 3 document with one schema, encoded.
+/// Encodes a version 3 document with one schema and returns the values at a path in it.
 fn schema_v3_at(json: &str, path: &[u32]) -> Vec<String> {
     let document = format!(r#"{{"components":{{"schemas":{{"T":{json}}}}}}}"#);
     at(&encode_v3(document.as_bytes()).unwrap(), &[&[5, 1, 1, 2], path].concat())

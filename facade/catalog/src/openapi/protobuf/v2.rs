@@ -1,7 +1,7 @@
-//! The messages of `openapi.v2.Document` as data: which JSON field has which number and type.
+//! The messages of `openapi.v2.Document` as data: numbers and types of the JSON fields.
 //!
-//! Facts of the schema `OpenAPIv2.proto` that upstream's clients are built with. No behavior but the choice between
-//! the alternatives of its oneofs.
+//! The data comes from the schema `OpenAPIv2.proto` that upstream's clients use. The only logic is the selection of the
+//! alternatives of its oneofs.
 
 use super::messages::{
     ANYS, CONTACT, EXTERNAL_DOCS, Field, Kind, LICENSE, Look, Map, Message, REQUIREMENTS, STRING_ARRAY,
@@ -10,7 +10,7 @@ use super::messages::{
 
 const PARAMETERS: Kind = Kind::Each(&Kind::Choice(parameter_or_reference));
 static SCHEMAS: Map = Map::of(Kind::Message(&SCHEMA));
-/// The whole document.
+/// The root message.
 pub(super) static DOCUMENT: Message = Message {
     fields: &[
         ("swagger", 1, Kind::Text),
@@ -111,7 +111,7 @@ static REFERENCE: Message = Message {
     extensions: 0,
 };
 
-/// A type.
+/// Schema of a type.
 static SCHEMA: Message = Message {
     fields: &[
         ("$ref", 1, Kind::Text),
@@ -165,7 +165,7 @@ static FILE_SCHEMA: Message = Message {
     extensions: 10,
 };
 
-/// Fields of everything that describes a value without a schema, numbered as in `PrimitivesItems`.
+/// Fields of values without a schema, numbered as in `PrimitivesItems`.
 static PRIMITIVE: &[Field] = &[
     ("type", 1, Kind::Text),
     ("format", 2, Kind::Text),
@@ -203,7 +203,7 @@ static BODY_PARAMETER: Message = Message {
     extensions: 6,
 };
 
-/// Parameters in a header or in the path.
+/// A parameter in a header or in the path.
 static PLAIN_PARAMETER: Message = Message {
     fields: &[
         ("required", 1, Kind::Flag),
@@ -215,7 +215,7 @@ static PLAIN_PARAMETER: Message = Message {
     extensions: 22,
 };
 
-/// Parameters in the query or in a form.
+/// A parameter in the query or in a form.
 static FORM_PARAMETER: Message = Message {
     fields: &[
         ("required", 1, Kind::Flag),
@@ -283,7 +283,7 @@ static OAUTH2_ACCESS_CODE: Message = Message {
     extensions: 7,
 };
 
-/// ParametersItem.
+/// Selects the alternative of `ParametersItem`.
 fn parameter_or_reference(look: &Look<'_>) -> Option<(u32, Kind)> {
     if look.reference.is_some() {
         return Some((2, Kind::Message(&REFERENCE)));
@@ -291,7 +291,7 @@ fn parameter_or_reference(look: &Look<'_>) -> Option<(u32, Kind)> {
     parameter(look).map(|_| (1, Kind::Choice(parameter)))
 }
 
-/// Parameter.
+/// Selects the alternative of `Parameter`.
 fn parameter(look: &Look<'_>) -> Option<(u32, Kind)> {
     match text(look.place) {
         "body" => Some((1, Kind::Message(&BODY_PARAMETER))),
@@ -300,7 +300,7 @@ fn parameter(look: &Look<'_>) -> Option<(u32, Kind)> {
     }
 }
 
-/// NonBodyParameter.
+/// Selects the alternative of `NonBodyParameter`.
 fn non_body_parameter(look: &Look<'_>) -> Option<(u32, Kind)> {
     match text(look.place) {
         "header" => Some((1, Kind::Message(&PLAIN_PARAMETER))),
@@ -311,7 +311,7 @@ fn non_body_parameter(look: &Look<'_>) -> Option<(u32, Kind)> {
     }
 }
 
-/// ResponseValue.
+/// Selects the alternative of `ResponseValue`.
 fn response_or_reference(look: &Look<'_>) -> Option<(u32, Kind)> {
     Some(if look.reference.is_some() {
         (2, Kind::Message(&REFERENCE))
@@ -320,7 +320,7 @@ fn response_or_reference(look: &Look<'_>) -> Option<(u32, Kind)> {
     })
 }
 
-/// SchemaItem.
+/// Selects the alternative of `SchemaItem`.
 fn schema_or_file(look: &Look<'_>) -> Option<(u32, Kind)> {
     Some(if text(look.kind) == "file" {
         (2, Kind::Message(&FILE_SCHEMA))
@@ -329,7 +329,7 @@ fn schema_or_file(look: &Look<'_>) -> Option<(u32, Kind)> {
     })
 }
 
-/// SecurityDefinitionsItem.
+/// Selects the alternative of `SecurityDefinitionsItem`.
 fn security(look: &Look<'_>) -> Option<(u32, Kind)> {
     match (text(look.kind), text(look.flow)) {
         ("basic", _) => Some((1, Kind::Message(&BASIC))),

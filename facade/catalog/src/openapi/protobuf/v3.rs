@@ -1,18 +1,18 @@
-//! The messages of `openapi.v3.Document` as data: which JSON field has which number and type.
+//! The messages of `openapi.v3.Document` as data: numbers and types of the JSON fields.
 //!
-//! Facts of the schema `OpenAPIv3.proto` that upstream's clients are built with. References of callbacks, links and
-//! examples are in the tables, although no Kubernetes document has any: those of backends may.
+//! The data comes from the schema `OpenAPIv3.proto` that upstream's clients use. The tables include references of callbacks,
+//! links and examples, which no Kubernetes document has, but documents of backends can have.
 
 use super::messages::{
     ANYS, CONTACT, EXTERNAL_DOCS, Field, Kind, LICENSE, Map, Message, REQUIREMENTS, STRINGS, TAG, TEXTS, XML,
 };
 
-/// A message with extensions.
+/// Creates a message with extensions.
 const fn message(fields: &'static [Field], extensions: u32) -> Message {
     Message { fields, shared: None, extensions }
 }
 
-/// Entries of any name, each a message or a reference.
+/// Creates a map whose values are messages or references.
 const fn named(value: &'static Message) -> Map {
     Map::of(Kind::OrReference(value))
 }
@@ -27,7 +27,7 @@ const CALLBACKS: Kind = Kind::Map(&named(&CALLBACK));
 const LINKS: Kind = Kind::Map(&named(&LINK));
 static CONTENT: Map = Map::of(Kind::Message(&MEDIA_TYPE));
 
-/// The whole document.
+/// The root message.
 pub(super) static DOCUMENT: Message = message(
     &[
         ("openapi", 1, Kind::Text),
@@ -138,7 +138,7 @@ static REQUEST_BODY: Message = message(
     4,
 );
 
-/// What headers and parameters share, numbered as in `Header`.
+/// Fields of headers and parameters, numbered as in `Header`.
 static VALUE: &[Field] = &[
     ("description", 1, Kind::Text),
     ("required", 2, Kind::Flag),
@@ -192,10 +192,10 @@ static EXAMPLE: Message = message(
     5,
 );
 
-/// Its members are expressions, which tables cannot distinguish from fields: only extensions are kept.
+/// Callbacks. Members are expressions, which tables cannot distinguish from fields, so only extensions are encoded.
 static CALLBACK: Message = message(&[], 2);
 
-/// `parameters` and `requestBody` are any JSON or expressions: as `Any` in field 1 of a message.
+/// `parameters` and `requestBody` are any JSON or expressions, encoded as `Any` in field 1 of a message.
 static LINK: Message = message(
     &[
         ("operationRef", 1, Kind::Text),
@@ -208,7 +208,7 @@ static LINK: Message = message(
     7,
 );
 
-/// A type.
+/// Schema of a type.
 static SCHEMA: Message = message(
     &[
         ("nullable", 1, Kind::Flag),

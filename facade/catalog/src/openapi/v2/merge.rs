@@ -1,7 +1,7 @@
-//! Merging version 2 parts: who comes first keeps its paths; types of one name are shared when they are equal and
-//! renamed when they are not.
+//! Merges version 2 parts: the first part with a path keeps it; types with the same name are shared if they are equal and renamed
+//! if they are not.
 //!
-//! As upstream's `MergeSpecsIgnorePathConflictRenamingDefinitionsAndParameters`. Pure: parts in, one document out.
+//! Mirrors upstream's `MergeSpecsIgnorePathConflictRenamingDefinitionsAndParameters`. Pure functions.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,16 +11,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 const KINDS: &str = "x-kubernetes-group-version-kind";
-/// Types that refer to each other in a row longer than this are not followed to the end.
+/// Maximum passes over types that refer to each other.
 const ROUNDS: usize = 64;
 
-/// The document so far.
+/// The document merged so far.
 #[derive(Debug, Default)]
 pub(super) struct Merger {
     spec: SpecV2,
 }
 
-/// Ordered as upstream sorts them: by `group/version.kind`.
+/// Kind of a type, ordered as in upstream: by `group/version.kind`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct KindRef {
     group: String,
@@ -29,7 +29,7 @@ struct KindRef {
 }
 
 impl Merger {
-    /// Merges one part in.
+    /// Merges one part.
     pub fn add(&mut self, mut part: SpecV2) {
         let taken = part.paths.keys().filter(|path| self.spec.paths.contains_key(*path)).count();
         if taken == part.paths.len() {
@@ -57,8 +57,8 @@ impl Merger {
         }
     }
 
-    /// Renames what clashes. A type that refers to a renamed one has become another type, so it is looked at again:
-    /// upstream stops after one round, and then a path may mean another part's type.
+    /// Renames conflicting types. A type that refers to a renamed one has changed, so the check is repeated; upstream stops after
+    /// one pass, after which a path can refer to a type of another part.
     fn settle_names(&self, part: &mut SpecV2) {
         for _ in 0..ROUNDS {
             let definitions = renames(&self.spec.definitions, &part.definitions, same_but_kinds);
@@ -70,7 +70,7 @@ impl Merger {
         }
     }
 
-    /// The merged document, sorted as upstream's encoder sorts maps.
+    /// Returns the merged document, sorted as upstream's encoder sorts maps.
     pub fn finish(mut self) -> SpecV2 {
         self.spec.paths.sort_unstable_keys();
         self.spec.definitions.sort_unstable_keys();
@@ -79,7 +79,8 @@ impl Merger {
     }
 }
 
-/// New names for pieces of `source` that `target` has differently: `_v2`, `_v3`, ... of which an equal one is used again.
+/// Returns new names for pieces of `source` that differ in `target`: `_v2`, `_v3`, ...; an equal piece under such a
+/// name is reused.
 fn renames(
     target: &Pieces,
     source: &Pieces,
@@ -97,7 +98,7 @@ fn renames(
             Some(existing) => equal(existing, piece),
             None => !source.contains_key(candidate) && !used.contains(candidate),
         };
-        // Names never run out.
+        // There are more candidates than used names.
         if let Some(new) = candidates.into_iter().find(free) {
             used.insert(new.clone());
             renames.insert(name.clone(), new);
@@ -133,7 +134,7 @@ fn same(a: &str, b: &str) -> bool {
     a == b || matches!((object(a), object(b)), (Some(a), Some(b)) if a == b)
 }
 
-/// Whether two types are equal apart from the kinds that are served under them.
+/// True if two types are equal apart from their `x-kubernetes-group-version-kind`.
 fn same_but_kinds(a: &RawValue, b: &RawValue) -> bool {
     if a.get() == b.get() {
         return true;
@@ -151,7 +152,7 @@ fn object(text: &str) -> Option<Object> {
     Object::from_json(text.as_bytes()).ok()
 }
 
-/// The first type with the kinds of both; nothing when it has them all.
+/// Adds the kinds of the other type to the shared one; `None` if it already has them all.
 fn unite_kinds(shared: &RawValue, other: &RawValue) -> Option<Box<RawValue>> {
     if shared.get() == other.get() {
         return None;

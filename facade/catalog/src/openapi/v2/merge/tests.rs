@@ -1,4 +1,4 @@
-//! Merging: the table of rules, and the property that no path ever changes what it means.
+//! Tests of the merge rules, and of the property that no path changes its meaning.
 
 use proptest::prelude::*;
 
@@ -81,7 +81,7 @@ fn parameters_are_renamed_alike() {
     assert!(all.paths["/c"].get().contains("#/parameters/p\""));
 }
 
-/// A part: paths that refer to types, types that refer to types, each with a mark that distinguishes variants.
+/// A part: paths that refer to types, types that refer to types, each with a value that distinguishes variants.
 #[derive(Clone, Debug)]
 struct Part {
     paths: Vec<(u8, u8)>,
@@ -91,7 +91,7 @@ struct Part {
 fn part() -> impl Strategy<Value = Part> {
     let types = proptest::collection::vec((0..4u8, 0..2u8, proptest::option::of(0..4u8)), 4);
     (proptest::collection::vec((0..8u8, 0..4u8), 0..4), types).prop_map(|(paths, mut types)| {
-        // Every type that may be referred to is there, once; no type refers to itself or back.
+        // Every type that may be referred to exists once; no type refers to itself or to an earlier one.
         for (index, entry) in types.iter_mut().enumerate() {
             let index = index as u8;
             entry.0 = index;
@@ -120,7 +120,7 @@ impl Part {
     }
 }
 
-/// What a piece means: itself with every reference replaced by what it refers to.
+/// Returns the meaning of a piece: its text with every reference replaced by its target.
 fn meaning(spec: &SpecV2, text: &str) -> String {
     let mut text = text.to_owned();
     let names: Vec<String> =
@@ -134,7 +134,7 @@ fn meaning(spec: &SpecV2, text: &str) -> String {
 }
 
 proptest! {
-    /// The naive model: each path means what it meant in the first part that had it.
+    /// Model: each path has the meaning that it has in the first part with this path.
     #[test]
     fn each_path_means_what_it_meant_in_the_first_part_that_had_it(parts in proptest::collection::vec(part(), 1..6)) {
         let mut merger = Merger::default();
